@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from bench.measure import correctness, outputs, workload
+from bench.measure import correctness, outputs, reference, workload
 from bench.measure.correctness import CheckResult
 from bench.measure.outputs import Incorrect
 from bench.plan.case import Point
@@ -25,17 +25,17 @@ SHAPES: list[dict[str, Any]] = [
 """One token, two, a prime number of them, heads of one channel."""
 
 
-def expected(work: workload.Workload) -> list[correctness.Check]:
+def expected(work: workload.Workload) -> list[reference.Check]:
     """Return the expected results for both inputs that are checked before the rounds."""
-    return [correctness.expect(work, name) for name in (NORMAL, PEAKED)]
+    return [reference.expect(work, name) for name in (NORMAL, PEAKED)]
 
 
-def compared(subject: workload.Subject, work: workload.Workload, checks: list[correctness.Check]) -> CheckResult:
+def compared(subject: workload.Subject, work: workload.Workload, checks: list[reference.Check]) -> CheckResult:
     """Return the worst result of an implementation; a wrong form or number has a reason."""
     direction = work.direction if work.with_gradients else None
     results = []
     for check in checks:
-        x = correctness.values(work, check.name)
+        x = reference.values(work, check.name)
         try:
             output = outputs.compute(subject, x.clone(), direction)
             outputs.check_form(subject, work, x, output)

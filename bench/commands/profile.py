@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from bench.commands import BAD, FINE, say
 from bench.plan.case import Case
 from bench.plan.errors import WrongRequest
-from bench.profiling import select, traces
+from bench.profiling import traces
 from bench.show.answer import control_warning
 from bench.show.blocks import GAP
 from bench.show.charts import catalogue
@@ -70,7 +70,7 @@ def _profile(saved: SavedRun, arguments: argparse.Namespace) -> int:
     table = saved.table
     if not saved.is_folder:
         raise WrongRequest(f"{saved} is a file; profile needs the run folder, to write traces/ into it")
-    cases = select.with_stages(select.chosen(table, arguments.case, saved.baseline or ""), table)
+    cases = traces.with_stages(traces.chosen(table, arguments.case, saved.baseline or ""), table)
     status = FINE
     for traced in traces.write(cases, saved.folder):
         say(f"{traced.case.name}: {traced.reason or traced.trace}")
@@ -119,7 +119,7 @@ def _profiles(run: SavedRun, selectors: Sequence[str]) -> dict[Case, Profile]:
     profiles = {profile.case: profile for profile in run.profiles}
     if not selectors:
         return profiles
-    cases = select.chosen(table, selectors, "")
+    cases = traces.chosen(table, selectors, "")
     chosen = {case: profiles[case] for case in cases if case in profiles}
     if not chosen:
         raise WrongRequest(

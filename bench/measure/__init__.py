@@ -1,1 +1,1 @@
-"""One point inside a worker process: its workload, the correctness check, the clock, the rounds, memory, dispatch."""
+"""The processes that measure: the server that forks them, the judge, and a case with its workload, checks and clock."""

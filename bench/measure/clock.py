@@ -6,11 +6,10 @@ The functions that read the time are bound here before any implementation is imp
 import math
 import resource
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from itertools import repeat
 from time import perf_counter
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -38,6 +37,20 @@ SUBMISSIONS = 15
 
 L2_FACTOR = 2
 """The size of the buffer in units of L2; writing it removes all data of the last call from L2."""
+
+LEAST_TIMING_S = 1e-3
+LEAST_TIMING_CLOCKS = 1000
+"""A timing takes at least a millisecond and 1000 readings of the clock, so that the clock is 0.1 % of it."""
+
+WINDOWS = ((0.005, 5), (0.02, 3), (math.inf, 1))
+"""Pairs: the longest seconds per call, and the timings per warm-up window. Each was called before, for its check."""
+
+WARM_QUARTILES, WARM_SPREAD = 0.05, 0.10
+"""Two windows agree if their quartiles differ by less than 5 % and their spreads by less than 10 % of the median
+(pyperf's warm-up test)."""
+
+WARM_TIMINGS, WARM_S = 300, 5.0
+"""The most timings and seconds of a warm-up; it ends then even if no windows agree, but not before there are two."""
 
 
 def timer(device: str, timing: str) -> HoldingTimer:
@@ -130,7 +143,6 @@ def _device_cold(call: Call, calls: int, results: list[object] | None = None) ->
 
 
 def _with_results(call_s: float, held: list[object], results: list[object] | None) -> float:
-    """Return the seconds of a call, and append the results to the list, if one is given."""
     if results is not None:
         results += held
     return call_s
@@ -143,23 +155,7 @@ def _l2_buffer(device: int) -> torch.Tensor:
         return torch.empty(size, dtype=torch.int8, device=f"cuda:{device}")
 
 
-LEAST_TIMING_S = 1e-3
-LEAST_TIMING_CLOCKS = 1000
-"""A timing takes at least a millisecond and 1000 readings of the clock, so that the clock is 0.1 % of it."""
-
-WINDOWS = ((0.005, 5), (0.02, 3), (math.inf, 1))
-"""Pairs: the longest seconds per call, and the timings per warm-up window. Each was called before, for its check."""
-
-WARM_QUARTILES, WARM_SPREAD = 0.05, 0.10
-"""Two windows agree if their quartiles differ by less than 5 % and their spreads by less than 10 % of the median
-(pyperf's warm-up test)."""
-
-WARM_TIMINGS, WARM_S = 300, 5.0
-"""The most timings and seconds of a warm-up; it ends then even if no windows agree, but not before there are two."""
-
-
-@dataclass(frozen=True)
-class Pace:
+class Pace(NamedTuple):
     """What the warm-up has found: the calls of a timing, the seconds of a call, and whether the warm-up settled."""
 
     calls: int
@@ -181,12 +177,10 @@ def warm_up(
     values = [per_call_s] if calls == 1 else []  # the calibration of a long call is already a timing
     if values and window == 1 and previous_s is not None:
         values.insert(0, previous_s)
-    settled = _settled(values, window)
-    while not settled and len(values) < WARM_TIMINGS:
+    while not (settled := _settled(values, window)) and len(values) < WARM_TIMINGS:
         if len(values) >= 2 * window and perf_counter() > deadline:
             break
         values.append(timer(call, calls))
-        settled = _settled(values, window)
     warm_s = min(values, default=per_call_s)
     return Pace(math.ceil(least_s / warm_s), warm_s, settled)
 
@@ -210,14 +204,9 @@ def _calibrate(call: Call, timer: Timer, least_s: float) -> tuple[int, float]:
 
 
 def _settled(values: list[float], window: int) -> bool:
-    return len(values) >= 2 * window and _agree(values[-2 * window : -window], values[-window:])
-
-
-def _agree(first: list[float], second: list[float]) -> bool:
-    quartiles_1, quartiles_2 = np.percentile(first, [25, 50, 75]), np.percentile(second, [25, 50, 75])
-    middle = float(quartiles_1[1])
-    spread_1, spread_2 = quartiles_1[2] - quartiles_1[0], quartiles_2[2] - quartiles_2[0]
-    return bool(
-        np.all(np.abs(quartiles_2 - quartiles_1) <= WARM_QUARTILES * quartiles_1)
-        and abs(spread_2 - spread_1) <= WARM_SPREAD * middle
-    )
+    """Return whether the last two windows agree."""
+    if len(values) < 2 * window:
+        return False
+    before, after = np.percentile(np.reshape(values[-2 * window :], (2, window)), [25, 50, 75], axis=1).T
+    spread_changed = abs((after[2] - after[0]) - (before[2] - before[0]))
+    return bool(np.all(abs(after - before) <= WARM_QUARTILES * before) and spread_changed <= WARM_SPREAD * before[1])

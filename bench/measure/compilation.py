@@ -5,18 +5,10 @@ Importing the compiler takes longer than importing torch, so it is imported only
 
 import functools
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 
 import torch
-
-NO_COMPILER = (
-    "No working C++ compiler",
-    "Failed to find C compiler",
-    "Cannot find a working triton installation",
-    "too old to be supported by the triton GPU compiler",
-)
-"""The texts in which Inductor and Triton say that the machine has no compiler."""
 
 
 def name_kernels() -> None:
@@ -34,22 +26,13 @@ def is_used() -> bool:
     return "torch._dynamo" in sys.modules
 
 
-def graphs() -> int:
-    """Return the number of graphs that this process has compiled so far."""
+def graphs() -> tuple[int, int]:
+    """Return the number of graphs that this process has compiled so far, and of those that came from the cache."""
     if not is_used():
-        return 0
+        return 0, 0
     from torch._dynamo.utils import counters
 
-    return int(counters["stats"]["unique_graphs"])
-
-
-def cached_graphs() -> int:
-    """Return the number of graphs that this process took from the compiler's cache."""
-    if not is_used():
-        return 0
-    from torch._dynamo.utils import counters
-
-    return int(counters["inductor"]["fxgraph_cache_hit"])
+    return int(counters["stats"]["unique_graphs"]), int(counters["inductor"]["fxgraph_cache_hit"])
 
 
 @contextmanager
@@ -58,27 +41,13 @@ def no_eager_fallback() -> Iterator[None]:
 
     This has no effect if the compiler was not imported before.
     """
-    if not is_used():
-        yield
-        return
-    import torch._dynamo.config
-
-    with torch._dynamo.config.patch(fail_on_recompile_limit_hit=True):
+    with torch._dynamo.config.patch(fail_on_recompile_limit_hit=True) if is_used() else nullcontext():
         yield
 
 
 def gave_up(error: Exception) -> bool:
     """Return whether an exception means that torch.compile reached its limit of recompilations."""
-    if not is_used():
-        return False
-    from torch._dynamo.exc import FailOnRecompileLimitHit
-
-    return isinstance(error, FailOnRecompileLimitHit)
-
-
-def is_missing(message: str) -> bool:
-    """Return whether an error's message says that there is no compiler."""
-    return any(text in message for text in NO_COMPILER)
+    return is_used() and isinstance(error, torch._dynamo.exc.FailOnRecompileLimitHit)
 
 
 @functools.cache
@@ -88,12 +57,12 @@ def warm_toolchain(device: str) -> None:
     Raises the errors of torch.compile.
     """
 
+    @torch.compile(dynamic=False)
     def small(x: torch.Tensor) -> torch.Tensor:
         return (x + 1).softmax(dim=-1)
 
-    compiled: Callable[[torch.Tensor], torch.Tensor] = torch.compile(small, dynamic=False)
     with torch.inference_mode():
-        compiled(torch.zeros(8, 8, device=device))
+        small(torch.zeros(8, 8, device=device))
 
 
 @contextmanager

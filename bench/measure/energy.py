@@ -8,6 +8,7 @@ It is the energy of the whole device during that time, including idle cores.
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import repeat
 from pathlib import Path
@@ -16,7 +17,7 @@ from time import perf_counter
 import torch
 
 from bench.machine import facts
-from bench.measure import gpu_state
+from bench.measure import devices
 from bench.measure.clock import Call
 
 SPAN_S = 0.2
@@ -60,10 +61,9 @@ def per_call_j(read: Counter, call: Call, call_s: float, device: str = "cpu") ->
     The calls before the first step of the counter and after the last are made, but not counted.
     """
     calls = max(1, math.ceil(BATCH_S / call_s))
-    try:
+    with suppress(UnreadableError):
         return _between_steps(read, lambda: _batch(call, calls, device), calls)
-    except UnreadableError:
-        return None
+    return None
 
 
 class UnreadableError(Exception):
@@ -97,10 +97,10 @@ def _batch(call: Call, calls: int, device: str) -> None:
 def _of_packages() -> Counter | None:
     """Return the counter of all CPU packages together; None if one of them can't be read."""
     try:
-        every = sorted(facts.POWERCAP.glob("intel-rapl:*"))
-        folders = [folder for folder in every if (folder / "name").read_text("utf-8").startswith("package")]
         zones = [
-            Zone(folder, _number(folder / "max_energy_range_uj"), _number(folder / "energy_uj")) for folder in folders
+            Zone(folder, _number(folder / "max_energy_range_uj"), _number(folder / "energy_uj"))
+            for folder in facts.POWERCAP.glob("intel-rapl:*")
+            if (folder / "name").read_text("utf-8").startswith("package")
         ]
     except (OSError, ValueError):
         return None
@@ -128,7 +128,7 @@ def _of_gpu(device: str) -> Counter | None:
             raise UnreadableError from error
 
     try:
-        handle = gpu_state.handle(device)
+        handle = devices.handle(device)
         read()
     except (pynvml.NVMLError, UnreadableError):
         return None

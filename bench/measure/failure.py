@@ -16,6 +16,14 @@ from bench.measure.process_state import LeftChanged
 NO_MEMORY = ("can't allocate memory", "CUDA error: out of memory", "_STATUS_ALLOC_FAILED")
 """What messages say if memory ran out, of the CPU's allocator, of the CUDA driver, and of cuBLAS and cuDNN."""
 
+NO_COMPILER = (
+    "No working C++ compiler",
+    "Failed to find C compiler",
+    "Cannot find a working triton installation",
+    "too old to be supported by the triton GPU compiler",
+)
+"""The texts in which Inductor and Triton say that the machine has no compiler."""
+
 COMPILING = "CppCompileError"
 """What the first line of Inductor's message names if a C++ compiler refused its code."""
 
@@ -52,7 +60,6 @@ def caught(outcome: Outcome, device: str, prefix: str = "") -> Iterator[None]:
 
 
 def _exit_if_unusable(device: str, error: Exception) -> None:
-    """Exit if an error left a GPU unusable for this process."""
     if device == "cpu" or not torch.cuda.is_initialized() or is_out_of_memory(error):
         return
     try:
@@ -70,13 +77,8 @@ def _status(error: Exception) -> str:
         return "oom"
     if compilation.gave_up(error):
         return "fallback"
-    return "unsupported" if is_not_implemented(error) else "error"
-
-
-def is_not_implemented(error: Exception) -> bool:
-    """Return whether an exception means that torch has no such kernel here, or no compiler to make one."""
-    message = str(error)
-    return isinstance(error, NotImplementedError) or "not implemented for" in message or compilation.is_missing(message)
+    says_so = any(words in str(error) for words in ("not implemented for", *NO_COMPILER))
+    return "unsupported" if says_so or isinstance(error, NotImplementedError) else "error"
 
 
 def is_out_of_memory(error: Exception) -> bool:
@@ -91,5 +93,5 @@ def _message(error: Exception) -> str:
     first = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
     if COMPILING not in first:
         return first
-    reason = next((found[1] for line in lines[1:] if (found := OF_COMPILER.search(line))), "")
-    return f"{first}: {reason}" if reason else first
+    reason = next(filter(None, map(OF_COMPILER.search, lines[1:])), None)
+    return f"{first}: {reason[1]}" if reason else first

@@ -1,33 +1,105 @@
-"""A server that forks worker processes of itself, so that none of them has to import torch.
+"""A server that forks worker processes of itself, and the pipe between each of them and the parent.
 
-The server runs no code of users. Each worker has its own session, log and pipe to the parent.
+The server has imported torch, so none of them has to. It runs no code of users. Each worker has its own session, log
+and pipe. On the pipe a request or an event is a line of JSON; an event carries the id of the request it belongs to.
 This file imports no torch, so it can be tested without torch.
 """
 
 import contextlib
 import ctypes
+import fcntl
 import json
 import os
+import resource
 import signal
 import socket
 import sys
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import psutil
 
-from bench.measure.channel import Channel, die_with_parent, moved_up
-
-PR_SET_CHILD_SUBREAPER = 36
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 
 LONGEST_BYTES = 1 << 16
 """The most bytes that are read at once."""
 
 ORPHANS_S = 5.0
 """The most seconds for ending processes that a worker left: one that hangs in the system can't be ended."""
+
+HIGH = 512
+"""The pipe gets a descriptor of at least this number if the system allows it: code that closes or writes to
+descriptors by mistake uses low numbers."""
+
+
+class Channel:
+    """The pipe to the parent.
+
+    Only the process that made the channel can use it: a fork closes its copy, and exits if it uses it.
+    """
+
+    def __init__(self, pipe: int) -> None:
+        self._pid = os.getpid()
+        self._pipe = socket.socket(fileno=moved_up(pipe))
+        self._lines = self._pipe.makefile("rb")
+        self._id = ""
+        os.register_at_fork(after_in_child=self._let_go)
+
+    def requests(self) -> Iterator[dict[str, Any]]:
+        """Yield the parent's requests until it closes the pipe."""
+        while line := self._next_line():
+            request: dict[str, Any] = json.loads(line)
+            self._id = request["id"]
+            yield request
+
+    def reply(self, request: str, content: dict[str, Any]) -> None:
+        """Send the reply to the request of this name."""
+        self._send({**content, "event": request})
+
+    def announce(self, stage: str) -> None:
+        """Tell the parent what is about to run, in case the process dies there."""
+        self._send({"event": "working", "stage": stage})
+
+    def _next_line(self) -> bytes:
+        self._end_a_fork()
+        return self._lines.readline()
+
+    def _send(self, event: dict[str, Any]) -> None:
+        self._end_a_fork()
+        self._pipe.sendall(json.dumps({**event, "id": self._id}, allow_nan=False).encode() + b"\n")
+
+    def _end_a_fork(self) -> None:
+        # a fork made by C code runs none of Python's hooks, so the process id is compared each time
+        if os.getpid() != self._pid:
+            os._exit(0)
+
+    def _let_go(self) -> None:
+        if self._pipe.fileno() >= 0:  # a fork of a fork has none
+            os.close(self._pipe.detach())
+
+
+Serve = Callable[[dict[str, Any], Channel], dict[str, Any]]
+"""A function that serves a request and returns the content of the reply."""
+
+
+def serve(requests_served: dict[str, Serve], channel: Channel) -> None:
+    """Serve requests by their name until the parent closes the pipe; `start` gets an empty reply at once."""
+    for request in channel.requests():
+        name = request["request"]
+        channel.reply(name, {} if name == "start" else requests_served[name](request, channel))
+
+
+def moved_up(descriptor: int) -> int:
+    """Return a copy of a descriptor with a high number, which child programs don't inherit."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    least = HIGH if limit == resource.RLIM_INFINITY else min(HIGH, limit // 2)
+    moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, least)
+    os.close(descriptor)
+    return moved
+
 
 Role = Callable[[Channel], None]
 """The work of a forked process: it serves requests until the parent closes the pipe."""
@@ -91,8 +163,8 @@ class Server:
             os.setsid()
             adopt_orphans()
             self._pipe.close()
-            for descriptor in (1, 2):
-                os.dup2(log, descriptor)
+            os.dup2(log, 1)
+            os.dup2(log, 2)
             os.close(log)
             self._roles[role](Channel(pipe))
         except SystemExit as end:
@@ -141,18 +213,33 @@ def _session(pid: int) -> int:
 
 def _children() -> set[int]:
     """Return this process's children, dead ones included."""
-    listed = children()
-    return {child.pid for child in psutil.Process().children()} if listed is None else listed
+    return {child.pid for child in psutil.Process().children()} if (listed := children()) is None else listed
 
 
 def descendants() -> set[int]:
     """Return the children of this process, their children and so on; none if the system doesn't list them."""
-    found: set[int] = set()
+    all_of_them: set[int] = set()
     fresh = children() or set()
     while fresh:
-        found |= fresh
-        fresh = {each for pid in fresh for each in children(pid) or ()} - found
-    return found
+        all_of_them |= fresh
+        fresh = {each for pid in fresh for each in children(pid) or ()} - all_of_them
+    return all_of_them
+
+
+def cpu_s() -> float:
+    """Return the processor's seconds that this process and all that it started have used."""
+    return time.process_time() + children_s()
+
+
+def children_s() -> float:
+    """Return the processor's seconds of the living descendants of this process, and of its children that ended."""
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    total_s = ended.ru_utime + ended.ru_stime
+    for pid in descendants():
+        with contextlib.suppress(psutil.Error):  # it has just ended
+            times = psutil.Process(pid).cpu_times()
+            total_s += times.user + times.system + times.children_user + times.children_system
+    return total_s
 
 
 def children(pid: int | str = "self") -> set[int] | None:
@@ -163,3 +250,9 @@ def children(pid: int | str = "self") -> set[int] | None:
         with contextlib.suppress(OSError):  # a thread that has just ended
             texts.append(file.read_text())
     return {int(pid) for pid in " ".join(texts).split()} if files else None
+
+
+def die_with_parent() -> None:
+    """Let the system end this process when its parent ends, on Linux."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)

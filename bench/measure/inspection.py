@@ -1,48 +1,91 @@
-"""Inspection of one call outside all timing: the kernels that ran and the memory that it needed.
+"""Inspection of one call outside all timing: the operators and kernels that did its work, and the memory it needed.
 
 A runtime beside torch is asked what it runs, because torch's profiler doesn't see it.
 """
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch.profiler import ProfilerActivity, profile
 
 import impls
-from bench.measure import dispatch, memory
+from bench.measure import memory
+from bench.measure.workload import Subject, Workload
 from bench.plan.layers import ITEM_BYTES
+from impls.catalogue import IMPLEMENTATIONS, parse
+
+METADATA = frozenset(
+    f"aten::{name}"
+    for name in """
+        _nnpack_available _reshape_alias _unsafe_view alias as_strided as_strided_ broadcast_tensors chunk contiguous
+        detach detach_ empty empty_like empty_strided expand expand_as flatten lift_fresh linear matmul movedim narrow
+        new_empty new_full new_zeros ones_like permute reshape resize_ resolve_conj resolve_neg result_type select slice
+        split split_with_sizes squeeze stack swapaxes t to _to_copy transpose unbind unflatten unsafe_split unsqueeze
+        view view_as zeros zeros_like
+    """.split()  # noqa: SIM905 - a list would take a line for each name
+)
+"""Operators that only make views, allocate memory, or call other operators for the work."""
+
+OWN_WORK = frozenset(
+    f"aten::{name}"
+    for name in ["addmm", "addmv", "baddbmm", "_addmm_activation", "_slow_conv2d_forward", "_slow_conv2d_backward"]
+)
+"""Operators that do work themselves after another operator has copied the bias: both are listed."""
+
+ATTENTION = re.compile(r"scaled_dot_product_\w*attention_?\w*|multi_head_attention|flex_attention")
+"""Operators that represent an algorithm: they are listed even if their parts did the work."""
+
+OPERATOR = re.compile(r"(?!autograd::)\w+::\w+")
+"""The names of operators of torch and of extensions; labels don't match."""
+
+COMPILED_GRAPH = re.compile(r"## Call (CompiledFxGraph)")
+"""Inductor's event for one of its graphs; the fused kernels inside have names only if `name_kernels` was called."""
 
 
 @dataclass(frozen=True)
 class Inspection:
-    """The names of the kernels that did the work, and the memory that they needed."""
+    """The names of the kernels that did the work, and the bytes that they needed in addition to those held before."""
 
     kernels: tuple[str, ...]
-    memory: memory.Memory
+    peak_bytes: int
+    reserved_bytes: int | None
+    """Those of the caching allocator, None on a CPU."""
 
 
 def inspect(call: Callable[[], object], device: str) -> Inspection:
     """Inspect one call; on the CPU one profile gives kernels and memory, on a GPU memory needs a second call."""
     on_cpu = device == "cpu"
-    activities = [ProfilerActivity.CPU] if on_cpu else [ProfilerActivity.CPU, ProfilerActivity.CUDA]
-    with profile(activities=activities, profile_memory=on_cpu) as profiler:
+    with profile(activities=activities(device), profile_memory=on_cpu) as profiler:
         call()
         if not on_cpu:
             torch.cuda.synchronize(device)
-    needed = memory.of_profile(profiler) if on_cpu else memory.on_cuda(call, device)
-    return Inspection(dispatch.kernels(profiler, device), needed)
+    needed = (memory.peak_of_profile(profiler), None) if on_cpu else memory.on_cuda(call, device)
+    return Inspection(kernels(profiler, device), *needed)
 
 
-def operators(function: object) -> tuple[str, ...]:
-    """Return the operators that another runtime runs, each once; empty for torch, and if the runtime does not say."""
-    reported = function.operators() if isinstance(function, impls.Runtime) else ()
-    return tuple(dict.fromkeys(f"{operator.name} {operator.dtype}".strip() for operator in reported))
+def activities(device: str) -> list[ProfilerActivity]:
+    """Return the activities that a profiler must record for a case on this device."""
+    return [ProfilerActivity.CPU] if device == "cpu" else [ProfilerActivity.CPU, ProfilerActivity.CUDA]
 
 
-def has_own_memory(function: object) -> bool:
-    """Return whether an implementation's memory is not that of torch's allocator, as far as is known."""
-    return isinstance(function, impls.Runtime) and function.has_own_memory
+def metrics(call: Callable[[], object], subject: Subject, work: Workload) -> dict[str, Any]:
+    """Return the metrics of one call: its kernels, its memory, and the bytes that autograd keeps of it.
+
+    The kernels of another runtime are the operators that it says. Its memory may not be that of torch's allocator.
+    """
+    inspected = inspect(call, work.point.device)
+    runtime = subject.function if isinstance(subject.function, impls.Runtime) else None
+    operators = (f"{operator.name} {operator.dtype}".strip() for operator in (runtime.operators() if runtime else ()))
+    values: dict[str, Any] = {"kernels": tuple(dict.fromkeys(operators)) or inspected.kernels}
+    if runtime is None or not runtime.has_own_memory:
+        values |= {"peak_bytes": inspected.peak_bytes, "reserved_bytes": inspected.reserved_bytes}
+    if work.with_gradients:
+        x = work.x.detach().requires_grad_()
+        values["saved_bytes"] = memory.saved_bytes(lambda: subject.function(x), [x, *subject.layer.parameters()])
+    return values
 
 
 def narrower(runtime: impls.Runtime, dtype: str) -> str:
@@ -51,3 +94,51 @@ def narrower(runtime: impls.Runtime, dtype: str) -> str:
         if ITEM_BYTES.get(operator.dtype, ITEM_BYTES[dtype]) < ITEM_BYTES[dtype]:
             return f"{runtime.title} says that it computes in {operator.dtype}: {operator.name}"
     return ""
+
+
+def kernels(profiler: profile, device: str) -> tuple[str, ...]:
+    """Return the names of the operators or kernels that did the work in a profile, by first start, without repeats.
+
+    On the CPU these are operators, and CompiledFxGraph if Inductor's own kernels ran.
+    On a GPU they are the operators that represent an attention algorithm, then the kernels.
+    """
+    events = sorted(profiler.events() or [], key=lambda event: event.time_range.start)
+    return tuple(dict.fromkeys((*_operators(events, only_algorithms=device != "cpu"), *_device_kernels(events))))
+
+
+def fallback(implementation: str, ran: Iterable[str]) -> str:
+    """Return a text with the kernels that ran instead of an implementation's required one, empty if that one ran."""
+    entry = IMPLEMENTATIONS.get(parse(implementation).base)
+    expected = entry.kernel if entry else ""
+    if not expected or any(expected in kernel for kernel in ran):
+        return ""
+    algorithms = [kernel for kernel in ran if ATTENTION.search(kernel)]
+    return f"{implementation} must run {expected}; {', '.join(algorithms or ran)} ran"
+
+
+def _operators(events: Iterable[Any], *, only_algorithms: bool) -> Iterable[str]:
+    for event in events:
+        if not only_algorithms and (graph := COMPILED_GRAPH.match(event.name)):
+            yield graph[1]
+        if OPERATOR.match(event.name) and (_is_algorithm(event.name) or (not only_algorithms and _did_work(event))):
+            yield event.name.removeprefix("aten::")
+
+
+def _device_kernels(events: Iterable[Any]) -> Iterable[str]:
+    on_device = (event for event in events if event.device_type.name == "CUDA" and not event.is_user_annotation)
+    return (event.name for event in on_device if not event.name.startswith("Mem"))
+
+
+def _is_algorithm(name: str) -> bool:
+    """Return whether an operator represents an attention algorithm; the public function, which chooses one, doesn't."""
+    return bool(ATTENTION.search(name)) and name != "aten::scaled_dot_product_attention"
+
+
+def _did_work(event: Any) -> bool:
+    if event.name in METADATA or event.name == "aten::scaled_dot_product_attention":
+        return False
+    return event.name in OWN_WORK or all(_is_idle(child) for child in event.cpu_children)
+
+
+def _is_idle(event: Any) -> bool:
+    return event.name in METADATA and all(_is_idle(child) for child in event.cpu_children)

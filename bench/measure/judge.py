@@ -6,7 +6,7 @@ It imports no code of an implementation. It also measures which rates the device
 import dataclasses
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from time import process_time
@@ -17,10 +17,11 @@ from torch import Tensor
 
 import impls
 from bench.machine import facts
-from bench.measure import correctness, failure, outputs, process_state, system_memory, workload
-from bench.measure.channel import Channel, serve
-from bench.measure.device_rates import DeviceRates, SpeedProbe
+from bench.measure import correctness, failure, memory, outputs, process_state, reference, workload
+from bench.measure.correctness import CheckResult
+from bench.measure.devices import DeviceRates, SpeedProbe
 from bench.measure.failure import Outcome
+from bench.measure.forking import Channel, serve
 from bench.measure.outputs import BY_ITEM
 from bench.plan.case import Point
 from bench.plan.layers import Roof
@@ -36,7 +37,7 @@ class Judge:
 
     def __init__(self) -> None:
         self._work: workload.Workload | None = None
-        self._checks: dict[tuple[str, Values], correctness.Check] = {}
+        self._checks: dict[tuple[str, Values], reference.Check] = {}
         self._rates: DeviceRates | None = None
         self._probe: SpeedProbe | None = None
 
@@ -55,8 +56,8 @@ class Judge:
             for name, values in wanted.keys() - self._checks.keys():
                 channel.announce("reference")
                 with _all_cores(point):
-                    self._checks[name, values] = correctness.expect(work, name, values)
-            system_memory.give_back()  # the reference's memory is needed by the implementations
+                    self._checks[name, values] = reference.expect(work, name, values)
+            memory.give_back()  # the reference's memory is needed by the implementations
             if changes := self._state.changes(free=process_state.ANY):
                 raise process_state.LeftChanged(f"{changes} (when the layer was made or called)")
             return {**dataclasses.asdict(outcome), "work": dataclasses.asdict(work.least_work)}
@@ -64,51 +65,42 @@ class Judge:
 
     def compare(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
         """Compare the output in a file with what is expected; reply with error, tolerance, and why it is incorrect."""
-        work, check = self._work, self._checks[request["check"], request["shift"]]
-        assert work is not None
-        try:
-            result = correctness.compare(work, check, outputs.read(Path(request["path"]), _like(work)))
-        except outputs.Incorrect as incorrect:
-            return {"error": None, "tolerance": None, "reason": f"{incorrect} ({check.name})"}
-        return _reply(result)
+        work, check = self._made, self._checks[request["check"], request["shift"]]
+        path, like = Path(request["path"]), _like(work)
+        return _reply(check.name, lambda: correctness.compare(work, check, outputs.read(path, like)))
 
     def compare_timed(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
         """Compare the outputs of timed calls in a file, a whole one and then parts; reply as to `compare`.
 
         `whole` says which values the call of the whole output had, and each of the `parts` which values and item.
         """
-        work, key = self._work, (TIMED, _values(request["whole"]))
-        assert work is not None
+        work, key = self._made, (TIMED, _values(request["whole"]))
         if key not in self._checks:
             channel.announce("reference")
             with _all_cores(work.point):
-                self._checks[key] = correctness.expect(work, *key)
+                self._checks[key] = reference.expect(work, *key)
         like, parts = _like(work), [Part(*part) for part in request["parts"]]
         of_part = [tensor[0] for tensor in (like[:BY_ITEM] if work.point.mode == "train" else like[:1])]
-        try:
+
+        def worst() -> CheckResult:
             tensors = outputs.read(Path(request["path"]), [*like, *of_part * len(parts)])
-        except outputs.Incorrect as incorrect:
-            return {"error": None, "tolerance": None, "reason": f"{incorrect} ({TIMED})"}
-        whole = correctness.compare(work, self._checks[key], tensors[: len(like)])
-        found = [tensors[len(like) + number :: len(of_part)] for number in range(len(of_part))]
-        with _all_cores(work.point):
-            of_parts = correctness.compare_parts(work, self._checks[key], request["numbers"], parts, found)
-        return _reply(max(whole, of_parts, key=lambda result: result.severity))
+            whole = correctness.compare(work, self._checks[key], tensors[: len(like)])
+            of_calls = [tensors[len(like) + number :: len(of_part)] for number in range(len(of_part))]
+            with _all_cores(work.point):
+                of_parts = correctness.compare_parts(work, self._checks[key], request["numbers"], parts, of_calls)
+            return max(whole, of_parts, key=lambda result: result.severity)
+
+        return _reply(TIMED, worst)
 
     def rates(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
         """Reply with the highest rates of the device in some turns and seconds, 0 if there is no memory for them.
 
         They are measured on a core if one is given, that of the implementations.
         """
-        assert self._work is not None
         best = Roof(0.0, 0.0)
-        try:
-            with _on(request["core"]):
-                self._rates = self._rates or DeviceRates(self._work.point)
-                best = self._rates.best(request["turns"], request["least_s"])
-        except Exception as error:
-            if not failure.is_out_of_memory(error):
-                raise
+        with _measuring(request["core"]):
+            self._rates = self._rates or DeviceRates(self._made.point)
+            best = self._rates.best(request["turns"], request["least_s"])
         return {**dataclasses.asdict(best), "cpu_s": process_time()}
 
     def probe(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
@@ -116,16 +108,16 @@ class Judge:
 
         They run on a core if one is given.
         """
-        assert self._work is not None
         product_s = copy_s = 0.0
-        try:
-            with _on(request["core"]):
-                self._probe = self._probe or SpeedProbe(self._work.point)
-                product_s, copy_s = self._probe.times_s()
-        except Exception as error:
-            if not failure.is_out_of_memory(error):
-                raise
+        with _measuring(request["core"]):
+            self._probe = self._probe or SpeedProbe(self._made.point)
+            product_s, copy_s = self._probe.times_s()
         return {"product_s": product_s, "copy_s": copy_s, "cpu_s": process_time()}
+
+    @property
+    def _made(self) -> workload.Workload:
+        assert self._work is not None, "nothing was expected"
+        return self._work
 
     def _workload(self, point: Point, seed: int) -> workload.Workload:
         if self._work is None or self._work.seed != seed:
@@ -145,7 +137,12 @@ def _like(work: workload.Workload) -> list[Tensor]:
     return [work.direction, *([work.x, *work.layer.parameters()] if work.with_gradients else [])]
 
 
-def _reply(result: correctness.CheckResult) -> dict[str, Any]:
+def _reply(check: str, compared: Callable[[], CheckResult]) -> dict[str, Any]:
+    """Return the result of a comparison as JSON; an output that can't be read has a reason alone."""
+    try:
+        result = compared()
+    except outputs.Incorrect as incorrect:
+        return {"error": None, "tolerance": None, "reason": f"{incorrect} ({check})"}
     error = result.error if math.isfinite(result.error) else None
     return {"error": error, "tolerance": result.tolerance, "reason": result.reason}
 
@@ -175,21 +172,22 @@ def _all_cores(point: Point) -> Iterator[None]:
 
 
 @contextmanager
-def _on(core: int | None) -> Iterator[None]:
-    """Run what is inside on a core, if one is given."""
-    if core is None:
-        yield
-        return
-    cores = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {core})
+def _measuring(core: int | None) -> Iterator[None]:
+    """Run what is inside on a core, if one is given; it ends early if there is no memory for it."""
+    cores = os.sched_getaffinity(0) if core is not None else set()
     try:
+        if core is not None:
+            os.sched_setaffinity(0, {core})
         yield
+    except Exception as error:
+        if not failure.is_out_of_memory(error):
+            raise
     finally:
-        os.sched_setaffinity(0, cores)
+        if core is not None:
+            os.sched_setaffinity(0, cores)
 
 
 def work(channel: Channel) -> None:
     """Serve the requests of a judge until the parent closes the pipe."""
     judge = Judge()
-    requests = (judge.expect, judge.compare, judge.compare_timed, judge.rates, judge.probe)
-    serve({request.__name__: request for request in requests}, channel)
+    serve({name: getattr(judge, name) for name in vars(Judge) if not name.startswith("_")}, channel)

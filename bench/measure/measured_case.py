@@ -9,8 +9,7 @@ import gc
 import math
 import os
 import random
-import resource
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,43 +21,36 @@ import torch
 from torch import Tensor
 
 import impls
-from bench.machine import facts
 from bench.measure import (
     clock,
     compilation,
-    correctness,
-    dispatch,
+    devices,
     energy,
-    gpu_state,
+    forking,
     inspection,
     memory,
     outputs,
     process_state,
-    system_memory,
+    reference,
     workload,
 )
-from bench.measure.channel import Channel
 from bench.measure.failure import Outcome
-from bench.measure.forking import descendants
 from bench.measure.outputs import Incorrect, Output
+from bench.measure.timed_calls import TimedCalls, TimedOutputs
 from bench.plan.case import HUGE, RETAINED, Point
-from bench.sampling import timed_inputs
 from bench.sampling.checks import AFTERWARDS, NORMAL, PEAKED, TIMED
+from bench.sampling.timed_inputs import KEY_BITS
 from impls.catalogue import parse
 
 LAYOUT_BYTES = 1 << 16
 """A block of random size up to this is held, so that processes have different memory layouts."""
 
-TOUCHED, SPARE = {RETAINED: 2, HUGE: 1}, 2
-"""After the first calls a block of TOUCHED times their memory is written and freed, if SPARE blocks would fit into
-memory. Later calls then find pages that are there. With small pages and without it each fourth call of eager was seen
-to take 40,000 page faults at 1024 tokens, and a third more time, because the allocator went on to new places. With
-huge pages once or twice the memory made no difference: samples then take 0 to 3 faults in the median.
+TOUCHED = {RETAINED: 2, HUGE: 1}
+"""After the first calls a block of so many times their memory is written and freed, if there is room for it. Later
+calls then find pages that are there. With small pages and without it each fourth call of eager was seen to take 40,000
+page faults at 1024 tokens, and a third more time, because the allocator went on to new places. With huge pages once or
+twice the memory made no difference: samples then take 0 to 3 faults in the median.
 If the system must first make room for huge pages, it does so here: that was seen to take seconds."""
-
-REPETITIONS, REPEATED, FIXED_S = 10, 2.0, 5e-6
-"""Calls on new values and on repeated values are timed in turns, REPETITIONS times each. A call on new values may take
-REPEATED times as long as one on repeated values, and FIXED_S more, because a short timing has a fixed cost."""
 
 LATE, LATE_S = 0.05, 20e-6
 """The part of a call, and the seconds, for which a GPU may go on after the call's stream is done: to wait for the whole
@@ -96,14 +88,13 @@ class MeasuredCase:
     the process, and whatever the implementation raises.
     """
 
-    def __init__(self, request: Request, channel: Channel) -> None:
+    def __init__(self, request: Request, channel: forking.Channel) -> None:
         self.outcome = Outcome()
         self.remark = ""
         """What the implementation says about its precision, if that explains an incorrect output."""
         self.request = request
         self._channel = channel
         self._rng = random.Random(request.order_seed)  # noqa: S311 - an order, not a secret
-        self._timed_cpu_s = 0.0
         self._sampling = ExitStack()
         self._like: Output | None = None
         self.reuses = False
@@ -133,31 +124,33 @@ class MeasuredCase:
             self._subject = workload.subject(work, name)
             self._build()
         held_bytes = psutil.Process().memory_info().rss
-        held_huge_bytes = system_memory.huge_bytes() if point.device == "cpu" and point.allocator == HUGE else None
+        held_huge_bytes = memory.huge_bytes() if point.device == "cpu" and point.allocator == HUGE else None
         calls_s = self._first_calls()
         if point.device == "cpu" and point.allocator in TOUCHED:
-            touch(TOUCHED[point.allocator] * (psutil.Process().memory_info().rss - held_bytes))
+            memory.touch(TOUCHED[point.allocator] * (psutil.Process().memory_info().rss - held_bytes))
         if held_huge_bytes is not None:
             # a huge page that is shared with the server since the fork becomes small ones when it is written
-            self.outcome.metrics["huge_bytes"] = max(0, (system_memory.huge_bytes() or 0) - held_huge_bytes)
+            self.outcome.metrics["huge_bytes"] = max(0, (memory.huge_bytes() or 0) - held_huge_bytes)
         if self.outcome.metrics.get("graphs") == 0:
             self.outcome.end("fallback", "torch.compile compiled no graph: the layer would run eagerly")
             return
         self._inputs = workload.Inputs(work)
-        self._work.timed.begin(self._rng.getrandbits(timed_inputs.KEY_BITS))
+        work.timed.begin(self._rng.getrandbits(KEY_BITS))
         self._call = workload.step(self._subject, work, self._inputs)
+        timer = clock.timer(point.device, point.timing)
+        self._timed = TimedCalls(self._call, self._inputs, timer, self._rng, reuses=self.reuses)
         if request.thorough and not self._inspect():
             return
         self._warm_up(calls_s)
-        self._state, self._processes = process_state.State(), descendants()
-        self._last_cpu_s = cpu_s()
+        self._state, self._processes = process_state.State(), forking.descendants()
+        self._last_cpu_s = forking.cpu_s()
 
     def begin(self, numbers: int, timings: int, parts: int) -> None:
         """Begin the rounds: inputs come from the numbers of a key, samples have so many timings, and parts are kept."""
         begin_s = thread_time()
         self._work.timed.begin(numbers)
         assert self._like is not None
-        self._outputs = outputs.TimedOutputs(self._like, timings, parts, self._work)
+        self._outputs = TimedOutputs(self._subject, self._work, self._like, timings, parts)
         self._last_cpu_s += thread_time() - begin_s
 
     def sample(self, keys: Sequence[int], core: int | None) -> dict[str, Any]:
@@ -167,37 +160,17 @@ class MeasuredCase:
         timing has ended; `held` says the number of its input. All calls run on `core` from now on, if one is given.
         """
         self._move(core)
-        before_s = children_s()
+        before_s, before_calls_s = forking.children_s(), self._timed.cpu_s
         idle_s = process_time() + before_s - self._last_cpu_s
-        self._timed_cpu_s = 0.0
-        timings, held = iter(enumerate(keys)), []
-
-        def timer(call: clock.Call, calls: int) -> float:
-            timing, key = next(timings)
-
-            def hold(number: int, result: object) -> None:
-                number, x = self._inputs.of_call(number)
-                held.append(number)
-                try:
-                    self._outputs.hold(timing, self._subject, x, result)
-                except Incorrect as error:
-                    raise Incorrect(f"{error} ({TIMED})") from None
-
-            return self._timing(call, calls, key, hold)
-
-        sample = clock.sample(self._call, timer, self._pace.calls, len(keys))
+        sample, held = self._timed.sample(keys, self._pace.calls, self._outputs)
         self._state.check()
-        if started := descendants() - self._processes:
+        if started := forking.descendants() - self._processes:
             raise process_state.LeftChanged(f"started processes that outlive its sample: {len(started)}")
-        after_s = children_s()
-        used_s, self._last_cpu_s = self._timed_cpu_s + after_s - before_s, process_time() + after_s
-        return {
-            "sample": sample._asdict(),
-            "held": held,
-            "idle_s": idle_s,
-            "used_s": used_s,
-            "cpu_s": self._last_cpu_s,
-        }
+        after_s = forking.children_s()
+        used_s = self._timed.cpu_s - before_calls_s + after_s - before_s
+        self._last_cpu_s = process_time() + after_s
+        seconds = {"idle_s": idle_s, "used_s": used_s, "cpu_s": self._last_cpu_s}
+        return {"sample": sample._asdict(), "held": held, **seconds}
 
     def keep(self, parts: Sequence[tuple[int, int, int]], whole: int | None) -> None:
         """Keep parts of what is held of the last sample: each has its place, the timing and the item.
@@ -220,7 +193,7 @@ class MeasuredCase:
             raise Incorrect(f"edited its input in place ({TIMED})")
         if not outputs.has_weights_of(self._subject, work):
             raise Incorrect(f"edited the layer's weights ({TIMED})")
-        fresh = self._output(AFTERWARDS)
+        fresh = outputs.compute(self._subject, self._inputs.holding(self.request.shifts[AFTERWARDS]), self._direction)
         self._check_form(AFTERWARDS, fresh)
         outputs.write(self._outputs.kept, self._path(TIMED))
         outputs.write(fresh.tensors, self._path(AFTERWARDS))
@@ -230,11 +203,12 @@ class MeasuredCase:
         if device != "cpu":
             for _ in range(math.ceil(WORKED_S / call_s)):
                 self._call()  # the GPU still works on these calls, or has just ended them, when its state is read
-            self.outcome.metrics |= dataclasses.asdict(gpu_state.read(device))
+            self.outcome.metrics |= devices.gpu_state(device)
             self._check_late_work(call_s)
         self._state.check()
-        self._check_repetition()
-        self._last_cpu_s = cpu_s()  # more samples may follow, and this work is not between them
+        if device == "cpu":
+            self._timed.check_repetition(self._pace.calls)
+        self._last_cpu_s = forking.cpu_s()  # more samples may follow, and this work is not between them
 
     def _move(self, core: int | None) -> None:
         """Run on another core from now on; raises LeftChanged if something else was changed."""
@@ -250,7 +224,7 @@ class MeasuredCase:
 
     def reply(self) -> dict[str, Any]:
         """Return the outcome as JSON, with the processor's seconds in all."""
-        return {**dataclasses.asdict(self.outcome), "cpu_s": cpu_s()}
+        return {**dataclasses.asdict(self.outcome), "cpu_s": forking.cpu_s()}
 
     def _build(self) -> None:
         """Build an implementation in another runtime for the point's inputs."""
@@ -272,16 +246,15 @@ class MeasuredCase:
         names = [name for name in (NORMAL, PEAKED) if name in self.request.shifts]
         for name in names:
             self._channel.announce("correctness check" if calls_s else "first call")
-            graphs, cached = compilation.graphs(), compilation.cached_graphs()
+            before = compilation.graphs()
             with process_state.kept(), compilation.no_eager_fallback():
-                x = correctness.values(self._work, name).clone()
+                x = reference.values(self._work, name).clone()
                 start = perf_counter()
                 output = outputs.compute(self._subject, x, self._direction)
                 elapsed_s = perf_counter() - start
-            new_graphs = compilation.graphs() - graphs if name == names[0] else 0
-            if new_graphs:
-                from_cache = compilation.cached_graphs() > cached
-                self.outcome.metrics |= {"graphs": new_graphs, "compile_s": elapsed_s, "compile_cached": from_cache}
+            graphs, cached = (now - earlier for now, earlier in zip(compilation.graphs(), before, strict=True))
+            if graphs and name == names[0]:
+                self.outcome.metrics |= {"graphs": graphs, "compile_s": elapsed_s, "compile_cached": cached > 0}
             elif compiles and name == names[0]:
                 self.outcome.metrics["graphs"] = 0
             else:
@@ -295,19 +268,11 @@ class MeasuredCase:
     def _inspect(self) -> bool:
         """Record the kernels and the memory of a call; False if another kernel ran than was asked for."""
         self._channel.announce("inspection")
-        work, metrics, subject = self._work, self.outcome.metrics, self._subject
-        with process_state.kept(), work.gradient_mode():
-            inspected = inspection.inspect(self._call, work.point.device)
-            metrics["kernels"] = inspection.operators(subject.function) or inspected.kernels
-            if not inspection.has_own_memory(subject.function):
-                metrics |= dataclasses.asdict(inspected.memory)
-            if work.with_gradients:
-                x = work.x.detach().requires_grad_()
-                held = iter([x, *subject.layer.parameters()])
-                metrics["saved_bytes"] = memory.saved_bytes(lambda: subject.function(x), held)
+        metrics = self.outcome.metrics
+        with process_state.kept(), self._work.gradient_mode():
+            metrics |= inspection.metrics(self._call, self._subject, self._work)
         metrics["held_bytes"] = memory.held_bytes(self._own_tensors())
-        fallback = dispatch.fallback(self.request.implementation, metrics["kernels"])
-        if fallback:
+        if fallback := inspection.fallback(self.request.implementation, metrics["kernels"]):
             self.outcome.end("fallback", fallback)
         return not fallback
 
@@ -322,17 +287,17 @@ class MeasuredCase:
     def _warm_up(self, calls_s: list[float]) -> None:
         """Warm up, and set the conditions of samples: the gradient mode, no compilation, no garbage collection."""
         self._channel.announce("warm-up")
-        point, timer = self._work.point, clock.timer(self._work.point.device, self._work.point.timing)
-        self._timer = timer
+        point = self._work.point
         self._sampling.enter_context(self._work.gradient_mode())
         self._sampling.enter_context(compilation.frozen())
         with process_state.kept():
             previous_s = calls_s[-1] if calls_s and point.device == "cpu" else None
-            overhead_s = clock.overhead_s()
-            self._pace = clock.warm_up(self._call, self._timing, overhead_s, self.request.warm_up_s, previous_s)
+            limits = clock.overhead_s(), self.request.warm_up_s
+            self._pace = clock.warm_up(self._call, self._timed.timing, *limits, previous_s)
             if point.timing != "host":
                 self.outcome.metrics["host_s"] = clock.host_s(self._call)
         self.outcome.metrics |= {"calls_per_timing": self._pace.calls, "settled": self._pace.settled}
+        self.reuses = self._timed.reuses
         gc.collect()
         gc.disable()
 
@@ -342,52 +307,8 @@ class MeasuredCase:
         if late_s > LATE_S + LATE * call_s:
             raise Incorrect(f"works on another stream: the device goes on for {late_s:.2g} s after the call's stream")
 
-    def _check_repetition(self) -> None:
-        """Raise Incorrect if calls on values that were seen before are much faster than calls on new ones.
-
-        The inputs of a timing alternate, so an implementation that keeps its results works in the first calls only.
-        """
-        if self._pace.calls <= timed_inputs.TURNS or self._work.point.device != "cpu":
-            return
-        repeated_s = new_s = math.inf
-        for _ in range(REPETITIONS):
-            repeated_s = min(repeated_s, self._timing(self._call, self._pace.calls))
-            new_s = min(new_s, self._timing(self._call, timed_inputs.TURNS))
-        if new_s > REPEATED * repeated_s + FIXED_S:
-            raise Incorrect(f"keeps its results: a call takes {new_s:.2g} s, and {repeated_s:.2g} s on the same values")
-
-    def _timing(
-        self, call: clock.Call, calls: int, key: int | None = None, hold: Callable[[int, object], None] | None = None
-    ) -> float:
-        """Return the seconds per call of a timing on the inputs of a key, and add up the processor's seconds.
-
-        `hold` gets the number of one call and its result. Which one is drawn when all have ended: nothing in the
-        process says it before. If all calls return the same memory, the timing has two parts, and it is the last call
-        of the first.
-        """
-        self._inputs.renew(calls, self._rng.getrandbits(timed_inputs.KEY_BITS) if key is None else key)
-        first = 1 + _below(calls) if self.reuses else calls
-        sizes = [first, calls - first] if first < calls else [calls]
-        total_s = 0.0
-        for part, size in enumerate(sizes):
-            results: list[object] = []
-            start_s = process_time()
-            total_s += size * self._timer(call, size, results)
-            self._timed_cpu_s += process_time() - start_s
-            is_lost = not self.reuses and outputs.share_memory(results)
-            if hold is not None and part == 0:
-                chosen = size - 1 if self.reuses or is_lost else _below(size)
-                hold(chosen, results[chosen])
-            self.reuses |= is_lost
-        return total_s / calls
-
-    def _output(self, check: str) -> Output:
-        """Return the output for a check's values, in one of the tensors that timed calls use."""
-        x = self._inputs.holding(self.request.shifts[check])
-        return outputs.compute(self._subject, x, self._direction)
-
     def _check_form(self, check: str, output: Output) -> None:
-        x = correctness.values(self._work, check, self.request.shifts[check])
+        x = reference.values(self._work, check, self.request.shifts[check])
         try:
             outputs.check_form(self._subject, self._work, x, output)
         except Incorrect as error:
@@ -410,30 +331,3 @@ def load(name: str) -> None:
     impls.resolve(parse(name).base)
     if changes := state.changes(free=process_state.ANY):
         raise process_state.LeftChanged(f"{changes} (when it was imported)")
-
-
-def _below(number: int) -> int:
-    """Return a random whole number below this one, from the system, which no code in this process can know before."""
-    return int.from_bytes(os.urandom(8), "little") % number
-
-
-def touch(size: int) -> None:
-    """Write and free a block of this size, if there is memory for it: the allocator keeps its pages for later calls."""
-    if 0 < SPARE * size < facts.available_bytes():
-        torch.empty(size, dtype=torch.uint8).fill_(0)
-
-
-def cpu_s() -> float:
-    """Return the processor's seconds that this process and all that it started have used."""
-    return process_time() + children_s()
-
-
-def children_s() -> float:
-    """Return the processor's seconds of the living descendants of this process, and of its children that ended."""
-    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
-    total_s = ended.ru_utime + ended.ru_stime
-    for pid in descendants():
-        with suppress(psutil.Error):  # it has just ended
-            times = psutil.Process(pid).cpu_times()
-            total_s += times.user + times.system + times.children_user + times.children_system
-    return total_s

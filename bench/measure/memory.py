@@ -1,8 +1,15 @@
-"""The memory of one call: its peak, and the bytes that autograd keeps for the backward pass."""
+"""The memory of a call as the allocator counts it and as the system sees it, and what autograd and others keep of it.
 
+The system's peak checks the allocator's. It is valid in a process that returns freed memory at once
+(`MALLOC_MMAP_THRESHOLD_=65536`, `MALLOC_TRIM_THRESHOLD_=65536`). Timing needs the opposite, so it has a process of its
+own.
+"""
+
+import ctypes
 import gc
+import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -10,16 +17,23 @@ from torch import Tensor, UntypedStorage
 from torch._subclasses import FakeTensor
 from torch.profiler import profile
 
+import impls
+from bench.machine import facts
+from bench.measure import workload
+from bench.plan.case import Case
 
-@dataclass(frozen=True)
-class Memory:
-    """The bytes that one call needs in addition to those held before; `reserved_bytes` is None on a CPU."""
+STATUS = Path("/proc/self/status")
+CLEAR_REFS = Path("/proc/self/clear_refs")
+MAPPINGS = Path("/proc/self/smaps_rollup")
 
-    peak_bytes: int
-    reserved_bytes: int | None = None
+RESET_PEAK = "5"
+"""Writing this to clear_refs resets VmHWM (proc(5))."""
+
+SPARE = 2
+"""A block is touched if so many of its size would fit into memory."""
 
 
-def saved_bytes(forward: Callable[[], object], held: Iterator[Tensor]) -> int:
+def saved_bytes(forward: Callable[[], object], held: Iterable[Tensor]) -> int:
     """Return the bytes that autograd keeps for backward, each storage counted once, without those of `held`.
 
     `held` are the tensors that live independently of the call: the input and the weights.
@@ -38,9 +52,9 @@ def saved_bytes(forward: Callable[[], object], held: Iterator[Tensor]) -> int:
     return sum(storage.nbytes() for storage in storages.values())
 
 
-def held_bytes(known: Iterable[Tensor]) -> int:
-    """Return the bytes of the tensors that Python code of this process keeps, each storage once, without the known."""
-    ours = {tensor.untyped_storage().data_ptr() for tensor in known}
+def held_bytes(others: Iterable[Tensor]) -> int:
+    """Return the bytes of the tensors that Python code of this process keeps, each storage once, without `others`."""
+    ours = {tensor.untyped_storage().data_ptr() for tensor in others}
     gc.collect()
     storages: dict[int, int] = {}
     for tensor in gc.get_objects():
@@ -72,14 +86,17 @@ def peak_of_events(events: list[tuple[int, int]]) -> int:
     return peak
 
 
-def of_profile(profiler: profile) -> Memory:
-    """Return the memory of the calls on the CPU in a profile that recorded memory, exact to the byte."""
+def peak_of_profile(profiler: profile) -> int:
+    """Return the peak of the calls on the CPU in a profile that recorded memory, exact to the byte."""
     fields = [event.extra_fields for event in allocations(profiler)]
-    return Memory(peak_of_events([(each.ptr, each.alloc_size) for each in fields]))
+    return peak_of_events([(each.ptr, each.alloc_size) for each in fields])
 
 
-def on_cuda(call: Callable[[], object], device: str) -> Memory:
-    """Return the memory of one call on a GPU, as its caching allocator counts it after its cache was emptied."""
+def on_cuda(call: Callable[[], object], device: str) -> tuple[int, int]:
+    """Return the bytes that one call on a GPU needs at its peak, and those that its caching allocator reserves for it.
+
+    They come on top of what was held before, and are counted after the allocator's cache was emptied.
+    """
     gc.collect()
     torch.cuda.synchronize(device)
     torch.cuda.empty_cache()
@@ -87,10 +104,8 @@ def on_cuda(call: Callable[[], object], device: str) -> Memory:
     held, reserved = torch.cuda.memory_allocated(device), torch.cuda.memory_reserved(device)
     call()
     torch.cuda.synchronize(device)
-    return Memory(
-        peak_bytes=torch.cuda.max_memory_allocated(device) - held,
-        reserved_bytes=max(0, torch.cuda.max_memory_reserved(device) - reserved),
-    )
+    peak_bytes = torch.cuda.max_memory_allocated(device) - held
+    return peak_bytes, max(0, torch.cuda.max_memory_reserved(device) - reserved)
 
 
 def allocations(profiler: profile) -> list[Any]:
@@ -102,9 +117,65 @@ def allocations(profiler: profile) -> list[Any]:
     return sorted((event for event in _walk(tree) if event.name == "[memory]"), key=lambda event: event.start_time_ns)
 
 
-def _walk(events: list[Any]) -> Iterator[Any]:
-    stack = list(reversed(events))
-    while stack:
-        event = stack.pop()
+def _walk(events: Iterable[Any]) -> Iterator[Any]:
+    for event in events:
         yield event
-        stack.extend(reversed(event.children))
+        yield from _walk(event.children)
+
+
+def system_peak_bytes(case: Case) -> int | None:
+    """Return the peak of one call of a case on the CPU in bytes; None if it can't run or the system gives no peak."""
+    if not CLEAR_REFS.exists():
+        return None
+    try:
+        workload.set_up(case.point)
+        work = workload.make(case.point)
+        subject = workload.subject(work, case.implementation)
+        call = workload.step(subject, work)
+        with work.gradient_mode():
+            if isinstance(subject.function, impls.Runtime):
+                subject.function.build(work.x)
+                return peak_bytes(call, with_first=subject.function.has_own_memory)
+            return peak_bytes(call)
+    except Exception:  # the case's row already has the reason
+        return None
+
+
+def peak_bytes(call: Callable[[], object], *, with_first: bool = False) -> int:
+    """Return the largest increase of the process's resident memory in bytes during the second of two calls.
+
+    The first call allocates what is kept for later calls, such as a library's scratch. For a runtime that keeps all
+    memory of its calls the increase is counted `with_first`.
+    """
+    if not with_first:
+        call()
+    gc.collect()
+    held_kib = _kib(STATUS, "VmRSS")
+    CLEAR_REFS.write_text(RESET_PEAK)
+    for _ in range(1 + with_first):
+        call()
+    return (_kib(STATUS, "VmHWM") - held_kib) * 1024
+
+
+def give_back() -> None:
+    """Release freed memory to the system and the GPU, even if the allocator is configured to retain it."""
+    gc.collect()
+    torch.cuda.empty_cache()  # no effect if no GPU was used
+    if sys.platform == "linux" and hasattr(ctypes.CDLL(None), "malloc_trim"):
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+def touch(size: int) -> None:
+    """Write and free a block of this size, if there is memory for it: the allocator keeps its pages for later calls."""
+    if 0 < SPARE * size < facts.available_bytes():
+        torch.empty(size, dtype=torch.uint8).fill_(0)
+
+
+def huge_bytes() -> int | None:
+    """Return the bytes of this process in transparent huge pages; None if the system doesn't tell."""
+    return _kib(MAPPINGS, "AnonHugePages") * 1024 if MAPPINGS.exists() else None
+
+
+def _kib(file: Path, field: str) -> int:
+    line = next(line for line in file.read_text().splitlines() if line.startswith(f"{field}:"))
+    return int(line.split()[1])

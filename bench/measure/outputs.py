@@ -13,6 +13,9 @@ from torch import Tensor, nn
 
 from bench.measure.workload import Subject, Workload
 
+BY_ITEM = 2
+"""The output and the gradient of x have an item of the batch each; the gradients of weights are sums over all items."""
+
 
 class Incorrect(Exception):  # noqa: N818 - an outcome that becomes a row
     """The output can't be the layer's; the message says why."""
@@ -30,58 +33,6 @@ class Output:
     def tensors(self) -> tuple[Tensor, ...]:
         """The output, then the gradients of x and of every weight."""
         return self.y, *self.gradients
-
-
-class TimedOutputs:
-    """Memory for outputs of timed calls, allocated before the rounds so that keeping them changes no memory layout.
-
-    `hold` copies the output of one call of a timing, `keep` those parts of what is held that are judged. In mode
-    forward the gradients are found when the whole output is kept, because they are no part of a call.
-    """
-
-    def __init__(self, like: Output, timings: int, parts: int, workload: Workload) -> None:
-        self._workload = workload
-        in_call = like.tensors if workload.point.mode != "forward" else like.tensors[:1]
-        self._held = [[torch.zeros_like(tensor) for tensor in in_call] for _ in range(timings)]
-        self._parts = [[torch.zeros_like(tensor[0]) for tensor in in_call[:BY_ITEM]] for _ in range(parts)]
-        self._whole = [torch.zeros_like(tensor) for tensor in like.tensors]
-        self._filled = 0
-        self._last: tuple[int, Subject, Tensor, Any] | None = None
-
-    @property
-    def kept(self) -> list[Tensor]:
-        """The whole output, then each part."""
-        return [*self._whole, *(tensor for part in self._parts[: self._filled] for tensor in part)]
-
-    def hold(self, timing: int, subject: Subject, x: Tensor, result: Any) -> None:
-        """Copy the result of a call on x; raises Incorrect if it has a wrong form."""
-        train = self._workload.point.mode == "train"
-        y, found = result if train else (result, ())
-        check_output(subject, x, y, self._workload.direction)
-        inputs = [x, *subject.layer.parameters()]
-        whole = (torch.zeros_like(like) if each is None else each for each, like in zip(found, inputs, strict=False))
-        for copy, tensor in zip(self._held[timing], (y.detach(), *whole), strict=True):
-            copy.copy_(tensor)
-        self._last = (timing, subject, x, y) if self._workload.point.mode == "forward" else None
-
-    def keep(self, parts: Sequence[tuple[int, int, int]], whole: int | None) -> None:
-        """Keep items of what is held, each at a place, and the whole output of a timing; in mode forward the last."""
-        for place, timing, item in parts:
-            self._filled = max(self._filled, place + 1)
-            for copy, tensor in zip(self._parts[place], self._held[timing], strict=False):
-                copy.copy_(tensor[item])
-        if whole is not None:
-            tensors = self._held[whole]
-            if self._last is not None:
-                _, subject, x, y = self._last
-                tensors = [*tensors, *gradients(y, x, subject.layer, self._workload.direction)]
-            for copy, tensor in zip(self._whole, tensors, strict=True):
-                copy.copy_(tensor)
-        self._last = None
-
-
-BY_ITEM = 2
-"""The output and the gradient of x have an item of the batch each; the gradients of weights are sums over all items."""
 
 
 def compute(subject: Subject, x: Tensor, direction: Tensor | None) -> Output:
@@ -128,16 +79,12 @@ def check_output(subject: Subject, x: Tensor, y: Any, expected: Tensor) -> None:
 
 def share_memory(results: Sequence[object]) -> bool:
     """Return whether the outputs of several calls, all held, lie in the same memory: then most of them are lost."""
-    outputs = [y for y in map(_output_of, results) if isinstance(y, Tensor)]
+    outputs = (result[0] if isinstance(result, tuple) and result else result for result in results)  # else gradients
+    tensors = [y for y in outputs if isinstance(y, Tensor)]
     try:
-        return len({_address(y) for y in outputs}) < len(outputs)
+        return len({_address(y) for y in tensors}) < len(tensors)
     except RuntimeError:  # a CUDA graph has taken the memory of earlier ones back
         return True
-
-
-def _output_of(result: object) -> object:
-    """Return the output of what a call returned, which may hold gradients too."""
-    return result[0] if isinstance(result, tuple) and result else result
 
 
 def has_weights_of(subject: Subject, workload: Workload) -> bool:

@@ -96,8 +96,7 @@ class State:
 
     def check(self) -> None:
         """Raise LeftChanged if something has changed."""
-        changes = self.changes()
-        if changes:
+        if changes := self.changes():
             raise LeftChanged(changes)
 
 
@@ -128,15 +127,8 @@ def _default_device() -> str | None:
 def _matmul_precision() -> str:
     try:
         return torch.get_float32_matmul_precision()
-    except RuntimeError:  # torch's two ways to set it were mixed; `_precisions` reads those of the new way
+    except RuntimeError:  # torch's two ways to set it were mixed; those of the new way are read beside it
         return MIXED
-
-
-def _precisions() -> dict[str, Any]:
-    return {
-        f"{backend}.{operation}": torch._C._get_fp32_precision_getter(backend, operation)
-        for backend, operation in PRECISIONS
-    }
 
 
 def _flags() -> dict[str, Any]:
@@ -203,39 +195,26 @@ def _dynamo() -> dict[str, Any]:
     return {name: value for name, value in values.items() if value != defaults[name].default}
 
 
-def _functions() -> dict[str, Any]:
-    return {f"{owner.__name__}.{name}": getattr(owner, name) for owner, name in FUNCTIONS}
-
-
-def _environment() -> dict[bytes, bytes]:
-    # as bytes: this is read after each sample, and decoding takes longer than all other parts together
-    return dict(os.environ._data)  # type: ignore[attr-defined]
-
-
 def _working_directory() -> str | None:
     with suppress(FileNotFoundError):  # it was removed
         return str(Path.cwd())
     return None
 
 
-def _handlers() -> dict[str, Any]:
-    return {name: signal.getsignal(getattr(signal, name)) for name in SIGNALS}
-
-
-def _timers() -> dict[str, str]:
-    return {name: "pending" for name in TIMERS if signal.getitimer(getattr(signal, name)) != (0.0, 0.0)}
-
-
 PARTS: tuple[tuple[str, Callable[[], dict[Any, Any]]], ...] = (
     ("", _settings),
     ("", _flags),
     ("", _python),
-    ("", _functions),
-    ("the float32 precision of ", _precisions),
+    ("", lambda: {f"{owner.__name__}.{name}": getattr(owner, name) for owner, name in FUNCTIONS}),
+    (
+        "the float32 precision of ",
+        lambda: {".".join(part): torch._C._get_fp32_precision_getter(*part) for part in PRECISIONS},
+    ),
     ("torch._dynamo.config.", _dynamo),
-    ("the environment variable ", _environment),
-    ("the handler of ", _handlers),
-    ("the timer ", _timers),
+    # as bytes: this is read after each sample, and decoding takes longer than all other parts together
+    ("the environment variable ", lambda: dict(os.environ._data)),  # type: ignore[attr-defined]
+    ("the handler of ", lambda: {name: signal.getsignal(getattr(signal, name)) for name in SIGNALS}),
+    ("the timer ", lambda: {name: "pending" for name in TIMERS if any(signal.getitimer(getattr(signal, name)))}),
 )
 """All parts of the state, each with the text before its names in messages. Random generators are not among them: an
 implementation may draw random numbers."""

@@ -1,7 +1,12 @@
-"""The server of one replicate: it imports torch and the compiler once, and forks the processes that measure."""
+"""The server of one replicate: it imports torch and the compiler once, and forks the processes that measure.
+
+`Worker` is what such a process does for one case, request by request.
+"""
 
 import contextlib
 import gc
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
@@ -9,9 +14,12 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 import impls
-from bench.measure import compilation, judge, system_memory, worker
-from bench.measure.forking import Server
+from bench.measure import compilation, devices, failure, judge, look, memory
+from bench.measure.forking import Channel, Server, serve
+from bench.measure.measured_case import MeasuredCase, Request
+from bench.plan.case import Case, Point
 from bench.plan.names import is_own
+from impls.catalogue import parse
 from impls.models import sources
 
 
@@ -33,7 +41,7 @@ def warm(request: dict[str, Any]) -> None:
     if request.get("libraries"):
         with FlopCounterMode(display=False):  # its first use imports for seconds
             torch.empty(1, 1).mm(torch.empty(1, 1))
-    system_memory.give_back()  # memory that is free here would be small pages in the processes that are forked
+    memory.give_back()  # memory that is free here would be small pages in the processes that are forked
     gc.freeze()  # collecting garbage then skips what torch's import left, and forked processes share it
 
 
@@ -51,5 +59,99 @@ def _no_gpu() -> None:
     raise RuntimeError("the server uses no GPU")
 
 
+class Worker:
+    """Serves `check`, `look`, `memory`, and then `prepare`, `begin`, `sample`, `keep` and `finish` for one case."""
+
+    def __init__(self) -> None:
+        self._case: MeasuredCase | None = None
+
+    def check(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
+        """Reply with facts about machine and packages, and a line for each implementation or GPU that can't be used.
+
+        Only the implementations that are `needed` are imported for it.
+        """
+        mistakes = [
+            f"{device} must be in compute mode DEFAULT, because each implementation has a process of its own; "
+            "it is in EXCLUSIVE_PROCESS. An administrator can run: nvidia-smi --compute-mode=DEFAULT"
+            for device in request["devices"]
+            if devices.is_exclusive(device)
+        ]
+        for name in request["needed"]:
+            try:
+                impls.resolve(parse(name).base)
+            except impls.Unresolved as error:
+                mistakes.append(str(error))
+        runtimes = impls.versions(request["implementations"])
+        return {"mistakes": mistakes, "facts": devices.torch_facts(), "runtimes": runtimes}
+
+    def look(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
+        """Reply with what is seen at a model, and how the look ended."""
+        outcome = failure.Outcome()
+        seen: dict[str, Any] = {}
+        with failure.caught(outcome, request["point"]["device"]):
+            seen = look.look(request, channel)
+        return {"status": outcome.status, "detail": outcome.detail, "seen": seen}
+
+    def memory(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
+        """Reply with the peak memory of one call of a case, as the operating system sees it."""
+        channel.announce("memory")
+        case = Case(Point(**request["point"]), request["implementation"])
+        return {"peak_bytes": memory.system_peak_bytes(case)}
+
+    def prepare(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
+        """Prepare a case; reply with its outcome so far."""
+        values = request["case"]
+        values = {**values, "point": Point(**values["point"]), "folder": Path(values["folder"])}
+        self._case = MeasuredCase(Request(**values), channel)
+        with self._step() as case:
+            case.prepare()
+        is_on_gpu = case.request.point.device != "cpu" and torch.cuda.is_initialized()
+        return {
+            **case.reply(),
+            "free_bytes": torch.cuda.mem_get_info()[0] if is_on_gpu else None,
+            "call_s": case.call_s if case.outcome.status == "ok" else None,
+            "remark": case.remark,
+            "reuses": case.reuses,
+            "import_s": case.import_s,
+        }
+
+    def begin(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
+        """Begin the rounds; reply with the outcome."""
+        with self._step() as case:
+            case.begin(request["numbers"], request["timings"], request["parts"])
+        return case.reply()
+
+    def sample(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
+        """Take one sample; reply with it, or with the outcome if the case has ended."""
+        with self._step() as case:
+            return {**case.sample(request["keys"], request["core"]), "status": "ok"}
+        return case.reply()
+
+    def keep(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
+        """Keep parts of the last sample's outputs; reply with the outcome."""
+        with self._step() as case:
+            case.keep(request["parts"], request.get("whole"))
+        return case.reply()
+
+    def finish(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
+        """End the rounds; reply with the outcome."""
+        with self._step() as case:
+            case.finish(request["call_s"], request["core"])
+        return case.reply()
+
+    @contextlib.contextmanager
+    def _step(self) -> Iterator[MeasuredCase]:
+        """Do a step of the prepared case, which an exception ends."""
+        assert self._case is not None, "the case was not prepared"
+        with failure.caught(self._case.outcome, self._case.request.point.device):
+            yield self._case
+
+
+def work(channel: Channel) -> None:
+    """Serve the requests of a worker until the parent closes the pipe."""
+    worker = Worker()
+    serve({name: getattr(worker, name) for name in vars(Worker) if not name.startswith("_")}, channel)
+
+
 if __name__ == "__main__":
-    Server({"worker": worker.work, "judge": judge.work}, warm).serve()
+    Server({"worker": work, "judge": judge.work}, warm).serve()

@@ -109,14 +109,14 @@ class TimedValues:
         first, second, sign = values
         return torch.add(self._window(first), self._window(second), alpha=sign, out=x)
 
-    def made(self, values: tuple[int, int, int]) -> Tensor:
+    def tensor(self, values: tuple[int, int, int]) -> Tensor:
         """Return the sum or the difference of two windows."""
         return self.write(values, torch.empty_like(self._window(0)))
 
     def input(self, numbers: int, key: int, place: int) -> Tensor:
         """Return an input, by the keys of the numbers and of its timing, and its place among the timing's inputs."""
         self.begin(numbers)
-        return self.made(drawn(key).values[place])
+        return self.tensor(drawn(key).values[place])
 
     def item(self, numbers: int, key: int, place: int, item: int) -> Tensor:
         """Return one item of such an input."""
@@ -172,8 +172,8 @@ class Inputs:
 
     def are_edited(self) -> bool:
         """Return whether an input has other values than the last timing has written into it."""
-        made = self._workload.timed.made
-        return any(not torch.equal(self._tensors[at].detach(), made(values)) for at, values in self._written.items())
+        tensor = self._workload.timed.tensor
+        return any(not torch.equal(self._tensors[at].detach(), tensor(values)) for at, values in self._written.items())
 
 
 @dataclass(frozen=True)
@@ -197,7 +197,6 @@ def make(point: Point, seed: int = SEED) -> Workload:
     Raises `impls.Unresolved` if a user's own layer can't be imported or breaks the contract, `impls.Unsupported` if it
     doesn't take the point's mask.
     """
-    dtype = getattr(torch, point.dtype)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         layer = _layer(point).train(point.mode != "inference")
@@ -205,15 +204,8 @@ def make(point: Point, seed: int = SEED) -> Workload:
         values = torch.randn(math.prod(shape) + SHIFTS)
         output_shape, flops = _traced(point, layer, values[: math.prod(shape)].view(shape))
         direction = torch.randn(output_shape)
-    return Workload(
-        point=point,
-        seed=seed,
-        layer=layer.to(point.device, dtype),
-        values=values.to(point.device, dtype),
-        shape=shape,
-        direction=direction.to(point.device, dtype),
-        flops=flops,
-    )
+    there = point.device, getattr(torch, point.dtype)
+    return Workload(point, seed, layer.to(*there), values.to(*there), shape, direction.to(*there), flops)
 
 
 def subject(workload: Workload, implementation: str) -> Subject:

@@ -1,18 +1,34 @@
-"""Calls of one case, alternately without and with the profiler."""
+"""Calls of one case, alternately without and with the profiler, and the means over them: its operators and stages."""
 
 import resource
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from statistics import mean
 from typing import TypeVar
 
 import psutil
-from torch.profiler import ProfilerActivity, profile, record_function
+from torch.autograd.profiler_util import FunctionEvent
+from torch.profiler import profile, record_function
 
-from bench.measure import clock, system_memory
-from bench.profiling.blocks import allocated
-from bench.profiling.pairs import FEW_FAULTS, Capture, Pair
-from bench.profiling.recorded import recorded
+from bench.measure import clock, memory
+from bench.measure.inspection import activities
+from bench.plan.case import Point
+from bench.plan.layers import BACKWARD_PRODUCTS, ITEM_BYTES, steps
+from bench.profiling.recorded import (
+    MICROSECOND_S,
+    Allocated,
+    Call,
+    Place,
+    allocated,
+    duration_s,
+    is_label,
+    name,
+    recorded,
+)
+from bench.store.profile import FORWARD, Operator, Stage
 
 Value = TypeVar("Value")
 
@@ -34,6 +50,63 @@ SETTLING_CALLS = 4
 GROWTH_BYTES = 2**30
 """Free memory is returned to the system after the process has grown by this much, because reallocation leaves gaps."""
 
+FEW_FAULTS = 50
+"""The noise of page faults: any call may have this many."""
+
+SIMILAR = 0.1
+"""The largest relative difference between the page faults of two calls in the same state of memory."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A call without the profiler and the next one with it: their seconds, and the recording of the second.
+
+    `faults` are the page faults of both calls; `trace` is the file of the Chrome trace that torch wrote.
+    """
+
+    timed_s: float
+    profiled_s: float
+    faults: tuple[int, int]
+    call: Call
+    blocks: tuple[Allocated, ...]
+    trace: Path
+
+    @property
+    def is_comparable(self) -> bool:
+        """Whether both calls had about the same number of page faults, so that memory was in the same state."""
+        return abs(self.faults[0] - self.faults[1]) <= max(FEW_FAULTS, SIMILAR * max(self.faults))
+
+
+@dataclass(frozen=True)
+class Capture:
+    """All pairs of calls of one case.
+
+    Means are taken over the middle half of the calls: like medians they ignore delayed calls, and the means of a call's
+    parts add up to that of the call.
+    """
+
+    pairs: tuple[Pair, ...]
+
+    @property
+    def timed_s(self) -> float:
+        """The mean seconds of the middle half of the calls without the profiler."""
+        return mean(_middle_half(sorted(pair.timed_s for pair in self.pairs)))
+
+    @property
+    def profiled_s(self) -> float:
+        """The mean seconds of the middle half of the calls with the profiler."""
+        return mean(pair.profiled_s for pair in self.middle_half)
+
+    @property
+    def middle_half(self) -> Sequence[Pair]:
+        """The middle half of the profiled calls, fastest first."""
+        return _middle_half(sorted(self.pairs, key=lambda pair: pair.profiled_s))
+
+    @property
+    def median(self) -> Pair:
+        """The pair with the median profiled call, which represents all in timeline, memory chart and trace."""
+        return self.middle_half[len(self.middle_half) // 2]
+
 
 def capture(call: clock.Call, label: str, device: str, timing: str, folder: Path) -> Capture:
     """Return pairs of calls; `label` names the call in the traces, which are written into the folder.
@@ -48,7 +121,7 @@ def capture(call: clock.Call, label: str, device: str, timing: str, folder: Path
     held_bytes, deadline = _resident_bytes(), time.monotonic() + BUDGET_S
     while _needs_more(pairs, deadline):
         if _resident_bytes() > held_bytes + GROWTH_BYTES:
-            system_memory.give_back()
+            memory.give_back()
         pairs.append(_pair(call, label, device, timer, folder / f"{len(pairs)}.json"))
     return Capture(tuple(pair for pair in pairs if pair.is_comparable) or tuple(pairs))
 
@@ -97,6 +170,95 @@ def _with_faults(action: Callable[[], Value]) -> tuple[Value, int]:
     return value, resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 
 
-def activities(device: str) -> list[ProfilerActivity]:
-    """Return the activities that a profiler must record for a case on this device."""
-    return [ProfilerActivity.CPU] if device == "cpu" else [ProfilerActivity.CPU, ProfilerActivity.CUDA]
+def _middle_half(ordered: Sequence[Value]) -> Sequence[Value]:
+    """Return a sequence without its first and last quarter; of three values only the second."""
+    quarter = (len(ordered) + 1) // 4
+    return ordered[quarter : len(ordered) - quarter]
+
+
+def operators(pairs: Sequence[Pair], device: str) -> tuple[Operator, ...]:
+    """Return the operators of the profiled calls, and events such as the entry into compiled code, longest first."""
+    events: dict[str, list[FunctionEvent]] = defaultdict(list)
+    for event in (each for pair in pairs for each in pair.call.host if not is_label(each)):
+        events[name(event)].append(event)
+    self_times = {key: sum(each.self_cpu_time_total for each in group) for key, group in events.items()}
+    flops, sizes = Counter[str](), Counter[str]()
+    for event in (each for group in events.values() for each in group if each.flops):
+        flops[max(_names(event), key=lambda key: self_times.get(key, 0))] += event.flops or 0
+    for block in (each.block for pair in pairs for each in pair.blocks):
+        sizes[block.operator] += block.bytes
+    means = [_operator(key, group, sizes[key], flops[key], len(pairs), device) for key, group in events.items()]
+    return tuple(sorted(means, key=lambda operator: -(operator.device_s or operator.self_s)))
+
+
+def _names(event: FunctionEvent) -> list[str]:
+    """Return the name of this event, then the names of those inside it.
+
+    torch counts the operations of a convolution at its outermost event, which hardly takes any time. They belong to
+    the operator of these names that takes the most time over all calls, so that one slow event can't move them.
+    """
+    inside = [_names(child) for child in event.cpu_children if not is_label(child)]
+    return [name(event), *(each for names in inside for each in names)]
+
+
+def _operator(name: str, events: Sequence[FunctionEvent], size: int, flops: int, calls: int, device: str) -> Operator:
+    kernels = [kernel for event in events for kernel in event.kernels]
+    device_s = sum(kernel.duration for kernel in kernels) * MICROSECOND_S / calls
+    return Operator(
+        name,
+        calls=len(events) / calls,
+        self_s=sum(event.self_cpu_time_total for event in events) * MICROSECOND_S / calls,
+        allocated_bytes=size / calls,
+        device_s=None if device == "cpu" else device_s,
+        flops=flops / calls if flops else None,
+        kernels=tuple(dict.fromkeys(kernel.name for kernel in kernels)),
+    )
+
+
+def flops(point: Point, stage: str, direction: str) -> int | None:
+    """Return the floating-point operations of a stage's matrix products, None for a stage without one."""
+    step = steps(point).get(stage)
+    if step is None or step.multiplications is None:
+        return None
+    return 2 * step.multiplications * (1 if direction == FORWARD else BACKWARD_PRODUCTS)
+
+
+def moved_bytes(point: Point, stage: str, direction: str) -> int | None:
+    """Return the bytes of a stage's inputs and outputs, each moved once; None for a stage without a formula.
+
+    The sum of the gradients of a tensor that was used twice belongs to no stage.
+    """
+    step = steps(point).get(stage)
+    if step is None:
+        return None
+    return (step.forward if direction == FORWARD else step.backward) * ITEM_BYTES[point.dtype]
+
+
+def stages(pairs: Sequence[Pair], point: Point) -> tuple[Stage, ...]:
+    """Return the stages of the profiled calls in the order in which they begin, forward and backward."""
+    times: dict[Place, float] = defaultdict(float)
+    sizes = Counter[Place | None]()
+    for pair in pairs:
+        for place, time_s in _times(pair.call, point.device):
+            times[place] += time_s
+        for each in pair.blocks:
+            sizes[each.place] += each.block.bytes
+    return tuple(
+        Stage(
+            *place,
+            time_s=time_s / len(pairs),
+            allocated_bytes=sizes[place] / len(pairs),
+            moved_bytes=moved_bytes(point, *place),
+            flops=flops(point, *place),
+        )
+        for place, time_s in times.items()
+    )
+
+
+def _times(call: Call, device: str) -> Iterator[tuple[Place, float]]:
+    """Yield the parts of each stage's seconds: its outermost events, or on a GPU the kernels that it launched."""
+    for event, place in call.places.items():
+        if device != "cpu":
+            yield place, sum(kernel.duration for kernel in event.kernels) * MICROSECOND_S
+        elif event.cpu_parent is None or event.cpu_parent not in call.places:
+            yield place, duration_s(event)

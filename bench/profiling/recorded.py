@@ -1,14 +1,18 @@
-"""One call as the profiler recorded it: its events on the host and on a GPU, with their stages."""
+"""One call as the profiler recorded it: its events on the host and on a GPU with their stages, spans and blocks."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import takewhile
+from typing import Any
 
 from torch._C._autograd import DeviceType
 from torch.autograd.profiler_util import MEMORY_EVENT_NAME, FunctionEvent
 from torch.profiler import profile
 
-from bench.measure.dispatch import COMPILED_GRAPH
-from bench.store.profile import BACKWARD, FORWARD
+from bench.measure.inspection import COMPILED_GRAPH, METADATA
+from bench.measure.memory import allocations
+from bench.store.profile import BACKWARD, FORWARD, KERNEL, OPERATOR, STAGE, Block, Span
 
 MICROSECOND_S = 1e-6
 """The unit of a FunctionEvent's times."""
@@ -21,6 +25,20 @@ NUMBERED_REGION = "Torch-Compiled Region"
 
 Place = tuple[str, str]
 """A stage's name and direction."""
+
+
+NANOSECOND_S = 1e-9
+"""The unit of times in the profiler's tree of events."""
+
+
+HOST = "host"
+"""The lane of the thread that made the call."""
+
+INDUCTOR_KERNEL = re.compile(r"(graph_\d+_)?(cpp|triton)_")
+"""The beginning of the names that Inductor gives its kernels."""
+
+WORTH_SHOWING = 1e-3
+"""An operator in METADATA, such as a view, is left out if it took less than this share of the call."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +112,91 @@ def _places(host: Sequence[FunctionEvent], whole: FunctionEvent) -> Mapping[Func
 
 
 def _outermost(event: FunctionEvent, whole: FunctionEvent) -> FunctionEvent:
-    while event.cpu_parent is not None and event.cpu_parent is not whole:
+    *_, outermost = takewhile(lambda each: each is not whole, _around(event))
+    return outermost
+
+
+def _around(event: FunctionEvent | None) -> Iterator[FunctionEvent]:
+    """Yield an event and those around it, from the inside."""
+    while event is not None:
+        yield event
         event = event.cpu_parent
-    return event
+
+
+@dataclass(frozen=True)
+class Allocated:
+    """A block and the stage that allocated it; `place` is None if the allocation was outside all stages."""
+
+    block: Block
+    place: Place | None
+
+
+def allocated(profiler: profile, call: Call, device: str) -> tuple[Allocated, ...]:
+    """Return the blocks of a device's memory that a call allocated, in their order."""
+    trace_start_ns = profiler.profiler.kineto_results.trace_start_ns()  # type: ignore[union-attr]
+    by_id = {event.id: event for event in call.host}
+    blocks: list[Allocated] = []
+    live: dict[int, int] = {}
+    for node in allocations(profiler):
+        fields = node.extra_fields
+        at_s = (node.start_time_ns - trace_start_ns) * NANOSECOND_S - call.whole.time_range.start * MICROSECOND_S
+        if fields.device.type != device.partition(":")[0]:
+            continue
+        if fields.alloc_size > 0:
+            caller = _caller(node, by_id)
+            place = None if caller is None else call.places.get(caller)
+            block = Block(fields.alloc_size, _operator(caller), place[0] if place else "", at_s, None)
+            live[fields.ptr] = len(blocks)
+            blocks.append(Allocated(block, place))
+        elif fields.ptr in live:
+            index = live.pop(fields.ptr)
+            blocks[index] = replace(blocks[index], block=replace(blocks[index].block, end_s=at_s))
+    return tuple(blocks)
+
+
+def _operator(caller: FunctionEvent | None) -> str:
+    """Return the innermost operator that computes something, or the outermost if all only allocate.
+
+    Empty if no operator called the allocator.
+    """
+    around = [event for event in _around(caller) if not is_label(event)]
+    working = (event for event in around if event.name not in METADATA)
+    return name(next(working, around[-1])) if around else ""
+
+
+def _caller(node: Any, by_id: Mapping[int, FunctionEvent]) -> FunctionEvent | None:
+    """Return the innermost event of the call that was running at an allocation, None outside all events."""
+    while node.parent is not None:
+        node = node.parent
+        if node.correlation_id in by_id:
+            return by_id[node.correlation_id]
+    return None
+
+
+def spans(call: Call) -> tuple[Span, ...]:
+    """Return the spans of the call, the host's before the GPU's, in the order in which they begin; parents first."""
+    shortest_s = WORTH_SHOWING * duration_s(call.whole)
+    events = [event for event in call.host if event.name not in METADATA or duration_s(event) >= shortest_s]
+    lanes, shown = _lanes(call), set(events)
+    on_host = [
+        _span(event, call, _kind(event), lanes[event.thread], sum(each in shown for each in _around(event.cpu_parent)))
+        for event in events
+    ]
+    on_device = sorted(call.device, key=lambda event: event.time_range.start)
+    return (*on_host, *(_span(event, call, KERNEL, f"stream {event.device_resource_id}", 0) for event in on_device))
+
+
+def _span(event: FunctionEvent, call: Call, kind: str, lane: str, depth: int) -> Span:
+    return Span(name(event), kind, lane, depth, start_s(event, call), duration_s(event))
+
+
+def _kind(event: FunctionEvent) -> str:
+    if is_label(event):
+        return STAGE
+    return KERNEL if INDUCTOR_KERNEL.match(event.name) else OPERATOR
+
+
+def _lanes(call: Call) -> Mapping[int, str]:
+    """Return a name for each thread of the host; with a GPU autograd has its own thread."""
+    threads = list(dict.fromkeys([call.whole.thread, *(event.thread for event in call.host)]))
+    return {thread: HOST if number == 0 else f"{HOST} thread {number + 1}" for number, thread in enumerate(threads)}

@@ -5,15 +5,13 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from bench.measure import compilation, facts, workload
-from bench.measure.channel import Channel, die_with_parent, serve
+from bench.measure import compilation, devices, workload
+from bench.measure.forking import Channel, die_with_parent, serve
 from bench.measure.judge import obstacle
 from bench.plan.case import Case, Point
-from bench.profiling import capture, labels, perfetto, tensorboard
-from bench.profiling.operators import operators
-from bench.profiling.pairs import Capture
-from bench.profiling.spans import spans
-from bench.profiling.stages import stages
+from bench.profiling import capture, trace_files
+from bench.profiling.capture import Capture, operators, stages
+from bench.profiling.recorded import spans
 
 
 def trace(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
@@ -27,7 +25,7 @@ def trace(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
         profile = _profile(Case(point, request["implementation"]), Path(request["path"]), Path(request["scratch"]))
     except Exception as error:
         return {"reason": f"{type(error).__name__}: {error}"}
-    return {"reason": "", "profile": profile, "facts": facts.torch_facts()}
+    return {"reason": "", "profile": profile, "facts": devices.torch_facts()}
 
 
 def _profile(case: Case, path: Path, scratch: Path) -> dict[str, Any]:
@@ -37,9 +35,9 @@ def _profile(case: Case, path: Path, scratch: Path) -> dict[str, Any]:
     call = workload.step(workload.subject(work, case.implementation), work)
     with tempfile.TemporaryDirectory(dir=scratch) as folder:
         with work.gradient_mode():
-            captured = capture.capture(call, labels.name(case), point.device, point.timing, Path(folder))
-            tensorboard.record(call, path.parents[1], case)
-        perfetto.write(perfetto.repaired(perfetto.read(captured.median.trace)), path)
+            captured = capture.capture(call, trace_files.label(case), point.device, point.timing, Path(folder))
+            trace_files.record(call, path.parents[1], case)
+        trace_files.write(trace_files.repaired(trace_files.read(captured.median.trace)), path)
     return _summary(captured, point)
 
 

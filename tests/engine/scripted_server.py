@@ -17,8 +17,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bench.measure.channel import Channel, serve
-from bench.measure.forking import Server
+from bench.measure.forking import Channel, Server, serve
 from bench.sampling.checks import PEAKED, TIMED
 
 OUTGROWN = 7

@@ -18,7 +18,7 @@ from bench.engine.pool import Pool
 from bench.engine.worker import Worker
 from bench.machine import quiet
 from bench.machine.quiet import Preflight
-from bench.measure.channel import Channel
+from bench.measure.forking import Channel
 from tests.engine import scripted_server
 
 PIDS = itertools.count(1 << 30)

@@ -1,18 +1,21 @@
-"""A case in this process, with a stand-in for the pipe to the parent."""
+"""A case in this process, with a stand-in for the pipe to the parent; and a stand-in for NVML."""
 
 import dataclasses
 import gc
 import random
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import pytest
 import torch
 
-from bench.measure.channel import Channel
+from bench.measure.forking import Channel
 from bench.measure.judge import Judge
-from bench.measure.worker import Worker
+from bench.measure.server import Worker
 from bench.plan.case import Point
 from bench.sampling.checks import AFTERWARDS, NORMAL, PEAKED, TIMED
 from bench.sampling.timed_inputs import JudgedCalls
@@ -86,30 +89,52 @@ class Case:
         self.begin()
         return self.worker.finish({"call_s": self.call_s, "core": core}, self.channel)
 
+    def measure(self, samples: int) -> dict[str, Any]:
+        """Return the last reply of a case that is prepared, takes so many samples and ends, or the first one not ok."""
+        for step in (self.prepare, *[self.sample] * samples, self.finish):
+            reply = step()
+            if reply["status"] != "ok":
+                break
+        return reply
+
     def reasons(self) -> dict[str, str]:
         """Return what is incorrect in each file."""
-        judge, reasons = Judge(), {}
-        judge.expect({"point": dataclasses.asdict(self.at), "seed": SEED, "shifts": SHIFTS}, self.channel)
+        judge, channel, reasons = Judge(), Announcements(), {}
+        judge.expect({"point": dataclasses.asdict(self.at), "seed": SEED, "shifts": SHIFTS}, channel)
         for path in self.folder.iterdir():
             if path.stem == TIMED:
                 whole = [NUMBERS, WHOLE, self.judged.whole]
                 request = {"whole": whole, "numbers": NUMBERS, "parts": self.judged.parts, "path": str(path)}
-                reply = judge.compare_timed(request, self.channel)
+                reply = judge.compare_timed(request, channel)
             else:
                 request = {"check": path.stem, "shift": SHIFTS[path.stem], "path": str(path)}
-                reply = judge.compare(request, self.channel)
+                reply = judge.compare(request, channel)
             reasons[path.stem] = reply["reason"]
         return reasons
+
+
+def put_nvml(monkeypatch: pytest.MonkeyPatch, **functions: Any) -> SimpleNamespace:
+    """Put a stand-in for NVML with one GPU and these functions in its place, and return it."""
+    nvml = SimpleNamespace(
+        NVMLError=type("NVMLError", (Exception,), {}),
+        nvmlInit=lambda: None,
+        nvmlDeviceGetHandleByUUID=lambda uuid: uuid,
+        **functions,
+    )
+    monkeypatch.setitem(sys.modules, "pynvml", nvml)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _device: SimpleNamespace(uuid="1234"))
+    return nvml
 
 
 @contextmanager
 def case(at: Point, implementation: str, folder: Path, *, thorough: bool = True, order_seed: int = 3) -> Iterator[Case]:
     """Return a case, and put back at the end what a process for one case leaves as it is."""
-    threads, made = torch.get_num_threads(), Case(at, implementation, folder, thorough=thorough, order_seed=order_seed)
+    threads = torch.get_num_threads()
+    process = Case(at, implementation, folder, thorough=thorough, order_seed=order_seed)
     try:
-        yield made
+        yield process
     finally:
-        if made.worker._case is not None:
-            made.worker._case._sampling.close()
+        if process.worker._case is not None:
+            process.worker._case._sampling.close()
         gc.enable()
         torch.set_num_threads(threads)

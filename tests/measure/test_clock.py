@@ -1,4 +1,4 @@
-"""The clock."""
+"""The clock: timings on a CPU and on a GPU that is made up, the warm-up, and a sample."""
 
 import mmap
 import time
@@ -9,6 +9,8 @@ import torch
 
 from bench.measure import clock
 from bench.measure.clock import Pace
+
+on_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 
 
 def test_a_timing_is_seconds_per_call() -> None:
@@ -24,10 +26,6 @@ def test_a_timing_is_seconds_per_call() -> None:
 
     assert clock.timer("cpu", "host")(call, 5) >= 2e-3
     assert count == 5
-
-
-def test_the_clocks_own_cost_is_known_and_small() -> None:
-    """Sample the clock costs more than nothing and less than a tenth of a millisecond."""
     assert 0 < clock.overhead_s() < 1e-4
 
 
@@ -133,7 +131,7 @@ def test_work_on_another_stream_is_late(unseen_s: float, late_s: float, on: Call
 
 
 @pytest.mark.cuda
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@on_cuda
 @pytest.mark.parametrize("timing", ["host", "device-hot", "device-cold"])
 def test_cuda_timers_see_the_work_of_the_device(timing: str) -> None:
     """A product of 4096² matrices takes longer than one of 256², by every timer."""
@@ -144,7 +142,7 @@ def test_cuda_timers_see_the_work_of_the_device(timing: str) -> None:
 
 
 @pytest.mark.cuda
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@on_cuda
 def test_the_host_submits_a_large_product_in_less_time_than_the_device_needs() -> None:
     """A product of 8192² matrices takes a GPU milliseconds and the host microseconds."""
     large = torch.randn(8192, 8192, device="cuda")
@@ -153,61 +151,47 @@ def test_the_host_submits_a_large_product_in_less_time_than_the_device_needs() -
     assert clock.host_s(lambda: large @ large) < timer(lambda: large @ large, 3) / 2
 
 
-def scripted(values: list[float]) -> Callable[[Callable[[], object], int], float]:
-    """Return a timer that reads the values one after the other, then the last one for ever."""
-    left = list(values)
+@pytest.mark.parametrize(
+    ("values_s", "clock_s", "calls", "settled"),
+    [
+        pytest.param([2e-3], 1e-7, 1, True, id="constant"),
+        pytest.param([1e15 * 0.9**n for n in range(400)], 1e-7, 1, False, id="faster and faster"),
+        pytest.param([30e-6], 1e-7, 34, True, id="a timing lasts a millisecond"),
+        pytest.param([1e-3], 1e-5, 10, True, id="or a thousand readings of a slow clock"),
+        pytest.param([1.0, *[1e-5] * 400], 1e-7, 100, True, id="a cold first call"),
+    ],
+)
+def test_a_warm_up_ends_when_two_windows_agree(
+    values_s: list[float], clock_s: float, calls: int, settled: bool
+) -> None:
+    """It leaves the pace of the warm call, whose timings are long enough for the clock."""
+    times_s = iter(values_s)
+    pace = clock.warm_up(lambda: None, lambda *_: next(times_s, values_s[-1]), clock_s)
+    assert (pace.calls, pace.settled) == (calls, settled)
+    assert not settled or pace == Pace(calls, values_s[-1], True)
 
-    def timer(_call: Callable[[], object], _calls: int) -> float:
-        return left.pop(0) if len(left) > 1 else left[0]
 
-    return timer
-
-
-class TestWarmUp:
-    """When warm-up ends, and the pace it leaves."""
-
-    def test_it_settles_when_two_windows_agree(self) -> None:
-        """A constant call settles."""
-        assert clock.warm_up(lambda: None, scripted([2e-3]), 1e-7).settled
-
-    def test_it_goes_on_while_calls_get_faster(self) -> None:
-        """A call that halves its time again and again has not settled when the calls are used up."""
-        slow = [1e9 * 0.9**n for n in range(400)]
-        assert not clock.warm_up(lambda: None, scripted(slow), 1e-7).settled
-
-    def test_a_time_limit_still_leaves_two_windows(self) -> None:
-        """With no time at all a call of 10 ms is timed as often as two windows need, and no oftener."""
-        timings = iter([0.010, 0.011, 0.012, 0.013, 0.014, 0.015])
-        pace = clock.warm_up(lambda: None, lambda *_: next(timings), 1e-7, most_s=0.0)
-        assert not pace.settled
-        assert next(timings, None) is None
-
-    def test_a_long_call_that_was_seen_before_needs_one_more(self) -> None:
-        """A call of 60 ms that took as long in its check has settled with its first timing, a slower one hasn't."""
-        timings = iter([0.06])
-        assert clock.warm_up(lambda: None, lambda *_: next(timings), 1e-7, previous_s=0.06).settled
-        timings = iter([0.06, 0.06])
-        assert clock.warm_up(lambda: None, lambda *_: next(timings), 1e-7, previous_s=0.09).settled
-        assert next(timings, None) is None
-
-    def test_a_timing_lasts_a_millisecond(self) -> None:
-        """A call of 30 µs is timed at least 34 at a time."""
-        pace = clock.warm_up(lambda: None, scripted([30e-6]), 1e-7)
-        assert pace == Pace(calls=34, call_s=30e-6, settled=True)
-
-    def test_a_slow_clock_asks_for_longer_timings(self) -> None:
-        """With a clock that costs 10 µs a timing lasts 10 ms."""
-        assert clock.warm_up(lambda: None, scripted([1e-3]), 1e-5).calls == 10
-
-    def test_a_cold_first_call_does_not_set_the_pace(self) -> None:
-        """A first call of a second, then 10 µs each: the pace is that of the warm call."""
-        assert clock.warm_up(lambda: None, scripted([1.0, *[1e-5] * 400]), 1e-7).calls == 100
+@pytest.mark.parametrize(
+    ("values_s", "limits", "settled"),
+    [
+        pytest.param(
+            [0.010, 0.011, 0.012, 0.013, 0.014, 0.015], {"most_s": 0.0}, False, id="no time leaves two windows"
+        ),
+        pytest.param([0.06], {"previous_s": 0.06}, True, id="a long call that took as long in its check"),
+        pytest.param([0.06, 0.06], {"previous_s": 0.09}, True, id="a long call that was slower in its check"),
+    ],
+)
+def test_a_warm_up_makes_no_more_timings_than_it_needs(
+    values_s: list[float], limits: dict[str, float], settled: bool
+) -> None:
+    """All of these timings are made, and no other."""
+    times_s = iter(values_s)
+    assert clock.warm_up(lambda: None, lambda *_: next(times_s), 1e-7, **limits).settled is settled
+    assert next(times_s, None) is None
 
 
 def test_a_sample_counts_its_timings_and_its_page_faults() -> None:
     """A call that touches fresh pages shows as minor page faults of the sample."""
-    from bench.measure import clock
-
     calls = 0
 
     def call() -> None:

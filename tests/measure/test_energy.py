@@ -10,7 +10,7 @@ import torch
 
 from bench.machine import facts
 from bench.measure import energy
-from tests.measure.stub import case
+from tests.measure.stub import case, put_nvml
 from tests.points import point
 
 
@@ -37,17 +37,16 @@ class Device:
 @pytest.fixture
 def device(monkeypatch: pytest.MonkeyPatch) -> Device:
     """Return a device whose time is the time."""
-    made = Device()
-    monkeypatch.setattr(energy, "perf_counter", made.seconds)
-    return made
+    device = Device()
+    monkeypatch.setattr(energy, "perf_counter", device.seconds)
+    return device
 
 
 @pytest.mark.parametrize("step", [1, 7, 20, 100])
 def test_a_call_of_a_joule_is_a_joule(device: Device, step: int) -> None:
     """Whatever the steps of the counter are, the joules between two of them belong to the calls between them."""
     device.step = step
-    found = energy.per_call_j(device.joules, device.call, 1e-3)
-    assert found == pytest.approx(1.0, abs=0.05)
+    assert energy.per_call_j(device.joules, device.call, 1e-3) == pytest.approx(1.0, abs=0.05)
     assert device.calls >= energy.SPAN_S / 1e-3
 
 
@@ -106,20 +105,15 @@ def test_packages_are_added_and_a_counter_may_wrap(powercap: Path) -> None:
     assert read() == pytest.approx(0.021 + 0.999)
 
 
-@pytest.mark.parametrize("text", ["", "not supported\n"])
-def test_packages_that_can_not_be_read_have_no_counter(powercap: Path, text: str) -> None:
-    """If one of them doesn't tell, the others would be too little."""
-    (powercap / "intel-rapl:1" / "energy_uj").write_text(text)
-    assert energy.counter("cpu") is None
-    (powercap / "intel-rapl:1" / "energy_uj").unlink()
-    assert energy.counter("cpu") is None
-
-
-def test_a_counter_that_goes_away_tells_nothing(powercap: Path) -> None:
-    """It is not an error of the case."""
+def test_packages_that_can_not_be_read_have_no_energy(powercap: Path) -> None:
+    """If one of them doesn't tell, the others would be too little; one that goes away is no error of the case."""
     read = energy.counter("cpu")
     assert read is not None
-    (powercap / "intel-rapl:0" / "energy_uj").unlink()
+    for text in ("", "not supported\n"):
+        (powercap / "intel-rapl:1" / "energy_uj").write_text(text)
+        assert energy.counter("cpu") is None
+    (powercap / "intel-rapl:1" / "energy_uj").unlink()
+    assert energy.counter("cpu") is None
     assert energy.per_call_j(read, lambda: None, 1.0) is None
 
 
@@ -127,22 +121,22 @@ def test_no_zones_no_counter(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     """A machine without RAPL has an empty column."""
     monkeypatch.setattr(facts, "POWERCAP", tmp_path / "none")
     assert energy.counter("cpu") is None
-    with case(point(), "eager", tmp_path) as made:
-        made.prepare()
-        assert "energy_j" not in made.finish()["metrics"]
+    with case(point(), "eager", tmp_path) as process:
+        process.prepare()
+        assert "energy_j" not in process.finish()["metrics"]
 
 
 @pytest.mark.slow
 def test_a_case_takes_the_energy_of_its_calls(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """With a counter of 50 W, a case that is ok has the joules of its calls, at the end of its rounds."""
     monkeypatch.setattr(energy, "counter", lambda _device: lambda: 50 * perf_counter())
-    with case(point(), "sdpa", tmp_path) as made:
-        assert "energy_j" not in made.prepare()["metrics"]
-        made.sample()
-        reply = made.finish()
+    with case(point(), "sdpa", tmp_path) as process:
+        assert "energy_j" not in process.prepare()["metrics"]
+        process.sample()
+        reply = process.finish()
         assert reply["status"] == "ok"
         assert reply["metrics"]["energy_j"] > 0
-        assert made.channel.stages[-1] == "energy"
+        assert process.channel.stages[-1] == "energy"
 
 
 # A GPU's board
@@ -151,26 +145,7 @@ def test_a_case_takes_the_energy_of_its_calls(monkeypatch: pytest.MonkeyPatch, t
 @pytest.fixture
 def nvml(monkeypatch: pytest.MonkeyPatch) -> types.SimpleNamespace:
     """Return a stand-in for NVML with one GPU that has taken 1,500 mJ."""
-
-    class NvmlError(Exception):
-        """What NVML raises."""
-
-    found = types.SimpleNamespace(
-        NVMLError=NvmlError,
-        nvmlInit=lambda: None,
-        nvmlDeviceGetHandleByUUID=lambda uuid: uuid,
-        nvmlDeviceGetTotalEnergyConsumption=lambda handle: {"GPU-1234": 1500}[handle],
-    )
-    monkeypatch.setitem(sys.modules, "pynvml", found)
-    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _device: types.SimpleNamespace(uuid="1234"))
-    return found
-
-
-def test_a_board_is_read_in_joules(nvml: types.SimpleNamespace) -> None:
-    """NVML counts millijoules."""
-    read = energy.counter("cuda")
-    assert read is not None
-    assert read() == 1.5
+    return put_nvml(monkeypatch, nvmlDeviceGetTotalEnergyConsumption=lambda handle: {"GPU-1234": 1500}[handle])
 
 
 def test_the_calls_of_a_batch_have_ended_when_the_board_is_read(
@@ -186,18 +161,19 @@ def test_the_calls_of_a_batch_have_ended_when_the_board_is_read(
     assert set(range(10, device.calls + 1, 10)) == set(waited)
 
 
-def test_a_board_that_does_not_tell_has_no_counter(nvml: types.SimpleNamespace) -> None:
-    """An old GPU or a slice of one has no such counter."""
+def test_a_board_is_read_in_joules_if_nvml_tells_them(
+    nvml: types.SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """NVML counts millijoules. An old GPU or a slice of one has no such counter; NVML's package may be missing."""
+    read = energy.counter("cuda")
+    assert read is not None
+    assert read() == 1.5
 
     def fails(_handle: str) -> int:
         raise nvml.NVMLError
 
     nvml.nvmlDeviceGetTotalEnergyConsumption = fails
     assert energy.counter("cuda") is None
-
-
-def test_without_nvml_there_is_no_counter(monkeypatch: pytest.MonkeyPatch) -> None:
-    """NVML's package is wanted, not needed."""
     monkeypatch.setitem(sys.modules, "pynvml", None)
     assert energy.counter("cuda") is None
 

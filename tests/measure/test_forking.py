@@ -15,8 +15,7 @@ import psutil
 import pytest
 
 from bench.measure import forking
-from bench.measure.channel import Channel
-from bench.measure.forking import Server
+from bench.measure.forking import Channel, Server
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="orphans are found on Linux alone")
 
@@ -84,22 +83,17 @@ def client() -> Iterator[Client]:
 
 
 def test_a_worker_serves_requests_on_a_pipe_of_its_own(client: Client) -> None:
-    """It is a child of the server in a session of its own, and knows what the server has warmed up."""
-    worker = Forked(client, "answers")
+    """It is a child of the server in a session of its own, and knows what the server has warmed up.
+
+    The end of another worker, which was there first, leaves it alone.
+    """
+    first, worker = Forked(client, "answers"), Forked(client, "answers")
+    assert first.end() == 0
     worker.pipe.sendall(b'{"request": "say", "id": "a"}\n')
     reply = json.loads(worker.lines.readline())
     assert reply == {"event": "say", "id": "a", "pid": worker.pid, "word": "hello", "session": worker.pid}
     assert psutil.Process(worker.pid).ppid() == client.process.pid
     assert worker.end() == 0
-
-
-def test_workers_are_independent(client: Client) -> None:
-    """The end of one leaves the others, whichever ends first."""
-    first, second = Forked(client, "answers"), Forked(client, "answers")
-    assert first.end() == 0
-    second.pipe.sendall(b'{"request": "say", "id": "a"}\n')
-    assert json.loads(second.lines.readline())["pid"] == second.pid
-    assert second.end() == 0
 
 
 @pytest.mark.parametrize(

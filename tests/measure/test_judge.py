@@ -11,12 +11,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from bench.measure import correctness, outputs, workload
 from bench.measure import judge as judge_module
+from bench.measure import outputs, reference, workload
 from bench.measure.judge import Judge, obstacle
 from bench.plan.case import Point
 from bench.plan.layers import flops, least_bytes
-from bench.sampling.checks import AFTERWARDS, NORMAL, PEAKED, TIMED, Values
+from bench.sampling.checks import AFTERWARDS, NORMAL, PEAKED, TIMED
 from tests.measure.stub import Announcements
 from tests.points import point
 
@@ -24,20 +24,19 @@ SEED = 7
 SHIFTS: dict[str, Any] = {NORMAL: 0, PEAKED: 0, AFTERWARDS: 9}
 
 
-@pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, Values]]]:
-    """Return a list of the expectations that are really computed."""
-    computed: list[tuple[str, Values]] = []
-
-    def expect(work: workload.Workload, name: str, shift: Values) -> correctness.Check:
-        computed.append((name, shift))
-        return real(work, name, shift)
-
-    real = correctness.expect
-    monkeypatch.setattr(correctness, "expect", expect)
+@pytest.fixture(autouse=True)
+def _threads() -> Iterator[None]:
+    """Put back the number of threads, which a judge sets as its point says."""
     threads = torch.get_num_threads()
-    yield computed
+    yield
     torch.set_num_threads(threads)
+
+
+def judge_of(at: Point) -> Judge:
+    """Return a judge that has made what is expected at a point."""
+    judge = Judge()
+    expect(judge, at)
+    return judge
 
 
 def expect(judge: Judge, at: Point, shifts: dict[str, Any] = SHIFTS, seed: int = SEED) -> dict[str, Any]:
@@ -51,32 +50,25 @@ def compare(judge: Judge, check: str, shift: int, path: Path) -> dict[str, Any]:
     return judge.compare({"check": check, "shift": shift, "path": str(path)}, Announcements())
 
 
-@pytest.mark.usefixtures("made")
 def test_a_judge_probes_on_the_core_of_the_samples_and_leaves_it() -> None:
     """It is a process of the same replicate: later references may use every core."""
-    judge = Judge()
-    expect(judge, point(), {})
+    judge = judge_of(point())
     cores = os.sched_getaffinity(0)
     for core in (min(cores), None):
         reply = judge.probe({"core": core}, Announcements())
         assert reply["product_s"] > 0 < reply["copy_s"]
-        assert judge.rates({"turns": 1, "least_s": 0.0, "core": core}, Announcements())["flops_per_s"] > 0
+        rates = judge.rates({"turns": 1, "least_s": 0.0, "core": core}, Announcements())
+        assert min(rates["flops_per_s"], rates["bytes_per_s"]) > 1e6
+        assert rates["cpu_s"] > reply["cpu_s"] > 0
         assert os.sched_getaffinity(0) == cores
 
 
-@pytest.mark.usefixtures("made")
 def test_a_probe_without_memory_has_no_times(monkeypatch: pytest.MonkeyPatch) -> None:
     """Other errors are raised."""
-
-    def raising(error: Exception) -> None:
-        monkeypatch.setattr(judge_module, "SpeedProbe", Mock(side_effect=error))
-
-    judge = Judge()
-    expect(judge, point(), {})
-    raising(MemoryError())
+    monkeypatch.setattr(judge_module, "SpeedProbe", Mock(side_effect=[MemoryError(), ValueError("no")]))
+    judge = judge_of(point())
     reply = judge.probe({"core": None}, Announcements())
     assert (reply["product_s"], reply["copy_s"]) == (0.0, 0.0)
-    raising(ValueError("no"))
     with pytest.raises(ValueError, match="no"):
         judge.probe({"core": None}, Announcements())
 
@@ -86,30 +78,27 @@ def written(
 ) -> Path:
     """Return the file of what sdpa computes, with its output changed."""
     work = workload.make(at, seed)
-    x = correctness.values(work, check, shift).clone()
+    x = reference.values(work, check, shift).clone()
     output = outputs.compute(workload.subject(work, "sdpa"), x, work.direction if work.with_gradients else None)
     outputs.write([change(output.y), *output.gradients], path)
     return path
 
 
-def test_the_reply_says_the_least_work_of_a_call(made: list[tuple[str, Values]]) -> None:
-    """Operations and bytes are those of the plan."""
-    reply = expect(Judge(), point())
-    assert reply["status"] == "ok"
-    assert reply["work"] == {"flops": flops(point()), "least_bytes": least_bytes(point())}
+def test_expectations_are_made_once_and_other_shifts_replace_the_old_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second replicate has other inputs; those that all replicates share are computed for the first one alone.
+
+    The reply says the least work of a call: operations and bytes are those of the plan.
+    """
+    judge, computing = Judge(), Mock(wraps=reference.expect)
+    monkeypatch.setattr(reference, "expect", computing)
+    replies = [expect(judge, point(), {PEAKED: 0, TIMED: [key, 1, 0], AFTERWARDS: 9}) for key in (5, 6, 5)]
+    computed = [call.args[1:] for call in computing.call_args_list]
+    assert {*computed[:3]} == {(TIMED, (5, 1, 0)), (AFTERWARDS, 9), (PEAKED, 0)}
+    assert computed[3:] == [(TIMED, (6, 1, 0)), (TIMED, (5, 1, 0))]
+    assert {reply["status"] for reply in replies} == {"ok"}
+    assert replies[0]["work"] == {"flops": flops(point()), "least_bytes": least_bytes(point())}
 
 
-def test_expectations_are_made_once_and_other_shifts_replace_the_old_ones(made: list[tuple[str, Values]]) -> None:
-    """A second replicate has other inputs; those that all replicates share are computed for the first one alone."""
-    judge = Judge()
-    expect(judge, point(), {PEAKED: 0, TIMED: [5, 1, 0], AFTERWARDS: 9})
-    expect(judge, point(), {PEAKED: 0, TIMED: [6, 1, 0], AFTERWARDS: 9})
-    expect(judge, point(), {PEAKED: 0, TIMED: [5, 1, 0], AFTERWARDS: 9})
-    assert {*made[:3]} == {(TIMED, (5, 1, 0)), (AFTERWARDS, 9), (PEAKED, 0)}
-    assert made[3:] == [(TIMED, (6, 1, 0)), (TIMED, (5, 1, 0))]
-
-
-@pytest.mark.usefixtures("made")
 def test_another_seed_has_other_expectations(tmp_path: Path) -> None:
     """What a seed's weights and inputs give is right for no other, whatever was made before."""
     judge = Judge()
@@ -120,23 +109,23 @@ def test_another_seed_has_other_expectations(tmp_path: Path) -> None:
     assert "is off by" in compare(judge, PEAKED, 0, written(at, point(), PEAKED, 0))["reason"]
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-@pytest.mark.parametrize("mode", ["inference", "forward", "train"])
-@pytest.mark.parametrize("check", SHIFTS)
-def test_a_file_is_compared_with_the_expectation_of_its_check(
-    check: str, mode: str, dtype: str, made: list[tuple[str, Values]], tmp_path: Path
-) -> None:
+MODES = [("inference", "float32"), ("forward", "bfloat16"), ("train", "float32"), ("train", "bfloat16")]
+
+
+@pytest.mark.parametrize(("mode", "dtype"), MODES)
+def test_a_file_is_compared_with_the_expectation_of_its_check(mode: str, dtype: str, tmp_path: Path) -> None:
     """The output for these values passes with its error; a changed one and one for other values don't."""
-    judge, at, shift = Judge(), point(mode=mode, dtype=dtype), SHIFTS[check]
-    expect(judge, at)
-    reply = compare(judge, check, shift, written(tmp_path / "output", at, check, shift))
-    assert reply["reason"] == ""
-    assert 0 <= reply["error"] <= reply["tolerance"]
-    changed = compare(judge, check, shift, written(tmp_path / "output", at, check, shift, lambda y: y * 1.1))
-    assert changed["reason"].startswith(f"output ({check}) is off by ")
-    assert changed["error"] > changed["tolerance"]
-    other = PEAKED if check == NORMAL else NORMAL
-    assert compare(judge, check, shift, written(tmp_path / "output", at, other, 0))["reason"] != ""
+    at, path = point(mode=mode, dtype=dtype), tmp_path / "output"
+    judge = judge_of(at)
+    for check, shift in SHIFTS.items():
+        reply = compare(judge, check, shift, written(path, at, check, shift))
+        assert reply["reason"] == ""
+        assert 0 <= reply["error"] <= reply["tolerance"]
+        changed = compare(judge, check, shift, written(path, at, check, shift, lambda y: y * 1.1))
+        assert changed["reason"].startswith(f"output ({check}) is off by ")
+        assert changed["error"] > changed["tolerance"]
+        other = PEAKED if check == NORMAL else NORMAL
+        assert compare(judge, check, shift, written(path, at, other, 0))["reason"] != ""
 
 
 PARTS = [[11, 0, 1], [12, 2, 0], [11, 0, 0]]
@@ -161,14 +150,11 @@ def timed(judge: Judge, at: Point, path: Path, change: Callable[[int, Tensor], T
     return str(judge.compare_timed(request, Announcements())["reason"])
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-@pytest.mark.parametrize("mode", ["inference", "forward", "train"])
-@pytest.mark.usefixtures("made")
+@pytest.mark.parametrize(("mode", "dtype"), MODES)
 def test_items_of_timed_calls_are_compared_beside_a_whole_output(mode: str, dtype: str, tmp_path: Path) -> None:
     """All are right, or the one is named that is not; an item that is not judged may be anything."""
-    judge, at = Judge(), point(mode=mode, dtype=dtype, batch=3, num_tokens=130)
-    expect(judge, at)
-    path = tmp_path / "output"
+    at, path = point(mode=mode, dtype=dtype, batch=3, num_tokens=130), tmp_path / "output"
+    judge = judge_of(at)
     assert timed(judge, at, path) == ""
 
     def wrong_at(wrong: int) -> str:
@@ -181,48 +167,46 @@ def test_items_of_timed_calls_are_compared_beside_a_whole_output(mode: str, dtyp
     assert "is not finite" in timed(judge, at, path, lambda number, y: y * float("nan") if number == 1 else y)
 
 
-@pytest.mark.usefixtures("made")
-def test_a_layer_that_mixes_tokens_after_its_core_is_compared_in_all_rows(tmp_path: Path) -> None:
-    """Some rows of its core would say nothing of its output."""
-    judge, at = Judge(), point(layer="conv", batch=2, num_tokens=144, channels=32, image_size=12, token_len=32)
-    expect(judge, at)
+ONE = dict.fromkeys(("num_tokens", "channels", "num_heads"), 1)
+"""The sizes of a point of a model, which has its own."""
+
+
+@pytest.mark.parametrize(
+    "at",
+    [
+        point(layer="conv", batch=2, num_tokens=144, channels=32, image_size=12, token_len=32),
+        *(point(layer=f"tests.tiny_models:Net[kind={kind},input=5x16]", batch=2, **ONE) for kind in ("sdpa", "causal")),
+        point(layer="tests.tiny_models:Net[kind=masked,input=5x16]", batch=2, **ONE),
+    ],
+    ids=["conv", "sdpa", "causal", "masked"],
+)
+def test_a_layer_that_mixes_tokens_and_a_model_are_compared_in_all_rows(at: Point, tmp_path: Path) -> None:
+    """Some rows of a core would say nothing of an output after which tokens are mixed.
+
+    What a model's cores are given, such as a mask tensor, is for torch's own function alone.
+    """
+    judge = judge_of(at)
     assert timed(judge, at, tmp_path / "output") == ""
     assert "is off by" in timed(judge, at, tmp_path / "output", lambda number, y: y * (1.1 if number == 0 else 1.0))
 
 
-@pytest.mark.parametrize("kind", ["sdpa", "masked", "causal"])
-@pytest.mark.usefixtures("made")
-def test_a_whole_model_is_compared_in_all_rows(kind: str, tmp_path: Path) -> None:
-    """What its cores are given, such as a mask tensor, is for torch's own function alone."""
-    sizes = dict.fromkeys(("num_tokens", "channels", "num_heads"), 1)
-    judge, at = Judge(), point(layer=f"tests.tiny_models:Net[kind={kind},input=5x16]", batch=2, **sizes)
-    expect(judge, at)
-    assert timed(judge, at, tmp_path / "output") == ""
-    assert "is off by" in timed(judge, at, tmp_path / "output", lambda number, y: y * (1.1 if number == 0 else 1.0))
-
-
-def test_an_output_that_is_not_finite_has_no_error_as_a_number(made: list[tuple[str, Values]], tmp_path: Path) -> None:
+def test_an_output_that_is_not_finite_has_no_error_as_a_number(tmp_path: Path) -> None:
     """JSON knows no infinity."""
-    judge = Judge()
-    expect(judge, point())
     path = written(tmp_path / "output", point(), PEAKED, 0, lambda y: y * float("nan"))
-    reply = compare(judge, PEAKED, 0, path)
+    reply = compare(judge_of(point()), PEAKED, 0, path)
     assert (reply["error"], reply["reason"]) == (None, f"output is not finite ({PEAKED})")
 
 
-@pytest.mark.parametrize("content", [b"", b"1234", None])
-def test_a_file_that_is_cut_or_missing_is_incorrect(
-    content: bytes | None, made: list[tuple[str, Values]], tmp_path: Path
-) -> None:
+def test_a_file_that_is_cut_or_missing_is_incorrect(tmp_path: Path) -> None:
     """The process that wrote it may have done anything to it; the judge goes on."""
-    judge = Judge()
-    expect(judge, point())
-    if content is not None:
-        (tmp_path / "output").write_bytes(content)
-    reply = compare(judge, PEAKED, 0, tmp_path / "output")
-    assert (reply["error"], reply["tolerance"]) == (None, None)
-    assert reply["reason"].endswith(f"({PEAKED})")
-    assert compare(judge, PEAKED, 0, written(tmp_path / "output", point(), PEAKED, 0))["reason"] == ""
+    judge, path = judge_of(point()), tmp_path / "output"
+    for content in (None, b"", b"1234"):
+        if content is not None:
+            path.write_bytes(content)
+        reply = compare(judge, PEAKED, 0, path)
+        assert (reply["error"], reply["tolerance"]) == (None, None)
+        assert reply["reason"].endswith(f"({PEAKED})")
+    assert compare(judge, PEAKED, 0, written(path, point(), PEAKED, 0))["reason"] == ""
 
 
 @pytest.mark.parametrize(
@@ -240,7 +224,7 @@ def test_a_file_that_is_cut_or_missing_is_incorrect(
     ],
 )
 def test_a_users_layer_that_cannot_be_measured_has_a_reason(
-    layer: str, columns: dict[str, Any], status: str, detail: str, made: list[tuple[str, Values]]
+    layer: str, columns: dict[str, Any], status: str, detail: str
 ) -> None:
     """A layer breaks the contract, is not there, lacks the mask, or leaves the state of the process changed."""
     reply = expect(Judge(), point(layer=layer, **columns))
@@ -249,40 +233,23 @@ def test_a_users_layer_that_cannot_be_measured_has_a_reason(
 
 
 @pytest.mark.parametrize(
-    ("columns", "reason"),
+    ("columns", "devices", "reason"),
     [
-        ({}, ""),
-        ({"timing": "device-hot"}, "timing device-hot needs a CUDA device"),
-        ({"device": "cuda", "timing": "device-cold"}, "no CUDA device"),
+        ({}, 0, ""),
+        ({"timing": "device-hot"}, 0, "timing device-hot needs a CUDA device; the CPU has host"),
+        ({"device": "cuda", "timing": "device-cold"}, 0, f"no CUDA device: torch {torch.__version__} sees none"),
+        ({"device": "cuda:0"}, 1, ""),
+        ({"device": "cuda:1"}, 1, "no device cuda:1: this machine has 1 CUDA device(s)"),
     ],
 )
 def test_a_point_that_the_machine_can_not_run_is_unsupported(
-    columns: dict[str, str], reason: str, monkeypatch: pytest.MonkeyPatch
+    columns: dict[str, str], devices: int, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is measured on another device than the one asked for, nor by another clock."""
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: devices > 0)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: devices)
     at = point(**columns)
-    assert obstacle(at).startswith(reason)
-    assert bool(obstacle(at)) is bool(reason)
+    assert obstacle(at) == reason
     if reason:
         reply = expect(Judge(), at)
-        assert reply["status"] == "unsupported"
-        assert reply["detail"].startswith(reason)
-
-
-def test_a_device_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With one GPU there is no second."""
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
-    assert obstacle(point(device="cuda:0")) == ""
-    assert obstacle(point(device="cuda:1")) == "no device cuda:1: this machine has 1 CUDA device(s)"
-
-
-@pytest.mark.slow
-def test_rates_are_those_of_the_device(made: list[tuple[str, Values]]) -> None:
-    """Both are positive, and the processor's seconds grow with them."""
-    judge = Judge()
-    expect(judge, point(), {PEAKED: 0})
-    first, second = (judge.rates({"turns": 1, "least_s": 0.0, "core": None}, Announcements()) for _ in range(2))
-    assert min(first["flops_per_s"], first["bytes_per_s"]) > 1e6
-    assert second["cpu_s"] > first["cpu_s"] > 0
+        assert (reply["status"], reply["detail"]) == ("unsupported", reason)

@@ -103,6 +103,7 @@ def test_nothing_changed_is_nothing_said() -> None:
     assert state.changes() == ""
 
 
+@pytest.mark.slow
 def test_importing_the_compiler_changes_nothing() -> None:
     """What is compared of torch.compile is what is not at its default."""
     script = (

@@ -8,63 +8,51 @@ from torch import Tensor
 
 import impls
 from bench.measure import workload
+from bench.plan.case import Point
 from tests.points import of_layer, point
 
 
-def test_the_values_depend_on_the_shape_alone() -> None:
-    """Two workloads of one point hold equal weights and inputs, whatever was drawn in between."""
+def test_the_values_follow_from_the_seed_and_the_shape_alone() -> None:
+    """Whatever was drawn in between, two workloads of a point are equal; the user's own random numbers stay."""
+    torch.manual_seed(3)
+    expected = torch.randn(17)
+    torch.manual_seed(3)
     first = workload.make(point())
-    torch.randn(17)
+    assert torch.equal(torch.randn(17), expected)
     second = workload.make(point())
-    assert torch.equal(first.x, second.x)
-    for one, other in zip(first.layer.parameters(), second.layer.parameters(), strict=True):
+    for one, other in zip((first.x, *first.layer.parameters()), (second.x, *second.layer.parameters()), strict=True):
         assert torch.equal(one, other)
 
 
-def test_making_a_workload_leaves_the_random_state_alone() -> None:
-    """The user's own random numbers do not change because a point was prepared."""
-    torch.manual_seed(3)
-    expected = torch.randn(4)
-    torch.manual_seed(3)
-    workload.make(point())
-    assert torch.equal(torch.randn(4), expected)
-
-
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
-def test_everything_has_the_points_dtype(dtype: str) -> None:
-    """Input, output gradient and weights have the dtype of the point."""
-    work = workload.make(point(dtype=dtype))
-    tensors = [work.x, work.direction, *work.layer.parameters()]
-    assert {tensor.dtype for tensor in tensors} == {getattr(torch, dtype)}
-
-
-def test_token_len_and_channels_become_the_origins_dim_and_chan() -> None:
-    """A point from 49 to 64 channels builds a layer that maps 49 to 64."""
-    work = workload.make(point(token_len=49, channels=64, num_heads=4))
-    assert work.x.shape == (2, 7, 49)
-    assert work.direction.shape == (2, 7, 64)
-    assert work.layer.state_dict()["qkv.weight"].shape == (3 * 64, 49)
-
-
 @pytest.mark.parametrize(
-    ("layer", "x", "y"),
-    [("self", (2, 7, 10), (2, 7, 14)), ("patch", (2, 3, 12, 12), (2, 9, 12)), ("conv", (2, 16, 3, 3), (2, 16, 3, 3))],
+    ("at", "x", "y"),
+    [
+        (point(token_len=49, channels=64, num_heads=4, dtype="bfloat16"), (2, 7, 49), (2, 7, 64)),
+        (of_layer("self"), (2, 7, 10), (2, 7, 14)),
+        (of_layer("patch", dtype="float16"), (2, 3, 12, 12), (2, 9, 12)),
+        (of_layer("conv"), (2, 16, 3, 3), (2, 16, 3, 3)),
+    ],
+    ids=["vit", "self", "patch", "conv"],
 )
-def test_each_layer_gets_what_it_takes(layer: str, x: tuple[int, ...], y: tuple[int, ...]) -> None:
-    """Layers of tokens get tokens and layers of images get images, and the output gradient has the output's shape."""
-    work = workload.make(of_layer(layer))
+def test_each_layer_gets_what_it_takes(at: Point, x: tuple[int, ...], y: tuple[int, ...]) -> None:
+    """Layers of tokens get tokens and layers of images get images, in the point's dtype.
+
+    The output gradient has the output's shape.
+    """
+    work = workload.make(at)
     assert (tuple(work.x.shape), tuple(work.direction.shape)) == (x, y)
+    tensors = [work.x, work.direction, *work.layer.parameters()]
+    assert {tensor.dtype for tensor in tensors} == {getattr(torch, at.dtype)}
 
 
-def test_the_residual_of_conv_counts() -> None:
-    """The workload's gamma is not its initial 0, at which the layer would return its input."""
-    work = workload.make(of_layer("conv"))
-    assert work.layer.get_parameter("gamma").item() == workload.GAMMA > 0
-
-
-def test_a_scale_of_the_point_is_the_layers() -> None:
-    """qk_scale goes to the layer as it is."""
+def test_what_a_point_says_of_its_layer_counts() -> None:
+    """Widths and scale are the layer's; the residual of conv is not its initial 0, which would return the input."""
+    assert workload.make(point(token_len=49, channels=64, num_heads=4)).layer.get_parameter("qkv.weight").shape == (
+        192,
+        49,
+    )
     assert workload.make(point(qk_scale=0.25)).layer.scale == 0.25
+    assert workload.make(of_layer("conv")).layer.get_parameter("gamma").item() == workload.GAMMA > 0
 
 
 def test_implementations_cannot_disturb_each_other() -> None:
@@ -79,22 +67,14 @@ def test_implementations_cannot_disturb_each_other() -> None:
         assert weight.abs().max() > 0
 
 
-def test_an_inference_call_keeps_no_graph() -> None:
-    """In mode inference the output is an inference tensor."""
-    work = workload.make(point())
+@pytest.mark.parametrize("mode", ["inference", "forward"])
+def test_a_call_keeps_a_graph_in_mode_forward_alone(mode: str) -> None:
+    """In mode inference the output is an inference tensor, in mode forward it can be differentiated."""
+    work = workload.make(point(mode=mode))
     with work.gradient_mode():
         y = workload.step(workload.subject(work, "eager"), work)()
     assert isinstance(y, Tensor)
-    assert y.is_inference()
-
-
-def test_a_forward_call_keeps_the_graph() -> None:
-    """In mode forward the output can be differentiated."""
-    work = workload.make(point(mode="forward"))
-    with work.gradient_mode():
-        y = workload.step(workload.subject(work, "eager"), work)()
-    assert isinstance(y, Tensor)
-    assert y.grad_fn is not None
+    assert (y.is_inference(), y.grad_fn is not None) == (mode == "inference", mode == "forward")
 
 
 @pytest.mark.parametrize("calls", [1, 2, 6])
@@ -172,16 +152,14 @@ def test_the_operations_of_a_users_layer_are_stated_or_counted(
 
 
 def test_a_users_layer_takes_tokens_unless_it_states_another_shape() -> None:
-    """The input is [B, N, token_len], or what input_shape says; the widths are those of the columns."""
-    assert own("Mine", token_len=10).x.shape == (2, 7, 10)
-    assert own("Mine", token_len=10).direction.shape == (2, 7, 12)
+    """The input is [B, N, token_len], or what input_shape says; the widths are those of the columns.
+
+    Input, output and weights move once.
+    """
+    work = own("Mine", token_len=10)
+    assert (work.x.shape, work.direction.shape) == ((2, 7, 10), (2, 7, 12))
     assert own("Stating").x.shape == (2, 1, 7, 12)
-
-
-def test_the_least_work_counts_the_tensors_that_are_there() -> None:
-    """Input, output and weights move once: those of a user's layer are known once it is made."""
-    values = 2 * 7 * 12 + 2 * 7 * 12 + 12 * 36 + 36
-    assert own("Mine").least_work.least_bytes == 4 * values
+    assert own("Mine").least_work.least_bytes == 4 * (2 * 7 * 12 + 2 * 7 * 12 + 12 * 36 + 36)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Calls under the profiler in this process, for tests of what is made of them."""
 
 import tempfile
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from unittest.mock import patch
@@ -8,7 +9,11 @@ from unittest.mock import patch
 from bench.measure import workload
 from bench.plan.case import Point
 from bench.profiling import capture
-from bench.profiling.pairs import Capture
+from bench.profiling.capture import Capture
+from tests.points import point
+
+AT = point(batch=2, num_tokens=64, channels=32, num_heads=4)
+TRAIN = replace(AT, mode="train")
 
 PAIRS = 5
 """The pairs of calls of a case: fewer than users get, because no test asserts a time."""

@@ -1,16 +1,21 @@
-"""Profiles of cases, on disk."""
+"""Which cases of a run are profiled, and their profiles on disk."""
 
 import gzip
 import json
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
+from bench.analyse.summary import summarise
 from bench.plan.case import Case
 from bench.plan.errors import WrongRequest
 from bench.profiling import traces
+from bench.profiling.traces import chosen, with_stages
 from bench.store import profile
+from tests.examples import record, timed
 from tests.points import point
+from tests.refusals import refusal
 
 pytestmark = pytest.mark.slow
 
@@ -18,12 +23,12 @@ pytestmark = pytest.mark.slow
 def test_a_case_leaves_its_trace_its_profile_and_its_operators(tmp_path: Path) -> None:
     """The files of stepwise are named after it and hold its stages; an unsupported case says why it has none."""
     cases = [Case(point(), "stepwise"), Case(point(token_len=5), "mha")]
-    made, refused = traces.write(cases, tmp_path)
-    assert made.reason == ""
-    assert made.trace.parent == tmp_path / "traces"
-    names = {event.get("name") for event in json.loads(gzip.decompress(made.trace.read_bytes()))["traceEvents"]}
+    traced, refused = traces.write(cases, tmp_path)
+    assert traced.reason == ""
+    assert traced.trace.parent == tmp_path / "traces"
+    names = {event.get("name") for event in json.loads(gzip.decompress(traced.trace.read_bytes()))["traceEvents"]}
     assert {"stepwise call", "softmax", "qkv projection", "aten::bmm"} <= names
-    assert profile.load(tmp_path) == [made.profile]
+    assert profile.load(tmp_path) == [traced.profile]
     assert refused.profile is None
     assert "needs token_len = channels" in refused.reason
     assert {path.name.removeprefix(cases[0].name) for path in (tmp_path / "traces").iterdir()} == {
@@ -40,3 +45,84 @@ def test_a_folder_that_cannot_be_written_is_a_wrong_request(unwritable: str, tmp
     (tmp_path / "traces").symlink_to(tmp_path / unwritable)
     with pytest.raises(WrongRequest, match="can't be written"):
         list(traces.write([Case(point(), "eager")], tmp_path))
+
+
+@pytest.fixture
+def table() -> pd.DataFrame:
+    """Return results of two points in which sdpa wins, and manual failed."""
+    times = {"eager": 2.0, "sdpa": 1.0, "online": 3.0}
+    records = []
+    for tokens in (5, 7):
+        for name, value in times.items():
+            records.append(record(case=Case(point(num_tokens=tokens), name), samples=timed(value, value)))
+        records.append(record(case=Case(point(num_tokens=tokens), "manual"), status="oom", samples=timed()))
+    return summarise(records, "eager")
+
+
+def names(cases: list[Case]) -> list[tuple[int, str]]:
+    """Return tokens and implementation of each case."""
+    return [(case.point.num_tokens, case.implementation) for case in cases]
+
+
+def test_without_a_selector_the_first_the_baseline_and_stepwise_of_each_point_are_chosen(table: pd.DataFrame) -> None:
+    """Two points give six cases; stepwise, which the run doesn't have, is there for its stages."""
+    expected = [(tokens, name) for tokens in (5, 7) for name in ("sdpa", "eager", "stepwise")]
+    assert names(chosen(table, [], "eager")) == expected
+
+
+@pytest.mark.slow
+def test_stepwise_can_be_chosen_at_every_point_where_it_has_not_failed(table: pd.DataFrame) -> None:
+    """It agrees with selectors as any case of the run does; where the run says that it can't run, it isn't chosen."""
+    assert names(chosen(table, ["implementation=stepwise"], "eager")) == [(5, "stepwise"), (7, "stepwise")]
+    assert (7, "stepwise") in names(chosen(table, ["num_tokens=7"], "eager"))
+    failed = table.replace({"implementation": {"manual": "stepwise"}})
+    assert "stepwise" not in {case.implementation for case in chosen(failed, [], "eager")}
+    with pytest.raises(WrongRequest, match="the others have implementation = eager, sdpa, online"):
+        chosen(failed, ["implementation=stepwise"], "eager")
+
+
+def test_a_layer_of_the_users_own_has_no_stages(table: pd.DataFrame) -> None:
+    """Stepwise spells out the layers that have a name, so at another it isn't chosen."""
+    own = table.assign(layer="mylayer:MyAttention")
+    cases = chosen(own, [], "eager")
+    assert names(cases) == [(tokens, name) for tokens in (5, 7) for name in ("sdpa", "eager")]
+    assert with_stages(cases, own) == cases
+
+
+def test_stepwise_is_chosen_once_where_it_is_the_first(table: pd.DataFrame) -> None:
+    """Neither a case of rank 1 nor one that two selectors name comes twice."""
+    renamed = table.replace({"implementation": {"sdpa": "stepwise"}})
+    assert names(chosen(renamed, ["num_tokens=5"], "eager")).count((5, "stepwise")) == 1
+    assert names(chosen(renamed, [], "eager")) == [(5, "stepwise"), (5, "eager"), (7, "stepwise"), (7, "eager")]
+
+
+def test_a_selector_names_columns(table: pd.DataFrame) -> None:
+    """All conditions of a selector hold together, and several selectors add up without repeats."""
+    assert chosen(table, ["num_tokens=7,implementation=online"], "eager") == [Case(point(num_tokens=7), "online")]
+    both = ["implementation=sdpa", "num_tokens=5,implementation=sdpa"]
+    assert names(chosen(table, both, "eager")) == [(5, "sdpa"), (7, "sdpa")]
+
+
+def test_stages_come_with_every_point_of_the_chosen_cases(table: pd.DataFrame) -> None:
+    """Stepwise follows the last case of each point, once, whether or not it was chosen; not where it failed."""
+    cases = chosen(table, ["implementation=sdpa", "num_tokens=7,implementation=online"], "eager")
+    expected = [(5, "sdpa"), (5, "stepwise"), (7, "sdpa"), (7, "online"), (7, "stepwise")]
+    assert names(with_stages(cases, table)) == expected
+    assert with_stages(with_stages(cases, table), table) == with_stages(cases, table)
+    failed = table.replace({"implementation": {"manual": "stepwise"}})
+    assert with_stages(cases, failed) == cases
+
+
+@pytest.mark.parametrize(
+    ("selector", "message"),
+    [
+        ("implementation=manual", "no case of the run that is ok agrees"),
+        ("num_tokens=8", "no case of the run that is ok agrees"),
+        ("colour=red", "unknown column 'colour'; expected one of layer"),
+        ("sdpa", "must be column=value"),
+    ],
+)
+def test_a_selector_that_names_nothing_is_refused(table: pd.DataFrame, selector: str, message: str) -> None:
+    """A case that failed, doesn't exist, or can't be understood is a wrong request, and so is a run of failures."""
+    assert message in refusal(chosen, table, [selector], "eager")
+    assert "holds no case that is ok" in refusal(chosen, table[table["status"] != "ok"], [], "eager")

@@ -1,0 +1,198 @@
+"""The time that a model's attention cores take: in a profiled call of the model, and beside one fused operator."""
+
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import torch
+import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
+from torch import nn
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
+from torch.profiler import profile, record_function
+
+import impls
+from bench.measure import workload
+from bench.measure.inspection import activities
+from impls.models import watch
+from impls.models.model import Model
+
+CORE_BUDGET_S, WARM_PAIRS, LEAST_PAIRS = 0.5, 2, 3
+"""The seconds for pairs of calls of a core, the pairs that don't count, because the first is slower, and the fewest."""
+
+MICROSECOND_S = 1e-6
+
+CALL, LAYER = "model call", "model layer "
+"""The labels of a call, and of a layer before its path."""
+
+WHOLE = re.compile(rf"aten::({watch.FUSED.pattern}|{watch.WHOLE.pattern})")
+
+NAMES = {
+    **{f"aten::{name}": kind for name, kind in watch.KINDS.items()},
+    "aten::scaled_dot_product_attention": watch.CORE,
+}
+"""The operators by which cores are known, by their names in a profile; those that compute one alone have more names."""
+
+AROUND = ("aten::matmul", "aten::einsum")
+"""The operators that may copy a product's operands before it."""
+
+BACKWARD = "autograd::engine::evaluate_function"
+
+Span = tuple[float, float]
+"""Begin and end in microseconds."""
+
+
+def profiled(call: Callable[[], object], model: Model, seen: watch.Watch, device: str) -> dict[str, Any]:
+    """Return the seconds of a profiled call: in all, in its cores, and in each layer that has one."""
+    with _labelled(model, {core.layer for core in seen.cores}):
+        with profile(activities=activities(device)) as profiler, record_function(CALL):
+            timed_s(call, device)
+    events = sorted(
+        (event for event in profiler.events() or [] if event.device_type.name == "CPU"),
+        key=lambda event: (event.time_range.start, -event.time_range.end),
+    )
+    whole = next(event for event in events if event.name == CALL)
+    forward = [event for event in events if event.thread == whole.thread]
+    layers: dict[str, list[Span]] = {}
+    for event in events:
+        if event.name.startswith(LAYER):
+            layers.setdefault(event.name.removeprefix(LAYER), []).append(_span(event))
+    return {
+        "total_s": _seconds(events, [_span(whole)], device),
+        "core_s": _seconds(events, spans_of_cores(forward, seen.operators, seen.steps), device),
+        "layers": {path: _seconds(events, spans, device) for path, spans in layers.items()},
+    }
+
+
+def timed_s(call: Callable[[], object], device: str) -> float:
+    """Return the seconds of one call."""
+    begin = time.perf_counter()
+    call()
+    if device != "cpu":
+        torch.cuda.synchronize(device)
+    return time.perf_counter() - begin
+
+
+@contextmanager
+def _labelled(model: Model, paths: Iterable[str]) -> Iterator[None]:
+    """Label the layers at these paths for the profiler, by hooks that hold for all modules.
+
+    Hooks of single modules would end the fast path of torch's own.
+    """
+    by_module = {id(model.inner.get_submodule(path)): path for path in paths}
+    running: list[Any] = []
+
+    def begin(module: nn.Module, _args: Any) -> None:
+        if id(module) in by_module:
+            running.append(record_function(LAYER + by_module[id(module)]).__enter__())
+
+    def end(module: nn.Module, _args: Any, _output: Any) -> None:
+        if id(module) in by_module and running:
+            running.pop().__exit__(None, None, None)
+
+    hooks = register_module_forward_pre_hook(begin), register_module_forward_hook(end)
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def spans_of_cores(events: Sequence[Any], operators: Sequence[str], cores: Sequence[Sequence[int]]) -> list[Span]:
+    """Return the spans of the attention cores among a profile's events, which are ordered by their begin.
+
+    `operators` are the operators by which cores are known, in order, as a watch has seen them, and each core has the
+    places of its own. A core goes from the first of them to the last, without operators of other layers between.
+    Raises `impls.Unsupported` if the profile has other operators.
+    """
+    places: list[Span] = []
+    names: list[str] = []
+    around, done = (0.0, 0.0), 0.0
+    for event in events:
+        if event.name in AROUND and _span(event)[0] >= around[1]:
+            around = _span(event)
+        name = NAMES.get(event.name) or (watch.CORE if WHOLE.match(event.name) else None)
+        if name is not None and _span(event)[0] >= done:  # else inside an operator that was taken as a whole
+            begin, end = _span(event)
+            places.append(around if begin < around[1] else (begin, end))
+            names.append(name)
+            done = end
+    last = max(core[-1] for core in cores)
+    if names[: last + 1] != [*operators][: last + 1]:
+        raise impls.Unsupported(
+            "under the profiler the model ran other products and softmaxes than when it was watched"
+        )
+    spans: list[Span] = []
+    for core in cores:
+        begin = places[core[0]][0]
+        for number in range(core[0] + 1, core[-1]):
+            if number not in core:
+                spans.append((begin, places[number][0]))
+                begin = places[number][1]
+        spans.append((begin, places[core[-1]][1]))
+    return spans
+
+
+def _seconds(events: Sequence[Any], spans: Sequence[Span], device: str) -> float:
+    """Return the seconds of spans, with those of the backward pass of what ran in them; on a GPU those of kernels."""
+
+    def is_inside(event: Any) -> bool:
+        return any(begin <= event.time_range.start < end for begin, end in spans)
+
+    inside = [event for event in events if is_inside(event)]
+    numbers = {event.sequence_nr for event in inside if event.sequence_nr >= 0}
+    nodes = (event for event in events if event.name.startswith(BACKWARD) and event.sequence_nr in numbers)
+    backward = [node for node in nodes if not is_inside(node)]
+    if device != "cpu":
+        kernels = (kernel for event in (*inside, *_with_children(backward)) for kernel in event.kernels)
+        return float(sum(kernel.duration for kernel in kernels)) * MICROSECOND_S
+    forward_us = sum(end - begin for begin, end in spans)
+    return float(forward_us + sum(event.cpu_time_total for event in backward)) * MICROSECOND_S
+
+
+def _with_children(events: Iterable[Any]) -> Iterator[Any]:
+    for event in events:
+        yield event
+        yield from _with_children(event.cpu_children)
+
+
+def _span(event: Any) -> Span:
+    return float(event.time_range.start), float(event.time_range.end)
+
+
+def beside_sdpa(core: watch.Core, work: workload.Workload) -> list[list[float]]:
+    """Return pairs of seconds of a core as separate operators and by `F.scaled_dot_product_attention`, in turns.
+
+    Values are random, of the core's shapes and dtype, and lie as projections of tokens leave them: token after token,
+    with the heads of each together. The result is brought into that order too. In training the backward pass counts.
+    """
+    dtype, device = getattr(torch, core.dtype), work.point.device
+    q, k, v = (
+        torch.randn(*shape[:-3], *shape[-2:-4:-1], shape[-1], device=device).to(dtype).transpose(-2, -3)
+        for shape in core.shapes
+    )
+    for each in (q, k, v):
+        each.requires_grad_(work.with_gradients)
+    mask = torch.zeros(q.shape[-2], k.shape[-2], dtype=dtype, device=device) if core.mask else None
+    scale = q.shape[-1] ** -0.5
+
+    def written() -> torch.Tensor:
+        scores = q @ k.mT * scale
+        o: torch.Tensor = (scores if mask is None else scores + mask).softmax(-1) @ v
+        return o.transpose(-2, -3).contiguous()
+
+    def fused() -> torch.Tensor:
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale).transpose(-2, -3).contiguous()
+
+    def step(attend: Callable[[], torch.Tensor]) -> None:
+        o = attend()
+        if work.point.mode == "train":
+            torch.autograd.grad(o, [q, k, v], torch.ones_like(o))
+
+    pairs: list[list[float]] = []
+    begin = time.perf_counter()
+    while len(pairs) < WARM_PAIRS + LEAST_PAIRS or time.perf_counter() - begin < CORE_BUDGET_S:
+        pairs.append([timed_s(partial(step, attend), device) for attend in (written, fused)])
+    return pairs[WARM_PAIRS:]
