@@ -210,7 +210,7 @@ def test_the_peak_is_predicted_to_the_byte(
     call = workload.step(workload.subject(work, implementation), work)
     with work.gradient_mode():
         call()
-        assert inspection.inspect(call, "cpu").memory.peak_bytes == peak_bytes(Case(at, implementation))
+        assert inspection.inspect(call, "cpu").peak_bytes == peak_bytes(Case(at, implementation))
 
 
 def test_without_a_formula_nothing_is_predicted() -> None:

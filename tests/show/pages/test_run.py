@@ -85,11 +85,11 @@ def test_the_answer_comes_first(text: str) -> None:
     assert "The machine was quiet" in text
 
 
-def test_a_change_of_precision_is_told(tmp_path: Path) -> None:
-    """It stands with the answer; a run in one dtype has no such line."""
+def test_a_change_of_precision_stands_with_the_answer(text: str, tmp_path: Path) -> None:
+    """A run in one dtype has no such line."""
     both = [measured("eager", dtype, process) for dtype in ("float32", "bfloat16") for process in range(3)]
-    text = page(SavedRun(examples.saved(tmp_path / "both", both)))
-    assert text.index("bfloat16 instead of float32: eager is 2.00x") < text.index("Point by point")
+    of_both = page(SavedRun(examples.saved(tmp_path / "both", both)))
+    assert of_both.index("bfloat16 instead of float32: eager is 2.00x") < of_both.index("Point by point")
     assert "instead of float32" not in text
 
 
