@@ -156,8 +156,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     run = config.stash.get(RUN, None)
     if run is None or not run.run_folder.has_results or config.stash.get(INTERRUPTED, False) or STOPPED in config.stash:
         return
-    from bench.analyse.choices import choices
-    from bench.analyse.precision import changes
+    from bench.analyse.conclusions import changes, choices
     from bench.show import summary
     from bench.show.terminal.blocks import render
     from bench.show.terminal.console import PLAIN_WIDTH, rendered

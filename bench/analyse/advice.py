@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bench.analyse.scaling.series import log_speedups
+from bench.analyse.series import log_speedups
 from bench.analyse.standing import SLOWER
 from bench.plan.case import AS_IS, Point
 from bench.stats.estimates import UNKNOWN, Estimates, Interval, combined, intervals, joined, mean

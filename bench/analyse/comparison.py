@@ -1,16 +1,19 @@
-"""The comparison of two tables of results: rows of the same case, changes of ratios with intervals, verdicts."""
+"""Comparisons of tables of results: changes of ratios with intervals, verdicts, and the history of several runs."""
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from bench.plan.case import CASE_COLUMNS
+from bench.plan.case import CASE_COLUMNS, Case
 from bench.plan.errors import NotComparable, WrongRequest, unknown
-from bench.stats.estimates import Estimates, combined, of_ratios, ratios
+from bench.stats.between_runs import Between, of_changes
+from bench.stats.estimates import Array, Estimates, Interval, combined, of_ratios, ratios
 from bench.stats.limits import (
+    CHANGED,
     EQUIVALENCE,
     INCONCLUSIVE,
     JUDGED,
@@ -20,11 +23,9 @@ from bench.stats.limits import (
     Truths,
     Verdicts,
     first_that_holds,
+    holm,
     judged,
 )
-from bench.stats.occasions import Between, of_changes
-from bench.stats.replicates import Array
-from bench.stats.significance import holm
 from bench.store.record import Record
 from bench.store.table import baseline_of, cases
 
@@ -247,3 +248,73 @@ def _disjoint(base: pd.DataFrame, new: pd.DataFrame) -> str:
 def _values(column: "pd.Series[Any]") -> str:
     values = ["empty" if pd.isna(value) else str(value) for value in column.unique()]
     return ", ".join(values[:NAMED]) + (" …" if len(values) > NAMED else "")
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run in a history: a name, its versions in words, when it began, and its table."""
+
+    name: str
+    version: str
+    started_at: str
+    table: pd.DataFrame
+
+
+@dataclass(frozen=True)
+class Entry:
+    """The speed-up of a case in a run; `step` is `faster` or `slower` if it is shown to have changed since the last."""
+
+    speedup: Interval
+    step: str
+
+
+@dataclass(frozen=True)
+class History:
+    """Runs, the oldest first, and the entry of each case in each run that measured it, by the number of the run."""
+
+    runs: tuple[Run, ...]
+    entries: dict[Case, dict[int, Entry]]
+    baseline: str
+
+
+def run_of(name: str, table: pd.DataFrame) -> Run:
+    """Return a run of a history."""
+    versions = [f"torch {each}" for each in table["torch_version"].dropna().unique()]
+    commits = [str(each) for each in table["commit"].dropna().unique()]
+    started = sorted(table["started_at"].dropna())
+    return Run(name, ", ".join([*versions, *commits]), str(started[0]) if started else "", table)
+
+
+def history(runs: Sequence[Run]) -> History:
+    """Return the history of some runs, ordered by their beginning.
+
+    Raises WrongRequest if their baselines differ, because then their speed-ups say different things.
+    """
+    ordered = tuple(sorted(runs, key=lambda run: run.started_at))
+    baselines = {run.name: baseline_of(run.table) for run in ordered}
+    if len({*baselines.values()}) > 1 or None in baselines.values():
+        each = ", ".join(f"{name}: {baseline or 'not known'}" for name, baseline in baselines.items())
+        raise WrongRequest(f"the runs of a history must have one baseline, got {each}")
+    entries: dict[Case, dict[int, Entry]] = {}
+    for number, run in enumerate(ordered):
+        steps = _steps(ordered[number - 1].table, run.table) if number else {}
+        for case, speedup in _speedups(run.table):
+            entries.setdefault(case, {})[number] = Entry(speedup, steps.get(case, ""))
+    return History(ordered, entries, str(next(iter(baselines.values()))))
+
+
+def _speedups(table: pd.DataFrame) -> Iterator[tuple[Case, Interval]]:
+    known = table[(table["status"] == "ok") & table["speedup"].notna() & (table["implementation"] != table["baseline"])]
+    values = known[["speedup", "speedup_low", "speedup_high"]].astype(float).to_numpy()
+    for case, (value, low, high) in zip(cases(known), values, strict=True):
+        yield case, Interval(float(value), float(low), float(high))
+
+
+def _steps(before: pd.DataFrame, after: pd.DataFrame) -> dict[Case, str]:
+    """Return the verdict of each case that is shown to have changed between two runs; none if they share no case."""
+    try:
+        compared = compare(before, after)
+    except NotComparable:
+        return {}
+    changed = compared[compared["verdict"].isin(list(CHANGED))]
+    return dict(zip(cases(changed), map(str, changed["verdict"]), strict=True))

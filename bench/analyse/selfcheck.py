@@ -9,10 +9,10 @@ import numpy as np
 
 from bench.analyse.summary import values_of
 from bench.plan.case import Point
+from bench.stats.between_runs import Between, between
 from bench.stats.contrasts import Values, contrasts, normal_scores, prior
 from bench.stats.estimates import Estimates, Interval, intervals, joined
 from bench.stats.limits import LEVEL, MARGIN, detectable
-from bench.stats.occasions import Between, between
 from bench.store.record import Record
 
 PROCESSES = (3, 5, 10, 20)

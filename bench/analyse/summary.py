@@ -10,12 +10,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bench.analyse.race import Look, behind, look
-from bench.analyse.standing import NAMED, Place, cost, places
+from bench.analyse.standing import NAMED, Look, Place, behind, cost, look, places
 from bench.plan.case import CONTROL, Case, Point
 from bench.stats.contrasts import Common, Contrasts, Prior, Values, common, contrasts, prior, values
-from bench.stats.estimates import Estimates, half_widths, ratio
-from bench.stats.replicates import MEDIAN_EFFICIENCY, Array
+from bench.stats.estimates import MEDIAN_EFFICIENCY, Array, Estimates, half_widths, ratio
 from bench.store.metrics import combine, derive
 from bench.store.record import STATUSES, Record, latest
 from bench.store.table import SCHEMA_VERSION, of_rows

@@ -33,8 +33,8 @@ from bench.show.markdown import markdown
 from bench.show.point_text import counted
 from bench.show.terminal.blocks import render
 from bench.show.terminal.console import console, rendered
+from bench.stats.between_runs import Between
 from bench.stats.limits import MARGIN, Limits
-from bench.stats.occasions import Between
 from bench.store import journal, machines
 from bench.store.record import Record
 from bench.store.saved_run import SavedRun

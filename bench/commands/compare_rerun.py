@@ -24,10 +24,8 @@ from bench.show.comparison import notes
 from bench.show.comparison.report import Report
 from bench.show.duel import UNMEASURED
 from bench.stats.best import ABOVE
-from bench.stats.estimates import of_ratios, ratios
-from bench.stats.limits import CHANGED, INCONCLUSIVE, Limits, judged
-from bench.stats.replicates import CONFIDENCE
-from bench.stats.significance import holm
+from bench.stats.estimates import CONFIDENCE, of_ratios, ratios
+from bench.stats.limits import CHANGED, INCONCLUSIVE, Limits, holm, judged
 from bench.store.environment import differences
 from bench.store.plan import WISHES
 from bench.store.table import cases

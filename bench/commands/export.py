@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.analyse.choices import Choice, choices
+from bench.analyse.conclusions import CoreChoice, choices
 from bench.analyse.summary import of_records
 from bench.commands import FINE, say
 from bench.plan.errors import WrongRequest
@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
     return FINE
 
 
-def content_of(saved: SavedRun, made: Sequence[Choice]) -> dict[str, Any]:
+def content_of(saved: SavedRun, made: Sequence[CoreChoice]) -> dict[str, Any]:
     """Return the content of the table of a run, as `docs/table.schema.json` describes it."""
     environment = saved.environment
     identity: Mapping[str, Any] = environment.identity if environment else {}
@@ -81,7 +81,7 @@ def content_of(saved: SavedRun, made: Sequence[Choice]) -> dict[str, Any]:
     }
 
 
-def _entry(choice: Choice) -> dict[str, Any]:
+def _entry(choice: CoreChoice) -> dict[str, Any]:
     """Return a point of the table; a number that isn't known is null."""
     point, speedup = choice.point, choice.speedup
     numbers = {

@@ -21,7 +21,7 @@ from bench.store import units
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bench.analyse.race import Look
+    from bench.analyse.standing import Look
 
 BESIDE = 6
 """The lines of the display that are no points."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from rich.console import Console
 
-    from bench.analyse.race import Look
+    from bench.analyse.standing import Look
 
 
 LOG_WIDTH = 100

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from bench.analyse.control import control
+from bench.analyse.conclusions import control
 from bench.show.choice_text import more
 from bench.show.point_text import differences, varying
 from bench.store.table import cases

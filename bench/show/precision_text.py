@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pandas as pd
 
-from bench.analyse.precision import WIDEST, Change
+from bench.analyse.conclusions import WIDEST, Change
 from bench.plan.case import Case, Point
 from bench.show import intervals
 from bench.show.rows import Row, plain

@@ -21,8 +21,7 @@ import numpy.typing as npt
 from scipy import optimize, special, stats
 from scipy.sparse.csgraph import connected_components
 
-from bench.stats.estimates import Estimates, joined
-from bench.stats.replicates import TRIMMED, Array
+from bench.stats.estimates import TRIMMED, Array, Estimates, joined
 
 LEAST_BETWEEN = 0.003
 """The least standard deviation between processes, as a log ratio: two processes of one program differ by some 0.2 %."""

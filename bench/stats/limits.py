@@ -1,4 +1,4 @@
-"""The limits of a verdict: which changes count, which rows are equivalent, and the levels of the tests."""
+"""The limits and the tests of verdicts: which changes count, which rows are equivalent, and the levels."""
 
 import math
 from dataclasses import dataclass
@@ -8,8 +8,7 @@ import numpy.typing as npt
 from scipy import special
 
 from bench.plan.errors import WrongRequest
-from bench.stats.estimates import Estimates
-from bench.stats.significance import p_beyond, p_within
+from bench.stats.estimates import Array, Estimates
 
 MARGIN = 0.01
 """A change of 1 % or less is not worth acting on: builds and memory layouts alone move a ratio by some 0.2 %."""
@@ -111,3 +110,30 @@ def detectable(of: Estimates, margin: float, level: float) -> float:
 def first_that_holds(conditions: dict[str, Truths], default: str) -> Verdicts:
     """Return for each row the name of the first condition that holds."""
     return np.select(list(conditions.values()), [np.array(name) for name in conditions], default=np.array(default))
+
+
+def p_beyond(of: Estimates, margin: float) -> Array:
+    """Return the p-value of "the true difference is no larger than the margin, in either direction".
+
+    It counts both tails from the edge of the margin, so that the test keeps its level at a margin of 0 too; with a
+    margin of many standard errors it is the one-sided test.
+    """
+    size = np.abs(of.value)
+    near = special.stdtr(of.freedom, -(size - margin) / of.error)
+    far = special.stdtr(of.freedom, -(size + margin) / of.error)
+    return np.asarray(near + far)
+
+
+def p_within(of: Estimates, margin: float) -> Array:
+    """Return the p-value of "the true difference is at least the margin", the larger of two one-sided tests."""
+    return np.asarray(special.stdtr(of.freedom, (np.abs(of.value) - margin) / of.error))
+
+
+def holm(p_values: Array) -> Array:
+    """Return the p-values adjusted for their number (Holm 1979); NaN is no test and stays NaN."""
+    count = int(np.sum(~np.isnan(p_values)))
+    order = np.argsort(p_values, kind="stable")[:count]  # NaN sorts to the end
+    factors = count - np.arange(count)
+    adjusted = np.full_like(p_values, np.nan)
+    adjusted[order] = np.minimum(np.maximum.accumulate(p_values[order] * factors), 1)
+    return adjusted

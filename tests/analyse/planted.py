@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from bench.analyse.scaling.series import Row
+from bench.analyse.series import Row
 from bench.stats.contrasts import Common, common
-from bench.stats.estimates import Estimates, half_widths, ratios
-from bench.stats.replicates import MEDIAN_EFFICIENCY, Array
+from bench.stats.estimates import MEDIAN_EFFICIENCY, Array, Estimates, half_widths, ratios
 from tests.examples import case
 
 DRAWS, HELD = 100, 90

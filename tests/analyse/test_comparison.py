@@ -10,15 +10,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bench.analyse.comparison import VERDICTS, compare, hyphened, named, regressed
+from bench.analyse.comparison import VERDICTS, History, compare, history, hyphened, named, regressed, run_of
+from bench.analyse.summary import summarise
 from bench.plan.case import CASE_COLUMNS, Case
 from bench.plan.errors import NotComparable, WrongRequest
 from bench.show.rows import plain
-from bench.stats.occasions import Between
+from bench.stats.between_runs import Between
 from bench.store import table as store
+from bench.store.saved_run import SavedRun
 from tests.analyse.tables import Row, baseline, cases, drawn, failed, of_layers, row, table
-from tests.examples import case
+from tests.examples import case, record
 from tests.refusals import refusal
+from tests.show.pages.runs_in_time import weekly
 
 SDPA = case("sdpa")
 CLOSE = [-0.001, 0.0, 0.001]
@@ -480,3 +483,36 @@ def test_a_case_that_stands_twice_is_refused(side: str) -> None:
     once, twice = table(row(SDPA_of_matching, CLOSE)), table(row(SDPA_of_matching, CLOSE), row(SDPA_of_matching, CLOSE))
     with pytest.raises(WrongRequest, match=f"{side} holds the case {SDPA_of_matching.name} more than once"):
         compare(*((twice, once) if side == "BASE" else (once, twice)))
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> History:
+    """Return the history of four weeks: sdpa becomes faster in the third."""
+    folders = weekly(tmp_path_factory.mktemp("weeks") / "runs", (0.5, 0.5, 0.4, 0.4))
+    return history([run_of(folder.name, SavedRun(folder).table) for folder in reversed(folders)])
+
+
+def test_runs_are_ordered_by_their_beginning(found: History) -> None:
+    """However they are given; each has its versions."""
+    assert [run.name for run in found.runs] == ["week-1", "week-2", "week-3", "week-4"]
+    assert found.runs[2].version.startswith("torch 2.12.0, commit ") or "2.12.0" in found.runs[2].version
+    assert found.baseline == "eager"
+
+
+def test_each_case_has_its_speedup_in_each_run(found: History) -> None:
+    """The baseline, whose speed-up is 1 by construction, has none."""
+    assert {case.implementation for case in found.entries} == {"sdpa"}
+    for entries in found.entries.values():
+        assert [entry.speedup.value for entry in entries.values()] == pytest.approx([2, 2, 2.5, 2.5], rel=0.01)
+
+
+def test_a_step_is_where_a_change_is_shown(found: History) -> None:
+    """Nowhere else."""
+    for entries in found.entries.values():
+        assert [entry.step for entry in entries.values()] == ["", "", "faster", ""]
+
+
+def test_runs_with_other_baselines_are_refused() -> None:
+    """Their speed-ups say different things."""
+    runs = [run_of(name, summarise([record("eager"), record("sdpa")], name)) for name in ("eager", "sdpa")]
+    assert "must have one baseline, got eager: eager, sdpa: sdpa" in refusal(history, runs)

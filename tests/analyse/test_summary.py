@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bench.analyse.race import Look
+from bench.analyse.standing import Look
 from bench.analyse.summary import Summary, rows, summarise
 from bench.plan.case import CONTROL, Point
 from bench.store.record import STATUSES, Record, Samples, latest

@@ -20,8 +20,7 @@ from bench.plan.case import CONTROL, Point
 from bench.stats.best import GOOD, bounds
 from bench.stats.contrasts import Contrasts, Prior, Values, contrasts, normal_scores, prior, values
 from bench.stats.estimates import Estimates, combined, half_widths, joined
-from bench.stats.limits import LEVEL, MARGIN, POWER, Limits
-from bench.stats.significance import holm
+from bench.stats.limits import LEVEL, MARGIN, POWER, Limits, holm
 from bench.store.record import Record, latest
 from bench.store.saved_run import SavedRun
 

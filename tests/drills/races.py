@@ -16,7 +16,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from bench.analyse.race import Look, behind, look
+from bench.analyse.standing import Look, behind, look
 from bench.engine import race
 from bench.engine.run import Run
 from bench.plan.case import CONTROL, Point

@@ -28,7 +28,7 @@ from bench.engine.run import run
 from bench.machine import facts
 from bench.plan.case import HUGE, RETAINED, Case, Point
 from bench.plan.sweep import Effort, Sweep
-from bench.stats.replicates import Array
+from bench.stats.estimates import Array
 from bench.store import journal
 from bench.store.record import Record
 from tests.points import vit

@@ -1,6 +1,6 @@
 """The difference of two profiles that were really taken."""
 
-from bench.analyse.profile_difference import GREW, UNCHANGED, difference
+from bench.analyse.profile import GREW, UNCHANGED, difference
 from bench.plan.case import Case, Point
 from bench.profiling.operators import operators
 from bench.profiling.spans import spans

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from bench.analyse.precision import changes
+from bench.analyse.conclusions import changes
 from bench.analyse.summary import summarise
 from bench.show.precision_text import in_words
 from tests.analyse.test_precision import measured

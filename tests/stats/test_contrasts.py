@@ -8,8 +8,7 @@ import pytest
 from scipy import special, stats
 
 from bench.stats.contrasts import Common, Prior, Values, common, contrasts, normal_scores, prior, values
-from bench.stats.estimates import Estimates
-from bench.stats.replicates import Array, t_quantile
+from bench.stats.estimates import Array, Estimates, t_quantile
 
 CONTROL = ("control", "a")
 EXACT = Prior(0.0, Common(1.0, math.inf, math.inf))

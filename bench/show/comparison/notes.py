@@ -10,7 +10,7 @@ import pandas as pd
 from bench.analyse.comparable import CommonShift, StateDifference
 from bench.machine.selfcheck import Detectable
 from bench.show.point_text import counted
-from bench.stats.occasions import Between
+from bench.stats.between_runs import Between
 from bench.store import units
 
 NOTHING_IN_DISPUTE = "rerun: no row is in dispute, so nothing was measured again"

@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from bench.analyse.precision import WIDEST, Change
+from bench.analyse.conclusions import WIDEST, Change
 from bench.plan.case import Case
 from bench.plan.errors import WrongRequest
 from bench.show import intervals

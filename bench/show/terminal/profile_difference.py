@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from bench.analyse.profile_difference import (
+from bench.analyse.profile import (
     APPEARED,
     CALLS,
     GREW,

@@ -10,10 +10,8 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from bench.analyse.scaling.crossover import Crossover
-from bench.analyse.scaling.fit import COEFFICIENTS
-from bench.analyse.scaling.growth import Exponent, Growth, Scaling, has_series, scalings
-from bench.analyse.scaling.series import TOKENS, moving, places, point_of
+from bench.analyse.growth import COEFFICIENTS, Exponent, Growth, Scaling, has_series, scalings
+from bench.analyse.series import TOKENS, Crossover, moving, places, point_of
 from bench.analyse.standing import FASTEST, Choice
 from bench.plan.errors import WrongRequest
 from bench.show import intervals

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.analyse.precision import changes
+from bench.analyse.conclusions import changes
 from bench.analyse.summary import summarise
 from bench.plan.errors import WrongRequest
 from bench.show.terminal.console import rendered

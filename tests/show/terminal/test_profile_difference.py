@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from bench.analyse.profile_difference import difference
+from bench.analyse.profile import difference
 from bench.show.terminal.console import rendered
 from bench.show.terminal.profile_difference import headline, render
 from bench.store.profile import KERNEL, OPERATOR, Operator, Profile, Span

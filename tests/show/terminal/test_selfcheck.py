@@ -5,8 +5,8 @@ import dataclasses
 from bench.analyse.selfcheck import Finding
 from bench.show.terminal.console import rendered
 from bench.show.terminal.selfcheck import progress_line, render
+from bench.stats.between_runs import Between
 from bench.stats.estimates import Interval
-from bench.stats.occasions import Between
 from tests.points import point
 
 RATIO = Interval(1.0, 0.99891, 1.00109)

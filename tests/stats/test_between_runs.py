@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
+from bench.stats.between_runs import LEAST_CHANGES, Between, between, of_changes
 from bench.stats.estimates import Estimates
-from bench.stats.occasions import LEAST_CHANGES, Between, between, of_changes
 
 Rows = list[list[list[float]]]
 

@@ -1,4 +1,4 @@
-"""What runs differ by beyond their processes: the machine's state changes from one occasion to the next."""
+"""The between-run variance component: what runs differ by beyond their processes."""
 
 import math
 from collections.abc import Hashable, Sequence

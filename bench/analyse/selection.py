@@ -1,13 +1,15 @@
-"""Rows of a table by a small expression: `num_tokens>=577 and implementation==sdpa`. It can't execute anything."""
+"""Which rows of a table are shown: those of an expression (`num_tokens>=577`), or of the most important points."""
 
 import operator
 import re
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from bench.plan.case import COLUMNS as POINT
+from bench.plan.case import POINT_COLUMNS
 from bench.plan.errors import WrongRequest, unknown
 from bench.store.table import COLUMNS, NUMBER, TEXT, TRUTH, WHOLE
 
@@ -31,6 +33,10 @@ LETTERS = {str(column.words)[0]: name for name, column in POINT.items() if str(c
 """The letters by which tables call columns: N for num_tokens."""
 
 RULE = "COLUMN OPERATOR VALUE, joined by `and`, such as num_tokens>=577 and implementation==sdpa"
+
+
+UNTRIED = ("ok", "unsupported", "skipped")
+"""Statuses at which nothing went wrong."""
 
 
 def where(table: pd.DataFrame, expression: str) -> pd.DataFrame:
@@ -66,3 +72,34 @@ def _value(condition: str, kind: str, word: str) -> Any:
     except (ValueError, KeyError):
         wanted = "a number" if kind in (WHOLE, NUMBER) else "true or false"
         raise WrongRequest(f"--where {condition!r}: {word!r} must be {wanted}") from None
+
+
+def most_important(table: pd.DataFrame, count: int) -> pd.DataFrame:
+    """Return the rows of the most important points, these first; the rows of a point keep their order.
+
+    First come points at which a case went wrong, then those at which the fastest is the most times as fast as the
+    baseline, then those without a speed-up.
+    """
+    number = point_numbers(table)
+    wrong = (~table["status"].isin(UNTRIED)).to_numpy()
+    gain = table["speedup"].where(table["rank"] == 1).to_numpy(dtype=np.float64, na_value=-np.inf)
+    facts = pd.DataFrame({"point": number, "wrong": wrong, "gain": gain}).groupby("point", sort=False).max()
+    chosen = facts.sort_values(["wrong", "gain"], ascending=False, kind="stable").index[:count]
+    place = np.full(len(facts), len(facts))
+    place[chosen.to_numpy()] = np.arange(len(chosen))
+    order = np.argsort(place[number], kind="stable")
+    return table.iloc[order[: int(np.sum(place[number] < len(chosen)))]]
+
+
+def point_count(table: pd.DataFrame) -> int:
+    """Return the number of points in a table."""
+    return int(point_numbers(table).max() + 1) if len(table) else 0
+
+
+def point_numbers(table: pd.DataFrame) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
+    """Return for each row the number of its point, in the order in which the points come."""
+    numbers = np.zeros(len(table), dtype=np.int64)
+    for name in POINT_COLUMNS:
+        codes, values = pd.factorize(table[name])
+        numbers = pd.factorize(numbers * (len(values) + 1) + codes + 1)[0].astype(np.int64)
+    return numbers
