@@ -10,7 +10,7 @@ import pandas as pd
 
 from bench.plan.case import CASE_COLUMNS, Case
 from bench.plan.errors import NotComparable, WrongRequest, unknown
-from bench.stats.between_runs import Between, of_changes
+from bench.stats.between_runs import BetweenRuns, of_changes
 from bench.stats.estimates import Array, Estimates, Interval, combined, of_ratios, ratios
 from bench.stats.limits import (
     CHANGED,
@@ -46,7 +46,7 @@ VERDICTS = {
 REGRESSIONS = ("slower", "newly failing")
 """The verdicts that end with status 1 if nothing else is asked for."""
 
-NOTHING = Between(0.0, math.inf)
+NOTHING = BetweenRuns(0.0, math.inf)
 """What runs differ by if nothing is known of it."""
 
 
@@ -57,15 +57,15 @@ def compare(
     margin: float = MARGIN,
     equivalence: float = EQUIVALENCE,
     level: float = LEVEL,
-    between: Sequence[Mapping[int, Between]] = (),
+    between_runs: Sequence[Mapping[int, BetweenRuns]] = (),
 ) -> pd.DataFrame:
     """Return one row per case of either table: the change of its speed-up, the interval and the verdict.
 
     `change` is NEW's speed-up over BASE's, above 1 if NEW is faster relative to its own run's baseline;
     `change_low` and `change_high` are its 95 % interval. Each side has the error of its own run.
     `p` tests whether the change exceeds the margin; `p_holm` is adjusted for the number of judged rows.
-    `between` has for each side what runs there differ by beyond their processes, by the number of threads; where a side
-    lacks it, the rows themselves tell (`differences`).
+    `between_runs` has for each side its between-run variance component, by the number of threads; where a side lacks
+    it, the rows themselves tell (`differences`).
     Rows are in the order of BASE, then of NEW. If a table names no baseline, the baseline's rows are inconclusive,
     because their ratios are 1 without scatter.
     Raises NotComparable if no case is shared or the baselines differ, WrongRequest for impossible limits or a repeated
@@ -75,7 +75,7 @@ def compare(
     matched = match(base, new)
     settled = _by_status(matched, shared_baseline(base, new))
     sides = [_log_speedups(matched, side) for side in ("base", "new")]
-    changes = _difference(sides, _between_runs(numbers(matched, "threads"), between, _differences(matched)))
+    changes = _difference(sides, _run_errors(numbers(matched, "threads"), between_runs, _differences(matched)))
     p = limits.p_changed(changes)
     p_holm = holm(p)
     verdicts = np.where(settled == "", judged(changes, p_holm < level, limits), settled)
@@ -86,7 +86,7 @@ def compare(
     )
 
 
-def differences(base: pd.DataFrame, new: pd.DataFrame) -> Between:
+def differences(base: pd.DataFrame, new: pd.DataFrame) -> BetweenRuns:
     """Return what two tables differ by beyond the errors of their rows, as a pair; NaN if they share too few rows.
 
     The machine's state differs from one run to another, and with it the ratios of unlike kernels.
@@ -94,7 +94,7 @@ def differences(base: pd.DataFrame, new: pd.DataFrame) -> Between:
     return _differences(match(base, new))
 
 
-def _differences(matched: pd.DataFrame) -> Between:
+def _differences(matched: pd.DataFrame) -> BetweenRuns:
     sides = [_log_speedups(matched, side) for side in ("base", "new")]
     nothing = Estimates(*(np.full(len(matched), value) for value in (0.0, 0.0, math.inf)))
     return of_changes(_difference(sides, nothing), matched["implementation"].tolist())
@@ -135,10 +135,10 @@ def _log_speedups(matched: pd.DataFrame, side: str) -> Estimates:
     return Estimates(of.value, np.where(of.error > 0, of.error, np.nan), of.freedom)
 
 
-def _between_runs(threads: Array, between: Sequence[Mapping[int, Between]], by_rows: Between) -> Estimates:
+def _run_errors(threads: Array, between_runs: Sequence[Mapping[int, BetweenRuns]], by_rows: BetweenRuns) -> Estimates:
     """Return the error of each row that comes from different occasions, by self-checks of both sides or by the rows."""
     pair = NOTHING if math.isnan(by_rows.sd) else by_rows
-    known = [[side[int(count)] for side in between if int(count) in side] for count in threads]
+    known = [[side[int(count)] for side in between_runs if int(count) in side] for count in threads]
     of_row = [sides if len(sides) == 2 else [pair] for sides in known]
     variance = np.array([sum(each.sd**2 for each in sides) for sides in of_row], dtype=np.float64)
     freedom = np.array([min(each.freedom for each in sides) for sides in of_row], dtype=np.float64)

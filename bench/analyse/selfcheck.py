@@ -9,7 +9,7 @@ import numpy as np
 
 from bench.analyse.summary import values_of
 from bench.plan.case import Point
-from bench.stats.between_runs import Between, between
+from bench.stats.between_runs import BetweenRuns, of_occasions
 from bench.stats.contrasts import Values, contrasts, normal_scores, prior
 from bench.stats.estimates import Estimates, Interval, intervals, joined
 from bench.stats.limits import LEVEL, MARGIN, detectable
@@ -42,7 +42,7 @@ class Finding:
     threads: int
     processes: int
     ratios: Mapping[Point, Interval]
-    between: Between
+    between_runs: BetweenRuns
     rounds_share: float
     detectable: Mapping[int, float]
     is_sound: bool
@@ -68,9 +68,9 @@ def as_state(all_findings: Sequence[Finding]) -> dict[str, Any]:
     return {
         "detectable": {str(finding.threads): round(finding.detectable[CLAIM], 4) for finding in all_findings},
         "between": {
-            str(finding.threads): [round(finding.between.sd, 5), round(finding.between.freedom, 1)]
+            str(finding.threads): [round(finding.between_runs.sd, 5), round(finding.between_runs.freedom, 1)]
             for finding in all_findings
-            if not math.isnan(finding.between.sd)
+            if not math.isnan(finding.between_runs.sd)
         },
         "processes": CLAIM,
     }
@@ -81,19 +81,19 @@ def _finding(threads: int, points: Mapping[Point, Values], original: str, copy: 
     logs = joined(contrasts(of, lent).speedup(copy, original) for of in points.values())
     processes = min(of.logs.shape[1] for of in points.values())
     rounds = float(np.mean([np.nanmean(of.variances) for of in points.values()]))
-    differs = between([row for of in points.values() for row in _by_occasion(of, original)])
+    differs = of_occasions([row for of in points.values() for row in _by_occasion(of, original)])
     return Finding(
         threads=threads,
         processes=processes,
         ratios=dict(zip(points, (each.exp() for each in intervals(logs)), strict=True)),
-        between=differs,
-        rounds_share=rounds / (rounds + lent.between),
+        between_runs=differs,
+        rounds_share=rounds / (rounds + lent.process_variance),
         detectable={count: _detectable(logs, processes / count, differs) for count in PROCESSES},
         is_sound=bool(np.all(np.abs(normal_scores(logs)) < MOST_SCORE)),
     )
 
 
-def _detectable(of: Estimates, share: float, differs: Between) -> float:
+def _detectable(of: Estimates, share: float, differs: BetweenRuns) -> float:
     """Return the smallest change that a comparison of two runs shows, each with so many times the error's variance."""
     between_runs = 0.0 if math.isnan(differs.sd) else differs.sd**2
     error = np.sqrt(2 * (of.error**2 * share + between_runs))

@@ -139,7 +139,7 @@ class Summary:
     def scatter(self, point: Point) -> float:
         """Return the variance of a value by the rounds of the latest replicate over that between processes, or 0."""
         latest = self._points[point].values.variances[:, -1:]
-        return float(np.nanmedian(latest)) / (self._lent.between or math.inf) if latest.size else 0.0
+        return float(np.nanmedian(latest)) / (self._lent.process_variance or math.inf) if latest.size else 0.0
 
     def measured_s(self) -> float:
         """Return the seconds in which the points were measured."""

@@ -33,7 +33,7 @@ from bench.show.markdown import markdown
 from bench.show.point_text import counted
 from bench.show.terminal.blocks import render
 from bench.show.terminal.console import console, rendered
-from bench.stats.between_runs import Between
+from bench.stats.between_runs import BetweenRuns
 from bench.stats.limits import MARGIN, Limits
 from bench.store import journal, machines
 from bench.store.record import Record
@@ -160,9 +160,9 @@ def _report(arguments: argparse.Namespace) -> Report:
             f"BASE and NEW were not measured under the same conditions: {reasons}; --force compares them all the same"
         )
     judged = _rebased(base, new, arguments.baseline) if arguments.baseline else measured
-    between_runs = [{at: Between(*pair) for at, pair in between(run.environment).items()} for run in (base, new)]
+    between_runs = [{at: BetweenRuns(*pair) for at, pair in between(run.environment).items()} for run in (base, new)]
     comparison = compare(
-        *judged, margin=limits.margin, equivalence=limits.equivalence, level=limits.level, between=between_runs
+        *judged, margin=limits.margin, equivalence=limits.equivalence, level=limits.level, between_runs=between_runs
     )
     if not is_compared(comparison):
         shared = int((~comparison["verdict"].isin(ONE_SIDED)).sum())
@@ -206,7 +206,9 @@ def _unlike_runs(base: SavedRun, new: SavedRun) -> Iterator[str]:
     yield notes.unshared(*unmatched(base.table, new.table))
 
 
-def _notes(base: SavedRun, new: SavedRun, baseline: str, comparison: pd.DataFrame, by_rows: Between) -> Iterator[str]:
+def _notes(
+    base: SavedRun, new: SavedRun, baseline: str, comparison: pd.DataFrame, by_rows: BetweenRuns
+) -> Iterator[str]:
     """Yield notes about the two runs, an empty line for each that doesn't apply."""
     before, after = base.environment, new.environment
     yield notes.origins(base.table, new.table)

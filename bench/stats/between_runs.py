@@ -23,14 +23,14 @@ EFFICIENCY = 0.37
 
 
 @dataclass(frozen=True)
-class Between:
+class BetweenRuns:
     """The standard deviation of a log ratio between occasions, with its degrees of freedom; NaN if it isn't known."""
 
     sd: float
     freedom: float
 
 
-def between(rows: Sequence[Sequence[Sequence[float]]]) -> Between:
+def of_occasions(rows: Sequence[Sequence[Sequence[float]]]) -> BetweenRuns:
     """Return what occasions differ by, from rows of occasions of log ratios, one of each process.
 
     It is the variance component of a nested design by the method of moments, pooled over rows, with Satterthwaite's
@@ -48,16 +48,16 @@ def between(rows: Sequence[Sequence[Sequence[float]]]) -> Between:
         freedoms += len(occasions) - 1, len(occasions) * (size - 1)
         sizes.append(size)
     if not sizes:
-        return Between(math.nan, math.nan)
+        return BetweenRuns(math.nan, math.nan)
     between_ms, within_ms = squares / freedoms
     excess = between_ms - within_ms
     if excess <= 0:
-        return Between(0.0, float(freedoms[0]))
+        return BetweenRuns(0.0, float(freedoms[0]))
     freedom = excess**2 / (between_ms**2 / freedoms[0] + within_ms**2 / freedoms[1])
-    return Between(math.sqrt(excess / float(np.mean(sizes))), float(freedom))
+    return BetweenRuns(math.sqrt(excess / float(np.mean(sizes))), float(freedom))
 
 
-def of_changes(changes: Estimates, groups: Sequence[Hashable]) -> Between:
+def of_changes(changes: Estimates, groups: Sequence[Hashable]) -> BetweenRuns:
     """Return what two occasions differ by together, from the changes between them, of which most are none.
 
     It is the variance that must be added to those of the changes, so that their median square is that of normal
@@ -76,7 +76,7 @@ def of_changes(changes: Estimates, groups: Sequence[Hashable]) -> Between:
         variances.append(error**2)
     left = int(known.sum()) - len(by_group)
     if left < LEAST_CHANGES:
-        return Between(math.nan, math.nan)
+        return BetweenRuns(math.nan, math.nan)
     square, variance = np.concatenate(squares), np.concatenate(variances)
 
     def excess(component: float) -> float:
@@ -84,4 +84,4 @@ def of_changes(changes: Estimates, groups: Sequence[Hashable]) -> Between:
 
     most = float(np.max(square)) / MEDIAN_SQUARE
     component = optimize.brentq(excess, 0.0, most) if excess(0.0) > 0 else 0.0
-    return Between(math.sqrt(component), EFFICIENCY * left)
+    return BetweenRuns(math.sqrt(component), EFFICIENCY * left)

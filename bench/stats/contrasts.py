@@ -23,7 +23,7 @@ from scipy.sparse.csgraph import connected_components
 
 from bench.stats.estimates import TRIMMED, Array, Estimates, joined
 
-LEAST_BETWEEN = 0.003
+LEAST_PROCESS_SD = 0.003
 """The least standard deviation between processes, as a log ratio: two processes of one program differ by some 0.2 %."""
 
 MOST_POINTS = 300
@@ -94,11 +94,11 @@ class Common:
 class Prior:
     """What a run lends to the errors of each point.
 
-    `between` is the variance between processes. `scatter` is that of a pair as a share of the predicted one. All errors
-    are multiplied by `factor`.
+    `process_variance` is the variance between processes. `scatter` is that of a pair as a share of the predicted one.
+    All errors are multiplied by `factor`.
     """
 
-    between: float
+    process_variance: float
     scatter: Common
     factor: float = 1.0
 
@@ -159,19 +159,19 @@ def prior(points: Sequence[Values], control: tuple[str, str] | None = None) -> P
     The variance between processes is the one by which pairs scatter as predicted on the whole.
     """
     some = points[:: max(1, math.ceil(len(points) / MOST_POINTS))]
-    least = LEAST_BETWEEN**2
+    least = LEAST_PROCESS_SD**2
 
-    def excess(between: float) -> float:
-        return _prediction(some, between)[0]
+    def excess(process_variance: float) -> float:
+        return _prediction(some, process_variance)[0]
 
-    between = least
+    process_variance = least
     if excess(least) > 0:
-        between = float(optimize.brentq(excess, least, 1.0)) if excess(1.0) < 0 else 1.0
-    scatter = Common(1.0, _prediction(some, between)[1], float(sum(each.freedom for each in points)))
-    lent = Prior(between, scatter)
+        process_variance = float(optimize.brentq(excess, least, 1.0)) if excess(1.0) < 0 else 1.0
+    scatter = Common(1.0, _prediction(some, process_variance)[1], float(sum(each.freedom for each in points)))
+    lent = Prior(process_variance, scatter)
     pairs = [contrasts(each, lent).speedup(*control) for each in some if control and {*control} <= {*each.names}]
     scores = normal_scores(joined(pairs))
-    return Prior(between, scatter, max(1.0, math.sqrt(np.mean(scores**2))) if scores.size else 1.0)
+    return Prior(process_variance, scatter, max(1.0, math.sqrt(np.mean(scores**2))) if scores.size else 1.0)
 
 
 def normal_scores(of: Estimates) -> Array:
@@ -188,7 +188,7 @@ def normal_scores(of: Estimates) -> Array:
 def contrasts(of: Values, lent: Prior) -> Contrasts:
     """Return the differences of the implementations of a point by weighted least squares, with moderated errors."""
     known = ~np.isnan(of.logs)
-    weights = np.where(known, 1 / (lent.between + np.where(known, of.variances, 1.0)), 0.0)
+    weights = np.where(known, 1 / (lent.process_variance + np.where(known, of.variances, 1.0)), 0.0)
     logs = np.where(known, of.logs, 0.0)
     total = weights.sum(axis=0)
     levels = (weights * logs).sum(axis=0) / total
@@ -197,10 +197,10 @@ def contrasts(of: Values, lent: Prior) -> Contrasts:
     effects = covariance @ (weights * (logs - levels)).sum(axis=1)
     spread = np.diag(covariance)
     variance = np.maximum(spread[:, None] + spread[None, :] - 2 * covariance, 0.0)
-    observed, own = _scatter(of, lent.between)
+    observed, own = _scatter(of, lent.process_variance)
     excess, freedom = lent.scatter.moderate(observed, own)
     # a pair that is alone in its run borrows nothing, and may agree by chance
-    least = np.where(variance > 0, 2 * LEAST_BETWEEN**2 / (own + 1), 0.0)
+    least = np.where(variance > 0, 2 * LEAST_PROCESS_SD**2 / (own + 1), 0.0)
     error = lent.factor * np.sqrt(np.maximum(variance * excess, least))
     parts = _parts(known)
     joined = parts[:, None] == parts[None, :]
@@ -267,10 +267,10 @@ def _trimmed(deviations: Array) -> tuple[Array, tuple[Array, Array, Array]]:
     return middles, (counts.astype(np.float64), units, freedoms)
 
 
-def _scatter(of: Values, between: float) -> tuple[Array, Array]:
+def _scatter(of: Values, process_variance: float) -> tuple[Array, Array]:
     """Return the variance of each pair over its replicates as a share of the predicted one, and its freedom."""
     difference = of.logs[:, None] - of.logs[None, :]  # [row, column, replicate]
-    predicted = 2 * between + of.variances[:, None] + of.variances[None, :]
+    predicted = 2 * process_variance + of.variances[:, None] + of.variances[None, :]
     weights = np.where(np.isnan(difference), 0.0, 1 / predicted)
     difference = np.nan_to_num(difference)
     total = weights.sum(axis=-1)
@@ -280,12 +280,12 @@ def _scatter(of: Values, between: float) -> tuple[Array, Array]:
     return np.divide(squares, freedom, out=np.zeros_like(total), where=freedom > 0), freedom
 
 
-def _prediction(points: Sequence[Values], between: float) -> tuple[float, float]:
+def _prediction(points: Sequence[Values], process_variance: float) -> tuple[float, float]:
     """Return the logarithm of the pairs' common variance as a share of the predicted one, and what it counts as."""
     shares, freedoms, independent = [], [], 0
     for each in points:
         independent += max(0, len(each.names) - 1)
-        share, freedom = _scatter(each, between)
+        share, freedom = _scatter(each, process_variance)
         pairs = np.triu_indices(len(each.names), 1)
         shares.append(share[pairs])
         freedoms.append(freedom[pairs])

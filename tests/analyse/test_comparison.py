@@ -15,7 +15,7 @@ from bench.analyse.summary import summarise
 from bench.plan.case import CASE_COLUMNS, Case
 from bench.plan.errors import NotComparable, WrongRequest
 from bench.show.rows import plain
-from bench.stats.between_runs import Between
+from bench.stats.between_runs import BetweenRuns
 from bench.store import table as store
 from bench.store.saved_run import SavedRun
 from tests.analyse.tables import Row, baseline, cases, drawn, failed, of_layers, row, table
@@ -57,11 +57,11 @@ def test_interval_of_a_change_is_welchs() -> None:
 def test_interval_holds_what_runs_differ_by() -> None:
     """1.5 % on each side, known well, for one thread; a change that was faster is then inconclusive."""
     plain = judged(at(1.0), at(1.03))
-    known, elsewhere = {1: Between(0.015, 1e6)}, {2: Between(0.015, 1e6)}
-    widened = judged(at(1.0), at(1.03), between=[known, known])
+    known, elsewhere = {1: BetweenRuns(0.015, 1e6)}, {2: BetweenRuns(0.015, 1e6)}
+    widened = judged(at(1.0), at(1.03), between_runs=[known, known])
     assert (plain["verdict"], widened["verdict"]) == ("faster", "inconclusive")
     assert math.log(widened["change_high"] / 1.03) == pytest.approx(1.96 * 0.015 * math.sqrt(2), rel=0.02)
-    assert judged(at(1.0), at(1.03), between=[elsewhere, {}])["change_high"] == pytest.approx(plain["change_high"])
+    assert judged(at(1.0), at(1.03), between_runs=[elsewhere, {}])["change_high"] == pytest.approx(plain["change_high"])
 
 
 def test_interval_holds_what_the_rows_differ_by() -> None:

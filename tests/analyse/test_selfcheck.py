@@ -60,8 +60,8 @@ def test_more_scatter_and_fewer_processes_leave_larger_changes_undetected() -> N
     for each in (quiet, loud, apart):
         assert sorted(each.detectable.values(), reverse=True) == list(each.detectable.values())
     assert loud.detectable[CLAIM] > 3 * quiet.detectable[CLAIM]
-    assert quiet.between.sd < 0.001
-    assert apart.between.sd == pytest.approx(0.0252, abs=0.001)  # the standard deviation of 0, 0.05 and 0.02
+    assert quiet.between_runs.sd < 0.001
+    assert apart.between_runs.sd == pytest.approx(0.0252, abs=0.001)  # the standard deviation of 0, 0.05 and 0.02
     twice, once = ([each.detectable[count] - MARGIN for each in (apart, quiet)] for count in (2 * CLAIM, CLAIM))
     assert twice[0] > 0.95 * once[0]
     assert twice[1] == pytest.approx(once[1] * math.sqrt(0.5), rel=0.01)
@@ -84,6 +84,6 @@ def test_what_is_remembered_is_short() -> None:
     one, two = found({ONE: [0.0, 0.001], TWO: APART})
     assert as_state([one, two]) == {
         "detectable": {"1": round(one.detectable[CLAIM], 4), "2": round(two.detectable[CLAIM], 4)},
-        "between": {"2": [round(two.between.sd, 5), round(two.between.freedom, 1)]},
+        "between": {"2": [round(two.between_runs.sd, 5), round(two.between_runs.freedom, 1)]},
         "processes": 10,
     }

@@ -118,7 +118,7 @@ class DrawnRun:
 
     def scatter(self, point: Point) -> float:
         """Return the variance of a value by the rounds of the latest replicate over that between processes."""
-        return float(np.nanmedian(self._values[point].variances[:, -1])) / self._lent.between
+        return float(np.nanmedian(self._values[point].variances[:, -1])) / self._lent.process_variance
 
     def judged(self) -> dict[Point, Any]:
         """Return the contrasts of all points at the end."""
@@ -137,7 +137,7 @@ def main() -> None:
     for path in given.runs:
         saved = SavedRun(path)
         baseline, points = saved.baseline or "eager", errors._times(saved.records)
-        between = prior([values(of) for of in points.values()], (CONTROL, baseline)).between
+        between = prior([values(of) for of in points.values()], (CONTROL, baseline)).process_variance
         print(f"\n{path}: {len(points)} points, between processes {math.sqrt(between):.2%}")
         for noise, (name, planted) in itertools.product((1.0, QUIET), KINDS.items()):
             tally, seconds, looks = Tally(), [], Counter[int]()

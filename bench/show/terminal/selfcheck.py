@@ -54,10 +54,10 @@ def _verdict(finding: Finding) -> Iterator[Text]:
     least = f"a change of {units.percent(share)} or more"
     style = WARNING if share > COARSE else ""
     yield Text(f"{_threads(finding)}, {CLAIM} processes: {least} can be claimed, a smaller one mostly can't.", style)
-    if finding.between.sd > 0:
+    if finding.between_runs.sd > 0:
         yield Text(
-            f"  Minutes apart, ratios differ by {units.percent(finding.between.sd)} (standard deviation) beyond their "
-            "processes: comparisons of runs here widen their intervals by it."
+            f"  Minutes apart, ratios differ by {units.percent(finding.between_runs.sd)} (standard deviation) beyond "
+            "their processes: comparisons of runs here widen their intervals by it."
         )
     if not math.isnan(finding.rounds_share):
         better = "a larger --budget-s" if finding.rounds_share > 1 / 2 else "more --processes"
