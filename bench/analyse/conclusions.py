@@ -2,20 +2,19 @@
 
 import dataclasses
 import math
-from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from bench.analyse.series import grouped
 from bench.analyse.standing import Look, cost, places
 from bench.analyse.summary import Summary, of_records, rounds_of, timed_s
 from bench.plan.case import CONTROL, Case, Point
-from bench.stats.contrasts import Contrasts, contrasts, normal_scores, prior, values
-from bench.stats.estimates import UNKNOWN, Estimates, Interval, intervals, joined
+from bench.stats.contrasts import contrasts, normal_scores, prior, values
+from bench.stats.estimates import UNKNOWN, Estimates, Interval, interval
 from bench.store.record import Record, latest
 from bench.store.table import baseline_of, cases
 from impls.catalogue import KNOWN
@@ -25,15 +24,12 @@ from impls.table import SDPA
 WIDEST = "float32"
 """The precision to which the others are compared."""
 
-
 CORES = "impls.attend."
 """The package of the implementations that replace the core alone."""
-
 
 NOTABLE = 1.2
 """If errors are widened by more than this, a person should know: of runs with right errors and 12 points, one in eight
 is."""
-
 
 INTERRUPTED = 10
 """A run was interrupted if a replicate seems to have taken so many times as long as usual. In five stored runs, first
@@ -55,26 +51,26 @@ def changes(records: Iterable[Record]) -> list[Change]:
 
     `point` is that in WIDEST.
     """
-    cases: dict[Point, dict[Case, list[Record]]] = {}
+    records_by_case: dict[Point, dict[Case, list[Record]]] = {}
     for record in latest(records):
         if record.case.implementation != CONTROL and record.status == "ok" and record.seed is not None:
             point = dataclasses.replace(record.case.point, dtype=WIDEST)
-            cases.setdefault(point, {}).setdefault(record.case, []).append(record)
-    by_point = {
+            records_by_case.setdefault(point, {}).setdefault(record.case, []).append(record)
+    values_by_point = {
         point: values({_name(case): rounds_of(own) for case, own in of.items()})
-        for point, of in cases.items()
+        for point, of in records_by_case.items()
         if len({case.point.dtype for case in of}) > 1
     }
-    lent = prior([*by_point.values()])
-    found = []
-    for point, of_point in by_point.items():
-        of = contrasts(of_point, lent)
-        for case in cases[point]:
+    lent = prior([*values_by_point.values()])
+    all_changes = []
+    for point, own_values in values_by_point.items():
+        of = contrasts(own_values, lent)
+        for case in records_by_case[point]:
             wide = Case(point, case.implementation)
-            if case.point.dtype != WIDEST and wide in cases[point]:
-                (speedup,) = intervals(joined([of.speedup(_name(case), _name(wide))]))
-                found.append(Change(point, case.implementation, case.point.dtype, speedup.exp()))
-    return [change for change in found if not math.isnan(change.speedup.value)]
+            if case.point.dtype != WIDEST and wide in records_by_case[point]:
+                speedup = interval(of.speedup(_name(case), _name(wide))).exp()
+                all_changes.append(Change(point, case.implementation, case.point.dtype, speedup))
+    return [change for change in all_changes if not math.isnan(change.speedup.value)]
 
 
 def _name(case: Case) -> str:
@@ -97,31 +93,26 @@ class CoreChoice:
 
 def choices(summary: Summary) -> list[CoreChoice]:
     """Return the choice at each point at which sdpa was measured, other than points of whole models."""
-    made = []
-    for point in (point for point in summary if not is_model(point.layer)):
-        costs = {row["implementation"]: cost(row) for row in summary.rows(point)}
+    chosen = []
+    for point in summary:
         of = summary.contrasts(point)
-        names = [name for name in of.names if is_core(name)]
-        if SDPA in names:
-            made.append(_choice(point, of.only(names), costs))
-    return made
+        if is_model(point.layer) or SDPA not in of.names:
+            continue
+        gains = {name: interval(of.speedup(name, SDPA)).exp() for name in of.names if is_core(name)}
+        compared = of.only([name for name, gain in gains.items() if name == SDPA or gain.is_known])
+        places_by_name = places(compared, {row["implementation"]: cost(row) for row in summary.rows(point)})
+        first = next(iter(places_by_name))
+        name = first if gains[first].low > 1 else SDPA
+        slowdown = places_by_name[name].slowdown
+        speedup = gains[name] if name != SDPA else Interval(1.0, 1.0, 1.0)
+        chosen.append(CoreChoice(point, name, slowdown.high if slowdown else math.nan, speedup))
+    return chosen
 
 
 def is_core(name: str) -> bool:
     """Return whether an implementation replaces the core alone and needs no compilation, or is a user's own."""
     entry = KNOWN.get(parse(name).base)
     return ":" in name if entry is None else entry.adapter.startswith(CORES) and not entry.compiles
-
-
-def _choice(point: Point, of: Contrasts, costs: Mapping[str, Any]) -> CoreChoice:
-    ratios = {name: intervals(joined([of.speedup(name, SDPA)]))[0].exp() for name in of.names}
-    compared = of.only([name for name in of.names if name == SDPA or ratios[name].is_known])
-    found = places(compared, costs)
-    first = next(iter(found))
-    name = first if ratios[first].low > 1 else SDPA
-    slowdown = found[name].slowdown
-    speedup = ratios[name] if name != SDPA else Interval(1.0, 1.0, 1.0)
-    return CoreChoice(point, name, slowdown.high if slowdown else float("nan"), speedup)
 
 
 def gain(of: Sequence[CoreChoice]) -> float:
@@ -156,19 +147,13 @@ def control(table: pd.DataFrame) -> Control:
     rows = table[(table["implementation"] == CONTROL) & (table["status"] == "ok") & table["speedup"].notna()]
     if rows.empty:
         return Control(baseline)
-    ratios, lows, highs, errors, freedoms = (
-        rows[name].to_numpy(dtype=np.float64, na_value=np.nan)
-        for name in ("speedup", "speedup_low", "speedup_high", "log_ratio_error", "log_ratio_freedom")
-    )
-    furthest = int(np.argmax(np.abs(np.log(ratios))))
-    scores = normal_scores(Estimates(np.log(ratios), errors, freedoms))
-    return Control(
-        baseline,
-        len(rows),
-        cases(rows)[furthest].point,
-        Interval(float(ratios[furthest]), float(lows[furthest]), float(highs[furthest])),
-        math.sqrt(np.mean(scores**2)) if scores.size else math.nan,
-    )
+    columns = ["speedup", "speedup_low", "speedup_high", "log_ratio_error", "log_ratio_freedom"]
+    cells = rows[columns].to_numpy(dtype=np.float64, na_value=np.nan)
+    logs = np.log(cells[:, 0])
+    furthest = int(np.argmax(np.abs(logs)))
+    scores = normal_scores(Estimates(logs, cells[:, 3], cells[:, 4]))
+    excess = math.sqrt(np.mean(scores**2)) if scores.size else math.nan
+    return Control(baseline, len(rows), cases(rows)[furthest].point, Interval(*cells[furthest, :3].tolist()), excess)
 
 
 @dataclass(frozen=True)
@@ -197,9 +182,7 @@ def course(records: Sequence[Record], baseline: str, bound: float) -> Iterator[S
         return
     for point in summary:
         looks = summary.looks(point, bound)
-        answered = len(looks)
-        while answered and looks[answered - 1][1].is_answered:
-            answered -= 1
+        answered = max((number for number, (_, look) in enumerate(looks, 1) if not look.is_answered), default=0)
         for number, (began, look) in enumerate(looks):
             if look.named and not math.isnan(look.bound):
                 yield Step(point, ends_s[began], look, number == answered)
@@ -212,12 +195,10 @@ def _ends_s(records: Sequence[Record]) -> Mapping[str, float]:
     takes as long as usual, which is the time of its samples and, for each of its records, the median of the time beside
     them. Raises ValueError for a beginning that is no time.
     """
-    members, samples_s = Counter[str](), defaultdict[str, float](float)
-    for record in records:
-        members[record.origin.started_at] += 1
-        samples_s[record.origin.started_at] += timed_s(record)
-    began = sorted(members, key=datetime.fromisoformat)
-    counts, least_s = (np.array([of[each] for each in began]) for of in (members, samples_s))
+    by_beginning = grouped(records, lambda record: record.origin.started_at)
+    began = sorted(by_beginning, key=datetime.fromisoformat)
+    counts = np.array([len(by_beginning[each]) for each in began])
+    least_s = np.array([sum(map(timed_s, by_beginning[each])) for each in began])
     took_s = np.diff([datetime.fromisoformat(each).timestamp() for each in began], append=math.inf)
     beside_s = (took_s - least_s)[:-1] / counts[:-1]
     usual_s = least_s + counts * (max(0.0, np.median(beside_s)) if beside_s.size else 0.0)

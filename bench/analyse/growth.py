@@ -8,6 +8,7 @@ import numpy as np
 from scipy import stats
 from scipy.optimize import brentq, nnls
 
+from bench.analyse.profile import stage_shares
 from bench.analyse.series import AXES, TOKENS, Axis, Crossover, Row, by, crossovers, groups, log_latencies
 from bench.analyse.standing import Choice, choice
 from bench.stats.estimates import (
@@ -74,12 +75,12 @@ class Scaling:
     crossovers: tuple[Crossover, ...]
 
 
-def scalings(rows: Iterable[Row]) -> list[Scaling]:
+def scalings(rows: Sequence[Row]) -> list[Scaling]:
     """Return every series among measured rows, by axis; in each, some implementation has at least two places."""
     return [_scaling(group, axis) for axis, group in _series(rows)]
 
 
-def has_series(rows: Iterable[Row]) -> bool:
+def has_series(rows: Sequence[Row]) -> bool:
     """Return whether measured rows have a series, so that there is something to fit."""
     return bool(_series(rows))
 
@@ -94,18 +95,15 @@ def exponents(places: Sequence[int], logs: Estimates) -> tuple[Exponent, ...]:
     return tuple(Exponent(*gap) for gap in zip(places[:-1], places[1:], slopes, strict=True))
 
 
-def _series(rows: Iterable[Row]) -> list[tuple[Axis, list[Row]]]:
+def _series(rows: Sequence[Row]) -> list[tuple[Axis, list[Row]]]:
     """Return the groups of rows along each axis in which one implementation at least has two places."""
-    known = list(rows)
-    series = [(axis, group) for axis in AXES for group in groups(known, axis)]
-    return [
-        (axis, group) for axis, group in series if any(len(own) > 1 for own in by(group, "implementation").values())
-    ]
+    series = [(axis, group) for axis in AXES for group in groups(rows, axis)]
+    return [(axis, group) for axis, group in series if max(map(len, by(group, "implementation").values())) > 1]
 
 
 def _scaling(group: Sequence[Row], axis: Axis) -> Scaling:
     choices = {place: choice(rows) for place, rows in sorted(by(group, axis.column).items())}
-    leaders = {place: known.names for place, known in choices.items()}
+    leaders = {place: at_place.names for place, at_place in choices.items()}
     changes = crossovers(group, leaders) if axis is TOKENS else []
     growths = tuple(_growth(name, rows, axis) for name, rows in by(group, "implementation").items())
     return Scaling(axis, tuple(group), growths, choices, tuple(changes))
@@ -161,31 +159,10 @@ def stage_growths(profiles: Iterable[Profile]) -> Iterator[StageGrowth]:
 
 def shares_by_stage(profile: Profile) -> Shares:
     """Return the share of each stage, its forward and backward part added, in the time of all stages."""
-    whole_s = sum(stage.time_s for stage in profile.stages)
-    shares = dict.fromkeys((stage.name for stage in profile.stages), 0.0)
-    for stage in profile.stages:
-        shares[stage.name] += stage.time_s / whole_s
+    shares: Shares = {}
+    for stage, share in zip(profile.stages, stage_shares(profile), strict=True):
+        shares[stage.name] = shares.get(stage.name, 0.0) + share
     return shares
-
-
-@dataclass(frozen=True)
-class _Squares:
-    """A weighted least-squares problem: powers of the places, and latencies, both over the errors of the latencies."""
-
-    powers: Array  # [places, coefficients], each column of length 1
-    latencies: Array  # [places]
-
-    def best(self) -> Array:
-        """Return the coefficients, none negative, with the smallest sum of squares."""
-        return np.asarray(nnls(self.powers, self.latencies)[0])
-
-    def left(self, coefficients: Array) -> float:
-        """Return the sum of squared residuals of these coefficients."""
-        return float(np.sum((self.powers @ coefficients - self.latencies) ** 2))
-
-    def without(self, index: int, value: float) -> "_Squares":
-        """Return the problem for the other coefficients if one of them is fixed at this value."""
-        return _Squares(np.delete(self.powers, index, axis=1), self.latencies - self.powers[:, index] * value)
 
 
 def fit(rows: Sequence[Row]) -> Fit | None:
@@ -202,40 +179,44 @@ def fit(rows: Sequence[Row]) -> Fit | None:
     latencies = np.exp(logs.value)
     weights = 1 / (latencies * (logs.error if np.all(logs.error > 0) else 1.0))
     powers = np.vander(tokens, COEFFICIENTS, increasing=True)  # [places, coefficients]
-    lengths = np.linalg.norm(powers * weights[:, None], axis=0)
-    squares = _Squares(powers * weights[:, None] / lengths, latencies * weights)
-    relative = Estimates(squares.latencies, squares.latencies * logs.error, logs.freedom)
+    weighted, values = powers * weights[:, None], latencies * weights
+    lengths = np.linalg.norm(weighted, axis=0)
+    unit = weighted / lengths
     # the errors of coefficients that could be negative
-    errors = combined(np.asarray(np.linalg.pinv(squares.powers), dtype=np.float64), relative)
-    best = squares.best()
+    inverse = np.asarray(np.linalg.pinv(unit), dtype=np.float64)
+    errors = combined(inverse, Estimates(values, values * logs.error, logs.freedom))
+    intervals = [_coefficient(unit, values, errors, index) for index in range(COEFFICIENTS)]
     fixed, per_token, per_pair = (
-        _scaled(_interval(squares, best, errors, index), length) for index, length in enumerate(lengths.tolist())
+        Interval(of.value / length, of.low / length, of.high / length)
+        for of, length in zip(intervals, lengths.tolist(), strict=True)
     )
-    deviations = np.abs(latencies / (powers @ (best / lengths)) - 1)
-    return Fit(fixed, per_token, per_pair, float(np.max(deviations)))
+    curve = powers @ np.array([fixed.value, per_token.value, per_pair.value])
+    return Fit(fixed, per_token, per_pair, float(np.max(np.abs(latencies / curve - 1))))
 
 
-def _interval(squares: _Squares, best: Array, errors: Estimates, index: int) -> Interval:
+def _coefficient(powers: Array, latencies: Array, errors: Estimates, index: int) -> Interval:
     """Return a coefficient with the range of its values that leave not much more squares than the best one does.
 
-    The limit is a t quantile, on the scale of the coefficient's own error. If another coefficient becomes 0, two have
-    changed, and the limit is an F quantile: with t alone, simulated intervals of 95 % contained the truth in only 88 %.
+    `powers` have the shape [places, coefficients] and columns of length 1; they and the latencies are over the errors
+    of the latencies. The limit is a t quantile, on the scale of the coefficient's own error. If another coefficient
+    becomes 0, two have changed, and the limit is an F quantile: with t alone, simulated intervals of 95 % contained the
+    truth in only 88 %.
     """
-    value, error, freedom = (float(values[index]) for values in (best, errors.error, errors.freedom))
+    best, least = _least_squares(powers, latencies)
+    value, error, freedom = (float(each[index]) for each in (best, errors.error, errors.freedom))
     if math.isnan(error):
         return Interval(value, math.nan, math.nan)
-    least = squares.left(best)
-    assumed = np.linalg.inv(squares.powers.T @ squares.powers)[index, index]
-    spare = len(squares.latencies) - int(np.count_nonzero(best))
+    assumed = np.linalg.inv(powers.T @ powers)[index, index]
+    spare = len(latencies) - int(np.count_nonzero(best))
     excess = max(1.0, least / spare) if spare else 1.0  # how many times more squares are left than errors explain
-    unit = error**2 / float(assumed) * excess
-    of_one = unit * float(t_quantile(freedom)) ** 2
-    of_two = unit * 2 * float(stats.f.ppf(CONFIDENCE, 2, freedom))
+    scale = error**2 / float(assumed) * excess
+    of_one = scale * float(t_quantile(freedom)) ** 2
+    of_two = scale * 2 * float(stats.f.ppf(CONFIDENCE, 2, freedom))
+    others = np.delete(powers, index, axis=1)
 
     def beyond(candidate: float) -> float:
-        rest = squares.without(index, candidate)
-        others = rest.best()
-        return rest.left(others) - least - (of_one if others.all() else of_two)
+        rest, left = _least_squares(others, latencies - powers[:, index] * candidate)
+        return left - least - (of_one if rest.all() else of_two)
 
     low = float(brentq(beyond, 0, value, rtol=PRECISION)) if beyond(0) > 0 else 0.0
     step = float(half_widths(errors)[index])
@@ -244,5 +225,7 @@ def _interval(squares: _Squares, best: Array, errors: Estimates, index: int) -> 
     return Interval(value, low, float(brentq(beyond, value, value + step, rtol=PRECISION)))
 
 
-def _scaled(of: Interval, length: float) -> Interval:
-    return Interval(of.value / length, of.low / length, of.high / length)
+def _least_squares(powers: Array, latencies: Array) -> tuple[Array, float]:
+    """Return the coefficients, none negative, with the smallest sum of squared residuals, and this sum."""
+    coefficients, norm = nnls(powers, latencies)
+    return np.asarray(coefficients), float(norm) ** 2

@@ -1,20 +1,23 @@
 """Series of rows whose points differ along one axis, ratios of rows, and where along it the fastest changes."""
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from operator import itemgetter
+from typing import Any, TypeVar
 
 import numpy as np
 
 from bench.plan.case import Case, Point
 from bench.stats.contrasts import MOST_FREEDOM
-from bench.stats.estimates import Array, Estimates, Interval, combined, half_widths, intervals, of_ratios
+from bench.stats.estimates import Array, Estimates, Interval, combined, half_widths, interval, of_ratios
 
 Row = dict[str, Any]
 """A row of the results by column; a missing value is None."""
 
+Item = TypeVar("Item")
+Key = TypeVar("Key", bound=Hashable)
 
 STEPS = 200
 """Steps between two measured places: neighbours of a sweep lie less than tenfold apart, so a step is about 1 %."""
@@ -55,12 +58,12 @@ def groups(rows: Iterable[Row], axis: Axis, ignored: Set[str] = frozenset()) -> 
 
 def gathered(rows: Iterable[Row], axes: Collection[Axis], ignored: Set[str] = frozenset()) -> list[list[Row]]:
     """Return groups of rows: in a group, points differ only along these axes and in the columns `ignored`."""
-    rows_by_setting: dict[tuple[object, ...], list[Row]] = {}
-    for row in rows:
+
+    def setting(row: Row) -> tuple[object, ...]:
         point = point_of(row)
-        without = ignored | {column for axis in axes for column in moving(axis, point)}
-        rows_by_setting.setdefault(_fixed(point, without), []).append(row)
-    return list(rows_by_setting.values())
+        return _fixed(point, ignored.union(*(moving(axis, point) for axis in axes)))
+
+    return [*grouped(rows, setting).values()]
 
 
 def moving(axis: Axis, point: Point) -> set[str]:
@@ -80,12 +83,17 @@ def places(rows: Iterable[Row], axis: Axis) -> tuple[int, ...]:
     return tuple(sorted({row[axis.column] for row in rows}))
 
 
+def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
+    """Return lists of the items by their key, in the order of first appearance."""
+    groups: dict[Key, list[Item]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups
+
+
 def by(rows: Iterable[Row], column: str) -> dict[Any, list[Row]]:
     """Return the rows by their value in a column, in the order of first appearance."""
-    rows_by_value: dict[Any, list[Row]] = {}
-    for row in rows:
-        rows_by_value.setdefault(row[column], []).append(row)
-    return rows_by_value
+    return grouped(rows, itemgetter(column))
 
 
 def point_of(row: Row) -> Point:
@@ -134,23 +142,6 @@ class Crossover:
     tokens: Interval
 
 
-@dataclass(frozen=True)
-class _Ratios:
-    """The log ratios of two implementations, interpolated linearly between the logarithms of places.
-
-    `speeds` are the logarithms of one's speeds at all places, then those of the other's.
-    """
-
-    logs: Array
-    speeds: Estimates
-
-    def at(self, logs: Array) -> Estimates:
-        """Return the logarithm of the ratio at these places."""
-        parts = [np.interp(logs, self.logs, each) for each in np.eye(len(self.logs))]
-        weights = np.stack(parts, axis=-1)  # [asked, measured]
-        return combined(np.concatenate([-weights, weights], axis=-1), self.speeds)
-
-
 def crossovers(rows: Sequence[Row], leaders: Leaders) -> list[Crossover]:
     """Return the numbers of tokens at which the fastest changes, along the measured rows of a series.
 
@@ -162,8 +153,7 @@ def crossovers(rows: Sequence[Row], leaders: Leaders) -> list[Crossover]:
 
 def times_as_fast(one: Row, other: Row) -> Interval:
     """Return how many times as fast as another row of its point a row is."""
-    (of,) = intervals(combined(np.array([[-1.0, 1.0]]), _speeds([other], [one])))
-    return Interval(math.exp(of.value), math.exp(of.low), math.exp(of.high))
+    return interval(combined(np.array([-1.0, 1.0]), _speeds([other], [one]))).exp()
 
 
 def _changes(leaders: Leaders) -> Iterator[tuple[str, str, int, int]]:
@@ -197,31 +187,37 @@ def _crossover(rows: Sequence[Row], before: str, after: str, start: int, end: in
     if len(shared) < 2:
         return None
     speeds = _speeds([at[0][place] for place in shared], [at[1][place] for place in shared])
-    ratios = _Ratios(np.log(np.array(shared, dtype=np.float64)), speeds)
-    logs = ratios.at(ratios.logs).value
+    logs = np.log(np.array(shared, dtype=np.float64))
+    ratios = _interpolated(speeds, logs, logs).value
     passed = [
-        _zero(ratios.logs[index : index + 2], logs[index : index + 2])
+        float(np.interp(0.0, ratios[index : index + 2], logs[index : index + 2]))
         for index, (low, high) in enumerate(pairwise(shared))
-        if start <= low and high <= end and logs[index] < 0 <= logs[index + 1]
+        if start <= low and high <= end and ratios[index] < 0 <= ratios[index + 1]
     ]
-    return Crossover(before, after, Interval(math.exp(passed[-1]), *_bounds(ratios, passed[-1]))) if passed else None
+    if not passed:
+        return None
+    return Crossover(before, after, Interval(math.exp(passed[-1]), *_bounds(speeds, logs, passed[-1])))
 
 
-def _bounds(ratios: _Ratios, place: float) -> tuple[float, float]:
+def _bounds(speeds: Estimates, places: Array, crossover: float) -> tuple[float, float]:
     """Return the numbers of tokens around a crossover at which the ratio's interval leaves 1 (Fieller 1954)."""
-    gaps = [np.linspace(low, high, STEPS, endpoint=False) for low, high in pairwise(ratios.logs)]
-    logs = np.concatenate([*gaps, ratios.logs[-1:]])
-    of = ratios.at(logs)
+    gaps = [np.linspace(low, high, STEPS, endpoint=False) for low, high in pairwise(places)]
+    logs = np.concatenate([*gaps, places[-1:]])
+    of = _interpolated(speeds, places, logs)
     half = half_widths(of)
     if np.isnan(half).all():
         return math.nan, math.nan
-    earlier, later = logs[(logs < place) & (of.value < -half)], logs[(logs > place) & (of.value > half)]
+    earlier, later = logs[(logs < crossover) & (of.value < -half)], logs[(logs > crossover) & (of.value > half)]
     return math.exp(max(earlier, default=-math.inf)), math.exp(min(later, default=math.inf))
 
 
-def _zero(xs: Array, ys: Array) -> float:
-    """Return the zero of the straight line through two points."""
-    return float(xs[0] - ys[0] * (xs[1] - xs[0]) / (ys[1] - ys[0]))
+def _interpolated(speeds: Estimates, places: Array, logs: Array) -> Estimates:
+    """Return the log ratios of two implementations at `logs`, linear between the logarithms of the measured places.
+
+    `speeds` are the logarithms of one's speeds at all places, then those of the other's.
+    """
+    weights = np.stack([np.interp(logs, places, each) for each in np.eye(len(places))], axis=-1)  # [logs, places]
+    return combined(np.concatenate([-weights, weights], axis=-1), speeds)
 
 
 def _speeds(before: Sequence[Row], after: Sequence[Row]) -> Estimates:

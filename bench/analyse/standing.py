@@ -37,7 +37,6 @@ MOST_FURTHER_S = 24 * 3600.0
 STANDINGS = (FASTEST, NAMED, OPEN, SLOWER)
 """The standings of rows, in the order of the rows of a point."""
 
-
 BEHIND = 1.25
 """One that takes so many times as long as the fastest of the base's first replicate is not measured in the second: that
 is six times the error of five rounds, and no process was seen to be slower by a quarter than another of its kernel."""
@@ -83,18 +82,19 @@ def places(of: Contrasts, costs: Mapping[str, Any]) -> dict[str, Place]:
     """
     if len(of.names) < 2:
         return {name: Place(1) for name in of.names}
-    known = bounds(of)
-    is_slower = known.low > 1
-    shown = [] if is_slower.sum() < len(of.names) - 1 else [int(np.argmin(is_slower))]
-    good = [index for index, high in enumerate(known.high.tolist()) if high <= GOOD]
-    least = known.value if np.isnan(known.high).all() else known.high
-    named = shown[0] if shown else min(good, key=lambda at: costs[of.names[at]]) if good else int(np.nanargmin(least))
-    standings = [SLOWER if slower else OPEN for slower in is_slower.tolist()]
-    standings[named] = FASTEST if shown else NAMED
-    order = sorted(range(len(of.names)), key=lambda at: (STANDINGS.index(standings[at]), known.value[at]))
-    ends = np.stack([known.value, known.low, known.high], axis=-1).tolist()
+    slowdown = bounds(of)
+    standings = [SLOWER if low > 1 else OPEN for low in slowdown.low.tolist()]
+    good = [at for at, high in enumerate(slowdown.high.tolist()) if high <= GOOD]
+    if standings.count(OPEN) == 1:
+        standings[standings.index(OPEN)] = FASTEST
+    elif good:
+        standings[min(good, key=lambda at: costs[of.names[at]])] = NAMED
+    else:
+        standings[int(np.nanargmin(slowdown.value if np.isnan(slowdown.high).all() else slowdown.high))] = NAMED
+    order = sorted(range(len(of.names)), key=lambda at: (STANDINGS.index(standings[at]), slowdown.value[at]))
+    intervals = np.stack([slowdown.value, slowdown.low, slowdown.high], axis=-1).tolist()
     return {
-        of.names[at]: Place(rank, standings[at], Interval(*ends[at]), float(known.further[at]))
+        of.names[at]: Place(rank, standings[at], Interval(*intervals[at]), float(slowdown.further[at]))
         for rank, at in enumerate(order, start=1)
     }
 
@@ -132,13 +132,11 @@ def by_rank(rows: Sequence[Row]) -> list[Row]:
 def choice(rows: Sequence[Row]) -> Choice:
     """Return the implementation to use, given measured rows of one point, of which some may be left out."""
     compared = by_rank([row for row in rows if row["standing"]])
-    if not compared:
-        return (
-            Choice(ALONE, str(rows[0]["implementation"])) if len(rows) == 1 else Choice(NOT_TOLD if rows else NOTHING)
-        )
+    if not compared and len(rows) == 1:
+        return Choice(ALONE, str(rows[0]["implementation"]))
+    if not compared or compared[0]["standing"] not in (FASTEST, NAMED):
+        return Choice(NOT_TOLD if rows else NOTHING)
     first, *others = compared
-    if first["standing"] not in (FASTEST, NAMED):
-        return Choice(NOT_TOLD)
     is_open = [row for row in others if row["standing"] == OPEN]
     ahead = None
     if first["standing"] == FASTEST and others:
@@ -183,12 +181,12 @@ def look(of: Contrasts, costs: Mapping[str, Any], bound: float, replicates: int 
 
     `costs` order implementations that are as fast as each other, as in `places`.
     """
-    found = places(of, costs)
-    name, place = next(iter(found.items()), ("", Place(1)))
+    by_name = places(of, costs)
+    name, place = next(iter(by_name.items()), ("", Place(1)))
     if place.slowdown is None:
         return Look()
     cost = place.slowdown.high - 1
-    as_is = found.get(AS_IS)
+    as_is = by_name.get(AS_IS)
     is_undecided = bool(as_is and as_is.slowdown and as_is.standing == OPEN and as_is.slowdown.high - 1 > bound)
     if place.standing == FASTEST or (cost <= bound and not is_undecided):
         return Look(name, cost, replicates=replicates)
@@ -197,8 +195,8 @@ def look(of: Contrasts, costs: Mapping[str, Any], bound: float, replicates: int 
     needed = growth(of, most, goal)[row]
     left = [
         at
-        for at in range(len(of.names))
-        if at != row and (not most[row, at] <= goal or (is_undecided and of.names[at] == AS_IS))
+        for at, other in enumerate(of.names)
+        if at != row and (not most[row, at] <= goal or (is_undecided and other == AS_IS))
     ]
     growths = [float(needed[at]) for at in left]
     return Look(name, cost, (name, *(of.names[at] for at in left)), (float(np.max(growths)), *growths), replicates)

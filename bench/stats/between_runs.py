@@ -64,17 +64,17 @@ def of_changes(changes: Estimates, groups: Sequence[Hashable]) -> BetweenRuns:
     deviates: up to half of them may be real without being taken for scatter. A change counts from the middle one of its
     group, because a group may have changed as a whole. NaN with fewer than LEAST_CHANGES beyond one for each group.
     """
-    known = np.isfinite(changes.value) & (changes.error > 0)
+    has_error = np.isfinite(changes.value) & (changes.error > 0)
     squares, variances = [], []
     by_group: dict[Hashable, list[int]] = {}
-    for at in np.flatnonzero(known).tolist():
+    for at in np.flatnonzero(has_error).tolist():
         by_group.setdefault(groups[at], []).append(at)
     for members in by_group.values():
         value, error = changes.value[members], changes.error[members]
         size = len(members)
         squares.append(((value - np.median(value)) * size / (size - LOST)) ** 2)
         variances.append(error**2)
-    left = int(known.sum()) - len(by_group)
+    left = int(has_error.sum()) - len(by_group)
     if left < LEAST_CHANGES:
         return BetweenRuns(math.nan, math.nan)
     square, variance = np.concatenate(squares), np.concatenate(variances)

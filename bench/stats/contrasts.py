@@ -59,9 +59,9 @@ class Values:
     @property
     def freedom(self) -> int:
         """The degrees of freedom of the interaction between implementations and replicates."""
-        known = ~np.isnan(self.logs)
-        known = known[known.any(axis=1)]
-        return int(known.sum() - len(known) - known.any(axis=0).sum()) + len({*_parts(known).tolist()})
+        measured = ~np.isnan(self.logs)
+        measured = measured[measured.any(axis=1)]
+        return int(measured.sum() - len(measured) - measured.any(axis=0).sum()) + len({*_parts(measured).tolist()})
 
     def first(self, replicates: int) -> "Values":
         """Return the values of so many replicates, the first ones."""
@@ -145,10 +145,10 @@ def values(times_s: Mapping[str, Mapping[Any, Mapping[int, float]]]) -> Values:
         middles, spread = _middles(_matrix([times_s[names[row]][number] for row in rows]))
         logs[rows, column] = middles
         counts[rows, column], units[rows, column], freedoms[rows, column] = spread
-    known = freedoms.sum(axis=1)
+    freedom = freedoms.sum(axis=1)
     # a row's own scatter over all its replicates; that of the others if it has too few rounds
-    unit = np.divide((units * freedoms).sum(axis=1), known, out=np.full(len(names), np.nan), where=known > 0)
-    unit = np.where(np.isnan(unit), np.median(unit[known > 0]) if known.any() else 0.0, unit)
+    unit = np.divide((units * freedoms).sum(axis=1), freedom, out=np.full(len(names), np.nan), where=freedom > 0)
+    unit = np.where(np.isnan(unit), np.median(unit[freedom > 0]) if freedom.any() else 0.0, unit)
     variances = np.divide(unit[:, None], counts, out=np.full(shape, np.nan), where=counts > 0)
     return Values(names, logs, variances)
 
@@ -179,17 +179,17 @@ def normal_scores(of: Estimates) -> Array:
 
     What has no error is left out.
     """
-    known = of.error > 0
-    deviations = of.value[known] / of.error[known]
-    tails = stats.t.logsf(np.abs(deviations), of.freedom[known])
+    has_error = of.error > 0
+    deviations = of.value[has_error] / of.error[has_error]
+    tails = stats.t.logsf(np.abs(deviations), of.freedom[has_error])
     return np.asarray(-np.sign(deviations) * special.ndtri_exp(np.maximum(tails, SMALLEST_TAIL)))
 
 
 def contrasts(of: Values, lent: Prior) -> Contrasts:
     """Return the differences of the implementations of a point by weighted least squares, with moderated errors."""
-    known = ~np.isnan(of.logs)
-    weights = np.where(known, 1 / (lent.process_variance + np.where(known, of.variances, 1.0)), 0.0)
-    logs = np.where(known, of.logs, 0.0)
+    measured = ~np.isnan(of.logs)
+    weights = np.where(measured, 1 / (lent.process_variance + np.where(measured, of.variances, 1.0)), 0.0)
+    logs = np.where(measured, of.logs, 0.0)
     total = weights.sum(axis=0)
     levels = (weights * logs).sum(axis=0) / total
     information = np.diag(weights.sum(axis=1)) - (weights / total) @ weights.T
@@ -202,23 +202,23 @@ def contrasts(of: Values, lent: Prior) -> Contrasts:
     # a pair that is alone in its run borrows nothing, and may agree by chance
     least = np.where(variance > 0, 2 * LEAST_PROCESS_SD**2 / (own + 1), 0.0)
     error = lent.factor * np.sqrt(np.maximum(variance * excess, least))
-    parts = _parts(known)
-    joined = parts[:, None] == parts[None, :]
-    is_known = joined & (freedom > 0) & (of.freedom > 0)
-    difference = np.where(joined, effects[:, None] - effects[None, :], np.nan)
-    return Contrasts(of.names, difference, np.where(is_known, error, np.nan), np.where(is_known, freedom, np.nan))
+    parts = _parts(measured)
+    is_joined = parts[:, None] == parts[None, :]
+    has_error = is_joined & (freedom > 0) & (of.freedom > 0)
+    difference = np.where(is_joined, effects[:, None] - effects[None, :], np.nan)
+    return Contrasts(of.names, difference, np.where(has_error, error, np.nan), np.where(has_error, freedom, np.nan))
 
 
 def common(variances: Array, freedoms: Array) -> Common:
     """Return the variance that these have in common; of those without degrees of freedom nothing is heard."""
-    known = freedoms > 0
-    location, freedom = _of_f(variances[known], freedoms[known])
-    return Common(math.exp(location), freedom, float(freedoms[known].sum()))
+    tells = freedoms > 0
+    location, freedom = _of_f(variances[tells], freedoms[tells])
+    return Common(math.exp(location), freedom, float(freedoms[tells].sum()))
 
 
-def _parts(known: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
+def _parts(measured: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
     """Return the part of the design that each implementation is in: a chain of replicates joins those of a part."""
-    return np.asarray(connected_components(known.astype(float) @ known.T.astype(float))[1])
+    return np.asarray(connected_components(measured.astype(float) @ measured.T.astype(float))[1])
 
 
 def _matrix(rounds_by_row: Sequence[Mapping[int, float]]) -> Array:
@@ -290,8 +290,8 @@ def _prediction(points: Sequence[Values], process_variance: float) -> tuple[floa
         shares.append(share[pairs])
         freedoms.append(freedom[pairs])
     share, freedom = (np.concatenate(parts) if parts else np.array([]) for parts in (shares, freedoms))
-    known = freedom > 0
-    return _of_f(share[known], freedom[known], independent)
+    tells = freedom > 0
+    return _of_f(share[tells], freedom[tells], independent)
 
 
 def _of_f(variances: Array, freedoms: Array, independent: int = 0) -> tuple[float, float]:

@@ -32,12 +32,8 @@ MOST_CHANGE = 700.0
 """About the logarithm of the largest change that a float holds."""
 
 INCONCLUSIVE = "inconclusive"
-
 CHANGED = ("slower", "faster")
-
-EQUIVALENT = "equivalent"
-
-JUDGED = (*CHANGED, INCONCLUSIVE, EQUIVALENT)
+JUDGED = (*CHANGED, INCONCLUSIVE, "equivalent")
 """The verdicts of statistics; the others follow from statuses alone."""
 
 Truths = npt.NDArray[np.bool_]
@@ -70,13 +66,9 @@ class Limits:
         """The largest change of equivalent rows: at least the margin, so that every change can get a verdict."""
         return max(self.equivalence, self.margin)
 
-    def p_changed(self, changes: Estimates) -> npt.NDArray[np.float64]:
+    def p_changed(self, changes: Estimates) -> Array:
         """Return the p-value of "the ratio changed by no more than the margin"."""
         return p_beyond(changes, math.log1p(self.margin))
-
-    def p_equivalent(self, changes: Estimates) -> npt.NDArray[np.float64]:
-        """Return the p-value of "the ratio changed by at least the bound"."""
-        return p_within(changes, math.log1p(self.bound))
 
 
 def judged(changes: Estimates, changed: Truths, limits: Limits, *, share: float = 1.0) -> Verdicts:
@@ -88,7 +80,7 @@ def judged(changes: Estimates, changed: Truths, limits: Limits, *, share: float 
         {
             "faster": changed & (changes.value > 0),
             "slower": changed & (changes.value < 0),
-            "equivalent": limits.p_equivalent(changes) < share * EQUIVALENCE_LEVEL,
+            "equivalent": p_within(changes, math.log1p(limits.bound)) < share * EQUIVALENCE_LEVEL,
         },
         INCONCLUSIVE,
     )
@@ -99,10 +91,10 @@ def detectable(of: Estimates, margin: float, level: float) -> float:
 
     It is that of a typical estimate, the median one. NaN if no scatter is known.
     """
-    known = np.isfinite(of.error) & (of.error > 0)
-    if not known.any():
+    has_error = np.isfinite(of.error) & (of.error > 0)
+    if not has_error.any():
         return math.nan
-    error, freedom = (float(np.median(each[known])) for each in (of.error, of.freedom))
+    error, freedom = (float(np.median(each[has_error])) for each in (of.error, of.freedom))
     beyond = float(special.stdtrit(freedom, 1 - level / 2) + special.stdtrit(freedom, POWER)) * error
     return math.expm1(min(math.log1p(margin) + beyond, MOST_CHANGE))
 
