@@ -62,9 +62,11 @@ def test_layers_that_are_alike_are_one_kind() -> None:
 
 def test_the_largest_kinds_are_measured() -> None:
     """Until they have nine tenths of the time; none if the core is in the model itself."""
-    kinds = [advice.Kind(path, 1, {}, share) for path, share in (("a", 0.5), ("b", 0.3), ("c", 0.15), ("d", 0.05))]
+    kinds = [
+        advice.Kind(path, 1, {}, mean([share])) for path, share in (("a", 0.5), ("b", 0.3), ("c", 0.15), ("d", 0.05))
+    ]
     assert [kind.path for kind in advice.measured_kinds(kinds)] == ["a", "b", "c"]
-    assert advice.measured_kinds([advice.Kind("", 1, {}, 0.5)]) == []
+    assert advice.measured_kinds([advice.Kind("", 1, {}, mean([0.5]))]) == []
 
 
 def test_a_difference_between_observed_and_plain_is_an_objection() -> None:
@@ -78,10 +80,10 @@ def test_a_gain_is_predicted_from_share_and_layer() -> None:
     """Layers with 40 % of the time that become twice as fast make the model 1.25 times as fast."""
     found = advice.kinds(looks(layer_share=0.4))
     gains = {"blocks.0.attn": {"eager": mean([math.log(2) + step for step in (-0.01, 0.0, 0.01)])}}
-    gain = advice.predicted(looks(layer_share=0.4), found, gains, "eager")
+    gain = advice.predicted(found, gains, "eager")
     assert gain.value == pytest.approx(1.25, rel=0.02)
     assert gain.low < 1.25 < gain.high
-    assert not advice.predicted(looks(), found, gains, "other").is_known
+    assert not advice.predicted(found, gains, "other").is_known
 
 
 def test_layers_that_were_not_measured_widen_the_prediction() -> None:
@@ -90,7 +92,7 @@ def test_layers_that_were_not_measured_widen_the_prediction() -> None:
     seen_there = [seen(cores, 0.2, 0.4, number=number) for number in range(3)]
     halved = {"sdpa": mean([math.log(2) + step for step in (-0.001, 0.0, 0.001)])}
     gains = {each["layer"]: halved for each in cores}
-    gain = advice.predicted(seen_there, advice.kinds(seen_there), gains, "sdpa")
+    gain = advice.predicted(advice.kinds(seen_there), gains, "sdpa")
     assert gain.value == pytest.approx(1 / (1 - 0.15 - 0.025), rel=0.02)
     assert gain.low < 1 / (1 - 0.15) * 1.01
     assert gain.high > 1 / (1 - 0.20) * 0.99
