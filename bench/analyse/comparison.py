@@ -11,7 +11,7 @@ import pandas as pd
 from bench.plan.case import CASE_COLUMNS, Case
 from bench.plan.errors import NotComparable, WrongRequest, unknown
 from bench.stats.between_runs import BetweenRuns, of_changes
-from bench.stats.estimates import Array, Estimates, Interval, combined, of_ratios, ratios
+from bench.stats.estimates import Estimates, Interval, combined, of_ratios, ratios
 from bench.stats.limits import (
     CHANGED,
     EQUIVALENCE,
@@ -46,8 +46,17 @@ VERDICTS = {
 REGRESSIONS = ("slower", "newly failing")
 """The verdicts that end with status 1 if nothing else is asked for."""
 
-NOTHING = BetweenRuns(0.0, math.inf)
-"""What runs differ by if nothing is known of it."""
+SIDES = ("base", "new")
+
+SPEEDUP = ("speedup", "speedup_low", "speedup_high", "log_ratio_freedom")
+
+SHOWN = ("status", "detail", *SPEEDUP, "processes", "latency_s")
+"""Columns of both sides that a comparison keeps."""
+
+COLUMNS = (*CASE_COLUMNS, *(f"{side}_{name}" for name in SHOWN for side in SIDES))
+
+NAMED = 4
+"""The most values of a column that an error names, so that it stays one line."""
 
 
 def compare(
@@ -72,13 +81,13 @@ def compare(
     case.
     """
     limits = Limits(margin, equivalence, level)
-    matched = match(base, new)
-    settled = _by_status(matched, shared_baseline(base, new))
-    sides = [_log_speedups(matched, side) for side in ("base", "new")]
-    changes = _difference(sides, _run_errors(numbers(matched, "threads"), between_runs, _differences(matched)))
+    matched = _match(base, new)
+    by_status = _by_status(matched, _shared_baseline(base, new))
+    threads = matched["threads"].astype(int).tolist()
+    changes = _changes(matched, _run_errors(threads, between_runs, _differences(matched)))
     p = limits.p_changed(changes)
     p_holm = holm(p)
-    verdicts = np.where(settled == "", judged(changes, p_holm < level, limits), settled)
+    verdicts = np.where(by_status == "", judged(changes, p_holm < level, limits), by_status)
     columns = zip(("change", "change_low", "change_high", "p", "p_holm"), (*ratios(changes), p, p_holm), strict=True)
     return matched[list(COLUMNS)].assign(
         **{name: pd.array(values, dtype="Float64") for name, values in columns},
@@ -91,13 +100,7 @@ def differences(base: pd.DataFrame, new: pd.DataFrame) -> BetweenRuns:
 
     The machine's state differs from one run to another, and with it the ratios of unlike kernels.
     """
-    return _differences(match(base, new))
-
-
-def _differences(matched: pd.DataFrame) -> BetweenRuns:
-    sides = [_log_speedups(matched, side) for side in ("base", "new")]
-    nothing = Estimates(*(np.full(len(matched), value) for value in (0.0, 0.0, math.inf)))
-    return of_changes(_difference(sides, nothing), matched["implementation"].tolist())
+    return _differences(_match(base, new))
 
 
 def regressed(comparison: pd.DataFrame, verdicts: Collection[str] = REGRESSIONS) -> bool:
@@ -111,10 +114,81 @@ def is_compared(comparison: pd.DataFrame) -> bool:
     return bool((judged_rows | comparison["verdict"].isin(["newly failing", "fixed"])).any())
 
 
+def hyphened(verdict: str) -> str:
+    """Return a verdict as one word of a command line."""
+    return verdict.replace(" ", "-")
+
+
+def named(words: str) -> tuple[str, ...]:
+    """Return the verdicts in a comma list such as `slower,newly-failing`; raises WrongRequest for an unknown one."""
+    verdicts = {hyphened(verdict): verdict for verdict in VERDICTS}
+    names = [word.strip() for word in words.split(",") if word.strip()]
+    for name in names:
+        if name not in verdicts:
+            raise unknown("verdict", name, verdicts)
+    return tuple(verdicts[name] for name in names)
+
+
+def common_implementations(base: Sequence[Record], new: Sequence[Record]) -> list[str]:
+    """Return the implementations that were measured in both runs, in BASE's order."""
+    in_base, in_new = (
+        dict.fromkeys(record.case.implementation for record in records if record.status == "ok")
+        for records in (base, new)
+    )
+    return [name for name in in_base if name in in_new]
+
+
+def _match(base: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
+    """Return every case of either table once, with the columns of both sides under the prefixes base_ and new_.
+
+    Raises NotComparable if no case is shared, WrongRequest if a table holds a case twice.
+    """
+    keys = list(CASE_COLUMNS)
+    matched = pd.concat([base[keys], new[keys]], ignore_index=True).drop_duplicates(ignore_index=True)
+    for side, table in zip(SIDES, (base, new), strict=True):
+        if repeated := cases(table[table.duplicated(keys)]):
+            raise WrongRequest(
+                f"{side.upper()} holds the case {repeated[0].name} more than once; expected one row per case"
+            )
+        columns = {name: f"{side}_{name}" for name in SHOWN}
+        values = table[[*keys, *columns]].rename(columns=columns).assign(**{f"{side}_present": True})
+        matched = matched.merge(values, how="left", on=keys)
+    if not (_present(matched, "base") & _present(matched, "new")).any():
+        raise NotComparable(f"BASE and NEW share no case{_disjoint(base, new)}")
+    return matched
+
+
+def _present(matched: pd.DataFrame, side: str) -> Truths:
+    return matched[f"{side}_present"].notna().to_numpy(dtype=bool)
+
+
+def _disjoint(base: pd.DataFrame, new: pd.DataFrame) -> str:
+    """Return the columns in which the tables share no value, with the values."""
+    columns = [name for name in CASE_COLUMNS if not set(base[name]) & set(new[name])]
+    parts = [f"{name} is {_values(base[name])} in BASE and {_values(new[name])} in NEW" for name in columns]
+    return f": {'; '.join(parts)}" if parts else ""
+
+
+def _values(column: "pd.Series[Any]") -> str:
+    values = ["empty" if pd.isna(value) else str(value) for value in column.unique()]
+    return ", ".join(values[:NAMED]) + (" …" if len(values) > NAMED else "")
+
+
+def _shared_baseline(base: pd.DataFrame, new: pd.DataFrame) -> str | None:
+    """Return the implementation that the speed-ups of both tables refer to, None if a table doesn't say it.
+
+    Raises NotComparable if they refer to two.
+    """
+    in_base, in_new = baseline_of(base), baseline_of(new)
+    if in_base and in_new and in_base != in_new:
+        raise NotComparable(f"speed-ups refer to {in_base} in BASE and to {in_new} in NEW; expected one baseline")
+    return in_base if in_new else None
+
+
 def _by_status(matched: pd.DataFrame, baseline: str | None) -> Verdicts:
     """Return the verdicts that need no statistics, empty for the rows that are to be judged."""
-    in_base, in_new = present(matched, "base"), present(matched, "new")
-    base_ok, new_ok = is_ok(matched, "base"), is_ok(matched, "new")
+    in_base, in_new = (_present(matched, side) for side in SIDES)
+    base_ok, new_ok = (matched[f"{side}_status"].eq("ok").fillna(False).to_numpy(dtype=bool) for side in SIDES)
     return first_that_holds(
         {
             "missing": in_base & ~in_new,
@@ -128,126 +202,35 @@ def _by_status(matched: pd.DataFrame, baseline: str | None) -> Verdicts:
     )
 
 
-def _log_speedups(matched: pd.DataFrame, side: str) -> Estimates:
-    """Return the log speed-ups of a side; those that have no interval can't be judged."""
-    names = ("speedup", "speedup_low", "speedup_high", "log_ratio_freedom")
-    of = of_ratios(*(numbers(matched, f"{side}_{name}") for name in names))
-    return Estimates(of.value, np.where(of.error > 0, of.error, np.nan), of.freedom)
+def _changes(matched: pd.DataFrame, run_errors: Estimates) -> Estimates:
+    """Return the changes of the log speed-ups, with the errors of both sides and of their runs.
+
+    What has no interval on a side can't be judged.
+    """
+    parts = []
+    for side in SIDES:
+        of = of_ratios(*(matched[f"{side}_{name}"].to_numpy(dtype=np.float64, na_value=np.nan) for name in SPEEDUP))
+        parts.append(Estimates(of.value, np.where(of.error > 0, of.error, np.nan), of.freedom))
+    names = ("value", "error", "freedom")
+    stacked = (np.stack([getattr(of, name) for of in (*parts, run_errors)], axis=-1) for name in names)
+    return combined(np.array([-1.0, 1.0, 1.0]), Estimates(*stacked))
 
 
-def _run_errors(threads: Array, between_runs: Sequence[Mapping[int, BetweenRuns]], by_rows: BetweenRuns) -> Estimates:
-    """Return the error of each row that comes from different occasions, by self-checks of both sides or by the rows."""
-    pair = NOTHING if math.isnan(by_rows.sd) else by_rows
-    known = [[side[int(count)] for side in between_runs if int(count) in side] for count in threads]
-    of_row = [sides if len(sides) == 2 else [pair] for sides in known]
+def _differences(matched: pd.DataFrame) -> BetweenRuns:
+    nothing = Estimates(*(np.full(len(matched), value) for value in (0.0, 0.0, math.inf)))
+    return of_changes(_changes(matched, nothing), matched["implementation"].tolist())
+
+
+def _run_errors(
+    threads: Sequence[int], between_runs: Sequence[Mapping[int, BetweenRuns]], by_rows: BetweenRuns
+) -> Estimates:
+    """Return the error of each row that comes from different runs, by self-checks of both sides or by the rows."""
+    pair = BetweenRuns(0.0, math.inf) if math.isnan(by_rows.sd) else by_rows
+    checked = [[side[count] for side in between_runs if count in side] for count in threads]
+    of_row = [sides if len(sides) == 2 else [pair] for sides in checked]
     variance = np.array([sum(each.sd**2 for each in sides) for sides in of_row], dtype=np.float64)
     freedom = np.array([min(each.freedom for each in sides) for sides in of_row], dtype=np.float64)
     return Estimates(np.zeros_like(variance), np.sqrt(variance), freedom)
-
-
-def _difference(sides: Sequence[Estimates], occasions: Estimates) -> Estimates:
-    """Return the second side minus the first, with the errors of both and of their occasions."""
-    parts = [
-        np.stack([getattr(each, name) for each in (*sides, occasions)], axis=-1)
-        for name in ("value", "error", "freedom")
-    ]
-    return combined(np.array([-1.0, 1.0, 1.0]), Estimates(*parts))
-
-
-def hyphened(verdict: str) -> str:
-    """Return a verdict as one word of a command line."""
-    return verdict.replace(" ", "-")
-
-
-def named(words: str) -> tuple[str, ...]:
-    """Return the verdicts in a comma list such as `slower,newly-failing`; raises WrongRequest for an unknown one."""
-    known = {hyphened(verdict): verdict for verdict in VERDICTS}
-    names = [word.strip() for word in words.split(",") if word.strip()]
-    for name in names:
-        if name not in known:
-            raise unknown("verdict", name, known)
-    return tuple(known[name] for name in names)
-
-
-SIDES = ("base", "new")
-
-SHOWN = (
-    "status", "detail", "speedup", "speedup_low", "speedup_high", "log_ratio_freedom", "processes", "latency_s"
-)  # fmt: skip
-"""Columns of both sides that a comparison keeps."""
-
-NAMED = 4
-"""The most values of a column that an error names, so that it stays one line."""
-
-COLUMNS = (*CASE_COLUMNS, *(f"{side}_{name}" for name in SHOWN for side in SIDES))
-
-
-def common_implementations(base: Sequence[Record], new: Sequence[Record]) -> list[str]:
-    """Return the implementations that were measured in both runs, in BASE's order."""
-    in_new = {record.case.implementation for record in new if record.status == "ok"}
-    in_base = dict.fromkeys(record.case.implementation for record in base if record.status == "ok")
-    return [name for name in in_base if name in in_new]
-
-
-def match(base: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
-    """Return every case of either table once, with the columns of both sides under the prefixes base_ and new_.
-
-    Raises NotComparable if no case is shared, WrongRequest if a table holds a case twice.
-    """
-    keys = list(CASE_COLUMNS)
-    matched = pd.concat([base[keys], new[keys]], ignore_index=True).drop_duplicates(ignore_index=True)
-    for side, table in zip(SIDES, (base, new), strict=True):
-        _check_unique(side, table)
-        columns = {name: f"{side}_{name}" for name in SHOWN}
-        values = table[[*keys, *columns]].rename(columns=columns).assign(**{f"{side}_present": True})
-        matched = matched.merge(values, how="left", on=keys)
-    if not (present(matched, "base") & present(matched, "new")).any():
-        raise NotComparable(f"BASE and NEW share no case{_disjoint(base, new)}")
-    return matched
-
-
-def present(matched: pd.DataFrame, side: str) -> Truths:
-    """Return which cases a side holds."""
-    return matched[f"{side}_present"].notna().to_numpy(dtype=bool)
-
-
-def is_ok(matched: pd.DataFrame, side: str) -> Truths:
-    """Return which cases a side measured."""
-    return matched[f"{side}_status"].eq("ok").fillna(False).to_numpy(dtype=bool)
-
-
-def shared_baseline(base: pd.DataFrame, new: pd.DataFrame) -> str | None:
-    """Return the implementation that the speed-ups of both tables refer to, None if a table doesn't say it.
-
-    Raises NotComparable if they refer to two.
-    """
-    in_base, in_new = baseline_of(base), baseline_of(new)
-    if in_base and in_new and in_base != in_new:
-        raise NotComparable(f"speed-ups refer to {in_base} in BASE and to {in_new} in NEW; expected one baseline")
-    return in_base if in_new else None
-
-
-def numbers(matched: pd.DataFrame, column: str) -> Array:
-    """Return a column of numbers, NaN if one is missing."""
-    return matched[column].to_numpy(dtype=np.float64, na_value=np.nan)
-
-
-def _check_unique(side: str, table: pd.DataFrame) -> None:
-    if repeated := cases(table[table.duplicated(list(CASE_COLUMNS))]):
-        name = repeated[0].name
-        raise WrongRequest(f"{side.upper()} holds the case {name} more than once; expected one row per case")
-
-
-def _disjoint(base: pd.DataFrame, new: pd.DataFrame) -> str:
-    """Return the columns in which the tables share no value, with the values."""
-    columns = [name for name in CASE_COLUMNS if not set(base[name]) & set(new[name])]
-    parts = [f"{name} is {_values(base[name])} in BASE and {_values(new[name])} in NEW" for name in columns]
-    return f": {'; '.join(parts)}" if parts else ""
-
-
-def _values(column: "pd.Series[Any]") -> str:
-    values = ["empty" if pd.isna(value) else str(value) for value in column.unique()]
-    return ", ".join(values[:NAMED]) + (" …" if len(values) > NAMED else "")
 
 
 @dataclass(frozen=True)
@@ -304,10 +287,10 @@ def history(runs: Sequence[Run]) -> History:
 
 
 def _speedups(table: pd.DataFrame) -> Iterator[tuple[Case, Interval]]:
-    known = table[(table["status"] == "ok") & table["speedup"].notna() & (table["implementation"] != table["baseline"])]
-    values = known[["speedup", "speedup_low", "speedup_high"]].astype(float).to_numpy()
-    for case, (value, low, high) in zip(cases(known), values, strict=True):
-        yield case, Interval(float(value), float(low), float(high))
+    rows = table[(table["status"] == "ok") & table["speedup"].notna() & (table["implementation"] != table["baseline"])]
+    values = rows[["speedup", "speedup_low", "speedup_high"]].astype(float).to_numpy().tolist()
+    for case, ends in zip(cases(rows), values, strict=True):
+        yield case, Interval(*ends)
 
 
 def _steps(before: pd.DataFrame, after: pd.DataFrame) -> dict[Case, str]:

@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import accumulate
 
 import pandas as pd
@@ -13,7 +13,6 @@ from bench.store.profile import KERNEL, OPERATOR, Block, Operator, Profile, Span
 
 HEAVY = 0.2
 """From this overhead on, the profiler distorts the times of a profile too much."""
-
 
 APPEARED, VANISHED, GREW, SHRANK, UNCHANGED = "appeared", "vanished", "grew", "shrank", "unchanged"
 
@@ -130,6 +129,13 @@ class Cost:
     time_s: float = 0.0
     allocated_bytes: float = 0.0
 
+    def __add__(self, other: "Cost") -> "Cost":
+        return Cost(
+            self.calls + other.calls,
+            self.time_s + other.time_s,
+            self.allocated_bytes + other.allocated_bytes,
+        )
+
 
 @dataclass(frozen=True)
 class Change:
@@ -186,7 +192,7 @@ def difference(a: Profile, b: Profile) -> Sequence[Change]:
 
 def together(changes: Sequence[Change]) -> Change:
     """Return the sum of several changes, as one without a name."""
-    before, after = _sum([each.before for each in changes]), _sum([each.after for each in changes])
+    before, after = (sum(costs, Cost()) for costs in zip(*((each.before, each.after) for each in changes), strict=True))
     return Change("", "", UNCHANGED, "", before, after)
 
 
@@ -226,17 +232,12 @@ def _operators(profile: Profile) -> dict[str, Cost]:
 
 def _kernels(profile: Profile) -> dict[str, Cost]:
     """Return the kernels that ran on a GPU; those that Inductor made for a CPU are among the operators."""
-    known = {operator.name for operator in profile.operators}
+    operators = {operator.name for operator in profile.operators}
     kernels: dict[str, Cost] = {}
     for span in profile.spans:
-        if span.kind == KERNEL and span.name not in known:
-            cost = kernels.get(span.name, Cost())
-            kernels[span.name] = Cost(cost.calls + 1, cost.time_s + span.duration_s)
+        if span.kind == KERNEL and span.name not in operators:
+            kernels[span.name] = kernels.get(span.name, Cost()) + Cost(1, span.duration_s)
     return kernels
-
-
-def _sum(costs: Sequence[Cost]) -> Cost:
-    return Cost(*(sum(getattr(cost, field.name) for cost in costs) for field in fields(Cost)))
 
 
 def chains(spans: Sequence[Span], without: Collection[str] = ()) -> Mapping[str, Counter[Chain]]:

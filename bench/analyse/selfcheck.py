@@ -55,10 +55,10 @@ def findings(records: Mapping[Point, Mapping[str, Sequence[Record]]], original: 
     Points that were measured in fewer than two processes are left out.
     """
     points = {point: values_of(of) for point, of in records.items()}
-    known = {point: of for point, of in points.items() if {original, copy} <= {*of.names} and of.freedom > 0}
-    threads = sorted({point.threads for point in known})
+    usable = {point: of for point, of in points.items() if {original, copy} <= {*of.names} and of.freedom > 0}
+    threads = sorted({point.threads for point in usable})
     return [
-        _finding(count, {point: of for point, of in known.items() if point.threads == count}, original, copy)
+        _finding(count, {point: of for point, of in usable.items() if point.threads == count}, original, copy)
         for count in threads
     ]
 
@@ -81,22 +81,22 @@ def _finding(threads: int, points: Mapping[Point, Values], original: str, copy: 
     logs = joined(contrasts(of, lent).speedup(copy, original) for of in points.values())
     processes = min(of.logs.shape[1] for of in points.values())
     rounds = float(np.mean([np.nanmean(of.variances) for of in points.values()]))
-    differs = of_occasions([row for of in points.values() for row in _by_occasion(of, original)])
+    between_runs = of_occasions([row for of in points.values() for row in _by_occasion(of, original)])
     return Finding(
         threads=threads,
         processes=processes,
         ratios=dict(zip(points, (each.exp() for each in intervals(logs)), strict=True)),
-        between_runs=differs,
+        between_runs=between_runs,
         rounds_share=rounds / (rounds + lent.process_variance),
-        detectable={count: _detectable(logs, processes / count, differs) for count in PROCESSES},
+        detectable={count: _detectable(logs, processes / count, between_runs) for count in PROCESSES},
         is_sound=bool(np.all(np.abs(normal_scores(logs)) < MOST_SCORE)),
     )
 
 
-def _detectable(of: Estimates, share: float, differs: BetweenRuns) -> float:
+def _detectable(of: Estimates, share: float, between_runs: BetweenRuns) -> float:
     """Return the smallest change that a comparison of two runs shows, each with so many times the error's variance."""
-    between_runs = 0.0 if math.isnan(differs.sd) else differs.sd**2
-    error = np.sqrt(2 * (of.error**2 * share + between_runs))
+    run_variance = 0.0 if math.isnan(between_runs.sd) else between_runs.sd**2
+    error = np.sqrt(2 * (of.error**2 * share + run_variance))
     return detectable(Estimates(of.value, error, 2 * of.freedom), MARGIN, LEVEL / TABLE_ROWS)
 
 

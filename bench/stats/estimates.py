@@ -62,8 +62,8 @@ def joined(single: Iterable[Estimates]) -> Estimates:
 def mean(values: Sequence[float]) -> Estimates:
     """Return the mean of independent values with its standard error, which one value alone doesn't have."""
     count = len(values)
-    error = float(np.std(values, ddof=1)) / math.sqrt(count) if count > 1 else math.nan
-    return Estimates(*map(np.asarray, (np.mean(values), error, count - 1.0)))
+    error, freedom = (np.std(values, ddof=1) / math.sqrt(count), count - 1.0) if count > 1 else (math.nan, math.nan)
+    return Estimates(*map(np.asarray, (np.mean(values), error, freedom)))
 
 
 def of_ratios(value: Array, low: Array, high: Array, freedom: Array) -> Estimates:
