@@ -146,10 +146,9 @@ def _match(base: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
     keys = list(CASE_COLUMNS)
     matched = pd.concat([base[keys], new[keys]], ignore_index=True).drop_duplicates(ignore_index=True)
     for side, table in zip(SIDES, (base, new), strict=True):
-        if repeated := cases(table[table.duplicated(keys)]):
-            raise WrongRequest(
-                f"{side.upper()} holds the case {repeated[0].name} more than once; expected one row per case"
-            )
+        if (repeated := table.duplicated(keys)).any():
+            name = cases(table[repeated])[0].name
+            raise WrongRequest(f"{side.upper()} holds the case {name} more than once; expected one row per case")
         columns = {name: f"{side}_{name}" for name in SHOWN}
         values = table[[*keys, *columns]].rename(columns=columns).assign(**{f"{side}_present": True})
         matched = matched.merge(values, how="left", on=keys)
