@@ -1,4 +1,4 @@
-"""Rows of a table by an expression."""
+"""Rows of a table by an expression, and by the importance of their points."""
 
 import pytest
 
@@ -14,7 +14,7 @@ TABLE = table(
 )
 
 
-TABLE_of_importance = table(
+RUN = table(
     row(case("eager", num_tokens=1), speedup=1.0, rank=2),
     row(case("sdpa", num_tokens=1), speedup=1.2, rank=1),
     row(case("eager", num_tokens=2), speedup=1.0, rank=2),
@@ -65,11 +65,7 @@ def test_what_is_no_expression_is_refused(expression: str, words: tuple[str, ...
 
 def test_failures_come_first_then_the_largest_speedups() -> None:
     """Rows of a point keep their order; points at which nothing was tried come last."""
-    assert most_important(TABLE_of_importance, 9)["num_tokens"].tolist() == [3, 3, 2, 2, 1, 1, 4]
-    assert most_important(TABLE_of_importance, 9)["implementation"].tolist() == ["eager", "sdpa"] * 3 + ["eager"]
-    assert most_important(TABLE_of_importance, 2)["num_tokens"].tolist() == [3, 3, 2, 2]
-
-
-def test_points_are_counted() -> None:
-    """A point counts once, and an empty table has none."""
-    assert (point_count(TABLE_of_importance), point_count(TABLE_of_importance[:0])) == (4, 0)
+    assert most_important(RUN, 9)["num_tokens"].tolist() == [3, 3, 2, 2, 1, 1, 4]
+    assert most_important(RUN, 9)["implementation"].tolist() == ["eager", "sdpa"] * 3 + ["eager"]
+    assert most_important(RUN, 2)["num_tokens"].tolist() == [3, 3, 2, 2]
+    assert (point_count(RUN), point_count(RUN[:0])) == (4, 0)
