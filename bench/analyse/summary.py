@@ -14,7 +14,7 @@ from bench.analyse.series import grouped
 from bench.analyse.standing import NAMED, Look, Place, behind, cost, look, places
 from bench.plan.case import CONTROL, Case, Point
 from bench.stats.contrasts import Common, Contrasts, Prior, Values, common, contrasts, prior, values
-from bench.stats.estimates import MEDIAN_EFFICIENCY, Array, Estimates, half_widths, interval, mean
+from bench.stats.estimates import MEDIAN_EFFICIENCY, Array, Estimates, half_widths, interval, mean, t_quantile
 from bench.store.metrics import combine, derive
 from bench.store.record import STATUSES, Record, latest
 from bench.store.table import SCHEMA_VERSION, of_rows
@@ -252,8 +252,7 @@ def _latency_ends(cells: Mapping[str, Any], variance: float, freedom: float) -> 
     count = cells["processes"]
     if count < 2:
         return {}
-    error = Estimates(*map(np.asarray, (0.0, math.sqrt(variance / count), freedom)))
-    half = float(half_widths(error)) * (MEDIAN_EFFICIENCY if count > 2 else 1.0)
+    half = float(t_quantile(freedom)) * math.sqrt(variance / count) * (MEDIAN_EFFICIENCY if count > 2 else 1.0)
     latency_s = cells["latency_s"]
     return {"latency_low_s": latency_s * math.exp(-half), "latency_high_s": latency_s * math.exp(half)}
 
