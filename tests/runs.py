@@ -11,6 +11,9 @@ from bench.store.environment import Environment
 from bench.store.record import Origin, Record
 from tests import examples
 
+SPEEDS = {"float32": 1.0, "bfloat16": 2.0, "float16": 4.0}
+"""How many times as fast as in float32 a precision is."""
+
 
 def measured(
     case: Case, process: int, value_s: float, *, scatter: float = 1e-3, seed: str = "", origin: Origin = examples.ORIGIN
@@ -21,6 +24,13 @@ def measured(
     return examples.record(
         case=case, process=process, origin=origin, samples=samples, calls_per_timing=1, peak_bytes=1024
     )
+
+
+def in_precision(name: str, dtype: str, process: int, seed: int | None = 7, slowness: float = 1.0) -> Record:
+    """Return a record whose rounds take the time of the precision, on a machine that gets slower."""
+    seconds = [slowness * (1 + process) * (1 + number) / SPEEDS[dtype] for number in range(5)]
+    case = examples.case(name, dtype=dtype)
+    return examples.record(case=case, process=process, samples=examples.timed(*seconds), seed=seed)
 
 
 def saved(folder: Path, records: Sequence[Record], where: Environment | None = None) -> Path:

@@ -75,9 +75,9 @@ class Scaling:
     crossovers: tuple[Crossover, ...]
 
 
-def scalings(rows: Sequence[Row]) -> list[Scaling]:
+def scalings(rows: Iterable[Row]) -> list[Scaling]:
     """Return every series among measured rows, by axis; in each, some implementation has at least two places."""
-    return [_scaling(group, axis) for axis, group in _series(rows)]
+    return [_scaling(group, axis) for axis, group in _series([*rows])]
 
 
 def has_series(rows: Sequence[Row]) -> bool:

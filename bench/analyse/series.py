@@ -61,7 +61,7 @@ def gathered(rows: Iterable[Row], axes: Collection[Axis], ignored: Set[str] = fr
 
     def setting(row: Row) -> tuple[object, ...]:
         point = point_of(row)
-        return _fixed(point, ignored.union(*(moving(axis, point) for axis in axes)))
+        return _fixed(point, {*ignored}.union(*(moving(axis, point) for axis in axes)))
 
     return [*grouped(rows, setting).values()]
 

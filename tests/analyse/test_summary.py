@@ -42,6 +42,12 @@ def by_name(*records: Record, baseline: str = "eager") -> pd.DataFrame:
     return table.set_index("implementation")
 
 
+def row_of(name: str, *records: Record) -> "pd.Series[Any]":
+    """Return the row of an implementation among records of one point."""
+    table = by_name(*records)
+    return table[table.index == name].iloc[0]
+
+
 # rows
 
 
@@ -152,8 +158,9 @@ def test_what_failed_and_what_is_alone_has_no_standing() -> None:
     table = by_name(failed, measured("sdpa", 0), measured("sdpa", 1))
     assert (table["rank"]["sdpa"], pd.isna(table["standing"]["sdpa"])) == (1, True)
     assert table.loc["eager", STANDING].isna().all()
-    row = by_name(failed, measured("sdpa", 0, [1.0] * 3), measured("mha", 0, [1.5] * 3)).loc["mha"]
-    assert (row["slowdown"], pd.isna(row["slowdown_high"])) == (pytest.approx(1.5), True)
+    row = row_of("mha", failed, measured("sdpa", 0, [1.0] * 3), measured("mha", 0, [1.5] * 3))
+    assert row["slowdown"] == pytest.approx(1.5)
+    assert pd.isna(row["slowdown_high"])
 
 
 def test_a_chain_of_replicates_joins_what_never_met() -> None:
@@ -264,7 +271,7 @@ def test_a_slow_start_is_stated_if_it_is_beyond_chance() -> None:
 def test_speedup_is_the_geometric_mean_of_the_ratios_within_processes() -> None:
     """Processes in which it is 2 and 8 times as fast make it 4 times, whatever the machine did between them."""
     times = [("eager", 0, 2.0), ("sdpa", 0, 1.0), ("eager", 1, 80.0), ("sdpa", 1, 10.0)]
-    row = by_name(*(measured(name, n, [value] * 2) for name, n, value in times)).loc["sdpa"]
+    row = row_of("sdpa", *(measured(name, n, [value] * 2) for name, n, value in times))
     factor = 2.0 ** T_975[1]  # the error is sd / √2, with sd = ln 4 / √2
     assert row["speedup"] == pytest.approx(4.0)
     assert (row["log_ratio_error"], row["log_ratio_freedom"]) == (pytest.approx(math.log(2)), 1)
@@ -290,7 +297,7 @@ def test_a_row_is_over_all_processes_and_its_ratio_over_shared_ones() -> None:
 
 def test_baseline_has_the_speedup_one_without_scatter() -> None:
     """The baseline's own row is 1 exactly; another baseline turns the ratios round."""
-    row = by_name(*(measured(name, process) for name in ("eager", "sdpa") for process in range(2))).loc["eager"]
+    row = row_of("eager", *(measured(name, process) for name in ("eager", "sdpa") for process in range(2)))
     assert row[["speedup", "speedup_low", "speedup_high", "log_ratio_error"]].tolist() == [1, 1, 1, 0]
     table = by_name(measured("eager", 0, [4.0]), measured("sdpa", 0, [1.0]), baseline="sdpa")
     assert table["speedup"]["eager"] == pytest.approx(0.25)
@@ -301,7 +308,7 @@ def test_without_a_whole_baseline_rows_keep_their_latency_and_have_no_speedup(mi
     """A baseline that failed in any process, or that wasn't measured, is nothing to refer to."""
     fallen = [record("eager", process=1, status="crashed", samples=Samples())]
     baseline = {"failed": fallen, "failed once": [measured("eager", 0), *fallen], "absent": []}[missing]
-    row = by_name(measured("sdpa", 0), measured("sdpa", 1), *baseline).loc["sdpa"]
+    row = row_of("sdpa", measured("sdpa", 0), measured("sdpa", 1), *baseline)
     assert row[["status", "latency_s"]].tolist() == ["ok", 1.0]
     assert row[["speedup", "speedup_low", "speedup_high", "log_ratio_error"]].isna().all()
 
@@ -312,11 +319,11 @@ def test_without_a_whole_baseline_rows_keep_their_latency_and_have_no_speedup(mi
 def test_failure_in_the_second_process_is_the_rows_status() -> None:
     """The row says what failed and how often, and holds neither a time nor a ratio of the other one."""
     failed = record("sdpa", process=1, status="oom", detail="needs 3 GiB", samples=Samples())
-    table = by_name(measured("eager", 0), measured("eager", 1), measured("sdpa", 0), failed)
-    row = table.loc["sdpa"]
+    records = [measured("eager", 0), measured("eager", 1), measured("sdpa", 0), failed]
+    row = row_of("sdpa", *records)
     assert row[["status", "detail", "processes"]].tolist() == ["oom", "in 1 of 2 processes: needs 3 GiB", 2]
     assert row[["latency_s", "speedup"]].isna().all()
-    assert table["status"]["eager"] == "ok"
+    assert row_of("eager", *records)["status"] == "ok"
 
 
 @pytest.mark.parametrize("status", STATUSES[1:])
@@ -324,7 +331,7 @@ def test_what_was_measured_before_a_process_died_counts(status: str) -> None:
     """The row has the times of two processes, and says how the third ended; a wrong output takes all of them."""
     good = [measured(name, number) for name in ("eager", "sdpa") for number in range(2)]
     failed = record("sdpa", process=2, status=status, detail="why", samples=Samples())
-    row = by_name(*good, measured("eager", 2), failed).loc["sdpa"]
+    row = row_of("sdpa", *good, measured("eager", 2), failed)
     if status in ("oom", "timeout", "crashed"):
         assert row[["status", "processes", "rounds", "speedup"]].tolist() == ["ok", 2, 2, 1.0]
         assert row["detail"] == f"{status} after 2 processes, which count: why"
@@ -339,7 +346,7 @@ def test_a_failure_counts_until_its_case_was_tried_again() -> None:
     after = [*before, measured("sdpa", 2)]
     assert (latest(before), latest(after)) == (before, [*before[:-1], after[-1]])
     assert by_name(*before)["status"]["sdpa"] == "crashed"
-    row = by_name(*after).loc["sdpa"]
+    row = row_of("sdpa", *after)
     assert (row["status"], row["processes"], pd.notna(row["speedup"])) == ("ok", 2, True)
     again = record("sdpa", process=3, status="timeout", detail="silent", samples=Samples())
     assert by_name(*after, again)["detail"]["sdpa"] == "timeout after 2 processes, which count: silent"

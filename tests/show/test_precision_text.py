@@ -5,8 +5,8 @@ from dataclasses import replace
 from bench.analyse.conclusions import changes
 from bench.analyse.summary import summarise
 from bench.show.precision_text import in_words
-from tests.analyse.test_precision import measured
 from tests.examples import case
+from tests.runs import in_precision as measured
 
 
 def test_of_several_shapes_the_least_and_the_most_are_told() -> None:

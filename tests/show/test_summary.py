@@ -19,8 +19,8 @@ from bench.stats.estimates import Interval
 from bench.store import table
 from bench.store.saved_run import SavedRun
 from tests import examples
-from tests.analyse.test_precision import measured
 from tests.examples import point
+from tests.runs import in_precision as measured
 from tests.show.example_results import Fate, quick, results, timed
 
 ROOT = Path(__file__).parents[2]

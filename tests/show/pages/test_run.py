@@ -25,9 +25,9 @@ from bench.store import environment, journal, machines, plan, units
 from bench.store.saved_run import SavedRun
 from bench.store.table import RESULTS
 from tests import examples, runs
-from tests.analyse.test_precision import measured
 from tests.examples import case, record
 from tests.refusals import refusal
+from tests.runs import in_precision as measured
 from tests.show import example_results
 from tests.show.pages import saved
 

@@ -7,7 +7,7 @@ from bench.analyse.summary import summarise
 from bench.plan.errors import WrongRequest
 from bench.show.terminal.console import rendered
 from bench.show.terminal.precision import precisions
-from tests.analyse.test_precision import measured
+from tests.runs import in_precision as measured
 
 
 def test_a_row_has_both_times_and_the_ratio() -> None:
