@@ -132,7 +132,8 @@ def test_an_interval_holds_the_between_run_component_of_the_rows() -> None:
 
 
 @pytest.mark.parametrize(
-    ("base", "new"), [([0.0], [0.7] * 3), ([0.0] * 3, [0.7]), ([0.0], [0.7]), ([0.5] * 3, [1.2] * 3)]
+    ("base", "new"),
+    [([0.0], [0.7] * 3), (CLOSE, [0.7]), ([0.0], [0.7]), ([0.5] * 3, [1.2] * 3), ([-0.201, -0.2, -0.199], [0.5] * 3)],
 )
 def test_without_an_interval_on_both_sides_a_change_is_inconclusive(base: list[float], new: list[float]) -> None:
     """One process has none, however large the change; processes that agree to the last bit come from no clock."""

@@ -70,6 +70,7 @@ def chosen(seconds: Mapping[str, float], processes: int = 5, at: Point | None = 
         ({"eager": 1.0, "sdpa": 1.2}, "eager", 1.2, 1.0),
         ({"eager": 1.2, "sdpa": 1.0}, "sdpa", 1.0, 1.0),
         ({"eager": 1.0, "sdpa": 1.0}, "sdpa", 1.0, 1.002),
+        ({"eager": 0.9999, "sdpa": 1.0}, "sdpa", 1.0, 1.002),
         ({"eager": 1.2, "sdpa": 1.1, "online": 1.0}, "online", 1.1, 1.0),
         ({"eager": 1.1, "sdpa": 1.2, "compiled_sdpa": 0.5, "mha": 0.4, "flex": 0.3}, "eager", 1.0909, 1.0),
     ],

@@ -87,8 +87,9 @@ def test_of_those_within_two_percent_the_one_that_costs_least_is_named() -> None
 
 
 def test_what_costs_a_user_least_is_not_compiled_then_small_then_first_in_the_catalogue() -> None:
-    """Memory that isn't known comes last, and so does an implementation of a user's own."""
+    """A model as it is comes first; memory that isn't known comes last, and an implementation of a user's own."""
     rows: list[Row] = [
+        {"implementation": "as_is", "memory_bytes": 300},
         {"implementation": "sdpa", "memory_bytes": 100},
         {"implementation": "eager", "memory_bytes": 200},
         {"implementation": "sdpa", "memory_bytes": 200},
@@ -96,7 +97,7 @@ def test_what_costs_a_user_least_is_not_compiled_then_small_then_first_in_the_ca
         {"implementation": "mha", "memory_bytes": None},
         {"implementation": "compiled_sdpa", "memory_bytes": 100, "compile_cold_s": 3.0},
     ]
-    assert sorted(rows[3:] + rows[:3], key=cost) == rows
+    assert sorted(rows[4:] + rows[:4], key=cost) == rows
 
 
 def test_without_errors_the_least_value_is_named() -> None:
@@ -164,6 +165,7 @@ def test_a_named_one_is_chosen_with_those_that_may_be_faster() -> None:
     ]
     assert choice(rows) == Choice(NAMED, "a", 1.015, None, ("b", "c"), ("b",), 40.0)
     assert choice(rows).names == ("a", "b", "c")
+    assert choice([{**rows[3], "further_s": 100_000.0}]).further_s is None  # more than a day is no advice
 
 
 def test_without_bounds_the_first_is_chosen_and_nothing_is_as_good() -> None:
