@@ -11,7 +11,7 @@ from bench.analyse.summary import values_of
 from bench.plan.case import Point
 from bench.stats.between_runs import BetweenRuns, of_occasions
 from bench.stats.contrasts import Values, contrasts, normal_scores, prior
-from bench.stats.estimates import Estimates, Interval, intervals, joined
+from bench.stats.estimates import Array, Estimates, Interval, intervals, joined
 from bench.stats.limits import LEVEL, MARGIN, detectable
 from bench.store.record import Record
 
@@ -100,12 +100,12 @@ def _detectable(of: Estimates, share: float, between_runs: BetweenRuns) -> float
     return detectable(Estimates(of.value, error, 2 * of.freedom), MARGIN, LEVEL / TABLE_ROWS)
 
 
-def _by_occasion(of: Values, original: str) -> list[list[list[float]]]:
-    """Return for each other implementation its log ratios to the original, in groups of an occasion."""
+def _by_occasion(of: Values, original: str) -> list[Array]:
+    """Return for each other implementation its log ratios to the original [occasions, processes]."""
     logs = of.logs[of.names.index(original)] - of.logs
-    whole = range(0, logs.shape[1] - OCCASION + 1, OCCASION)
+    whole = logs.shape[1] // OCCASION * OCCASION
     return [
-        [row[first : first + OCCASION].tolist() for first in whole]
+        row[:whole].reshape(-1, OCCASION)
         for name, row in zip(of.names, logs, strict=True)
         if name != original and not np.isnan(row).any()
     ]
