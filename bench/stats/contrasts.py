@@ -223,10 +223,7 @@ def _parts(measured: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
 
 def _matrix(rounds_by_row: Sequence[Mapping[int, float]]) -> Array:
     """Return the logarithms of times, a row for each implementation, a column for each round, NaN where it lacks."""
-    first = [*rounds_by_row[0]]
-    if all([*of] == first for of in rounds_by_row):
-        return np.log([[*of.values()] for of in rounds_by_row])
-    every = {number: None for of in rounds_by_row for number in of}
+    every = dict.fromkeys(number for of in rounds_by_row for number in of)
     return np.log([[of.get(number, math.nan) for number in every] for of in rounds_by_row])
 
 
@@ -245,8 +242,7 @@ def _middles(logs: Array) -> tuple[Array, tuple[Array, Array, Array]]:
         if change < 1e-9:
             break
     counts, units, freedoms = spread
-    rows = len(logs)
-    return middles, (counts, units * (rows / (rows - 1) if rows > 1 else 1.0), freedoms)
+    return middles, (counts, units * (len(logs) / max(1, len(logs) - 1)), freedoms)
 
 
 def _trimmed(deviations: Array) -> tuple[Array, tuple[Array, Array, Array]]:
@@ -282,16 +278,13 @@ def _scatter(of: Values, process_variance: float) -> tuple[Array, Array]:
 
 def _prediction(points: Sequence[Values], process_variance: float) -> tuple[float, float]:
     """Return the logarithm of the pairs' common variance as a share of the predicted one, and what it counts as."""
-    shares, freedoms, independent = [], [], 0
+    parts = [np.empty((2, 0))]
     for each in points:
-        independent += max(0, len(each.names) - 1)
-        share, freedom = _scatter(each, process_variance)
         pairs = np.triu_indices(len(each.names), 1)
-        shares.append(share[pairs])
-        freedoms.append(freedom[pairs])
-    share, freedom = (np.concatenate(parts) if parts else np.array([]) for parts in (shares, freedoms))
+        parts.append(np.stack([part[pairs] for part in _scatter(each, process_variance)]))
+    share, freedom = np.concatenate(parts, axis=1)
     tells = freedom > 0
-    return _of_f(share[tells], freedom[tells], independent)
+    return _of_f(share[tells], freedom[tells], sum(max(0, len(each.names) - 1) for each in points))
 
 
 def _of_f(variances: Array, freedoms: Array, independent: int = 0) -> tuple[float, float]:
