@@ -4,7 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, chain
 
 import pandas as pd
 
@@ -130,11 +130,7 @@ class Cost:
     allocated_bytes: float = 0.0
 
     def __add__(self, other: "Cost") -> "Cost":
-        return Cost(
-            self.calls + other.calls,
-            self.time_s + other.time_s,
-            self.allocated_bytes + other.allocated_bytes,
-        )
+        return Cost(self.calls + other.calls, self.time_s + other.time_s, self.allocated_bytes + other.allocated_bytes)
 
 
 @dataclass(frozen=True)
@@ -181,12 +177,9 @@ def difference(a: Profile, b: Profile) -> Sequence[Change]:
     all. Times of operators are the GPU's if the case ran on one, else the host's; those of kernels are of one call.
     """
     incomplete = partly_kept(a) | partly_kept(b)
-    called = chains(a.spans, incomplete), chains(b.spans, incomplete)
-    changes = [
-        change
-        for kind, old, new in ((OPERATOR, _operators(a), _operators(b)), (KERNEL, _kernels(a), _kernels(b)))
-        for change in _changes(kind, old, new, called)
-    ]
+    called = [chains(each.spans, incomplete) for each in (a, b)]
+    operators = _changes(OPERATOR, [_operators(a), _operators(b)], called)
+    changes = [*operators, *_changes(KERNEL, [_kernels(a), _kernels(b)], called)]
     return sorted(changes, key=lambda change: (-abs(change.time_s), -abs(change.allocated_bytes), change.name))
 
 
@@ -197,18 +190,15 @@ def together(changes: Sequence[Change]) -> Change:
 
 
 def _changes(
-    kind: str,
-    old: Mapping[str, Cost],
-    new: Mapping[str, Cost],
-    called: tuple[Mapping[str, Counter[Chain]], Mapping[str, Counter[Chain]]],
+    kind: str, sides: Sequence[Mapping[str, Cost]], called: Sequence[Mapping[str, Counter[Chain]]]
 ) -> Iterator[Change]:
-    worth_s = TIME_WORTH * max(sum(cost.time_s for cost in side.values()) for side in (old, new))
-    for name in dict.fromkeys((*old, *new)):
-        before, after = old.get(name, Cost()), new.get(name, Cost())
+    worth_s = TIME_WORTH * max(sum(cost.time_s for cost in side.values()) for side in sides)
+    for name in dict.fromkeys(chain.from_iterable(sides)):
+        before, after = (side.get(name, Cost()) for side in sides)
         became, by = _became(before, after, worth_s)
         was, now = (side.get(name, Counter()) for side in called)
         callers = {APPEARED: now, GREW: now - was, VANISHED: was, SHRANK: was - now}.get(became, Counter())
-        yield Change(name, kind, became, by, before, after, tuple(chain for chain, _ in callers.most_common()))
+        yield Change(name, kind, became, by, before, after, tuple(each for each, _ in callers.most_common()))
 
 
 def _became(before: Cost, after: Cost, worth_s: float) -> tuple[str, str]:

@@ -13,9 +13,7 @@ from bench.plan.case import POINT_COLUMNS
 from bench.plan.errors import WrongRequest, unknown
 from bench.store.table import COLUMNS, NUMBER, TEXT, TRUTH, WHOLE
 
-Compared = Callable[[Any, Any], Any]
-
-OPERATORS: dict[str, Compared] = {
+OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     ">=": operator.ge,
     "<=": operator.le,
     "!=": operator.ne,
@@ -26,14 +24,13 @@ OPERATORS: dict[str, Compared] = {
 }
 """How a column may be compared with a value; longer signs come first."""
 
-CONDITION = re.compile(r"\s*(\w+)\s*(>=|<=|!=|==|>|<|=)\s*(.+?)\s*")
+CONDITION = re.compile(rf"\s*(\w+)\s*({'|'.join(OPERATORS)})\s*(.+?)\s*")
 AND = re.compile(r"\s+and\s+")
 TRUTHS = {"true": True, "false": False}
 LETTERS = {str(column.words)[0]: name for name, column in POINT.items() if str(column.words)[1:] == "={}"}
 """The letters by which tables call columns: N for num_tokens."""
 
 RULE = "COLUMN OPERATOR VALUE, joined by `and`, such as num_tokens>=577 and implementation==sdpa"
-
 
 UNTRIED = ("ok", "unsupported", "skipped")
 """Statuses at which nothing went wrong."""
