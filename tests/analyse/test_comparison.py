@@ -2,7 +2,6 @@
 
 import math
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,7 +26,6 @@ from bench.plan.case import CASE_COLUMNS, Case
 from bench.plan.errors import NotComparable, WrongRequest
 from bench.show.rows import plain
 from bench.stats.between_runs import BetweenRuns
-from bench.store import table as store
 from bench.store.record import Record
 from bench.store.saved_run import SavedRun
 from tests import runs
@@ -200,18 +198,6 @@ def test_verdict_is_by_the_corrected_p_value() -> None:
     assert compare(table(base), table(new), level=level)["verdict"].tolist() == ["slower"]
     together = compare(table(base, noisy), table(new, noisy), level=level)
     assert together["verdict"].tolist() == ["inconclusive", "inconclusive"]
-
-
-def test_result_survives_the_file(tmp_path: Path) -> None:
-    """Tables that went through results.csv give the same comparison, the baseline recognised."""
-    rng = np.random.default_rng(4)
-    sides = [pd.concat([table(baseline()), drawn(rng, cases(4), middle=middle)]) for middle in (0.3, 0.2)]
-    read = []
-    for name, side in zip(("base", "new"), sides, strict=True):
-        (tmp_path / name).mkdir()
-        store.save(side, tmp_path / name)
-        read.append(store.load(tmp_path / name))
-    pd.testing.assert_frame_equal(compare(*read), compare(*sides), check_exact=False, rtol=1e-9)
 
 
 def test_a_run_compared_with_itself_changed_nowhere() -> None:
