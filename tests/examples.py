@@ -35,6 +35,10 @@ ORIGIN = Origin(
 )
 
 
+SPEEDS = {"float32": 1.0, "bfloat16": 2.0, "float16": 4.0}
+"""How many times as fast as in float32 a precision is."""
+
+
 def point(**changes: Any) -> Point:
     """Return the point of ViT-S at 224 pixels, some of its values changed."""
     return Point(**{**POINT, **changes})
@@ -142,6 +146,12 @@ def measured(
     value_s *= random.Random(f"{case.name} {process} {seed}").lognormvariate(0, scatter)
     samples = timed(value_s, value_s)
     return record(case=case, process=process, origin=origin, samples=samples, calls_per_timing=1, peak_bytes=1024)
+
+
+def in_precision(name: str, dtype: str, process: int, seed: int | None = 7, slowness: float = 1.0) -> Record:
+    """Return a record whose rounds take the time of the precision, on a machine that gets slower."""
+    seconds = [slowness * (1 + process) * (1 + number) / SPEEDS[dtype] for number in range(5)]
+    return record(case=case(name, dtype=dtype), process=process, samples=timed(*seconds), seed=seed)
 
 
 def saved(folder: Path, records: Sequence[Record], where: Environment | None = None) -> Path:

@@ -1,17 +1,18 @@
 """What attention is worth in a model: its share of the time, and each setting's gain, predicted and measured."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from bench.analyse.scaling.series import log_speedups
+from bench.analyse.series import grouped, log_speedups
 from bench.analyse.standing import SLOWER
 from bench.plan.case import AS_IS, Point
-from bench.stats.estimates import UNKNOWN, Estimates, Interval, combined, intervals, joined, mean
+from bench.stats.estimates import UNKNOWN, Estimates, Interval, combined, interval, joined, mean
 from bench.store.record import Record
 from bench.store.saved_run import Seen
 
@@ -40,8 +41,13 @@ class Kind:
     path: str
     count: int
     core: Mapping[str, Any]
-    share: float
+    time: Estimates
     """The share of the time that all of them take."""
+
+    @property
+    def share(self) -> float:
+        """The value of that share."""
+        return float(self.time.value)
 
     @property
     def is_whole(self) -> bool:
@@ -108,61 +114,55 @@ class Advice:
 
 def seen(point: Point, looks: Sequence[Seen]) -> Advice:
     """Return the answer as far as the looks of some processes at a model give it."""
-    core_share, layer_share = (_as_share(_interval(_share(looks, name))) for name in ("core_s", "layers"))
-    found = tuple(kinds(looks))
-    share = layer_share if any(kind.is_whole for kind in found) else core_share
-    call_s = float(np.median([call["plain_s"] for each in looks for call in each["calls"]]))
-    objections = tuple(_objections(looks))
+    core_share = _share(looks, itemgetter("core_s"))
+    layer_share = _share(looks, lambda call: sum(call["layers"].values()))
+    all_kinds = tuple(kinds(looks))
     return Advice(
         point,
-        share,
+        layer_share if any(kind.is_whole for kind in all_kinds) else core_share,
         core_share,
         layer_share,
-        found,
+        all_kinds,
         str(looks[0]["library"]),
-        call_s,
-        objections,
-        rewritten=_rewritten(looks, found),
+        float(np.median([call["plain_s"] for each in looks for call in each["calls"]])),
+        tuple(_objections(looks)),
+        rewritten=_rewritten(looks, all_kinds),
     )
 
 
-def _rewritten(looks: Sequence[Seen], found: Sequence[Kind]) -> Interval:
+def _rewritten(looks: Sequence[Seen], all_kinds: Sequence[Kind]) -> Interval:
     """Return the gain of a fused core in a model that can't be switched to one, unknown if not all cores are plain."""
     is_switched = looks[0]["settings"].get("sdpa", {}).get("status") in ("ok", "same")
-    if is_switched or not all(kind.core.get("is_plain") for kind in found):
+    if is_switched or not all(kind.core.get("is_plain") for kind in all_kinds):
         return UNKNOWN
     logs: list[list[float]] = []
     for each in looks:
-        medians = [np.median(each["written"][kind.path], axis=0) * kind.count for kind in found]
+        medians = [np.median(each["written"][kind.path], axis=0) * kind.count for kind in all_kinds]
         kept = sum(fused for _, fused in medians) / sum(written for written, _ in medians)
         shares = [call["core_s"] / call["total_s"] for call in each["calls"]]
         logs.append([-math.log(1 - min(share, MOST_SHARE) * (1 - kept)) for share in shares])
-    return _interval(_over_processes(logs)).exp()
+    return interval(_over_processes(logs)).exp()
 
 
 def kinds(looks: Sequence[Seen]) -> list[Kind]:
     """Return the distinct layers of a model, those that take the most time first."""
-    groups: dict[str, list[Mapping[str, Any]]] = {}
-    for core in looks[0]["cores"]:
-        key = repr([value for name, value in core.items() if name != "layer"])
-        groups.setdefault(key, []).append(core)
-    found = [
-        Kind(
-            path=group[0]["layer"],
-            count=len(group),
-            core=group[0],
-            share=float(_shares_of(looks, [core["layer"] for core in group]).value),
-        )
-        for group in groups.values()
+    groups = grouped(looks[0]["cores"], lambda core: repr([core[name] for name in core if name != "layer"])).values()
+
+    def time(paths: Collection[str]) -> Estimates:
+        return _shares(looks, lambda call: sum(call["layers"].get(path, 0.0) for path in paths))
+
+    all_kinds = [
+        Kind(group[0]["layer"], len(group), group[0], time(dict.fromkeys(core["layer"] for core in group)))
+        for group in groups
     ]
-    return sorted(found, key=lambda kind: -kind.share)
+    return sorted(all_kinds, key=lambda kind: -kind.share)
 
 
-def measured_kinds(found: Sequence[Kind]) -> list[Kind]:
+def measured_kinds(all_kinds: Sequence[Kind]) -> list[Kind]:
     """Return the kinds of layers that are measured by themselves; none if the model has no layer of its own for it."""
     chosen: list[Kind] = []
-    whole = sum(kind.share for kind in found)
-    for kind in found:
+    whole = sum(kind.share for kind in all_kinds)
+    for kind in all_kinds:
         if not kind.path or len(chosen) == MOST_LAYERS or sum(each.share for each in chosen) >= MEASURED_SHARE * whole:
             break
         chosen.append(kind)
@@ -183,68 +183,60 @@ def advised(
     are all that were asked for, in their order.
     """
     rows: dict[str, dict[Any, Any]] = {str(row["implementation"]): row for row in table.to_dict("records")}
-    by_name: dict[str, list[Record]] = {}
-    for record in records:
-        by_name.setdefault(record.case.implementation, []).append(record)
-    base, as_is = by_name.get(AS_IS, []), rows.get(AS_IS, {})
-    gained = speedups(table, settings)
-    gains = dict(zip(gained, (each.exp() for each in intervals(joined(gained.values()))), strict=True))
-    found = looks[0]["settings"]
-    alternatives = tuple(
-        _alternative(name, rows.get(name), by_name.get(name, []), found.get(name, {}), gains.get(name))
+    by_name = grouped(records, lambda record: record.case.implementation)
+    as_is = rows.get(AS_IS, {})
+    gains = speedups(table, settings)
+    by_path = {path: speedups(of_layer, settings) for path, of_layer in layers.items()}
+    alternatives = (
+        replace(
+            _alternative(name, rows.get(name), by_name.get(name, []), looks[0]["settings"].get(name, {})),
+            speedup=interval(gains[name]).exp() if name in gains else UNKNOWN,
+            predicted=predicted(before.kinds, by_path, name),
+        )
         for name in settings
     )
-    by_path = {path: speedups(rows_of, settings) for path, rows_of in layers.items()}
-    alternatives = tuple(
-        replace(each, predicted=predicted(looks, before.kinds, by_path, each.name)) for each in alternatives
-    )
+    is_slower = as_is.get("standing") == SLOWER
     return replace(
         before,
-        alternatives=alternatives,
+        alternatives=tuple(alternatives),
         as_is=as_is,
-        recommendation=next(name for name, row in rows.items() if row["rank"] == 1)
-        if as_is.get("standing") == SLOWER
-        else None,
-        processes=len(base),
+        recommendation=next(name for name, row in rows.items() if row["rank"] == 1) if is_slower else None,
+        processes=len(by_name.get(AS_IS, [])),
     )
 
 
 def speedups(table: pd.DataFrame, names: Sequence[str]) -> dict[str, Estimates]:
     """Return the log speed-ups of those of the implementations that have one."""
-    known = table[table["speedup"].notna()].set_index("implementation")
-    of = log_speedups(known.astype(object).where(known.notna(), None).to_dict("records"))  # type: ignore[arg-type]
-    ends = zip(of.value.tolist(), of.error.tolist(), of.freedom.tolist(), strict=True)
-    found = {str(name): Estimates(*map(np.asarray, each)) for name, each in zip(known.index, ends, strict=True)}
-    return {name: found[name] for name in names if name in found}
+    rows = table[table["speedup"].notna()].astype(object)
+    of = log_speedups(rows.where(rows.notna(), None).to_dict("records"))  # type: ignore[arg-type]
+    parts = zip(rows["implementation"], of.value, of.error, of.freedom, strict=True)
+    by_name = {str(name): Estimates(*map(np.asarray, each)) for name, *each in parts}
+    return {name: by_name[name] for name in names if name in by_name}
 
 
-def predicted(
-    looks: Sequence[Seen], found: Sequence[Kind], layers: Mapping[str, Mapping[str, Estimates]], name: str
-) -> Interval:
+def predicted(all_kinds: Sequence[Kind], layers: Mapping[str, Mapping[str, Estimates]], name: str) -> Interval:
     """Return the gain that follows from the layers' shares and their own gains, with an interval from both.
 
     A model takes 1 - Σ s (1 - 1/k) of its time if layers with the share s become k times as fast. Layers that were not
     measured are taken to gain half as much as the others do together; the interval has both no gain and all of it.
     """
-    chosen = [kind for kind in measured_kinds(found) if name in layers.get(kind.path, {})]
-    if not chosen or len(chosen) < len(measured_kinds(found)):
+    chosen = measured_kinds(all_kinds)
+    if not chosen or not all(name in layers.get(kind.path, {}) for kind in chosen):
         return UNKNOWN
-    shares = [_shares_of(looks, _paths(looks, kind)) for kind in chosen]
+    shares = joined(kind.time for kind in chosen)
     gains = joined(layers[kind.path][name] for kind in chosen)
     times = np.exp(-gains.value)
-    held = np.array([float(share.value) for share in shares])
-    rest = max(0.0, sum(kind.share for kind in found) - held.sum())
-    lost = 1 - float((held * times).sum() / held.sum())
+    rest = max(0.0, sum(kind.share for kind in all_kinds) - shares.value.sum())
+    lost = 1 - float((shares.value * times).sum() / shares.value.sum())
     values = np.append(times, 1 - lost / 2)
     parts = Estimates(
-        np.array([*held, rest, *values]),
-        np.array([*(share.error for share in shares), 0.0, *(times * gains.error), abs(lost) / 4]),
-        np.array([*(share.freedom for share in shares), REST_FREEDOM, *gains.freedom, REST_FREEDOM]),
+        np.array([*shares.value, rest, *values]),
+        np.array([*shares.error, 0.0, *(times * gains.error), abs(lost) / 4]),
+        np.array([*shares.freedom, REST_FREEDOM, *gains.freedom, REST_FREEDOM]),
     )
-    weights = np.array([*(values - 1), *held, rest])
-    around = combined(weights[None, :], parts)
-    value = 1 + float((np.append(held, rest) * (values - 1)).sum())
-    time = _interval(Estimates(np.array(value), around.error[0], around.freedom[0]))
+    around = combined(np.array([*(values - 1), *shares.value, rest]), parts)
+    value = 1 + (np.append(shares.value, rest) * (values - 1)).sum()
+    time = interval(Estimates(value, around.error, around.freedom))
     return Interval(1 / time.value, 1 / time.high, 1 / time.low if time.low > 0 else math.inf)
 
 
@@ -255,20 +247,15 @@ def disagrees(alternative: Alternative) -> bool:
 
 
 def _alternative(
-    name: str,
-    row: Mapping[Any, Any] | None,
-    records: Sequence[Record],
-    found: Mapping[str, str],
-    gain: Interval | None,
+    name: str, row: Mapping[Any, Any] | None, records: Sequence[Record], setting: Mapping[str, str]
 ) -> Alternative:
     """Return an alternative by its row of results, or by what the look says of a setting that was not measured."""
     if row is None:
-        return Alternative(name, found.get("status", "skipped"), found.get("detail", ""))
+        return Alternative(name, setting.get("status", "skipped"), setting.get("detail", ""))
     return Alternative(
         name,
         str(row["status"]),
         "" if pd.isna(row["detail"]) else str(row["detail"]),
-        speedup=gain or UNKNOWN,
         kernels=next((tuple(record.metrics["kernels"]) for record in records if record.metrics["kernels"]), ()),
         latency_s=_number(row["latency_s"]),
         peak_bytes=_number(row["peak_bytes"]),
@@ -284,45 +271,20 @@ def _number(value: Any) -> float:
 
 def _objections(looks: Sequence[Seen]) -> list[str]:
     """Return how an observed call differs from a plain one, empty if it doesn't."""
-    plain, observed = ({*looks[0][name]} for name in ("kernels", "observed_kernels"))
-    differing = sorted(plain ^ observed)
+    differing = sorted({*looks[0]["kernels"]} ^ {*looks[0]["observed_kernels"]})
     return [f"a plain call and an observed one run other kernels: {', '.join(differing)}"] if differing else []
 
 
-def _share(looks: Sequence[Seen], name: str) -> Estimates:
-    """Return the share of the time in cores or in all layers, over processes."""
-
-    def of(call: Mapping[str, Any]) -> float:
-        part = call[name] if name == "core_s" else sum(call[name].values())
-        return float(part / call["total_s"])
-
-    return _over_processes([[of(call) for call in each["calls"]] for each in looks])
+def _share(looks: Sequence[Seen], part_s: Callable[[Mapping[str, Any]], float]) -> Interval:
+    """Return the share of the time in a part of the calls, without what no share can be."""
+    share = interval(_shares(looks, part_s))
+    return Interval(*np.clip([share.value, share.low, share.high], 0.0, 1.0).tolist())
 
 
-def _as_share(of: Interval) -> Interval:
-    """Return an interval without what no share can be."""
-    return Interval(*(end if math.isnan(end) else min(max(end, 0.0), 1.0) for end in (of.value, of.low, of.high)))
+def _shares(looks: Sequence[Seen], part_s: Callable[[Mapping[str, Any]], float]) -> Estimates:
+    return _over_processes([[part_s(call) / call["total_s"] for call in each["calls"]] for each in looks])
 
 
-def _shares_of(looks: Sequence[Seen], paths: Sequence[str]) -> Estimates:
-    """Return the share of the time in the layers at these paths, over processes."""
-
-    def of(call: Mapping[str, Any]) -> float:
-        return float(sum(call["layers"].get(path, 0.0) for path in dict.fromkeys(paths)) / call["total_s"])
-
-    return _over_processes([[of(call) for call in each["calls"]] for each in looks])
-
-
-def _paths(looks: Sequence[Seen], kind: Kind) -> list[str]:
-    same = {name: value for name, value in kind.core.items() if name != "layer"}
-    return [core["layer"] for core in looks[0]["cores"] if all(core[name] == value for name, value in same.items())]
-
-
-def _over_processes(shares: Sequence[Sequence[float]]) -> Estimates:
+def _over_processes(values: Sequence[Sequence[float]]) -> Estimates:
     """Return the mean over processes of each process's median call; of one process it is that over its calls."""
-    values = [float(np.median(own)) for own in shares] if len(shares) > 1 else [*shares[0]]
-    return mean(values)
-
-
-def _interval(of: Estimates) -> Interval:
-    return intervals(joined([of]))[0]
+    return mean([float(np.median(own)) for own in values] if len(values) > 1 else values[0])

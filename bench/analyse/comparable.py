@@ -21,6 +21,15 @@ SHARE = 0.05
 PASSED_OVER = ("available_bytes", "preflight.switches", "selfcheck")
 """Facts that differ between any two runs, or that are no state of the machine."""
 
+MOST = 0.5
+"""A shift changes more than this share of the judged rows: a change of the baseline changes all of them."""
+
+FEWEST = 2
+"""The fewest implementations of a shift: one that changes alone has more likely changed itself."""
+
+STEADY = 0.15
+"""If raw times changed by more than this share, the machine ran at another speed: some 12 % are everyday drift."""
+
 
 @dataclass(frozen=True)
 class StateDifference:
@@ -68,23 +77,9 @@ def _flat(state: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
 
 
 def _differ(name: str, base: Any, new: Any) -> bool:
-    if not (_is_number(base) and _is_number(new)):
+    if not all(isinstance(value, int | float) and not isinstance(value, bool) for value in (base, new)):
         return bool(base != new)
     return bool(abs(new - base) > TOLERATED.get(name, SHARE * max(abs(base), abs(new))))
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-MOST = 0.5
-"""A shift changes more than this share of the judged rows: a change of the baseline changes all of them."""
-
-FEWEST = 2
-"""The fewest implementations of a shift: one that changes alone has more likely changed itself."""
-
-STEADY = 0.15
-"""If raw times changed by more than this share, the machine ran at another speed: some 12 % are everyday drift."""
 
 
 @dataclass(frozen=True)
@@ -126,8 +121,8 @@ def speed_change(comparison: pd.DataFrame) -> float | None:
 def _typical(rows: pd.DataFrame) -> str:
     logs = pd.Series(np.log(rows["change"].to_numpy(dtype=np.float64)), index=rows.index)
     by_name = (logs - logs.median()).groupby(rows["implementation"], sort=False)
-    order = pd.DataFrame({"rows": -by_name.size(), "away": by_name.median().abs()})
-    return str(order.sort_values(["rows", "away"], kind="stable").index[0])
+    order = pd.DataFrame({"rows": -by_name.size(), "distance": by_name.median().abs()})
+    return str(order.sort_values(["rows", "distance"], kind="stable").index[0])
 
 
 def unmatched(base: pd.DataFrame, new: pd.DataFrame) -> tuple[list[str], list[str]]:

@@ -1,16 +1,19 @@
-"""The comparison of two tables of results: rows of the same case, changes of ratios with intervals, verdicts."""
+"""Comparisons of tables of results: changes of ratios with intervals, verdicts, and the history of several runs."""
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from bench.plan.case import CASE_COLUMNS
+from bench.plan.case import CASE_COLUMNS, Case
 from bench.plan.errors import NotComparable, WrongRequest, unknown
-from bench.stats.estimates import Estimates, combined, of_ratios, ratios
+from bench.stats.between_runs import BetweenRuns, of_changes
+from bench.stats.estimates import Estimates, Interval, combined, of_ratios, ratios
 from bench.stats.limits import (
+    CHANGED,
     EQUIVALENCE,
     INCONCLUSIVE,
     JUDGED,
@@ -20,11 +23,9 @@ from bench.stats.limits import (
     Truths,
     Verdicts,
     first_that_holds,
+    holm,
     judged,
 )
-from bench.stats.occasions import Between, of_changes
-from bench.stats.replicates import Array
-from bench.stats.significance import holm
 from bench.store.record import Record
 from bench.store.table import baseline_of, cases
 
@@ -45,8 +46,17 @@ VERDICTS = {
 REGRESSIONS = ("slower", "newly failing")
 """The verdicts that end with status 1 if nothing else is asked for."""
 
-NOTHING = Between(0.0, math.inf)
-"""What runs differ by if nothing is known of it."""
+SIDES = ("base", "new")
+
+SPEEDUP = ("speedup", "speedup_low", "speedup_high", "log_ratio_freedom")
+
+SHOWN = ("status", "detail", *SPEEDUP, "processes", "latency_s")
+"""Columns of both sides that a comparison keeps."""
+
+COLUMNS = (*CASE_COLUMNS, *(f"{side}_{name}" for name in SHOWN for side in SIDES))
+
+NAMED = 4
+"""The most values of a column that an error names, so that it stays one line."""
 
 
 def compare(
@@ -56,28 +66,28 @@ def compare(
     margin: float = MARGIN,
     equivalence: float = EQUIVALENCE,
     level: float = LEVEL,
-    between: Sequence[Mapping[int, Between]] = (),
+    between_runs: Sequence[Mapping[int, BetweenRuns]] = (),
 ) -> pd.DataFrame:
     """Return one row per case of either table: the change of its speed-up, the interval and the verdict.
 
     `change` is NEW's speed-up over BASE's, above 1 if NEW is faster relative to its own run's baseline;
     `change_low` and `change_high` are its 95 % interval. Each side has the error of its own run.
     `p` tests whether the change exceeds the margin; `p_holm` is adjusted for the number of judged rows.
-    `between` has for each side what runs there differ by beyond their processes, by the number of threads; where a side
-    lacks it, the rows themselves tell (`differences`).
+    `between_runs` has for each side its between-run variance component, by the number of threads; where a side lacks
+    it, the rows themselves tell (`differences`).
     Rows are in the order of BASE, then of NEW. If a table names no baseline, the baseline's rows are inconclusive,
     because their ratios are 1 without scatter.
     Raises NotComparable if no case is shared or the baselines differ, WrongRequest for impossible limits or a repeated
     case.
     """
     limits = Limits(margin, equivalence, level)
-    matched = match(base, new)
-    settled = _by_status(matched, shared_baseline(base, new))
-    sides = [_log_speedups(matched, side) for side in ("base", "new")]
-    changes = _difference(sides, _between_runs(numbers(matched, "threads"), between, _differences(matched)))
+    matched = _match(base, new)
+    by_status = _by_status(matched, _shared_baseline(base, new))
+    threads = matched["threads"].astype(int).tolist()
+    changes = _changes(matched, _run_errors(threads, between_runs, _differences(matched)))
     p = limits.p_changed(changes)
     p_holm = holm(p)
-    verdicts = np.where(settled == "", judged(changes, p_holm < level, limits), settled)
+    verdicts = np.where(by_status == "", judged(changes, p_holm < level, limits), by_status)
     columns = zip(("change", "change_low", "change_high", "p", "p_holm"), (*ratios(changes), p, p_holm), strict=True)
     return matched[list(COLUMNS)].assign(
         **{name: pd.array(values, dtype="Float64") for name, values in columns},
@@ -85,18 +95,12 @@ def compare(
     )
 
 
-def differences(base: pd.DataFrame, new: pd.DataFrame) -> Between:
+def differences(base: pd.DataFrame, new: pd.DataFrame) -> BetweenRuns:
     """Return what two tables differ by beyond the errors of their rows, as a pair; NaN if they share too few rows.
 
     The machine's state differs from one run to another, and with it the ratios of unlike kernels.
     """
-    return _differences(match(base, new))
-
-
-def _differences(matched: pd.DataFrame) -> Between:
-    sides = [_log_speedups(matched, side) for side in ("base", "new")]
-    nothing = Estimates(*(np.full(len(matched), value) for value in (0.0, 0.0, math.inf)))
-    return of_changes(_difference(sides, nothing), matched["implementation"].tolist())
+    return _differences(_match(base, new))
 
 
 def regressed(comparison: pd.DataFrame, verdicts: Collection[str] = REGRESSIONS) -> bool:
@@ -110,10 +114,80 @@ def is_compared(comparison: pd.DataFrame) -> bool:
     return bool((judged_rows | comparison["verdict"].isin(["newly failing", "fixed"])).any())
 
 
+def hyphened(verdict: str) -> str:
+    """Return a verdict as one word of a command line."""
+    return verdict.replace(" ", "-")
+
+
+def named(words: str) -> tuple[str, ...]:
+    """Return the verdicts in a comma list such as `slower,newly-failing`; raises WrongRequest for an unknown one."""
+    verdicts = {hyphened(verdict): verdict for verdict in VERDICTS}
+    names = [word.strip() for word in words.split(",") if word.strip()]
+    for name in names:
+        if name not in verdicts:
+            raise unknown("verdict", name, verdicts)
+    return tuple(verdicts[name] for name in names)
+
+
+def common_implementations(base: Sequence[Record], new: Sequence[Record]) -> list[str]:
+    """Return the implementations that were measured in both runs, in BASE's order."""
+    in_base, in_new = (
+        dict.fromkeys(record.case.implementation for record in records if record.status == "ok")
+        for records in (base, new)
+    )
+    return [name for name in in_base if name in in_new]
+
+
+def _match(base: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
+    """Return every case of either table once, with the columns of both sides under the prefixes base_ and new_.
+
+    Raises NotComparable if no case is shared, WrongRequest if a table holds a case twice.
+    """
+    keys = list(CASE_COLUMNS)
+    matched = pd.concat([base[keys], new[keys]], ignore_index=True).drop_duplicates(ignore_index=True)
+    for side, table in zip(SIDES, (base, new), strict=True):
+        if (repeated := table.duplicated(keys)).any():
+            name = cases(table[repeated])[0].name
+            raise WrongRequest(f"{side.upper()} holds the case {name} more than once; expected one row per case")
+        columns = {name: f"{side}_{name}" for name in SHOWN}
+        values = table[[*keys, *columns]].rename(columns=columns).assign(**{f"{side}_present": True})
+        matched = matched.merge(values, how="left", on=keys)
+    if not (_present(matched, "base") & _present(matched, "new")).any():
+        raise NotComparable(f"BASE and NEW share no case{_disjoint(base, new)}")
+    return matched
+
+
+def _present(matched: pd.DataFrame, side: str) -> Truths:
+    return matched[f"{side}_present"].notna().to_numpy(dtype=bool)
+
+
+def _disjoint(base: pd.DataFrame, new: pd.DataFrame) -> str:
+    """Return the columns in which the tables share no value, with the values."""
+    columns = [name for name in CASE_COLUMNS if not set(base[name]) & set(new[name])]
+    parts = [f"{name} is {_values(base[name])} in BASE and {_values(new[name])} in NEW" for name in columns]
+    return f": {'; '.join(parts)}" if parts else ""
+
+
+def _values(column: "pd.Series[Any]") -> str:
+    values = ["empty" if pd.isna(value) else str(value) for value in column.unique()]
+    return ", ".join(values[:NAMED]) + (" …" if len(values) > NAMED else "")
+
+
+def _shared_baseline(base: pd.DataFrame, new: pd.DataFrame) -> str | None:
+    """Return the implementation that the speed-ups of both tables refer to, None if a table doesn't say it.
+
+    Raises NotComparable if they refer to two.
+    """
+    in_base, in_new = baseline_of(base), baseline_of(new)
+    if in_base and in_new and in_base != in_new:
+        raise NotComparable(f"speed-ups refer to {in_base} in BASE and to {in_new} in NEW; expected one baseline")
+    return in_base if in_new else None
+
+
 def _by_status(matched: pd.DataFrame, baseline: str | None) -> Verdicts:
     """Return the verdicts that need no statistics, empty for the rows that are to be judged."""
-    in_base, in_new = present(matched, "base"), present(matched, "new")
-    base_ok, new_ok = is_ok(matched, "base"), is_ok(matched, "new")
+    in_base, in_new = (_present(matched, side) for side in SIDES)
+    base_ok, new_ok = (matched[f"{side}_status"].eq("ok").fillna(False).to_numpy(dtype=bool) for side in SIDES)
     return first_that_holds(
         {
             "missing": in_base & ~in_new,
@@ -127,123 +201,102 @@ def _by_status(matched: pd.DataFrame, baseline: str | None) -> Verdicts:
     )
 
 
-def _log_speedups(matched: pd.DataFrame, side: str) -> Estimates:
-    """Return the log speed-ups of a side; those that have no interval can't be judged."""
-    names = ("speedup", "speedup_low", "speedup_high", "log_ratio_freedom")
-    of = of_ratios(*(numbers(matched, f"{side}_{name}") for name in names))
-    return Estimates(of.value, np.where(of.error > 0, of.error, np.nan), of.freedom)
+def _changes(matched: pd.DataFrame, run_errors: Estimates) -> Estimates:
+    """Return the changes of the log speed-ups, with the errors of both sides and of their runs.
+
+    What has no interval on a side can't be judged.
+    """
+    parts = []
+    for side in SIDES:
+        of = of_ratios(*(matched[f"{side}_{name}"].to_numpy(dtype=np.float64, na_value=np.nan) for name in SPEEDUP))
+        parts.append(Estimates(of.value, np.where(of.error > 0, of.error, np.nan), of.freedom))
+    names = ("value", "error", "freedom")
+    stacked = (np.stack([getattr(of, name) for of in (*parts, run_errors)], axis=-1) for name in names)
+    return combined(np.array([-1.0, 1.0, 1.0]), Estimates(*stacked))
 
 
-def _between_runs(threads: Array, between: Sequence[Mapping[int, Between]], by_rows: Between) -> Estimates:
-    """Return the error of each row that comes from different occasions, by self-checks of both sides or by the rows."""
-    pair = NOTHING if math.isnan(by_rows.sd) else by_rows
-    known = [[side[int(count)] for side in between if int(count) in side] for count in threads]
-    of_row = [sides if len(sides) == 2 else [pair] for sides in known]
+def _differences(matched: pd.DataFrame) -> BetweenRuns:
+    nothing = Estimates(*(np.full(len(matched), value) for value in (0.0, 0.0, math.inf)))
+    return of_changes(_changes(matched, nothing), matched["implementation"].tolist())
+
+
+def _run_errors(
+    threads: Sequence[int], between_runs: Sequence[Mapping[int, BetweenRuns]], by_rows: BetweenRuns
+) -> Estimates:
+    """Return the error of each row that comes from different runs, by self-checks of both sides or by the rows."""
+    pair = BetweenRuns(0.0, math.inf) if math.isnan(by_rows.sd) else by_rows
+    checked = [[side[count] for side in between_runs if count in side] for count in threads]
+    of_row = [sides if len(sides) == 2 else [pair] for sides in checked]
     variance = np.array([sum(each.sd**2 for each in sides) for sides in of_row], dtype=np.float64)
     freedom = np.array([min(each.freedom for each in sides) for sides in of_row], dtype=np.float64)
     return Estimates(np.zeros_like(variance), np.sqrt(variance), freedom)
 
 
-def _difference(sides: Sequence[Estimates], occasions: Estimates) -> Estimates:
-    """Return the second side minus the first, with the errors of both and of their occasions."""
-    parts = [
-        np.stack([getattr(each, name) for each in (*sides, occasions)], axis=-1)
-        for name in ("value", "error", "freedom")
-    ]
-    return combined(np.array([-1.0, 1.0, 1.0]), Estimates(*parts))
+@dataclass(frozen=True)
+class Run:
+    """A run in a history: a name, its versions in words, when it began, and its table."""
+
+    name: str
+    version: str
+    started_at: str
+    table: pd.DataFrame
 
 
-def hyphened(verdict: str) -> str:
-    """Return a verdict as one word of a command line."""
-    return verdict.replace(" ", "-")
+@dataclass(frozen=True)
+class Entry:
+    """The speed-up of a case in a run; `step` is `faster` or `slower` if it is shown to have changed since the last."""
+
+    speedup: Interval
+    step: str
 
 
-def named(words: str) -> tuple[str, ...]:
-    """Return the verdicts in a comma list such as `slower,newly-failing`; raises WrongRequest for an unknown one."""
-    known = {hyphened(verdict): verdict for verdict in VERDICTS}
-    names = [word.strip() for word in words.split(",") if word.strip()]
-    for name in names:
-        if name not in known:
-            raise unknown("verdict", name, known)
-    return tuple(known[name] for name in names)
+@dataclass(frozen=True)
+class History:
+    """Runs, the oldest first, and the entry of each case in each run that measured it, by the number of the run."""
+
+    runs: tuple[Run, ...]
+    entries: dict[Case, dict[int, Entry]]
+    baseline: str
 
 
-SIDES = ("base", "new")
-
-SHOWN = (
-    "status", "detail", "speedup", "speedup_low", "speedup_high", "log_ratio_freedom", "processes", "latency_s"
-)  # fmt: skip
-"""Columns of both sides that a comparison keeps."""
-
-NAMED = 4
-"""The most values of a column that an error names, so that it stays one line."""
-
-COLUMNS = (*CASE_COLUMNS, *(f"{side}_{name}" for name in SHOWN for side in SIDES))
+def run_of(name: str, table: pd.DataFrame) -> Run:
+    """Return a run of a history."""
+    versions = [f"torch {each}" for each in table["torch_version"].dropna().unique()]
+    commits = [str(each) for each in table["commit"].dropna().unique()]
+    started = sorted(table["started_at"].dropna())
+    return Run(name, ", ".join([*versions, *commits]), str(started[0]) if started else "", table)
 
 
-def common_implementations(base: Sequence[Record], new: Sequence[Record]) -> list[str]:
-    """Return the implementations that were measured in both runs, in BASE's order."""
-    in_new = {record.case.implementation for record in new if record.status == "ok"}
-    in_base = dict.fromkeys(record.case.implementation for record in base if record.status == "ok")
-    return [name for name in in_base if name in in_new]
+def history(runs: Sequence[Run]) -> History:
+    """Return the history of some runs, ordered by their beginning.
 
-
-def match(base: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
-    """Return every case of either table once, with the columns of both sides under the prefixes base_ and new_.
-
-    Raises NotComparable if no case is shared, WrongRequest if a table holds a case twice.
+    Raises WrongRequest if their baselines differ, because then their speed-ups say different things.
     """
-    keys = list(CASE_COLUMNS)
-    matched = pd.concat([base[keys], new[keys]], ignore_index=True).drop_duplicates(ignore_index=True)
-    for side, table in zip(SIDES, (base, new), strict=True):
-        _check_unique(side, table)
-        columns = {name: f"{side}_{name}" for name in SHOWN}
-        values = table[[*keys, *columns]].rename(columns=columns).assign(**{f"{side}_present": True})
-        matched = matched.merge(values, how="left", on=keys)
-    if not (present(matched, "base") & present(matched, "new")).any():
-        raise NotComparable(f"BASE and NEW share no case{_disjoint(base, new)}")
-    return matched
+    ordered = tuple(sorted(runs, key=lambda run: run.started_at))
+    baselines = {run.name: baseline_of(run.table) for run in ordered}
+    if len({*baselines.values()}) > 1 or None in baselines.values():
+        each = ", ".join(f"{name}: {baseline or 'not known'}" for name, baseline in baselines.items())
+        raise WrongRequest(f"the runs of a history must have one baseline, got {each}")
+    entries: dict[Case, dict[int, Entry]] = {}
+    for number, run in enumerate(ordered):
+        steps = _steps(ordered[number - 1].table, run.table) if number else {}
+        for case, speedup in _speedups(run.table):
+            entries.setdefault(case, {})[number] = Entry(speedup, steps.get(case, ""))
+    return History(ordered, entries, str(next(iter(baselines.values()))))
 
 
-def present(matched: pd.DataFrame, side: str) -> Truths:
-    """Return which cases a side holds."""
-    return matched[f"{side}_present"].notna().to_numpy(dtype=bool)
+def _speedups(table: pd.DataFrame) -> Iterator[tuple[Case, Interval]]:
+    rows = table[(table["status"] == "ok") & table["speedup"].notna() & (table["implementation"] != table["baseline"])]
+    values = rows[["speedup", "speedup_low", "speedup_high"]].astype(float).to_numpy().tolist()
+    for case, ends in zip(cases(rows), values, strict=True):
+        yield case, Interval(*ends)
 
 
-def is_ok(matched: pd.DataFrame, side: str) -> Truths:
-    """Return which cases a side measured."""
-    return matched[f"{side}_status"].eq("ok").fillna(False).to_numpy(dtype=bool)
-
-
-def shared_baseline(base: pd.DataFrame, new: pd.DataFrame) -> str | None:
-    """Return the implementation that the speed-ups of both tables refer to, None if a table doesn't say it.
-
-    Raises NotComparable if they refer to two.
-    """
-    in_base, in_new = baseline_of(base), baseline_of(new)
-    if in_base and in_new and in_base != in_new:
-        raise NotComparable(f"speed-ups refer to {in_base} in BASE and to {in_new} in NEW; expected one baseline")
-    return in_base if in_new else None
-
-
-def numbers(matched: pd.DataFrame, column: str) -> Array:
-    """Return a column of numbers, NaN if one is missing."""
-    return matched[column].to_numpy(dtype=np.float64, na_value=np.nan)
-
-
-def _check_unique(side: str, table: pd.DataFrame) -> None:
-    if repeated := cases(table[table.duplicated(list(CASE_COLUMNS))]):
-        name = repeated[0].name
-        raise WrongRequest(f"{side.upper()} holds the case {name} more than once; expected one row per case")
-
-
-def _disjoint(base: pd.DataFrame, new: pd.DataFrame) -> str:
-    """Return the columns in which the tables share no value, with the values."""
-    columns = [name for name in CASE_COLUMNS if not set(base[name]) & set(new[name])]
-    parts = [f"{name} is {_values(base[name])} in BASE and {_values(new[name])} in NEW" for name in columns]
-    return f": {'; '.join(parts)}" if parts else ""
-
-
-def _values(column: "pd.Series[Any]") -> str:
-    values = ["empty" if pd.isna(value) else str(value) for value in column.unique()]
-    return ", ".join(values[:NAMED]) + (" …" if len(values) > NAMED else "")
+def _steps(before: pd.DataFrame, after: pd.DataFrame) -> dict[Case, str]:
+    """Return the verdict of each case that is shown to have changed between two runs; none if they share no case."""
+    try:
+        compared = compare(before, after)
+    except NotComparable:
+        return {}
+    changed = compared[compared["verdict"].isin(list(CHANGED))]
+    return dict(zip(cases(changed), map(str, changed["verdict"]), strict=True))

@@ -4,8 +4,7 @@ import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from bench.analyse.scaling.crossover import times_as_fast
-from bench.analyse.scaling.series import Row
+from bench.analyse.series import Row, times_as_fast
 
 FAULT_S = 1e-6
 """Approximate cost of a page fault: 34,000 of them took 35 ms of an eager layer at N = 577."""
@@ -25,9 +24,14 @@ SLOW_START = 0.01
 FLAGGED_SHARE = 0.25
 """A median holds as long as half of its values are undisturbed; this leaves room."""
 
+LAUNCH_SHARE = 0.9
+"""A loop of calls waits for the host if submitting a call takes at least this share of the device's time."""
+
 SLOW_SPEED = 0.75
 """A row is flagged if the machine was at a smaller share of its highest known speed: nvbench leaves out samples below
 this share of a GPU's clock."""
+
+COMPILED = "compiled_"
 
 
 @dataclass(frozen=True)
@@ -76,8 +80,8 @@ def disturbed(threads: int) -> Flag:
 def flags(row: Row) -> list[Flag]:
     """Return the flags of a row that is ok."""
     system_bytes, allocator_bytes = row["system_peak_bytes"], row["peak_bytes"]
-    are_known = system_bytes is not None and allocator_bytes is not None
-    apart_bytes = abs(system_bytes - allocator_bytes) if are_known else 0
+    both = system_bytes is not None and allocator_bytes is not None
+    difference_bytes = abs(system_bytes - allocator_bytes) if both else 0
     held_bytes = row["memory_bytes"] or 0
     raised = (
         (ONE_PROCESS, row["latency_low_s"] is None and row["slowdown_high"] is None),
@@ -85,7 +89,7 @@ def flags(row: Row) -> list[Flag]:
         (FAULTS, (row["page_faults"] or 0) * FAULT_S >= FAULT_SHARE * row["latency_s"]),
         (disturbed(row["threads"]), (row["flagged_share"] or 0) >= FLAGGED_SHARE),
         (SLOW, row["compute_speed"] is not None and row["compute_speed"] < SLOW_SPEED),
-        (MEMORY, apart_bytes > max(MEMORY_BYTES, MEMORY_SHARE * held_bytes)),
+        (MEMORY, difference_bytes > max(MEMORY_BYTES, MEMORY_SHARE * held_bytes)),
         (NO_HUGE_PAGES, row["huge_bytes"] == 0 and held_bytes >= HUGE_BYTES),
         (LAUNCH_BOUND, launch_bound(row)),
         (THROTTLED, row["throttle"]),
@@ -99,17 +103,9 @@ def legend(raised: Collection[Flag]) -> list[Flag]:
     return sorted(by_letter.values(), key=lambda flag: flag.letter)
 
 
-LAUNCH_SHARE = 0.9
-"""A loop of calls waits for the host if submitting a call takes at least this share of the device's time."""
-
-COMPILED = "compiled_"
-
-
-def launch_bound(row: Row) -> bool | None:
-    """Return whether the host takes as long to submit a call as the device to do it, None if that isn't known."""
-    if row["host_s"] is None or row["latency_s"] is None:
-        return None
-    return bool(row["host_s"] >= LAUNCH_SHARE * row["latency_s"])
+def launch_bound(row: Row) -> bool:
+    """Return whether the host takes as long to submit a call as the device to do it; a CPU's case has no such time."""
+    return bool(row["host_s"] is not None and row["host_s"] >= LAUNCH_SHARE * row["latency_s"])
 
 
 def calls_until_paid(row: Row, others: Sequence[Row], baseline: str | None) -> float | None:

@@ -9,10 +9,10 @@ import numpy as np
 
 from bench.analyse.summary import values_of
 from bench.plan.case import Point
+from bench.stats.between_runs import BetweenRuns, of_occasions
 from bench.stats.contrasts import Values, contrasts, normal_scores, prior
-from bench.stats.estimates import Estimates, Interval, intervals, joined
+from bench.stats.estimates import Array, Estimates, Interval, intervals, joined
 from bench.stats.limits import LEVEL, MARGIN, detectable
-from bench.stats.occasions import Between, between
 from bench.store.record import Record
 
 PROCESSES = (3, 5, 10, 20)
@@ -42,7 +42,7 @@ class Finding:
     threads: int
     processes: int
     ratios: Mapping[Point, Interval]
-    between: Between
+    between_runs: BetweenRuns
     rounds_share: float
     detectable: Mapping[int, float]
     is_sound: bool
@@ -55,10 +55,10 @@ def findings(records: Mapping[Point, Mapping[str, Sequence[Record]]], original: 
     Points that were measured in fewer than two processes are left out.
     """
     points = {point: values_of(of) for point, of in records.items()}
-    known = {point: of for point, of in points.items() if {original, copy} <= {*of.names} and of.freedom > 0}
-    threads = sorted({point.threads for point in known})
+    usable = {point: of for point, of in points.items() if {original, copy} <= {*of.names} and of.freedom > 0}
+    threads = sorted({point.threads for point in usable})
     return [
-        _finding(count, {point: of for point, of in known.items() if point.threads == count}, original, copy)
+        _finding(count, {point: of for point, of in usable.items() if point.threads == count}, original, copy)
         for count in threads
     ]
 
@@ -68,9 +68,9 @@ def as_state(all_findings: Sequence[Finding]) -> dict[str, Any]:
     return {
         "detectable": {str(finding.threads): round(finding.detectable[CLAIM], 4) for finding in all_findings},
         "between": {
-            str(finding.threads): [round(finding.between.sd, 5), round(finding.between.freedom, 1)]
+            str(finding.threads): [round(finding.between_runs.sd, 5), round(finding.between_runs.freedom, 1)]
             for finding in all_findings
-            if not math.isnan(finding.between.sd)
+            if not math.isnan(finding.between_runs.sd)
         },
         "processes": CLAIM,
     }
@@ -81,31 +81,31 @@ def _finding(threads: int, points: Mapping[Point, Values], original: str, copy: 
     logs = joined(contrasts(of, lent).speedup(copy, original) for of in points.values())
     processes = min(of.logs.shape[1] for of in points.values())
     rounds = float(np.mean([np.nanmean(of.variances) for of in points.values()]))
-    differs = between([row for of in points.values() for row in _by_occasion(of, original)])
+    between_runs = of_occasions([row for of in points.values() for row in _by_occasion(of, original)])
     return Finding(
         threads=threads,
         processes=processes,
         ratios=dict(zip(points, (each.exp() for each in intervals(logs)), strict=True)),
-        between=differs,
-        rounds_share=rounds / (rounds + lent.between),
-        detectable={count: _detectable(logs, processes / count, differs) for count in PROCESSES},
+        between_runs=between_runs,
+        rounds_share=rounds / (rounds + lent.process_variance),
+        detectable={count: _detectable(logs, processes / count, between_runs) for count in PROCESSES},
         is_sound=bool(np.all(np.abs(normal_scores(logs)) < MOST_SCORE)),
     )
 
 
-def _detectable(of: Estimates, share: float, differs: Between) -> float:
+def _detectable(of: Estimates, share: float, between_runs: BetweenRuns) -> float:
     """Return the smallest change that a comparison of two runs shows, each with so many times the error's variance."""
-    between_runs = 0.0 if math.isnan(differs.sd) else differs.sd**2
-    error = np.sqrt(2 * (of.error**2 * share + between_runs))
+    run_variance = 0.0 if math.isnan(between_runs.sd) else between_runs.sd**2
+    error = np.sqrt(2 * (of.error**2 * share + run_variance))
     return detectable(Estimates(of.value, error, 2 * of.freedom), MARGIN, LEVEL / TABLE_ROWS)
 
 
-def _by_occasion(of: Values, original: str) -> list[list[list[float]]]:
-    """Return for each other implementation its log ratios to the original, in groups of an occasion."""
+def _by_occasion(of: Values, original: str) -> list[Array]:
+    """Return for each other implementation its log ratios to the original [occasions, processes]."""
     logs = of.logs[of.names.index(original)] - of.logs
-    whole = range(0, logs.shape[1] - OCCASION + 1, OCCASION)
+    whole = logs.shape[1] // OCCASION * OCCASION
     return [
-        [row[first : first + OCCASION].tolist() for first in whole]
+        row[:whole].reshape(-1, OCCASION)
         for name, row in zip(of.names, logs, strict=True)
         if name != original and not np.isnan(row).any()
     ]

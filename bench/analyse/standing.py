@@ -1,4 +1,9 @@
-"""The implementation to use at a point, and how the others stand to it."""
+"""The implementation to use at a point, how the others stand to it, and who is measured on until it is known.
+
+All implementations take the base. Then only the named one is measured on, and those that may be faster than it by more
+than the bound that was asked for: what the others may gain is known well enough. If another one is named later, some of
+them may come back. A model as it is stays until it is shown to be slower, or can't cost more than the bound.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -7,10 +12,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from bench.analyse.scaling.series import Row
+from bench.analyse.series import Row
 from bench.plan.case import AS_IS
-from bench.stats.best import GOOD, bounds
-from bench.stats.contrasts import Contrasts
+from bench.stats.best import GOOD, bounds, ends, growth
+from bench.stats.contrasts import Contrasts, Values
 from bench.stats.estimates import Interval
 from impls.catalogue import KNOWN, parse
 
@@ -30,6 +35,10 @@ MOST_FURTHER_S = 24 * 3600.0
 
 STANDINGS = (FASTEST, NAMED, OPEN, SLOWER)
 """The standings of rows, in the order of the rows of a point."""
+
+BEHIND = 1.25
+"""One that takes so many times as long as the fastest of the base's first replicate is not measured in the second: that
+is six times the error of five rounds, and no process was seen to be slower by a quarter than another of its kernel."""
 
 
 @dataclass(frozen=True)
@@ -72,18 +81,19 @@ def places(of: Contrasts, costs: Mapping[str, Any]) -> dict[str, Place]:
     """
     if len(of.names) < 2:
         return {name: Place(1) for name in of.names}
-    known = bounds(of)
-    is_slower = known.low > 1
-    shown = [] if is_slower.sum() < len(of.names) - 1 else [int(np.argmin(is_slower))]
-    good = [index for index, high in enumerate(known.high.tolist()) if high <= GOOD]
-    least = known.value if np.isnan(known.high).all() else known.high
-    named = shown[0] if shown else min(good, key=lambda at: costs[of.names[at]]) if good else int(np.nanargmin(least))
-    standings = [SLOWER if slower else OPEN for slower in is_slower.tolist()]
-    standings[named] = FASTEST if shown else NAMED
-    order = sorted(range(len(of.names)), key=lambda at: (STANDINGS.index(standings[at]), known.value[at]))
-    ends = np.stack([known.value, known.low, known.high], axis=-1).tolist()
+    slowdown = bounds(of)
+    standings = [SLOWER if low > 1 else OPEN for low in slowdown.low.tolist()]
+    good = [at for at, high in enumerate(slowdown.high.tolist()) if high <= GOOD]
+    if standings.count(OPEN) == 1:
+        standings[standings.index(OPEN)] = FASTEST
+    elif good:
+        standings[min(good, key=lambda at: costs[of.names[at]])] = NAMED
+    else:
+        standings[int(np.nanargmin(slowdown.value if np.isnan(slowdown.high).all() else slowdown.high))] = NAMED
+    order = sorted(range(len(of.names)), key=lambda at: (STANDINGS.index(standings[at]), slowdown.value[at]))
+    intervals = np.stack([slowdown.value, slowdown.low, slowdown.high], axis=-1).tolist()
     return {
-        of.names[at]: Place(rank, standings[at], Interval(*ends[at]), float(known.further[at]))
+        of.names[at]: Place(rank, standings[at], Interval(*intervals[at]), float(slowdown.further[at]))
         for rank, at in enumerate(order, start=1)
     }
 
@@ -121,13 +131,11 @@ def by_rank(rows: Sequence[Row]) -> list[Row]:
 def choice(rows: Sequence[Row]) -> Choice:
     """Return the implementation to use, given measured rows of one point, of which some may be left out."""
     compared = by_rank([row for row in rows if row["standing"]])
-    if not compared:
-        return (
-            Choice(ALONE, str(rows[0]["implementation"])) if len(rows) == 1 else Choice(NOT_TOLD if rows else NOTHING)
-        )
+    if not compared and len(rows) == 1:
+        return Choice(ALONE, str(rows[0]["implementation"]))
+    if not compared or compared[0]["standing"] not in (FASTEST, NAMED):
+        return Choice(NOT_TOLD if rows else NOTHING)
     first, *others = compared
-    if first["standing"] not in (FASTEST, NAMED):
-        return Choice(NOT_TOLD)
     is_open = [row for row in others if row["standing"] == OPEN]
     ahead = None
     if first["standing"] == FASTEST and others:
@@ -143,3 +151,64 @@ def choice(rows: Sequence[Row]) -> Choice:
         tuple(str(row["implementation"]) for row in is_open if (row["slowdown_high"] or math.inf) <= GOOD),
         further_s if further_s is not None and further_s <= MOST_FURTHER_S else None,
     )
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a point's samples so far say.
+
+    `named` is the implementation to use, empty without two that were measured in the same processes. `bound` is what it
+    can cost, as a share: its slowdown's upper bound minus 1, NaN if unknown. `left` are those that are measured on, the
+    named one first; none if the point is answered. `growths` say for each of these how many times as much as it was
+    measured is still needed, NaN if unknown. `replicates` is the number of those taken.
+    """
+
+    named: str = ""
+    bound: float = math.nan
+    left: tuple[str, ...] = ()
+    growths: tuple[float, ...] = ()
+    replicates: int = 0
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether nothing is left to be measured."""
+        return not self.left
+
+
+def look(of: Contrasts, costs: Mapping[str, Any], bound: float, replicates: int = 0) -> Look:
+    """Return what the contrasts of a point say: it is answered if one is the fastest, or its bound is at most `bound`.
+
+    `costs` order implementations that are as fast as each other, as in `places`.
+    """
+    by_name = places(of, costs)
+    name, place = next(iter(by_name.items()), ("", Place(1)))
+    if place.slowdown is None:
+        return Look()
+    cost = place.slowdown.high - 1
+    as_is = by_name.get(AS_IS)
+    is_undecided = bool(as_is and as_is.slowdown and as_is.standing == OPEN and as_is.slowdown.high - 1 > bound)
+    if place.standing == FASTEST or (cost <= bound and not is_undecided):
+        return Look(name, cost, replicates=replicates)
+    row, goal = of.names.index(name), math.log1p(bound)
+    most = ends(of)
+    needed = growth(of, most, goal)[row]
+    left = [
+        at
+        for at, other in enumerate(of.names)
+        if at != row and (not most[row, at] <= goal or (is_undecided and other == AS_IS))
+    ]
+    growths = [float(needed[at]) for at in left]
+    return Look(name, cost, (name, *(of.names[at] for at in left)), (float(np.max(growths)), *growths), replicates)
+
+
+def rough(bound: float) -> float:
+    """Return the bound to which all points are answered before one is answered to a finer bound."""
+    return bound if 1 + bound >= GOOD else GOOD - 1
+
+
+def behind(of: Values) -> set[str]:
+    """Return the implementations that are far behind the fastest in the first replicate of a point."""
+    if not of.names:
+        return set()
+    lead = of.logs[:, 0] - np.nanmin(of.logs[:, 0])
+    return {name for name, each in zip(of.names, lead.tolist(), strict=True) if each > math.log(BEHIND)}

@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bench.analyse.race import Look, behind, look
-from bench.analyse.standing import NAMED, Place, cost, places
+from bench.analyse.series import grouped
+from bench.analyse.standing import NAMED, Look, Place, behind, cost, look, places
 from bench.plan.case import CONTROL, Case, Point
 from bench.stats.contrasts import Common, Contrasts, Prior, Values, common, contrasts, prior, values
-from bench.stats.estimates import Estimates, half_widths, ratio
-from bench.stats.replicates import MEDIAN_EFFICIENCY, Array
+from bench.stats.estimates import MEDIAN_EFFICIENCY, Array, Estimates, half_widths, interval, mean, t_quantile
 from bench.store.metrics import combine, derive
 from bench.store.record import STATUSES, Record, latest
 from bench.store.table import SCHEMA_VERSION, of_rows
@@ -29,20 +28,18 @@ It isn't flagged if it has fewer switches than timings: one timing is undisturbe
 BUSY_SHARE = 0.25
 """A sample is flagged too if other processes kept more than this share of the cores that we leave free busy."""
 
-
 DIED, ENOUGH = ("oom", "timeout", "crashed"), 2
 """If a process ends with one of these statuses after ENOUGH others were measured, the earlier ones still count."""
 
 FULL_SPEED = 0.92
 """At this share of the highest known speed, or more, a sample was taken at full speed."""
 
-
 LENT_ANEW = 1.05
 """What a run lends to its points is estimated anew when the number of its replicates has grown by this factor."""
 
 
 @dataclass(frozen=True)
-class _Known:
+class _PointSummary:
     """What the records of a point say without the other points of the run: rows that lack the cells that need these.
 
     `began` has the time at which each replicate of the values began, as in its records.
@@ -65,7 +62,7 @@ class Summary:
 
     def __init__(self, baseline: str) -> None:
         self._baseline = baseline
-        self._points: dict[Point, _Known] = {}
+        self._points: dict[Point, _PointSummary] = {}
         self._lent = Prior(0.0, Common(1.0, 0.0, 0.0))
         self._level = Common(1.0, 0.0, 0.0)
         self._replicates = self._lent_to = self.lendings = 0
@@ -78,29 +75,27 @@ class Summary:
 
     def put(self, records: Iterable[Record]) -> None:
         """Take the records of a point, in place of earlier ones."""
-        by_case: dict[Case, list[Record]] = {}
-        for record in latest(records):
-            by_case.setdefault(record.case, []).append(record)
+        by_case = grouped(latest(records), lambda record: record.case)
         point = next(iter(by_case)).point
-        made = {case: {**row(case, own), "baseline": self._baseline} for case, own in by_case.items()}
+        cells_of = {case: {**row(case, own), "baseline": self._baseline} for case, own in by_case.items()}
         timed = {
             case.implementation: [record for record in by_case[case] if record.status == "ok"]
-            for case, cells in made.items()
+            for case, cells in cells_of.items()
             if cells["status"] == "ok"
         }
-        levels = np.array([_level(timed.get(case.implementation, [])) for case in made])
+        levels = np.array([_level(timed.get(case.implementation, [])) for case in cells_of])
         before = self._points.get(point)
-        after = _Known(made, values_of(timed), _began(timed.values()), levels, _effort_s(by_case.values()))
+        after = _PointSummary(cells_of, values_of(timed), _began(timed.values()), levels, _effort_s(by_case.values()))
         self._replicates += after.values.logs.shape[1] - (before.values.logs.shape[1] if before else 0)
         self._points[point] = after
 
     def lend(self) -> None:
         """Estimate anew what the run lends to its points."""
-        known = [*self._points.values()]
-        if not known:
+        points = [*self._points.values()]
+        if not points:
             return
-        self._lent = prior([each.values for each in known], (CONTROL, self._baseline))
-        self._level = common(*np.concatenate([each.levels for each in known]).T)
+        self._lent = prior([each.values for each in points], (CONTROL, self._baseline))
+        self._level = common(*np.concatenate([each.levels for each in points]).T)
         self._lent_to = self._replicates
         self.lendings += 1
 
@@ -108,8 +103,8 @@ class Summary:
         """Return who is named at a point so far, and who is measured on until that can cost `bound` at most."""
         if point not in self:
             return Look()
-        known = self._anew(point)
-        return self._looked(known, known.values, bound)
+        own = self._current(point)
+        return self._look(own, own.values, bound)
 
     def looks(self, point: Point, bound: float) -> list[tuple[str, Look]]:
         """Return the looks at the first two of a point's replicates, the first three and so on.
@@ -117,22 +112,22 @@ class Summary:
         Each has the time at which its last replicate began, as in the records. Errors are by what the points so far say
         together.
         """
-        known = self._anew(point)
+        own = self._current(point)
         return [
-            (began, self._looked(known, known.values.first(count), bound))
-            for count, began in enumerate(known.began, start=1)
+            (began, self._look(own, own.values.first(count), bound))
+            for count, began in enumerate(own.began, start=1)
             if count > 1
         ]
 
-    def _looked(self, known: _Known, of: Values, bound: float) -> Look:
+    def _look(self, own: _PointSummary, of: Values, bound: float) -> Look:
         if not of.names:
             return Look()
-        costs = {case.implementation: cost(cells) for case, cells in known.rows.items()}
+        costs = {case.implementation: cost(cells) for case, cells in own.rows.items()}
         return look(_joined(contrasts(of, self._lent).without(CONTROL)), costs, bound, of.logs.shape[1])
 
     def contrasts(self, point: Point) -> Contrasts:
         """Return the contrasts of the implementations of a point, without the control."""
-        return contrasts(self._anew(point).values, self._lent).without(CONTROL)
+        return contrasts(self._current(point).values, self._lent).without(CONTROL)
 
     def behind(self, point: Point) -> set[str]:
         """Return the implementations that are far behind in the first replicate of a point."""
@@ -141,34 +136,34 @@ class Summary:
     def scatter(self, point: Point) -> float:
         """Return the variance of a value by the rounds of the latest replicate over that between processes, or 0."""
         latest = self._points[point].values.variances[:, -1:]
-        return float(np.nanmedian(latest)) / (self._lent.between or math.inf) if latest.size else 0.0
+        return float(np.nanmedian(latest)) / (self._lent.process_variance or math.inf) if latest.size else 0.0
 
     def measured_s(self) -> float:
         """Return the seconds in which the points were measured."""
-        return sum(known.effort_s for known in self._points.values())
+        return sum(own.effort_s for own in self._points.values())
 
-    def _anew(self, point: Point) -> _Known:
-        """Return what is known of a point, after what the run lends was estimated anew if that is due."""
+    def _current(self, point: Point) -> _PointSummary:
+        """Return what a point's records say, after what the run lends was estimated anew if that is due."""
         if self._replicates > LENT_ANEW * self._lent_to:
             self.lend()
         return self._points[point]
 
     def rows(self, point: Point) -> list[dict[str, Any]]:
         """Return the rows of a point, with errors by what the points so far say together."""
-        known = self._anew(point)
-        variances, freedoms = self._level.moderate(*known.levels.T)
-        made = {
+        own = self._current(point)
+        variances, freedoms = self._level.moderate(*own.levels.T)
+        cells_of = {
             case: {**cells, **(_latency_ends(cells, *level) if cells["status"] == "ok" else {})}
-            for (case, cells), *level in zip(known.rows.items(), variances, freedoms, strict=True)
+            for (case, cells), *level in zip(own.rows.items(), variances, freedoms, strict=True)
         }
-        if known.values.names:
-            of = contrasts(known.values, self._lent)
-            for case, cells in made.items():
+        if own.values.names:
+            of = contrasts(own.values, self._lent)
+            for case, cells in cells_of.items():
                 if {case.implementation, self._baseline} <= {*of.names}:
                     cells.update(_ratio(of.speedup(case.implementation, self._baseline), self._lent.factor))
-            for name, cells in _standings(of.without(CONTROL), made.values(), known.effort_s).items():
-                made[Case(point, name)].update(cells)
-        return [*made.values()]
+            for name, cells in _standings(of.without(CONTROL), cells_of.values(), own.effort_s).items():
+                cells_of[Case(point, name)].update(cells)
+        return [*cells_of.values()]
 
 
 def summarise(records: Iterable[Record], baseline: str) -> pd.DataFrame:
@@ -187,11 +182,8 @@ def rows(records: Iterable[Record], baseline: str) -> list[dict[str, Any]]:
 
 def of_records(records: Iterable[Record], baseline: str) -> Summary:
     """Return the summary of the records of a run."""
-    by_point: dict[Point, list[Record]] = {}
-    for record in records:
-        by_point.setdefault(record.case.point, []).append(record)
     summary = Summary(baseline)
-    for own in by_point.values():
+    for own in grouped(records, lambda record: record.case.point).values():
         summary.put(own)
     summary.lend()
     return summary
@@ -260,8 +252,7 @@ def _latency_ends(cells: Mapping[str, Any], variance: float, freedom: float) -> 
     count = cells["processes"]
     if count < 2:
         return {}
-    error = Estimates(*map(np.asarray, (0.0, math.sqrt(variance / count), freedom)))
-    half = float(half_widths(error)) * (MEDIAN_EFFICIENCY if count > 2 else 1.0)
+    half = float(t_quantile(freedom)) * math.sqrt(variance / count) * (MEDIAN_EFFICIENCY if count > 2 else 1.0)
     latency_s = cells["latency_s"]
     return {"latency_low_s": latency_s * math.exp(-half), "latency_high_s": latency_s * math.exp(half)}
 
@@ -292,12 +283,12 @@ def _standings(of: Contrasts, rows: Iterable[Mapping[str, Any]], effort_s: float
 
     Those that share no replicate with most others come last, without a slowdown.
     """
-    known = {cells["implementation"]: cells for cells in rows}
+    by_name = {cells["implementation"]: cells for cells in rows}
     joined = _joined(of)
-    found = places(joined, {name: cost(known[name]) for name in joined.names})
-    cells = {name: _cells(place, effort_s) for name, place in found.items()}
-    alone = sorted((name for name in of.names if name not in found), key=lambda name: known[name]["latency_s"])
-    return cells | {name: {"rank": rank} for rank, name in enumerate(alone, start=len(found) + 1)}
+    ranked = places(joined, {name: cost(by_name[name]) for name in joined.names})
+    alone = sorted((name for name in of.names if name not in ranked), key=lambda name: by_name[name]["latency_s"])
+    last = {name: {"rank": rank} for rank, name in enumerate(alone, start=len(ranked) + 1)}
+    return {name: _cells(place, effort_s) for name, place in ranked.items()} | last
 
 
 def _joined(of: Contrasts) -> Contrasts:
@@ -351,7 +342,8 @@ def _slow_start(processes: Sequence[Sequence[float]]) -> float | None:
     parts = [(values[: math.ceil(len(values) / 4)], values[math.ceil(len(values) / 4) :]) for values in processes]
     if len(parts) < 2 or not all(rest for _, rest in parts):
         return None
-    return max(0.0, ratio([math.log(np.median(first) / np.median(rest)) for first, rest in parts]).low - 1)
+    logs = [math.log(np.median(first) / np.median(rest)) for first, rest in parts]
+    return max(0.0, interval(mean(logs)).exp().low - 1)
 
 
 def _relative_speeds(records: Sequence[Record], column: str, best: str) -> list[float]:

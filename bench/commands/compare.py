@@ -33,11 +33,9 @@ from bench.show.summary import UNMEASURED
 from bench.show.terminal.console import console, render, rendered
 from bench.show.text import counted
 from bench.stats.best import ABOVE
-from bench.stats.estimates import of_ratios, ratios
-from bench.stats.limits import CHANGED, INCONCLUSIVE, MARGIN, Limits, judged
-from bench.stats.occasions import Between
-from bench.stats.replicates import CONFIDENCE
-from bench.stats.significance import holm
+from bench.stats.between_runs import BetweenRuns
+from bench.stats.estimates import CONFIDENCE, of_ratios, ratios
+from bench.stats.limits import CHANGED, INCONCLUSIVE, MARGIN, Limits, holm, judged
 from bench.store import environment, journal, saved_run
 from bench.store.record import Record
 from bench.store.saved_run import SavedRun
@@ -173,9 +171,9 @@ def _report(arguments: argparse.Namespace) -> Report:
             "--force compares them all the same"
         )
     judged = _rebased(base, new, arguments.baseline) if arguments.baseline else measured
-    between_runs = [{at: Between(*pair) for at, pair in between(run.environment).items()} for run in (base, new)]
+    between_runs = [{at: BetweenRuns(*pair) for at, pair in between(run.environment).items()} for run in (base, new)]
     comparison = comparing.compare(
-        *judged, margin=limits.margin, equivalence=limits.equivalence, level=limits.level, between=between_runs
+        *judged, margin=limits.margin, equivalence=limits.equivalence, level=limits.level, between_runs=between_runs
     )
     if not comparing.is_compared(comparison):
         shared = int((~comparison["verdict"].isin(ONE_SIDED)).sum())
@@ -214,7 +212,9 @@ def _records(saved: SavedRun) -> list[Record]:
     return [record for record in saved.records if record.case.implementation != CONTROL]
 
 
-def _notes(base: SavedRun, new: SavedRun, baseline: str, comparison: pd.DataFrame, by_rows: Between) -> Iterator[str]:
+def _notes(
+    base: SavedRun, new: SavedRun, baseline: str, comparison: pd.DataFrame, by_rows: BetweenRuns
+) -> Iterator[str]:
     """Yield notes about the two runs, an empty line for each that doesn't apply."""
     before, after = base.environment, new.environment
     yield notes.origins(base.table, new.table)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.analyse.choices import Choice, choices
+from bench.analyse.conclusions import CoreChoice, choices
 from bench.analyse.summary import of_records
 from bench.commands import FINE, say
 from bench.plan.errors import WrongRequest
@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
     return FINE
 
 
-def content_of(saved: SavedRun, chosen: Sequence[Choice]) -> dict[str, Any]:
+def content_of(saved: SavedRun, chosen: Sequence[CoreChoice]) -> dict[str, Any]:
     """Return the content of the table of a run, as `docs/table.schema.json` describes it."""
     identity = saved.environment.identity if saved.environment else {}
     first = min(saved.records, key=lambda record: record.origin.started_at)
@@ -77,7 +77,7 @@ def content_of(saved: SavedRun, chosen: Sequence[Choice]) -> dict[str, Any]:
     }
 
 
-def _entry(choice: Choice) -> dict[str, Any]:
+def _entry(choice: CoreChoice) -> dict[str, Any]:
     """Return a point of the table; a number that isn't known is null."""
     point, speedup = choice.point, choice.speedup
     numbers = {

@@ -6,9 +6,8 @@ import sys
 import pandas as pd
 from rich.text import Text
 
-from bench.analyse.importance import most_important, point_count
-from bench.analyse.precision import changes
-from bench.analyse.where import RULE, where
+from bench.analyse.conclusions import changes
+from bench.analyse.selection import RULE, most_important, point_count, where
 from bench.commands import FINE, say, to_summarise
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import load_sweep, shipped_names

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from bench.analyse.race import Look, rough
+from bench.analyse.standing import Look, rough
 from bench.analyse.summary import Summary
 from bench.engine.replicate import Replicate
 from bench.plan.case import Point

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from rich.console import Console
 
-    from bench.analyse.race import Look
+    from bench.analyse.standing import Look
     from bench.show.answer import At
 
 LOG_WIDTH = 100

@@ -165,8 +165,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     run = state.run
     if run is None or not run.run_folder.has_results or state.status is not None:
         return
-    from bench.analyse.choices import choices
-    from bench.analyse.precision import changes
+    from bench.analyse.conclusions import changes, choices
     from bench.show import summary
     from bench.show.failures import blocks
     from bench.show.terminal.console import PLAIN_WIDTH, render, rendered

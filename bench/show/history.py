@@ -1,6 +1,6 @@
 """A history as blocks: a table for each point with a row for each implementation, and a column for each run."""
 
-from bench.analyse.history import Entry, History
+from bench.analyse.comparison import Entry, History
 from bench.plan.case import Case, Point
 from bench.show import intervals
 from bench.show.blocks import BAD, GAP, GOOD, HEAD, PLAIN, QUIET, Block, Column, Lines, Table

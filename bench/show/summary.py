@@ -9,9 +9,8 @@ from typing import Any
 
 import pandas as pd
 
-from bench.analyse.choices import Choice, gain
-from bench.analyse.precision import Change
-from bench.analyse.scaling.growth import has_series
+from bench.analyse.conclusions import Change, CoreChoice, gain
+from bench.analyse.growth import has_series
 from bench.analyse.standing import by_rank
 from bench.plan.case import Point
 from bench.show import answer as say
@@ -87,7 +86,7 @@ def blocks(whole: pd.DataFrame, baseline: str | None, changes: Sequence[Change] 
     yield Lines([*_warnings(whole)], WARNING)
 
 
-def where(folder: Path, page: Path | None, choices: Sequence[Choice] = ()) -> list[str]:
+def where(folder: Path, page: Path | None, choices: Sequence[CoreChoice] = ()) -> list[str]:
     """Return where the page is, or the folder without one, and the commands that go on from there."""
     path = shlex.quote(str(folder))
     return [
@@ -97,7 +96,7 @@ def where(folder: Path, page: Path | None, choices: Sequence[Choice] = ()) -> li
     ]
 
 
-def for_programs(choices: Sequence[Choice], folder: Path) -> list[str]:
+def for_programs(choices: Sequence[CoreChoice], folder: Path) -> list[str]:
     """Return the command that exports the choices of a run, if they are shown to bring something over sdpa."""
     if (share := gain(choices)) < WORTH:
         return []

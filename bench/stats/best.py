@@ -19,7 +19,7 @@ import numpy as np
 from scipy import special
 
 from bench.stats.contrasts import Contrasts
-from bench.stats.replicates import Array
+from bench.stats.estimates import Array
 
 ABOVE, SLOWER, ANY = 0.04, 0.0075, 0.0025
 """The chance that an upper bound of a point is broken, and the two parts of the chance that a lower one is: that of the

@@ -21,10 +21,9 @@ import numpy.typing as npt
 from scipy import optimize, special, stats
 from scipy.sparse.csgraph import connected_components
 
-from bench.stats.estimates import Estimates, joined
-from bench.stats.replicates import TRIMMED, Array
+from bench.stats.estimates import TRIMMED, Array, Estimates, joined
 
-LEAST_BETWEEN = 0.003
+LEAST_PROCESS_SD = 0.003
 """The least standard deviation between processes, as a log ratio: two processes of one program differ by some 0.2 %."""
 
 MOST_POINTS = 300
@@ -60,9 +59,9 @@ class Values:
     @property
     def freedom(self) -> int:
         """The degrees of freedom of the interaction between implementations and replicates."""
-        known = ~np.isnan(self.logs)
-        known = known[known.any(axis=1)]
-        return int(known.sum() - len(known) - known.any(axis=0).sum()) + len({*_parts(known).tolist()})
+        measured = ~np.isnan(self.logs)
+        measured = measured[measured.any(axis=1)]
+        return int(measured.sum() - len(measured) - measured.any(axis=0).sum()) + len({*_parts(measured).tolist()})
 
     def first(self, replicates: int) -> "Values":
         """Return the values of so many replicates, the first ones."""
@@ -95,11 +94,11 @@ class Common:
 class Prior:
     """What a run lends to the errors of each point.
 
-    `between` is the variance between processes. `scatter` is that of a pair as a share of the predicted one. All errors
-    are multiplied by `factor`.
+    `process_variance` is the variance between processes. `scatter` is that of a pair as a share of the predicted one.
+    All errors are multiplied by `factor`.
     """
 
-    between: float
+    process_variance: float
     scatter: Common
     factor: float = 1.0
 
@@ -146,10 +145,10 @@ def values(times_s: Mapping[str, Mapping[Any, Mapping[int, float]]]) -> Values:
         middles, spread = _middles(_matrix([times_s[names[row]][number] for row in rows]))
         logs[rows, column] = middles
         counts[rows, column], units[rows, column], freedoms[rows, column] = spread
-    known = freedoms.sum(axis=1)
+    freedom = freedoms.sum(axis=1)
     # a row's own scatter over all its replicates; that of the others if it has too few rounds
-    unit = np.divide((units * freedoms).sum(axis=1), known, out=np.full(len(names), np.nan), where=known > 0)
-    unit = np.where(np.isnan(unit), np.median(unit[known > 0]) if known.any() else 0.0, unit)
+    unit = np.divide((units * freedoms).sum(axis=1), freedom, out=np.full(len(names), np.nan), where=freedom > 0)
+    unit = np.where(np.isnan(unit), np.median(unit[freedom > 0]) if freedom.any() else 0.0, unit)
     variances = np.divide(unit[:, None], counts, out=np.full(shape, np.nan), where=counts > 0)
     return Values(names, logs, variances)
 
@@ -160,19 +159,19 @@ def prior(points: Sequence[Values], control: tuple[str, str] | None = None) -> P
     The variance between processes is the one by which pairs scatter as predicted on the whole.
     """
     some = points[:: max(1, math.ceil(len(points) / MOST_POINTS))]
-    least = LEAST_BETWEEN**2
+    least = LEAST_PROCESS_SD**2
 
-    def excess(between: float) -> float:
-        return _prediction(some, between)[0]
+    def excess(process_variance: float) -> float:
+        return _prediction(some, process_variance)[0]
 
-    between = least
+    process_variance = least
     if excess(least) > 0:
-        between = float(optimize.brentq(excess, least, 1.0)) if excess(1.0) < 0 else 1.0
-    scatter = Common(1.0, _prediction(some, between)[1], float(sum(each.freedom for each in points)))
-    lent = Prior(between, scatter)
+        process_variance = float(optimize.brentq(excess, least, 1.0)) if excess(1.0) < 0 else 1.0
+    scatter = Common(1.0, _prediction(some, process_variance)[1], float(sum(each.freedom for each in points)))
+    lent = Prior(process_variance, scatter)
     pairs = [contrasts(each, lent).speedup(*control) for each in some if control and {*control} <= {*each.names}]
     scores = normal_scores(joined(pairs))
-    return Prior(between, scatter, max(1.0, math.sqrt(np.mean(scores**2))) if scores.size else 1.0)
+    return Prior(process_variance, scatter, max(1.0, math.sqrt(np.mean(scores**2))) if scores.size else 1.0)
 
 
 def normal_scores(of: Estimates) -> Array:
@@ -180,17 +179,17 @@ def normal_scores(of: Estimates) -> Array:
 
     What has no error is left out.
     """
-    known = of.error > 0
-    deviations = of.value[known] / of.error[known]
-    tails = stats.t.logsf(np.abs(deviations), of.freedom[known])
+    has_error = of.error > 0
+    deviations = of.value[has_error] / of.error[has_error]
+    tails = stats.t.logsf(np.abs(deviations), of.freedom[has_error])
     return np.asarray(-np.sign(deviations) * special.ndtri_exp(np.maximum(tails, SMALLEST_TAIL)))
 
 
 def contrasts(of: Values, lent: Prior) -> Contrasts:
     """Return the differences of the implementations of a point by weighted least squares, with moderated errors."""
-    known = ~np.isnan(of.logs)
-    weights = np.where(known, 1 / (lent.between + np.where(known, of.variances, 1.0)), 0.0)
-    logs = np.where(known, of.logs, 0.0)
+    measured = ~np.isnan(of.logs)
+    weights = np.where(measured, 1 / (lent.process_variance + np.where(measured, of.variances, 1.0)), 0.0)
+    logs = np.where(measured, of.logs, 0.0)
     total = weights.sum(axis=0)
     levels = (weights * logs).sum(axis=0) / total
     information = np.diag(weights.sum(axis=1)) - (weights / total) @ weights.T
@@ -198,36 +197,33 @@ def contrasts(of: Values, lent: Prior) -> Contrasts:
     effects = covariance @ (weights * (logs - levels)).sum(axis=1)
     spread = np.diag(covariance)
     variance = np.maximum(spread[:, None] + spread[None, :] - 2 * covariance, 0.0)
-    observed, own = _scatter(of, lent.between)
+    observed, own = _scatter(of, lent.process_variance)
     excess, freedom = lent.scatter.moderate(observed, own)
     # a pair that is alone in its run borrows nothing, and may agree by chance
-    least = np.where(variance > 0, 2 * LEAST_BETWEEN**2 / (own + 1), 0.0)
+    least = np.where(variance > 0, 2 * LEAST_PROCESS_SD**2 / (own + 1), 0.0)
     error = lent.factor * np.sqrt(np.maximum(variance * excess, least))
-    parts = _parts(known)
-    joined = parts[:, None] == parts[None, :]
-    is_known = joined & (freedom > 0) & (of.freedom > 0)
-    difference = np.where(joined, effects[:, None] - effects[None, :], np.nan)
-    return Contrasts(of.names, difference, np.where(is_known, error, np.nan), np.where(is_known, freedom, np.nan))
+    parts = _parts(measured)
+    is_joined = parts[:, None] == parts[None, :]
+    has_error = is_joined & (freedom > 0) & (of.freedom > 0)
+    difference = np.where(is_joined, effects[:, None] - effects[None, :], np.nan)
+    return Contrasts(of.names, difference, np.where(has_error, error, np.nan), np.where(has_error, freedom, np.nan))
 
 
 def common(variances: Array, freedoms: Array) -> Common:
     """Return the variance that these have in common; of those without degrees of freedom nothing is heard."""
-    known = freedoms > 0
-    location, freedom = _of_f(variances[known], freedoms[known])
-    return Common(math.exp(location), freedom, float(freedoms[known].sum()))
+    tells = freedoms > 0
+    location, freedom = _of_f(variances[tells], freedoms[tells])
+    return Common(math.exp(location), freedom, float(freedoms[tells].sum()))
 
 
-def _parts(known: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
+def _parts(measured: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
     """Return the part of the design that each implementation is in: a chain of replicates joins those of a part."""
-    return np.asarray(connected_components(known.astype(float) @ known.T.astype(float))[1])
+    return np.asarray(connected_components(measured.astype(float) @ measured.T.astype(float))[1])
 
 
 def _matrix(rounds_by_row: Sequence[Mapping[int, float]]) -> Array:
     """Return the logarithms of times, a row for each implementation, a column for each round, NaN where it lacks."""
-    first = [*rounds_by_row[0]]
-    if all([*of] == first for of in rounds_by_row):
-        return np.log([[*of.values()] for of in rounds_by_row])
-    every = {number: None for of in rounds_by_row for number in of}
+    every = dict.fromkeys(number for of in rounds_by_row for number in of)
     return np.log([[of.get(number, math.nan) for number in every] for of in rounds_by_row])
 
 
@@ -246,8 +242,7 @@ def _middles(logs: Array) -> tuple[Array, tuple[Array, Array, Array]]:
         if change < 1e-9:
             break
     counts, units, freedoms = spread
-    rows = len(logs)
-    return middles, (counts, units * (rows / (rows - 1) if rows > 1 else 1.0), freedoms)
+    return middles, (counts, units * (len(logs) / max(1, len(logs) - 1)), freedoms)
 
 
 def _trimmed(deviations: Array) -> tuple[Array, tuple[Array, Array, Array]]:
@@ -268,10 +263,10 @@ def _trimmed(deviations: Array) -> tuple[Array, tuple[Array, Array, Array]]:
     return middles, (counts.astype(np.float64), units, freedoms)
 
 
-def _scatter(of: Values, between: float) -> tuple[Array, Array]:
+def _scatter(of: Values, process_variance: float) -> tuple[Array, Array]:
     """Return the variance of each pair over its replicates as a share of the predicted one, and its freedom."""
     difference = of.logs[:, None] - of.logs[None, :]  # [row, column, replicate]
-    predicted = 2 * between + of.variances[:, None] + of.variances[None, :]
+    predicted = 2 * process_variance + of.variances[:, None] + of.variances[None, :]
     weights = np.where(np.isnan(difference), 0.0, 1 / predicted)
     difference = np.nan_to_num(difference)
     total = weights.sum(axis=-1)
@@ -281,18 +276,15 @@ def _scatter(of: Values, between: float) -> tuple[Array, Array]:
     return np.divide(squares, freedom, out=np.zeros_like(total), where=freedom > 0), freedom
 
 
-def _prediction(points: Sequence[Values], between: float) -> tuple[float, float]:
+def _prediction(points: Sequence[Values], process_variance: float) -> tuple[float, float]:
     """Return the logarithm of the pairs' common variance as a share of the predicted one, and what it counts as."""
-    shares, freedoms, independent = [], [], 0
+    parts = [np.empty((2, 0))]
     for each in points:
-        independent += max(0, len(each.names) - 1)
-        share, freedom = _scatter(each, between)
         pairs = np.triu_indices(len(each.names), 1)
-        shares.append(share[pairs])
-        freedoms.append(freedom[pairs])
-    share, freedom = (np.concatenate(parts) if parts else np.array([]) for parts in (shares, freedoms))
-    known = freedom > 0
-    return _of_f(share[known], freedom[known], independent)
+        parts.append(np.stack([part[pairs] for part in _scatter(each, process_variance)]))
+    share, freedom = np.concatenate(parts, axis=1)
+    tells = freedom > 0
+    return _of_f(share[tells], freedom[tells], sum(max(0, len(each.names) - 1) for each in points))
 
 
 def _of_f(variances: Array, freedoms: Array, independent: int = 0) -> tuple[float, float]:

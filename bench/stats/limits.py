@@ -1,4 +1,4 @@
-"""The limits of a verdict: which changes count, which rows are equivalent, and the levels of the tests."""
+"""The limits and the tests of verdicts: which changes count, which rows are equivalent, and the levels."""
 
 import math
 from dataclasses import dataclass
@@ -8,8 +8,7 @@ import numpy.typing as npt
 from scipy import special
 
 from bench.plan.errors import WrongRequest
-from bench.stats.estimates import Estimates
-from bench.stats.significance import p_beyond, p_within
+from bench.stats.estimates import Array, Estimates
 
 MARGIN = 0.01
 """A change of 1 % or less is not worth acting on: builds and memory layouts alone move a ratio by some 0.2 %."""
@@ -33,12 +32,8 @@ MOST_CHANGE = 700.0
 """About the logarithm of the largest change that a float holds."""
 
 INCONCLUSIVE = "inconclusive"
-
 CHANGED = ("slower", "faster")
-
-EQUIVALENT = "equivalent"
-
-JUDGED = (*CHANGED, INCONCLUSIVE, EQUIVALENT)
+JUDGED = (*CHANGED, INCONCLUSIVE, "equivalent")
 """The verdicts of statistics; the others follow from statuses alone."""
 
 Truths = npt.NDArray[np.bool_]
@@ -71,13 +66,9 @@ class Limits:
         """The largest change of equivalent rows: at least the margin, so that every change can get a verdict."""
         return max(self.equivalence, self.margin)
 
-    def p_changed(self, changes: Estimates) -> npt.NDArray[np.float64]:
+    def p_changed(self, changes: Estimates) -> Array:
         """Return the p-value of "the ratio changed by no more than the margin"."""
         return p_beyond(changes, math.log1p(self.margin))
-
-    def p_equivalent(self, changes: Estimates) -> npt.NDArray[np.float64]:
-        """Return the p-value of "the ratio changed by at least the bound"."""
-        return p_within(changes, math.log1p(self.bound))
 
 
 def judged(changes: Estimates, changed: Truths, limits: Limits, *, share: float = 1.0) -> Verdicts:
@@ -89,7 +80,7 @@ def judged(changes: Estimates, changed: Truths, limits: Limits, *, share: float 
         {
             "faster": changed & (changes.value > 0),
             "slower": changed & (changes.value < 0),
-            "equivalent": limits.p_equivalent(changes) < share * EQUIVALENCE_LEVEL,
+            "equivalent": p_within(changes, math.log1p(limits.bound)) < share * EQUIVALENCE_LEVEL,
         },
         INCONCLUSIVE,
     )
@@ -100,10 +91,10 @@ def detectable(of: Estimates, margin: float, level: float) -> float:
 
     It is that of a typical estimate, the median one. NaN if no scatter is known.
     """
-    known = np.isfinite(of.error) & (of.error > 0)
-    if not known.any():
+    has_error = np.isfinite(of.error) & (of.error > 0)
+    if not has_error.any():
         return math.nan
-    error, freedom = (float(np.median(each[known])) for each in (of.error, of.freedom))
+    error, freedom = (float(np.median(each[has_error])) for each in (of.error, of.freedom))
     beyond = float(special.stdtrit(freedom, 1 - level / 2) + special.stdtrit(freedom, POWER)) * error
     return math.expm1(min(math.log1p(margin) + beyond, MOST_CHANGE))
 
@@ -111,3 +102,30 @@ def detectable(of: Estimates, margin: float, level: float) -> float:
 def first_that_holds(conditions: dict[str, Truths], default: str) -> Verdicts:
     """Return for each row the name of the first condition that holds."""
     return np.select(list(conditions.values()), [np.array(name) for name in conditions], default=np.array(default))
+
+
+def p_beyond(of: Estimates, margin: float) -> Array:
+    """Return the p-value of "the true difference is no larger than the margin, in either direction".
+
+    It counts both tails from the edge of the margin, so that the test keeps its level at a margin of 0 too; with a
+    margin of many standard errors it is the one-sided test.
+    """
+    size = np.abs(of.value)
+    near = special.stdtr(of.freedom, -(size - margin) / of.error)
+    far = special.stdtr(of.freedom, -(size + margin) / of.error)
+    return np.asarray(near + far)
+
+
+def p_within(of: Estimates, margin: float) -> Array:
+    """Return the p-value of "the true difference is at least the margin", the larger of two one-sided tests."""
+    return np.asarray(special.stdtr(of.freedom, (np.abs(of.value) - margin) / of.error))
+
+
+def holm(p_values: Array) -> Array:
+    """Return the p-values adjusted for their number (Holm 1979); NaN is no test and stays NaN."""
+    count = int(np.sum(~np.isnan(p_values)))
+    order = np.argsort(p_values, kind="stable")[:count]  # NaN sorts to the end
+    factors = count - np.arange(count)
+    adjusted = np.full_like(p_values, np.nan)
+    adjusted[order] = np.minimum(np.maximum.accumulate(p_values[order] * factors), 1)
+    return adjusted

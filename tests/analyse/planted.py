@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from bench.analyse.scaling.series import Row
+from bench.analyse.series import Row
 from bench.stats.contrasts import Common, common
-from bench.stats.estimates import Estimates, half_widths, ratios
-from bench.stats.replicates import MEDIAN_EFFICIENCY, Array
+from bench.stats.estimates import MEDIAN_EFFICIENCY, Array, Estimates, half_widths, ratios
 from tests.examples import case
 
 DRAWS, HELD = 100, 90
@@ -42,10 +41,10 @@ def row(
     half = half_widths(level) * (MEDIAN_EFFICIENCY if len(logs) > 2 else 1.0)
     latency_s = float(np.median(latencies_s))
     speedup = (*ratios(of), of.error, of.freedom)
-    measured = dict(zip(MEASURED, (latency_s, *(latency_s * np.exp([-half, half])), *speedup), strict=True))
-    known = {name: None if math.isnan(value) else float(value) for name, value in measured.items()}
-    cells = {"status": "ok", "processes": len(latencies_s), "memory_bytes": peak_bytes}
-    return {**case(name, **columns).columns(), **cells, **known}
+    values = dict(zip(MEASURED, (latency_s, *(latency_s * np.exp([-half, half])), *speedup), strict=True))
+    numbers = {name: None if math.isnan(value) else float(value) for name, value in values.items()}
+    others = {"status": "ok", "processes": len(latencies_s), "memory_bytes": peak_bytes}
+    return {**case(name, **columns).columns(), **others, **numbers}
 
 
 def _mean(logs: Array, lent: Common) -> Estimates:
@@ -77,14 +76,17 @@ def drawn(
 
     `sd` is that of all places or one for each. All implementations share a process's `drift`.
     """
-    made: list[tuple[str, int, Array, Array]] = []
+    times_of: list[tuple[str, int, Array, Array]] = []
     for place, scatter in zip(places, np.broadcast_to(sd, len(places)), strict=True):
         shared = rng.normal(0, drift, processes)
         times = {name: law(place) * np.exp(shared + rng.normal(0, scatter, processes)) for name, law in laws.items()}
         base = next(iter(times.values()))
-        made += [(name, place, values, base) for name, values in times.items()]
-    lent = _common([np.log(own) for *_, own, _ in made]), _common([np.log(base / own) for *_, own, base in made])
-    return [row(name, own.tolist(), base.tolist(), lent=lent, **{column: place}) for name, place, own, base in made]
+        times_of += [(name, place, values, base) for name, values in times.items()]
+    lent = (
+        _common([np.log(own) for *_, own, _ in times_of]),
+        _common([np.log(base / own) for *_, own, base in times_of]),
+    )
+    return [row(name, own.tolist(), base.tolist(), lent=lent, **{column: place}) for name, place, own, base in times_of]
 
 
 def _common(logs: Sequence[Array]) -> Common:

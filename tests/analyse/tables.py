@@ -18,13 +18,13 @@ Row = dict[str, Any]
 
 def row(of: Case, logs: Sequence[float] = (), **changes: Any) -> Row:
     """Return the row of a case with one logarithm of its speed-up per process, which tell the scatter alone."""
-    known: Row = {"status": "ok", "latency_s": 0.02, "processes": len(logs), "env_id": "here", "baseline": "eager"}
-    known["schema_version"] = SCHEMA_VERSION
+    cells: Row = {"status": "ok", "latency_s": 0.02, "processes": len(logs), "env_id": "here", "baseline": "eager"}
+    cells["schema_version"] = SCHEMA_VERSION
     if len(logs):
-        known["speedup"] = float(np.exp(np.mean(logs)))
+        cells["speedup"] = float(np.exp(np.mean(logs)))
     if len(logs) > 1:
-        known |= {name: float(value) for name, value in _speedup(mean(logs)).items()}
-    return {**dict.fromkeys(COLUMNS), **of.columns(), **known, **changes}
+        cells |= {name: float(value) for name, value in _speedup(mean(logs)).items()}
+    return {**dict.fromkeys(COLUMNS), **of.columns(), **cells, **changes}
 
 
 def at(of: Case, speedup: float, **changes: Any) -> Row:
@@ -81,10 +81,10 @@ def drawn(
     rows = _unmeasured(tuple(of))
     logs = rng.normal(middle, np.reshape(sd, (-1, 1)), (len(rows), processes))
     error = logs.std(axis=1, ddof=1) / np.sqrt(processes)
-    found = _speedup(Estimates(logs.mean(axis=1), error, np.full(len(rows), processes - 1.0)))
+    speedups = _speedup(Estimates(logs.mean(axis=1), error, np.full(len(rows), processes - 1.0)))
     return rows.assign(
         processes=pd.array([processes] * len(rows), dtype="Int64"),
-        **{name: pd.array(values, dtype="Float64") for name, values in found.items()},
+        **{name: pd.array(values, dtype="Float64") for name, values in speedups.items()},
     )
 
 

@@ -19,8 +19,7 @@ from bench.plan.case import CONTROL, Case, Point
 from bench.stats.best import GOOD, bounds
 from bench.stats.contrasts import Contrasts, Prior, Values, contrasts, normal_scores, prior, values
 from bench.stats.estimates import Estimates, combined, half_widths, joined
-from bench.stats.limits import LEVEL, MARGIN, POWER, Limits
-from bench.stats.significance import holm
+from bench.stats.limits import LEVEL, MARGIN, POWER, Limits, holm
 from bench.store.record import Record, latest
 from bench.store.saved_run import SavedRun
 
@@ -111,11 +110,12 @@ def _print_errors(points: Mapping[Point, Times], baseline: str) -> float:
     scores = normal_scores(joined(of.speedup(CONTROL, baseline) for of in control)) * lent.factor
     highs = [float(np.min(bounds(of.without(CONTROL)).high)) for of in judged]
     print(
-        f"  between processes {math.sqrt(lent.between):.2%}, prior {lent.scatter.freedom:.0f} degrees of freedom; "
-        f"control: rms of z {math.sqrt(np.mean(scores**2)) if scores.size else math.nan:.2f} at {scores.size} points; "
+        f"  between processes {math.sqrt(lent.process_variance):.2%}, prior {lent.scatter.freedom:.0f} degrees of "
+        f"freedom; control: rms of z {math.sqrt(np.mean(scores**2)) if scores.size else math.nan:.2f} at "
+        f"{scores.size} points; "
         f"within 2 % {sum(high <= 1.02 for high in highs)}, 3 % {sum(high <= 1.03 for high in highs)} of {len(highs)}"
     )
-    return lent.between
+    return lent.process_variance
 
 
 def _drawn(

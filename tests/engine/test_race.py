@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from bench.analyse.race import Look
+from bench.analyse.standing import Look
 from bench.engine import race
 from bench.engine.race import Race
 from bench.engine.run import Run

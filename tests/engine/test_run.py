@@ -20,8 +20,8 @@ import psutil
 import pytest
 from scipy import stats
 
-from bench.analyse.precision import changes
-from bench.analyse.race import Look
+from bench.analyse.conclusions import changes
+from bench.analyse.standing import Look
 from bench.analyse.summary import Summary
 from bench.engine import run as engine
 from bench.engine.member import Member

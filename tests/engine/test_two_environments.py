@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench.analyse.race import Look
-from bench.analyse.standing import FASTEST
+from bench.analyse.standing import FASTEST, Look
 from bench.analyse.summary import values_of
 from bench.engine import member, replicate
 from bench.engine.pool import Pool

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from rich.text import Text
 
-from bench.analyse.race import Look
+from bench.analyse.standing import Look
 from bench.analyse.summary import summarise
 from bench.harness import live, progress
 from bench.harness.live import LiveProgress

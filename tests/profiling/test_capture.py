@@ -15,7 +15,7 @@ from torch.nn import functional as F  # noqa: N812 - PyTorch's own convention
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
-from bench.analyse.profile_difference import GREW, UNCHANGED, difference
+from bench.analyse.profile import GREW, UNCHANGED, difference
 from bench.measure import workload
 from bench.plan.case import Case, Point
 from bench.plan.layers import flops, steps

@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from bench.analyse.precision import changes
+from bench.analyse.conclusions import changes
 from bench.analyse.summary import summarise
 from bench.plan.case import Case
 from bench.plan.errors import WrongRequest
 from bench.plan.published import read
 from bench.show.blocks import Block, Table
 from bench.show.side_by_side import machines, precision_words, precisions, references
-from tests.analyse.test_precision import measured
 from tests.examples import case, point
+from tests.examples import in_precision as measured
 from tests.show.example_results import results, timed
 
 ENTRY: dict[str, Any] = {

@@ -6,8 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from bench.analyse.choices import Choice
-from bench.analyse.precision import changes
+from bench.analyse.conclusions import CoreChoice, changes
 from bench.analyse.summary import summarise
 from bench.cli import main
 from bench.plan.case import Case
@@ -21,8 +20,8 @@ from bench.store import table
 from bench.store.record import Record, Samples
 from bench.store.saved_run import SavedRun
 from tests import examples
-from tests.analyse.test_precision import measured
 from tests.examples import case, point, record
+from tests.examples import in_precision as measured
 from tests.show.example_results import Fate, quick, results, timed
 
 ROOT = Path(__file__).parents[2]
@@ -137,7 +136,7 @@ def test_several_precisions_of_a_shape_are_pointed_out() -> None:
 
 def test_choices_that_bring_something_are_exported_by_a_command() -> None:
     """From 3 % on, which the intervals must show; a run's folder may need quotes."""
-    of = [Choice(examples.point(), "eager", 1.0, Interval(1.2, low, 1.4)) for low in (1.04, 1.02)]
+    of = [CoreChoice(examples.point(), "eager", 1.0, Interval(1.2, low, 1.4)) for low in (1.04, 1.02)]
     (line,) = summary.for_programs(of, Path("my run"))
     assert "at least 4% faster than sdpa" in line
     assert line.endswith("bench export 'my run'")

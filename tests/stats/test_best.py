@@ -13,21 +13,21 @@ from bench.stats.contrasts import Contrasts
 def of(*logs: float, error: float = 0.01, freedom: float = 12.0) -> Contrasts:
     """Return the contrasts of implementations with these log times, each pair with the same error."""
     difference = np.subtract.outer(np.array(logs), np.array(logs))
-    apart = ~np.eye(len(logs), dtype=bool)
-    return Contrasts(tuple("abcdef"[: len(logs)]), difference, error * apart, np.full(difference.shape, freedom))
+    others = ~np.eye(len(logs), dtype=bool)
+    return Contrasts(tuple("abcdef"[: len(logs)]), difference, error * others, np.full(difference.shape, freedom))
 
 
 def test_bounds_of_two_are_one_sided_t_bounds_of_their_difference() -> None:
     """An upper bound has 96 %, a lower one 99 % or a little more; none is below 1, and only what is slower has one."""
     above, least, most = (stats.t.ppf(level, 12) * 0.01 for level in (0.96, 0.99, 0.9975))
-    found = bounds(of(0.0, 0.1))
-    assert found.value.tolist() == pytest.approx([1, math.exp(0.1)])
-    assert found.high.tolist() == pytest.approx([1, math.exp(0.1 + above)])
-    assert found.low[0] == 1
-    assert math.exp(0.1 - most) < found.low[1] <= math.exp(0.1 - least)
-    found = bounds(of(0.0, 0.015))
-    assert found.high.tolist() == pytest.approx([math.exp(above - 0.015), math.exp(0.015 + above)])
-    assert found.low.tolist() == [1, 1]
+    slowdown = bounds(of(0.0, 0.1))
+    assert slowdown.value.tolist() == pytest.approx([1, math.exp(0.1)])
+    assert slowdown.high.tolist() == pytest.approx([1, math.exp(0.1 + above)])
+    assert slowdown.low[0] == 1
+    assert math.exp(0.1 - most) < slowdown.low[1] <= math.exp(0.1 - least)
+    slowdown = bounds(of(0.0, 0.015))
+    assert slowdown.high.tolist() == pytest.approx([math.exp(above - 0.015), math.exp(0.015 + above)])
+    assert slowdown.low.tolist() == [1, 1]
 
 
 @pytest.mark.parametrize("rivals", [1, 4])
@@ -40,27 +40,27 @@ def test_a_row_is_slower_at_its_part_of_one_percent(rivals: int) -> None:
 
 def test_each_of_several_rivals_has_its_part_of_the_level() -> None:
     """With four rivals an upper bound has 99 % for each: the worst is that of the nearest."""
-    found = bounds(of(0.0, 0.01, 0.5, 0.5, 0.5))
-    assert found.high[0] == pytest.approx(math.exp(stats.t.ppf(0.99, 12) * 0.01 - 0.01))
-    assert found.high[1] == pytest.approx(math.exp(stats.t.ppf(0.99, 12) * 0.01 + 0.01))
+    slowdown = bounds(of(0.0, 0.01, 0.5, 0.5, 0.5))
+    assert slowdown.high[0] == pytest.approx(math.exp(stats.t.ppf(0.99, 12) * 0.01 - 0.01))
+    assert slowdown.high[1] == pytest.approx(math.exp(stats.t.ppf(0.99, 12) * 0.01 + 0.01))
 
 
 def test_a_value_lies_between_its_bounds() -> None:
     """Of any number of implementations, whatever their errors; those that may be the fastest begin at 1."""
     rng = np.random.default_rng(1)
     for count in (2, 3, 6):
-        found = bounds(of(*rng.normal(0, 0.03, count)))
-        assert (found.low <= found.value).all()
-        assert (found.value <= found.high).all()
-        assert found.low[np.argmin(found.value)] == 1
-        assert found.value.min() == 1
+        slowdown = bounds(of(*rng.normal(0, 0.03, count)))
+        assert (slowdown.low <= slowdown.value).all()
+        assert (slowdown.value <= slowdown.high).all()
+        assert slowdown.low[np.argmin(slowdown.value)] == 1
+        assert slowdown.value.min() == 1
 
 
 def test_without_errors_there_are_values_alone() -> None:
     """One process shows nobody to be slower, and doesn't say what would."""
-    found = bounds(of(0.0, 0.5, error=math.nan))
-    assert found.value.tolist() == pytest.approx([1, math.exp(0.5)])
-    assert np.isnan([found.low, found.high, found.further]).all()
+    slowdown = bounds(of(0.0, 0.5, error=math.nan))
+    assert slowdown.value.tolist() == pytest.approx([1, math.exp(0.5)])
+    assert np.isnan([slowdown.low, slowdown.high, slowdown.further]).all()
 
 
 def test_so_many_times_more_measuring_brings_the_bound_to_the_aim() -> None:
@@ -78,11 +78,11 @@ def test_so_many_times_more_measuring_brings_the_bound_to_the_aim() -> None:
 def test_an_end_is_how_much_faster_another_may_be(rivals: int) -> None:
     """Each pair has its part of 4 %; the largest end of a row is its upper bound."""
     logs = [0.0, 0.01, 0.02, 0.05][: rivals + 1]
-    found, half = ends(of(*logs)), stats.t.ppf(1 - 0.04 / rivals, 12) * 0.01
+    most, half = ends(of(*logs)), stats.t.ppf(1 - 0.04 / rivals, 12) * 0.01
     for row, column in zip(*np.nonzero(~np.eye(rivals + 1, dtype=bool)), strict=True):
-        assert found[row, column] == pytest.approx(logs[row] - logs[column] + half)
-    np.fill_diagonal(found, 0.0)
-    assert np.exp(found.max(axis=1)) == pytest.approx(bounds(of(*logs)).high)
+        assert most[row, column] == pytest.approx(logs[row] - logs[column] + half)
+    np.fill_diagonal(most, 0.0)
+    assert np.exp(most.max(axis=1)) == pytest.approx(bounds(of(*logs)).high)
 
 
 def test_so_many_times_more_measuring_brings_an_end_to_any_goal() -> None:

@@ -8,8 +8,7 @@ import pytest
 from scipy import special, stats
 
 from bench.stats.contrasts import Common, Prior, Values, common, contrasts, normal_scores, prior, values
-from bench.stats.estimates import Estimates
-from bench.stats.replicates import Array, t_quantile
+from bench.stats.estimates import Array, Estimates, t_quantile
 
 CONTROL = ("control", "a")
 EXACT = Prior(0.0, Common(1.0, math.inf, math.inf))
@@ -18,8 +17,8 @@ EXACT = Prior(0.0, Common(1.0, math.inf, math.inf))
 
 def of(logs: Array, variances: float | Array = 1e-5, names: Sequence[str] = "abcdef") -> Values:
     """Return the values of a point, an implementation in a row, that lack a variance where they lack a value."""
-    known = np.where(np.isnan(logs), np.nan, np.broadcast_to(variances, np.shape(logs)))
-    return Values(tuple(names[: len(logs)]), np.asarray(logs, dtype=np.float64), known)
+    shown = np.where(np.isnan(logs), np.nan, np.broadcast_to(variances, np.shape(logs)))
+    return Values(tuple(names[: len(logs)]), np.asarray(logs, dtype=np.float64), shown)
 
 
 def some_lack(rng: np.random.Generator) -> Values:
@@ -41,17 +40,17 @@ def test_the_first_replicates_have_those_that_were_in_them() -> None:
     np.testing.assert_array_equal(first.variances, of(later).variances[[0, 2], :2])
 
 
-def test_a_value_forgets_what_slowed_a_round() -> None:
+def test_a_value_is_relative_to_the_level_of_its_rounds() -> None:
     """Rounds drift over a factor of 30; the ratios are exact, though sdpa left early and mha lacks a replicate."""
     drift = np.array([1.0, 1.5, 9.0, 0.7, 20.0, 2.0])
     taken = {"eager": (4.0, 3, 6), "sdpa": (2.0, 3, 3), "mha": (5.0, 2, 6)}
-    found = values({
+    point = values({
         name: {number: dict(enumerate(value_s * (1 + number) * drift[:rounds])) for number in range(replicates)}
         for name, (value_s, replicates, rounds) in taken.items()
     })  # fmt: skip
-    assert found.logs[0] - found.logs[1] == pytest.approx([math.log(2)] * 3)
-    assert found.logs[2] - found.logs[0] == pytest.approx([math.log(1.25)] * 2 + [math.nan], nan_ok=True)
-    assert np.isnan(found.logs).tolist() == np.isnan(found.variances).tolist()
+    assert point.logs[0] - point.logs[1] == pytest.approx([math.log(2)] * 3)
+    assert point.logs[2] - point.logs[0] == pytest.approx([math.log(1.25)] * 2 + [math.nan], nan_ok=True)
+    assert np.isnan(point.logs).tolist() == np.isnan(point.variances).tolist()
 
 
 def test_rounds_that_something_disturbed_do_not_move_a_value() -> None:
@@ -71,9 +70,9 @@ def test_the_variance_of_a_value_is_that_of_its_rounds(count: int) -> None:
         name: {number: dict(enumerate(rounds)) for number, rounds in enumerate(np.exp(own))}
         for name, own in zip("ab", logs, strict=True)
     }
-    found = values(times_s)
-    predicted = found.variances.mean(axis=1).sum()
-    assert np.var(found.logs[0] - found.logs[1]) == pytest.approx(predicted, rel=0.3)
+    point = values(times_s)
+    predicted = point.variances.mean(axis=1).sum()
+    assert np.var(point.logs[0] - point.logs[1]) == pytest.approx(predicted, rel=0.3)
     assert predicted == pytest.approx(2 * 0.03**2 / count * 1.0932**2, rel=0.2)  # a midmean's error over a mean's
 
 
@@ -82,9 +81,9 @@ def test_the_variance_of_a_value_is_that_of_its_rounds(count: int) -> None:
 
 def test_differences_go_along_any_way() -> None:
     """From a to c is from a to b and from b to c, though some lack replicates; the way back is the opposite."""
-    found = contrasts(some_lack(np.random.default_rng(2)), EXACT).difference
-    np.testing.assert_allclose(found[:, :, None] + found[None, :, :], np.broadcast_to(found[:, None, :], (5, 5, 5)))
-    np.testing.assert_allclose(found, -found.T, atol=1e-12)
+    of_all = contrasts(some_lack(np.random.default_rng(2)), EXACT).difference
+    np.testing.assert_allclose(of_all[:, :, None] + of_all[None, :, :], np.broadcast_to(of_all[:, None, :], (5, 5, 5)))
+    np.testing.assert_allclose(of_all, -of_all.T, atol=1e-12)
 
 
 def test_of_equal_replicates_the_differences_are_those_of_plain_means() -> None:
@@ -101,21 +100,21 @@ def test_differences_and_errors_are_those_of_weighted_least_squares() -> None:
     design = np.hstack([np.eye(5)[row], np.eye(6)[column]]) / np.sqrt(point.variances[row, column])[:, None]
     inverse = np.linalg.pinv(design.T @ design)
     solved = inverse @ design.T @ (point.logs[row, column] / np.sqrt(point.variances[row, column]))
-    found = contrasts(point, EXACT)
+    of_all = contrasts(point, EXACT)
     assert point.freedom == len(design) - np.linalg.matrix_rank(design)
     for one, other in [(0, 1), (2, 4), (3, 0)]:
         pair = np.eye(11)[one] - np.eye(11)[other]
-        assert found.difference[one, other] == pytest.approx(pair @ solved)
-        assert found.error[one, other] == pytest.approx(math.sqrt(pair @ inverse @ pair))
+        assert of_all.difference[one, other] == pytest.approx(pair @ solved)
+        assert of_all.error[one, other] == pytest.approx(math.sqrt(pair @ inverse @ pair))
 
 
 def test_what_no_chain_of_replicates_joins_has_no_difference() -> None:
-    """Two pairs apart are unknown to each other, and each has a degree of freedom; a replicate of b and c joins all."""
-    apart = np.array([[0.0, 0.1, np.nan, np.nan], [1.0, 1.1, np.nan, np.nan]])
-    logs = np.vstack([apart, apart[:, ::-1] + 2])
-    found = contrasts(of(logs), EXACT)
-    assert np.isnan(found.difference).tolist() == np.isnan(found.error).tolist()
-    assert np.isnan(found.difference[0]).tolist() == [False, False, True, True]
+    """Two pairs without a shared replicate each have a degree of freedom; a replicate of b and c joins all."""
+    pair = np.array([[0.0, 0.1, np.nan, np.nan], [1.0, 1.1, np.nan, np.nan]])
+    logs = np.vstack([pair, pair[:, ::-1] + 2])
+    separate = contrasts(of(logs), EXACT)
+    assert np.isnan(separate.difference).tolist() == np.isnan(separate.error).tolist()
+    assert np.isnan(separate.difference[0]).tolist() == [False, False, True, True]
     assert of(logs).freedom == 2
     chained = np.hstack([logs, [[np.nan], [5.0], [5.5], [np.nan]]])
     assert not np.isnan(contrasts(of(chained), EXACT).difference).any()
@@ -123,11 +122,11 @@ def test_what_no_chain_of_replicates_joins_has_no_difference() -> None:
 
 def test_a_choice_of_implementations_keeps_their_differences() -> None:
     """In the order that is asked for; a speed-up is the baseline's time over the implementation's."""
-    found = contrasts(some_lack(np.random.default_rng(5)), EXACT)
-    kept = found.only(["d", "a"])
-    assert (kept.names, kept.difference[0, 1]) == (("d", "a"), found.difference[3, 0])
-    assert found.without("c").names == ("a", "b", "d", "e")
-    assert found.speedup("d", baseline="a").value == found.difference[0, 3]
+    of_all = contrasts(some_lack(np.random.default_rng(5)), EXACT)
+    kept = of_all.only(["d", "a"])
+    assert (kept.names, kept.difference[0, 1]) == (("d", "a"), of_all.difference[3, 0])
+    assert of_all.without("c").names == ("a", "b", "d", "e")
+    assert of_all.speedup("d", baseline="a").value == of_all.difference[0, 3]
 
 
 # the errors
@@ -171,11 +170,10 @@ def test_a_control_that_differs_widens_all_errors(off: float, least: float, most
     logs = rng.normal(0, 0.01, (20, 4, 4)) + np.array([[0], [off], [0], [0]])
     points = [of(own, names=("a", "control", "b", "c")) for own in logs]
     plain, widened = prior(points), prior(points, CONTROL)
-    factor = widened.factor
-    assert least <= factor <= most
+    assert least <= widened.factor <= most
     assert plain.factor == prior(points, ("control", "missing")).factor == 1
     ratio = contrasts(points[0], widened).error[2, 3] / contrasts(points[0], plain).error[2, 3]
-    assert ratio == pytest.approx(factor)
+    assert ratio == pytest.approx(widened.factor)
 
 
 # the moderated variance
@@ -183,8 +181,8 @@ def test_a_control_that_differs_widens_all_errors(off: float, least: float, most
 
 def test_a_variance_is_shrunk_as_smyth_says() -> None:
     """Three degrees of freedom at 4 and five lent ones at 1 are eight at 17/8; all have no more than all together."""
-    found = Common(1.0, 5.0, 100.0).moderate(np.array([4.0, 9.9]), np.array([3.0, 0.0]))
-    assert [each.tolist() for each in found] == [[17 / 8, 1.0], [8.0, 5.0]]
+    moderated = Common(1.0, 5.0, 100.0).moderate(np.array([4.0, 9.9]), np.array([3.0, 0.0]))
+    assert [each.tolist() for each in moderated] == [[17 / 8, 1.0], [8.0, 5.0]]
     assert Common(1.0, math.inf, 40.0).moderate(np.array([4.0]), np.array([3.0]))[1] == 40
     nothing, freedom = Common(1.0, 0.0, 40.0).moderate(np.array([4.0]), np.array([0.0]))
     assert (math.isnan(nothing[0]), freedom[0]) == (True, 0)
@@ -195,21 +193,21 @@ def test_what_variances_have_in_common_solves_smyths_equations() -> None:
     rng = np.random.default_rng(9)
     freedoms = rng.integers(1, 6, 50).astype(np.float64)
     variances = 0.3 * stats.f.rvs(freedoms, 4, random_state=rng)
-    found = common(variances, freedoms)
+    estimate = common(variances, freedoms)
     e = np.log(variances) - special.digamma(freedoms / 2) + np.log(freedoms / 2)
-    trigamma = special.polygamma(1, [found.freedom / 2, *freedoms / 2])
+    trigamma = special.polygamma(1, [estimate.freedom / 2, *freedoms / 2])
     assert trigamma[0] == pytest.approx(e.var(ddof=1) - trigamma[1:].mean())
-    half = found.freedom / 2
-    assert math.log(found.variance) == pytest.approx(e.mean() + special.digamma(half) - math.log(half))
-    assert found.most_freedom == freedoms.sum()
-    assert common(np.append(variances, 1e9), np.append(freedoms, 0.0)) == found
+    half = estimate.freedom / 2
+    assert math.log(estimate.variance) == pytest.approx(e.mean() + special.digamma(half) - math.log(half))
+    assert estimate.most_freedom == freedoms.sum()
+    assert common(np.append(variances, 1e9), np.append(freedoms, 0.0)) == estimate
 
 
 @pytest.mark.parametrize("freedom", [1.0, 4.0, 15.0])
 def test_the_variance_and_the_freedom_that_were_drawn_come_back(freedom: float) -> None:
     """Of 4000 variances of three degrees of freedom each, about 0.3 times an inverse χ²."""
-    found = common(stats.f.rvs(3, freedom, size=4000, random_state=10) * 0.3, np.full(4000, 3.0))
-    assert (found.variance, found.freedom) == pytest.approx((0.3, freedom), rel=0.25)
+    estimate = common(stats.f.rvs(3, freedom, size=4000, random_state=10) * 0.3, np.full(4000, 3.0))
+    assert (estimate.variance, estimate.freedom) == pytest.approx((0.3, freedom), rel=0.25)
 
 
 def test_variances_that_differ_by_chance_alone_are_one() -> None:
@@ -225,8 +223,8 @@ def test_variances_that_differ_by_chance_alone_are_one() -> None:
 def test_a_score_is_as_improbable_as_its_t_value() -> None:
     """Printed 97.5 % points of t with 2 and 10 degrees of freedom are 1.96; what has no error is left out."""
     columns = np.array([[4.303, -2.228, 1.0], [1.0, 1.0, np.nan], [2.0, 10.0, 3.0]])
-    found = normal_scores(Estimates(*columns))
-    assert found == pytest.approx([1.96, -1.96], abs=1e-3)
+    scores = normal_scores(Estimates(*columns))
+    assert scores == pytest.approx([1.96, -1.96], abs=1e-3)
 
 
 @pytest.mark.slow
@@ -242,9 +240,9 @@ def test_simulated_errors_are_right(unlike: float, places: float, replicates: in
     points = [of(own, (0.007 * scale) ** 2) for own, scale in zip(logs, scales.tolist(), strict=True)]
     lent = prior(points)
     pairs = np.triu_indices(6, 1)
-    found = [vars(contrasts(each, lent)) for each in points]
+    parts = [vars(contrasts(each, lent)) for each in points]
     names = ("difference", "error", "freedom")
-    of_all = Estimates(*(np.concatenate([each[name][pairs] for each in found]) for name in names))
+    of_all = Estimates(*(np.concatenate([each[name][pairs] for each in parts]) for name in names))
     assert np.sqrt(np.mean(normal_scores(of_all) ** 2)) == pytest.approx(1, abs=0.08)
-    held = np.abs(of_all.value) < t_quantile(of_all.freedom) * of_all.error
-    assert np.mean(held) == pytest.approx(0.95, abs=0.015)
+    holds = np.abs(of_all.value) < t_quantile(of_all.freedom) * of_all.error
+    assert np.mean(holds) == pytest.approx(0.95, abs=0.015)

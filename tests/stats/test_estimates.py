@@ -1,4 +1,4 @@
-"""Weighted sums of what few processes say."""
+"""Estimates, their intervals, and weighted sums of them, held against scipy, printed tables and simulation."""
 
 import math
 
@@ -6,69 +6,65 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bench.analyse.scaling.series import log_speedups
 from bench.stats.estimates import (
+    MEDIAN_EFFICIENCY,
     Estimates,
     Interval,
     combined,
     exact,
     half_widths,
+    interval,
     intervals,
     joined,
     mean,
     of_ratios,
-    ratio,
     ratios,
 )
-from tests.analyse.planted import row
 
-T_975 = {2: 4.303}
+T_975 = {1: 12.706, 2: 4.303, 4: 2.776, 9: 2.262, 30: 2.042}
 """The 97.5 % points of Student's t by degrees of freedom, as printed in tables."""
 
 
-def samples(*processes: list[float]) -> Estimates:
-    """Return the estimates of the logarithms of speed-ups, given one for each process."""
-    return log_speedups([row("sdpa", [math.exp(-log) for log in logs], [1.0] * len(logs)) for logs in processes])
+def means(*processes: list[float]) -> Estimates:
+    """Return the estimates of several means, given a value for each process."""
+    return joined(map(mean, processes))
 
 
 def test_a_difference_has_welchs_interval() -> None:
     """Of two means with unequal scatter it is what scipy's test of Welch says."""
     one, other = [0.1, 0.13, 0.09], [0.3, 0.5, 0.2, 0.35, 0.41]
-    (found,) = intervals(combined(np.array([[-1.0, 1.0]]), samples(one, other)))
+    (change,) = intervals(combined(np.array([[-1.0, 1.0]]), means(one, other)))
     expected = stats.ttest_ind(other, one, equal_var=False).confidence_interval(0.95)
-    assert (found.low, found.high) == pytest.approx((expected.low, expected.high))
-    assert found.value == pytest.approx(np.mean(other) - np.mean(one))
+    assert (change.low, change.high) == pytest.approx((expected.low, expected.high))
+    assert change.value == pytest.approx(np.mean(other) - np.mean(one))
 
 
-def test_what_has_no_weight_has_no_say() -> None:
-    """An estimate without a known scatter spoils only the sums that it is part of."""
-    known, unknown = [0.1, 0.2, 0.3], [0.1]
-    whole, spoilt = intervals(combined(np.array([[1.0, 0.0], [1.0, 1.0]]), samples(known, unknown)))
-    assert whole.is_known
-    assert not spoilt.is_known
+def test_an_estimate_with_weight_0_does_not_count() -> None:
+    """An estimate without an error spoils only the sums that it is part of."""
+    whole, spoilt = intervals(combined(np.array([[1.0, 0.0], [1.0, 1.0]]), means([0.1, 0.2, 0.3], [0.1])))
+    assert (whole.is_known, spoilt.is_known) == (True, False)
     assert spoilt.value == pytest.approx(0.3)
 
 
 def test_a_baseline_adds_no_scatter_of_its_own() -> None:
     """Its ratio to itself is 1 in each process: a difference to it has the other's interval, half of it a half."""
-    logs = [0.1, 0.2, 0.3]
-    whole, half = intervals(combined(np.array([[-1.0, 1.0], [-0.5, 0.5]]), samples([0.0, 0.0, 0.0], logs)))
+    logs = means([0.0, 0.0, 0.0], [0.1, 0.2, 0.3])
+    whole, half = intervals(combined(np.array([[-1.0, 1.0], [-0.5, 0.5]]), logs))
     width = T_975[2] * 0.1 / math.sqrt(3)
     assert (whole.value, whole.high - whole.value) == pytest.approx((0.2, width), rel=1e-3)
     assert (half.value, half.high - half.value) == pytest.approx((0.1, width / 2), rel=1e-3)
 
 
-def test_what_is_counted_has_no_interval() -> None:
-    """Bytes are exact: differences of them are values alone; so is what no clock saw a difference in."""
-    (found,) = intervals(combined(np.array([[-1.0, 1.0]]), exact([2.0, 5.0])))
-    assert found.value == 3
-    assert not found.is_known
-    assert np.isnan(half_widths(combined(np.array([[1.0]]), samples([0.1, 0.1, 0.1])))).all()
+def test_counted_numbers_and_equal_values_have_no_interval() -> None:
+    """Bytes are exact, so a difference of them is a value alone; so is a sum of values that don't scatter."""
+    change = interval(combined(np.array([-1.0, 1.0]), exact([2.0, 5.0])))
+    assert (change.value, change.is_known) == (3, False)
+    assert np.isnan(half_widths(combined(np.array([[1.0]]), means([0.0, 0.0, 0.0])))).all()
 
 
 def test_estimates_come_back_from_ratios_and_their_intervals() -> None:
-    """Without an interval, as of one process, there is no error; what has no value stays unknown."""
-    of = joined([mean([0.1, 0.13, 0.09]), mean([0.3]), mean([0.5, 0.7])])
+    """Without an interval, as of one process, there is no error; without a value nothing is known."""
+    of = means([0.1, 0.13, 0.09], [0.3], [0.5, 0.7])
     assert of.error == pytest.approx([stats.sem([0.1, 0.13, 0.09]), math.nan, stats.sem([0.5, 0.7])], nan_ok=True)
     back = of_ratios(*ratios(of), of.freedom)
     for name in ("value", "error", "freedom"):
@@ -77,32 +73,34 @@ def test_estimates_come_back_from_ratios_and_their_intervals() -> None:
     assert np.isnan(of_ratios(np.array([0.0]), nothing, nothing, np.array([3.0])).value).all()
 
 
-def test_an_interval_may_reach_to_infinity() -> None:
-    """The ratio of two processes that differ wildly is unknown on one side."""
+def test_a_ratio_has_a_t_interval_on_its_logarithm() -> None:
+    """Processes at 1 and 4 have the ratio 2; one has no interval, a thing to itself is 1, an end may be infinite."""
+    ratio = interval(mean([math.log(1), math.log(4)])).exp()
+    half = T_975[1] * math.log(4) / 2  # sd / √2 = ln 4 / 2
+    assert (ratio.value, ratio.low, ratio.high) == pytest.approx((2, 2 * math.exp(-half), 2 * math.exp(half)), rel=1e-3)
+    alone = interval(mean([math.log(3)])).exp()
+    assert alone.value == pytest.approx(3)
+    assert not alone.is_known
+    assert interval(mean([0.0, 0.0, 0.0])).exp() == Interval(1.0, 1.0, 1.0)
     assert Interval(0.0, -1e4, 1e4).exp() == Interval(1.0, 0.0, math.inf)
 
 
-def test_ratio_is_the_geometric_mean_with_a_t_interval_on_the_logarithms() -> None:
-    """Two processes at 1 and 4 have the ratio 2; 12.706 is the 97.5 % point of t with one degree of freedom."""
-    found = ratio([math.log(1), math.log(4)])
-    half = 12.706 * math.log(4) / 2  # sd / √2 = ln 4 / 2
-    assert found.value == pytest.approx(2)
-    assert found.low == pytest.approx(2 * math.exp(-half), rel=1e-3)
-    assert found.high == pytest.approx(2 * math.exp(half), rel=1e-3)
-
-
-def test_one_process_has_a_value_and_no_interval() -> None:
-    """A ratio of one process has no bounds; a thing to itself is exactly 1."""
-    estimate = ratio([math.log(3)])
-    assert estimate.value == pytest.approx(3)
-    assert all(math.isnan(number) for number in (estimate.low, estimate.high))
-    assert ratio([0.0, 0.0, 0.0]) == Interval(1.0, 1.0, 1.0)
-
-
 @pytest.mark.parametrize("processes", [2, 3, 5, 10])
-def test_interval_of_a_ratio_holds_the_truth_in_95_of_100(processes: int) -> None:
+def test_interval_of_a_mean_holds_the_truth_in_95_of_100(processes: int) -> None:
     """Over normal draws the t interval keeps its level, within four standard errors of the simulation."""
     draws = np.random.default_rng(processes).normal(0, 0.01, (2000, processes))
-    found = [ratio(logs) for logs in draws.tolist()]
-    share = float(np.mean([one.low <= 1 <= one.high for one in found]))
-    assert share == pytest.approx(0.95, abs=4 * math.sqrt(0.95 * 0.05 / 2000))
+    half = half_widths(means(*draws.tolist()))
+    assert np.mean(np.abs(draws.mean(axis=1)) < half) == pytest.approx(0.95, abs=4 * math.sqrt(0.95 * 0.05 / 2000))
+
+
+def test_half_width_is_the_printed_t_times_the_standard_error() -> None:
+    """Of several degrees of freedom."""
+    freedom = np.array([*T_975], dtype=np.float64)
+    half = half_widths(Estimates(np.zeros(len(freedom)), np.full(len(freedom), 0.7), freedom))
+    assert half == pytest.approx([0.7 * quantile for quantile in T_975.values()], rel=3e-4)
+
+
+def test_a_median_scatters_more_than_a_mean_by_the_stated_factor() -> None:
+    """Over many samples of normal values the standard error is 1.25 times the mean's."""
+    samples = np.random.default_rng(1).normal(0, 1, (10_000, 101))
+    assert np.median(samples, axis=1).std() / samples.mean(axis=1).std() == pytest.approx(MEDIAN_EFFICIENCY, rel=0.03)

@@ -1,38 +1,64 @@
-"""The limits that verdicts keep."""
+"""The limits of verdicts, and their tests, which agree with scipy, with textbooks, and with simulated truth."""
 
 import math
+from itertools import permutations
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from bench.plan.errors import WrongRequest
-from bench.stats.estimates import Estimates
-from bench.stats.limits import EQUIVALENCE, POWER, Limits, detectable, judged
-from bench.stats.significance import p_beyond
+from bench.stats.estimates import Array, Estimates, combined, half_widths
+from bench.stats.limits import EQUIVALENCE, POWER, Limits, detectable, holm, judged, p_beyond, p_within
+
+ROWS = 20_000
+"""Simulated rows; the standard error of a share near 5 % is then 0.15 %."""
 
 
-@pytest.mark.parametrize(("margin", "bound"), [(0.0, EQUIVALENCE), (0.01, EQUIVALENCE), (0.05, 0.05)])
-def test_rows_are_equivalent_at_least_up_to_the_margin(margin: float, bound: float) -> None:
+def difference(base: Array, new: Array) -> Estimates:
+    """Return the differences of the means of values in the last axis."""
+    sides = [
+        (side.mean(axis=-1), side.std(axis=-1, ddof=1) / math.sqrt(side.shape[-1]), side.shape[-1] - 1.0)
+        for side in (base, new)
+    ]
+    parts = (np.stack(np.broadcast_arrays(*part), axis=-1) for part in zip(*sides, strict=True))
+    return combined(np.array([-1.0, 1.0]), Estimates(*parts))
+
+
+def simulated(change: float, count: int = 10) -> Estimates:
+    """Return the differences of many rows whose means truly differ by `change` standard deviations."""
+    rng = np.random.default_rng(7)
+    return difference(rng.normal(0, 1, (ROWS, count)), rng.normal(change, 1, (ROWS, count)))
+
+
+def test_rows_are_equivalent_at_least_up_to_the_margin() -> None:
     """Between a margin of 5 % and bounds of 2 % a change of 3 % would have no verdict, however sure it is."""
-    assert Limits(margin).bound == bound
+    assert [Limits(margin).bound for margin in (0.0, 0.01, 0.05)] == [EQUIVALENCE, EQUIVALENCE, 0.05]
 
 
-@pytest.mark.parametrize("margin", [-0.01, math.nan, math.inf])
-def test_impossible_margins_are_refused(margin: float) -> None:
-    """The refusal says what is possible."""
-    with pytest.raises(WrongRequest, match=f"margin = {margin} must be a number of at least 0"):
-        Limits(margin)
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("margin", (-0.01, math.nan, math.inf)),
+        ("equivalence", (0.0, math.nan, math.inf)),
+        ("level", (0.0, 1.0, math.nan)),
+    ],
+)
+def test_impossible_limits_are_refused(name: str, values: tuple[float, ...]) -> None:
+    """The refusal names the limit and its value."""
+    for value in values:
+        with pytest.raises(WrongRequest, match=f"{name} = {value} must"):
+            Limits(**{name: value})
 
 
 @pytest.mark.parametrize(("error", "freedom"), [(0.004, 4.0), (0.03, 20.0)])
-def test_a_detectable_change_is_found_in_four_of_five_comparisons(error: float, freedom: float) -> None:
+def test_a_detectable_change_is_shown_in_four_of_five_comparisons(error: float, freedom: float) -> None:
     """By simulation at 1 %; a little more often with few degrees of freedom, or errors that are small to the margin."""
-    rng, count = np.random.default_rng(1), 20_000
+    rng = np.random.default_rng(1)
     change = detectable(Estimates(*np.array([[0.0], [error], [freedom]])), 0.01, 0.01)
-    values = math.log1p(change) + error * rng.standard_normal(count)
-    errors = error * np.sqrt(rng.chisquare(freedom, count) / freedom)
-    shown = p_beyond(Estimates(values, errors, np.full(count, freedom)), math.log1p(0.01)) < 0.01
+    values = math.log1p(change) + error * rng.standard_normal(ROWS)
+    errors = error * np.sqrt(rng.chisquare(freedom, ROWS) / freedom)
+    shown = p_beyond(Estimates(values, errors, np.full(ROWS, freedom)), math.log1p(0.01)) < 0.01
     assert POWER - 0.02 < np.mean(shown) < POWER + 0.1
 
 
@@ -43,9 +69,72 @@ def test_without_a_scatter_no_change_is_known_to_be_detectable() -> None:
     assert math.isfinite(detectable(Estimates(*np.array([[0.0], [1e6], [3.0]])), 0.01, 0.01))
 
 
-@pytest.mark.parametrize(("share", "verdict"), [(1.0, "equivalent"), (0.8, "inconclusive")])
-def test_a_part_of_the_level_needs_more_to_show_that_rows_are_equivalent(share: float, verdict: str) -> None:
+def test_a_part_of_the_level_needs_more_to_show_that_rows_are_equivalent() -> None:
     """The larger of the two one-sided tests has a p-value of 0.045, between 4 and 5 %."""
     error = math.log1p(EQUIVALENCE) / stats.norm.isf(0.045)
     change = Estimates(*np.array([[0.0], [error], [1e6]]))
-    assert judged(change, np.array([False]), Limits(), share=share).tolist() == [verdict]
+    verdicts = [judged(change, np.array([False]), Limits(), share=share).item() for share in (1.0, 0.8)]
+    assert verdicts == ["equivalent", "inconclusive"]
+
+
+def test_welch_agrees_with_scipy() -> None:
+    """Degrees of freedom, interval and p-value at a margin of 0 are those of scipy's Welch test."""
+    rng = np.random.default_rng(0)
+    base, new = rng.normal(0, 1, 6), rng.normal(0.8, 3, 11)
+    expected = stats.ttest_ind(new, base, equal_var=False)
+    interval = expected.confidence_interval(0.95)
+    change = difference(base, new)
+    ends = change.value - half_widths(change), change.value + half_widths(change)
+    assert (change.freedom, *ends) == pytest.approx((expected.df, interval.low, interval.high))
+    assert p_beyond(change, 0.0) == pytest.approx(expected.pvalue)
+
+
+def test_two_tests_within_bounds_agree_with_scipy() -> None:
+    """The p-value is the larger of two one-sided tests of shifted samples."""
+    rng = np.random.default_rng(3)
+    base, new = rng.normal(0, 1, 8), rng.normal(0.2, 2, 8)
+    above = stats.ttest_ind(new + 1.5, base, equal_var=False, alternative="greater").pvalue
+    below = stats.ttest_ind(new - 1.5, base, equal_var=False, alternative="less").pvalue
+    assert p_within(difference(base, new), 1.5) == pytest.approx(max(above, below))
+
+
+@pytest.mark.parametrize("margin", [0.0, 0.5, 5.0])
+def test_change_of_exactly_the_margin_is_called_beyond_it_at_the_level(margin: float) -> None:
+    """Of rows that truly changed by the margin, 5 in 100 have p < 0.05, at no margin and at a wide one.
+
+    As many are taken as equivalent if the bound is the wide one.
+    """
+    changes = simulated(margin)
+    assert np.mean(p_beyond(changes, margin) < 0.05) == pytest.approx(0.05, abs=0.008)
+    if margin == 5.0:
+        assert np.mean(p_within(changes, margin) < 0.05) == pytest.approx(0.05, abs=0.008)
+
+
+def test_holm_gives_each_p_value_the_same_in_any_order() -> None:
+    """Ties and missing values included, the adjusted value belongs to the p-value and not to its place."""
+    values, adjusted = np.array([0.01, 0.02, 0.02, math.nan]), np.array([0.03, 0.04, 0.04, math.nan])
+    for order in map(list, permutations(range(4))):
+        assert holm(values[order]) == pytest.approx(adjusted[order], nan_ok=True)
+
+
+def test_holm_keeps_the_level_of_a_whole_table() -> None:
+    """At 10 %, some 10 of 100 tables of 50 unchanged rows raise an alarm, where nearly all would uncorrected."""
+    p_values = p_beyond(simulated(change=0.0), 0.0).reshape(-1, 50)
+    corrected = [bool((holm(table) < 0.1).any()) for table in p_values]
+    assert np.mean(corrected) == pytest.approx(0.1, abs=0.06)  # four standard errors over 400 tables
+    assert np.mean((p_values < 0.1).any(axis=1)) > 0.95
+
+
+@pytest.mark.parametrize(
+    ("p_values", "adjusted"),
+    [
+        ([0.01, 0.04, 0.03, 0.005], [0.03, 0.06, 0.06, 0.02]),
+        ([math.nan, 0.02, math.nan, 0.01], [math.nan, 0.02, math.nan, 0.02]),
+        ([0.9, 0.8, 0.7], [1, 1, 1]),
+        ([math.nan], [math.nan]),
+        ([], []),
+    ],
+)
+def test_holm_gives_the_textbook_example(p_values: list[float], adjusted: list[float]) -> None:
+    """Of four p-values the smallest counts four times, the next three times; what wasn't tested doesn't count."""
+    assert holm(np.array(p_values)) == pytest.approx(adjusted, nan_ok=True)

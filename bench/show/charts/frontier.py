@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 import altair as alt
 import pandas as pd
 
-from bench.analyse.scaling.series import Row, by, gathered, point_of
+from bench.analyse.series import Row, by, gathered, point_of
 from bench.show.charts.base import SIZE, THIN, Spec, chart, layered, log, looks, spec, ticks
 from bench.show.charts.files import SMALL_PX, Sheet
 from bench.show.figures import captions, log_axis

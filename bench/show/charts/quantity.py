@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import altair as alt
 
-from bench.analyse.scaling.series import AXES
+from bench.analyse.series import AXES
 from bench.show.charts.base import (
     IN_RANGE,
     LABEL_LINE_PX,

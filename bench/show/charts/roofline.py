@@ -7,7 +7,7 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from bench.analyse.scaling.series import Row, by, point_of
+from bench.analyse.series import Row, by, point_of
 from bench.plan.case import COLUMNS
 from bench.plan.layers import Roof, roof_of, work_of
 from bench.show.charts.base import SIZE, Spec, chart, layered, log, looks, spec, ticks

@@ -7,8 +7,8 @@ from typing import Any
 
 import altair as alt
 
-from bench.analyse.scaling.growth import StageGrowth, stage_growths
-from bench.analyse.scaling.series import TOKENS, moving
+from bench.analyse.growth import StageGrowth, stage_growths
+from bench.analyse.series import TOKENS, moving
 from bench.show.charts.base import Spec, chart, layered, log, spec, ticks
 from bench.show.charts.files import TEXT_PX, WIDTH_PX, Sheet, text_px
 from bench.show.figures import log_axis

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import altair as alt
 import pandas as pd
 
-from bench.analyse.scaling.series import CHANNELS, HEADS, TOKENS, Axis, Row, gathered, moving, places, point_of
+from bench.analyse.series import CHANNELS, HEADS, TOKENS, Axis, Row, gathered, moving, places, point_of
 from bench.analyse.standing import ALONE, FASTEST, NAMED, Choice
 from bench.plan.case import Point
 from bench.show.charts.base import IN_RANGE, Spec, chart, layered, spec, variable

@@ -10,7 +10,7 @@ import pandas as pd
 from bench.analyse.comparable import CommonShift, StateDifference
 from bench.machine.selfcheck import Detectable
 from bench.show.text import counted
-from bench.stats.occasions import Between
+from bench.stats.between_runs import BetweenRuns
 from bench.store import units
 
 NOTHING_IN_DISPUTE = "rerun: no row is in dispute, so nothing was measured again"
@@ -155,11 +155,11 @@ def _by_threads(shares: Mapping[int, float], threads: Collection[int]) -> str:
     )
 
 
-def widened_by_rows(between: Between) -> str:
+def widened_by_rows(between_runs: BetweenRuns) -> str:
     """Return the standard deviation between two runs by their rows, which widened the intervals; empty if it is 0."""
-    if not between.sd > 0:
+    if not between_runs.sd > 0:
         return ""
     return (
-        f"rows of these runs differ by {units.percent(between.sd)} (standard deviation) beyond their errors; "
+        f"rows of these runs differ by {units.percent(between_runs.sd)} (standard deviation) beyond their errors; "
         "intervals contain that"
     )

@@ -10,7 +10,7 @@ from functools import cached_property
 import pandas as pd
 
 from bench.analyse.comparison import VERDICTS
-from bench.analyse.scaling.series import point_of
+from bench.analyse.series import point_of
 from bench.show.rows import Row, plain, reason
 from bench.show.text import counted, differences, parts, varying
 from bench.stats.limits import CHANGED, INCONCLUSIVE, JUDGED, Limits

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from bench.analyse.scaling.series import CHANNELS, HEADS, TOKENS, Axis, by, groups, moving, places, point_of
+from bench.analyse.series import CHANNELS, HEADS, TOKENS, Axis, by, groups, moving, places, point_of
 from bench.plan.case import Point
 from bench.show.rows import Row, is_measured, plain
 from bench.store.metrics import COLUMNS as METRICS

@@ -11,8 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.interpolate import make_interp_spline
 
-from bench.analyse.scaling.crossover import Crossover
-from bench.analyse.scaling.growth import Exponent, Growth, Scaling, scalings
+from bench.analyse.growth import Exponent, Growth, Scaling, scalings
+from bench.analyse.series import Crossover
 from bench.show import intervals
 from bench.show.figures import page
 from bench.show.figures.captions import facts
@@ -30,7 +30,7 @@ from bench.show.figures.lines import (
 from bench.show.figures.placement import Span, sideways_steps
 from bench.show.palette import style
 from bench.show.rows import is_measured, plain
-from bench.stats.replicates import Array
+from bench.stats.estimates import Array
 from impls.catalogue import Style
 
 PANEL, GAP = 1.6, 0.24

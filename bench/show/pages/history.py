@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.analyse.history import Entry, History
+from bench.analyse.comparison import Entry, History
 from bench.plan.case import Case
 from bench.show import history, intervals
 from bench.show.blocks import Column, Table

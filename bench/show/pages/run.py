@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from bench.analyse.choices import choices
+from bench.analyse.conclusions import changes, choices
 from bench.analyse.flags import flags as flags_of
 from bench.analyse.flags import legend
-from bench.analyse.precision import changes
 from bench.analyse.summary import of_records
 from bench.plan.errors import WrongRequest
 from bench.plan.grid import machine_columns, without_columns

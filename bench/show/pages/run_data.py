@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bench.analyse.course import course
-from bench.analyse.scaling.growth import Exponent, scalings
-from bench.analyse.scaling.series import AXES, SERIES, TOKENS, Axis, groups, places, point_of
+from bench.analyse.conclusions import course
+from bench.analyse.growth import Exponent, scalings
+from bench.analyse.series import AXES, SERIES, TOKENS, Axis, groups, places, point_of
 from bench.plan.case import Case
 from bench.plan.sweep import Effort
 from bench.show import intervals

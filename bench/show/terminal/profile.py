@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 import pandas as pd
 
 from bench.analyse import profile as analyse
-from bench.analyse.profile_difference import (
+from bench.analyse.profile import (
     APPEARED,
     CALLS,
     GREW,

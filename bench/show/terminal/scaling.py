@@ -7,10 +7,8 @@ from itertools import groupby
 
 import pandas as pd
 
-from bench.analyse.scaling.crossover import Crossover
-from bench.analyse.scaling.fit import COEFFICIENTS
-from bench.analyse.scaling.growth import Exponent, Growth, Scaling, has_series, scalings
-from bench.analyse.scaling.series import TOKENS, moving, places, point_of
+from bench.analyse.growth import COEFFICIENTS, Exponent, Growth, Scaling, has_series, scalings
+from bench.analyse.series import TOKENS, Crossover, moving, places, point_of
 from bench.analyse.standing import FASTEST, Choice
 from bench.plan.errors import WrongRequest
 from bench.show import intervals

@@ -52,10 +52,10 @@ def _verdict(finding: Finding) -> Iterator[Lines]:
     tone = WARNING if share > COARSE else PLAIN
     yield Lines([f"{_threads(finding)}, {CLAIM} processes: {least} can be claimed, a smaller one mostly can't."], tone)
     reasons = []
-    if finding.between.sd > 0:
+    if finding.between_runs.sd > 0:
         reasons.append(
-            f"Minutes apart, ratios differ by {units.percent(finding.between.sd)} (standard deviation) beyond their "
-            "processes: comparisons of runs here widen their intervals by it."
+            f"Minutes apart, ratios differ by {units.percent(finding.between_runs.sd)} (standard deviation) beyond "
+            "their processes: comparisons of runs here widen their intervals by it."
         )
     if not math.isnan(finding.rounds_share):
         better = "a larger --budget-s" if finding.rounds_share > 1 / 2 else "more --processes"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bench.analyse.scaling.growth import StageGrowth, stage_growths
+from bench.analyse.growth import StageGrowth, stage_growths
 from bench.show.charts.stage_areas import HEIGHT_PX, LABEL_PX, areas, labels, name, quadratic, sheet, stacked
 from bench.show.palette import QUADRATIC
 from bench.store.profile import Profile

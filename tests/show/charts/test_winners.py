@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from bench.analyse.scaling.series import CHANNELS, HEADS
+from bench.analyse.series import CHANNELS, HEADS
 from bench.analyse.standing import ALONE, FASTEST, NOTHING
 from bench.plan.case import Case
 from bench.plan.sweep import load_sweep

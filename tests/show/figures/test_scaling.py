@@ -14,8 +14,8 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from bench.analyse.scaling.crossover import Crossover
-from bench.analyse.scaling.growth import Exponent, Scaling
+from bench.analyse.growth import Exponent, Scaling
+from bench.analyse.series import Crossover
 from bench.plan.case import Case, Point
 from bench.show.figures.page import AXES_WIDTH, LEFT, share_places
 from bench.show.figures.scaling import MARKER_SIZE, change, crossovers, exponents, figure, name

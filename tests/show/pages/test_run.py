@@ -25,8 +25,8 @@ from bench.store import environment, journal, plan, saved_run, units
 from bench.store.saved_run import SavedRun
 from bench.store.table import RESULTS
 from tests import examples
-from tests.analyse.test_precision import measured
 from tests.examples import case, record
+from tests.examples import in_precision as measured
 from tests.refusals import refusal
 from tests.show import example_results
 from tests.show.pages import saved

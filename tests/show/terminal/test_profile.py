@@ -5,8 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from bench.analyse.profile import HEAVY
-from bench.analyse.profile_difference import difference
+from bench.analyse.profile import HEAVY, difference
 from bench.show.rows import Row
 from bench.show.terminal.console import render, rendered
 from bench.show.terminal.profile import blocks, difference_blocks, headline, row_of

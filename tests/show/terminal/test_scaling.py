@@ -6,7 +6,7 @@ import re
 import pandas as pd
 import pytest
 
-from bench.analyse.scaling.crossover import Crossover
+from bench.analyse.series import Crossover
 from bench.plan.case import Case
 from bench.plan.errors import WrongRequest
 from bench.show.terminal import scaling

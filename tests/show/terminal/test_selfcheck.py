@@ -5,8 +5,8 @@ import dataclasses
 from bench.analyse.selfcheck import Finding
 from bench.show.terminal.console import render, rendered
 from bench.show.terminal.selfcheck import blocks, progress_line
+from bench.stats.between_runs import BetweenRuns
 from bench.stats.estimates import Interval
-from bench.stats.occasions import Between
 from tests.points import point
 
 RATIO = Interval(1.0, 0.99891, 1.00109)
@@ -14,7 +14,7 @@ ONE = Finding(
     threads=1,
     processes=10,
     ratios={point(): RATIO, point(num_heads=4): RATIO},
-    between=Between(0.0, 4.0),
+    between_runs=BetweenRuns(0.0, 4.0),
     rounds_share=0.3,
     detectable={3: 0.021, 5: 0.016, 10: 0.014, 20: 0.012},
     is_sound=True,
@@ -23,7 +23,7 @@ TWO = dataclasses.replace(
     ONE,
     threads=2,
     ratios={point(threads=2): RATIO},
-    between=Between(0.025, 2.0),
+    between_runs=BetweenRuns(0.025, 2.0),
     rounds_share=0.8,
     detectable={3: 0.2, 5: 0.12, 10: 0.08, 20: 0.06},
 )

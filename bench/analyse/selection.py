@@ -1,19 +1,19 @@
-"""Rows of a table by a small expression: `num_tokens>=577 and implementation==sdpa`. It can't execute anything."""
+"""Which rows of a table are shown: those of an expression (`num_tokens>=577`), or of the most important points."""
 
 import operator
 import re
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from bench.plan.case import COLUMNS as POINT
+from bench.plan.case import POINT_COLUMNS
 from bench.plan.errors import WrongRequest, unknown
 from bench.store.table import COLUMNS, NUMBER, TEXT, TRUTH, WHOLE
 
-Compared = Callable[[Any, Any], Any]
-
-OPERATORS: dict[str, Compared] = {
+OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     ">=": operator.ge,
     "<=": operator.le,
     "!=": operator.ne,
@@ -24,13 +24,16 @@ OPERATORS: dict[str, Compared] = {
 }
 """How a column may be compared with a value; longer signs come first."""
 
-CONDITION = re.compile(r"\s*(\w+)\s*(>=|<=|!=|==|>|<|=)\s*(.+?)\s*")
+CONDITION = re.compile(rf"\s*(\w+)\s*({'|'.join(OPERATORS)})\s*(.+?)\s*")
 AND = re.compile(r"\s+and\s+")
 TRUTHS = {"true": True, "false": False}
 LETTERS = {str(column.words)[0]: name for name, column in POINT.items() if str(column.words)[1:] == "={}"}
 """The letters by which tables call columns: N for num_tokens."""
 
 RULE = "COLUMN OPERATOR VALUE, joined by `and`, such as num_tokens>=577 and implementation==sdpa"
+
+UNTRIED = ("ok", "unsupported", "skipped")
+"""Statuses at which nothing went wrong."""
 
 
 def where(table: pd.DataFrame, expression: str) -> pd.DataFrame:
@@ -66,3 +69,27 @@ def _value(condition: str, kind: str, word: str) -> Any:
     except (ValueError, KeyError):
         wanted = "a number" if kind in (WHOLE, NUMBER) else "true or false"
         raise WrongRequest(f"--where {condition!r}: {word!r} must be {wanted}") from None
+
+
+def most_important(table: pd.DataFrame, count: int) -> pd.DataFrame:
+    """Return the rows of the most important points, these first; the rows of a point keep their order.
+
+    First come points at which a case went wrong, then those at which the fastest is the most times as fast as the
+    baseline, then those without a speed-up.
+    """
+    number = _by_point(table).ngroup().to_numpy()
+    wrong = (~table["status"].isin(UNTRIED)).to_numpy()
+    gain = table["speedup"].where(table["rank"] == 1).to_numpy(dtype=np.float64, na_value=-np.inf)
+    facts = pd.DataFrame({"wrong": wrong, "gain": gain}).groupby(number).max()
+    chosen = facts.sort_values(["wrong", "gain"], ascending=False, kind="stable").index[:count]
+    place = pd.Series(range(len(chosen)), index=chosen).reindex(number).to_numpy()
+    return table.iloc[np.argsort(place, kind="stable")[: np.count_nonzero(~np.isnan(place))]]  # NaN sorts to the end
+
+
+def point_count(table: pd.DataFrame) -> int:
+    """Return the number of points in a table."""
+    return _by_point(table).ngroups
+
+
+def _by_point(table: pd.DataFrame) -> "pd.api.typing.DataFrameGroupBy[Any, Any]":
+    return table.groupby(list(POINT_COLUMNS), sort=False, dropna=False)

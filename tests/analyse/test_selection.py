@@ -1,9 +1,9 @@
-"""Rows of a table by an expression."""
+"""Rows of a table by an expression, and by the importance of their points."""
 
 import pytest
 
-from bench.analyse.where import where
-from tests.analyse.tables import row, table
+from bench.analyse.selection import most_important, point_count, where
+from tests.analyse.tables import failed, row, table
 from tests.examples import case
 from tests.refusals import refusal
 
@@ -11,6 +11,17 @@ TABLE = table(
     row(case("eager", num_tokens=128), speedup=1.0, settled=True),
     row(case("sdpa", num_tokens=577), speedup=1.5, settled=False),
     row(case("manual", num_tokens=1024), speedup=None, settled=None),
+)
+
+
+RUN = table(
+    row(case("eager", num_tokens=1), speedup=1.0, rank=2),
+    row(case("sdpa", num_tokens=1), speedup=1.2, rank=1),
+    row(case("eager", num_tokens=2), speedup=1.0, rank=2),
+    row(case("sdpa", num_tokens=2), speedup=3.0, rank=1),
+    row(case("eager", num_tokens=3), speedup=1.0, rank=1),
+    failed(case("sdpa", num_tokens=3), status="crashed"),
+    failed(case("eager", num_tokens=4), status="skipped"),
 )
 
 
@@ -50,3 +61,11 @@ def test_what_is_no_expression_is_refused(expression: str, words: tuple[str, ...
     """The line has the rule; nothing is executed."""
     line = refusal(where, TABLE, expression)
     assert all(word in line for word in words)
+
+
+def test_failures_come_first_then_the_largest_speedups() -> None:
+    """Rows of a point keep their order; points at which nothing was tried come last."""
+    assert most_important(RUN, 9)["num_tokens"].tolist() == [3, 3, 2, 2, 1, 1, 4]
+    assert most_important(RUN, 9)["implementation"].tolist() == ["eager", "sdpa"] * 3 + ["eager"]
+    assert most_important(RUN, 2)["num_tokens"].tolist() == [3, 3, 2, 2]
+    assert (point_count(RUN), point_count(RUN[:0])) == (4, 0)

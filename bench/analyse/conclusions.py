@@ -1,0 +1,205 @@
+"""What a whole run says: which core to use, the gain of a narrower precision, whether errors are right, its course."""
+
+import dataclasses
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import numpy as np
+import pandas as pd
+
+from bench.analyse.series import grouped
+from bench.analyse.standing import Look, cost, places
+from bench.analyse.summary import Summary, of_records, rounds_of, timed_s
+from bench.plan.case import CONTROL, Case, Point
+from bench.stats.contrasts import contrasts, normal_scores, prior, values
+from bench.stats.estimates import UNKNOWN, Estimates, Interval, interval
+from bench.store.record import Record, latest
+from bench.store.table import baseline_of, cases
+from impls.catalogue import KNOWN, is_model, parse
+from impls.table import SDPA
+
+WIDEST = "float32"
+"""The precision to which the others are compared."""
+
+CORES = "impls.attend."
+"""The package of the implementations that replace the core alone."""
+
+NOTABLE = 1.2
+"""If errors are widened by more than this, a person should know: of runs with right errors and 12 points, one in eight
+is."""
+
+INTERRUPTED = 10
+"""A run was interrupted if a replicate seems to have taken so many times as long as usual. In five stored runs, first
+compilations included, none took more than 5.1 times as long."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change of precision: the time in `WIDEST` over the time in `dtype`; both have the same replicates."""
+
+    point: Point
+    implementation: str
+    dtype: str
+    speedup: Interval
+
+
+def changes(records: Iterable[Record]) -> list[Change]:
+    """Return the change to each narrower precision, of each implementation that was measured in the same rounds.
+
+    `point` is that in WIDEST.
+    """
+    records_by_case: dict[Point, dict[Case, list[Record]]] = {}
+    for record in latest(records):
+        if record.case.implementation != CONTROL and record.status == "ok" and record.seed is not None:
+            point = dataclasses.replace(record.case.point, dtype=WIDEST)
+            records_by_case.setdefault(point, {}).setdefault(record.case, []).append(record)
+    values_by_point = {
+        point: values({_name(case): rounds_of(own) for case, own in of.items()})
+        for point, of in records_by_case.items()
+        if len({case.point.dtype for case in of}) > 1
+    }
+    lent = prior([*values_by_point.values()])
+    all_changes = []
+    for point, own_values in values_by_point.items():
+        of = contrasts(own_values, lent)
+        for case in records_by_case[point]:
+            wide = Case(point, case.implementation)
+            if case.point.dtype != WIDEST and wide in records_by_case[point]:
+                speedup = interval(of.speedup(_name(case), _name(wide))).exp()
+                all_changes.append(Change(point, case.implementation, case.point.dtype, speedup))
+    return [change for change in all_changes if not math.isnan(change.speedup.value)]
+
+
+def _name(case: Case) -> str:
+    return f"{case.implementation} {case.point.dtype}"
+
+
+@dataclass(frozen=True)
+class CoreChoice:
+    """The core to use at a point.
+
+    It takes at most `slowdown_high` times as long as the fastest core there, NaN if nothing tells. `speedup` is how
+    many times as fast as sdpa it is. Nothing but sdpa is chosen unless it is shown to be faster than sdpa.
+    """
+
+    point: Point
+    implementation: str
+    slowdown_high: float
+    speedup: Interval
+
+
+def choices(summary: Summary) -> list[CoreChoice]:
+    """Return the choice at each point at which sdpa was measured, other than points of whole models."""
+    chosen = []
+    for point in summary:
+        of = summary.contrasts(point)
+        if is_model(point.layer) or SDPA not in of.names:
+            continue
+        gains = {name: interval(of.speedup(name, SDPA)).exp() for name in of.names if is_core(name)}
+        compared = of.only([name for name, gain in gains.items() if name == SDPA or gain.is_known])
+        places_by_name = places(compared, {row["implementation"]: cost(row) for row in summary.rows(point)})
+        first = next(iter(places_by_name))
+        name = first if gains[first].low > 1 else SDPA
+        slowdown = places_by_name[name].slowdown
+        speedup = gains[name] if name != SDPA else Interval(1.0, 1.0, 1.0)
+        chosen.append(CoreChoice(point, name, slowdown.high if slowdown else math.nan, speedup))
+    return chosen
+
+
+def is_core(name: str) -> bool:
+    """Return whether an implementation replaces the core alone and needs no compilation, or is a user's own."""
+    entry = KNOWN.get(parse(name).base)
+    return ":" in name if entry is None else entry.adapter.startswith(CORES) and not entry.compiles
+
+
+def gain(of: Sequence[CoreChoice]) -> float:
+    """Return the most that a choice is shown to be faster than sdpa, as a share; 0 if none is."""
+    return max((choice.speedup.low for choice in of), default=1.0) - 1
+
+
+@dataclass(frozen=True)
+class Control:
+    """The control of a run: at which of its points it differs most from the baseline, and by which speed-up.
+
+    `excess` is the root mean square of its deviations over what the errors say, before the control widens them: about 1
+    if they are right; NaN if nothing tells. All intervals and bounds of the run are that many times as wide, if it is
+    above 1.
+    """
+
+    baseline: str
+    points: int = 0
+    point: Point | None = None
+    speedup: Interval = UNKNOWN
+    excess: float = math.nan
+
+    @property
+    def is_notable(self) -> bool:
+        """Whether identical code differs by more than rounds and processes explain."""
+        return self.excess > NOTABLE
+
+
+def control(table: pd.DataFrame) -> Control:
+    """Return what the rows of the control in a table of results say."""
+    baseline = baseline_of(table) or "the baseline"
+    rows = table[(table["implementation"] == CONTROL) & (table["status"] == "ok") & table["speedup"].notna()]
+    if rows.empty:
+        return Control(baseline)
+    columns = ["speedup", "speedup_low", "speedup_high", "log_ratio_error", "log_ratio_freedom"]
+    cells = rows[columns].to_numpy(dtype=np.float64, na_value=np.nan)
+    logs = np.log(cells[:, 0])
+    furthest = int(np.argmax(np.abs(logs)))
+    scores = normal_scores(Estimates(logs, cells[:, 3], cells[:, 4]))
+    excess = math.sqrt(np.mean(scores**2)) if scores.size else math.nan
+    return Control(baseline, len(rows), cases(rows)[furthest].point, Interval(*cells[furthest, :3].tolist()), excess)
+
+
+@dataclass(frozen=True)
+class Step:
+    """A look at the first replicates of a point.
+
+    `end_s` are the seconds of the run until the last of them ended. `answers` is true for the first look from which on
+    the point is answered.
+    """
+
+    point: Point
+    end_s: float
+    look: Look
+    answers: bool
+
+
+def course(records: Sequence[Record], baseline: str, bound: float) -> Iterator[Step]:
+    """Yield the looks at each point of a run from its second replicate on, with the errors of the whole run.
+
+    Looks that name no implementation, or without an error, are left out, and all if the times of records are no times.
+    """
+    summary = of_records(records, baseline)
+    try:
+        ends_s = _ends_s(records)
+    except ValueError:  # a journal that was written by hand
+        return
+    for point in summary:
+        looks = summary.looks(point, bound)
+        answered = max((number for number, (_, look) in enumerate(looks, 1) if not look.is_answered), default=0)
+        for number, (began, look) in enumerate(looks):
+            if look.named and not math.isnan(look.bound):
+                yield Step(point, ends_s[began], look, number == answered)
+
+
+def _ends_s(records: Sequence[Record]) -> Mapping[str, float]:
+    """Return when the replicates of a run ended, by the time at which they began, without interruptions.
+
+    A replicate ends when the next one begins. Of the last one, and of one before an interruption, that is unknown: it
+    takes as long as usual, which is the time of its samples and, for each of its records, the median of the time beside
+    them. Raises ValueError for a beginning that is no time.
+    """
+    by_beginning = grouped(records, lambda record: record.origin.started_at)
+    began = sorted(by_beginning, key=datetime.fromisoformat)
+    counts = np.array([len(by_beginning[each]) for each in began])
+    least_s = np.array([sum(map(timed_s, by_beginning[each])) for each in began])
+    took_s = np.diff([datetime.fromisoformat(each).timestamp() for each in began], append=math.inf)
+    beside_s = (took_s - least_s)[:-1] / counts[:-1]
+    usual_s = least_s + counts * (max(0.0, np.median(beside_s)) if beside_s.size else 0.0)
+    ends_s = np.cumsum(np.where(took_s <= INTERRUPTED * usual_s, took_s, usual_s))
+    return dict(zip(began, ends_s.tolist(), strict=True))
