@@ -15,8 +15,8 @@ from bench.analyse import advice as analyse
 from bench.analyse.advice import Advice
 from bench.commands import BAD, FINE, say
 from bench.engine import admission
-from bench.engine.look import NotSeen, look
 from bench.engine.run import Heard, Run
+from bench.engine.trials import NotSeen, look
 from bench.harness import options
 from bench.harness.progress import Screen, screen_of
 from bench.machine.facts import default_allocator, default_threads

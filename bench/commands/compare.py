@@ -21,7 +21,7 @@ from bench.analyse.comparison import (
 )
 from bench.analyse.summary import summarise
 from bench.commands import BAD, FINE, compare_rerun, say
-from bench.machine.selfcheck import between, detectable
+from bench.machine.facts import between_run_scatter, detectable
 from bench.plan.case import CONTROL
 from bench.plan.errors import NotComparable, WrongRequest, unknown
 from bench.show.comparison import notes
@@ -160,7 +160,9 @@ def _report(arguments: argparse.Namespace) -> Report:
             f"BASE and NEW were not measured under the same conditions: {reasons}; --force compares them all the same"
         )
     judged = _rebased(base, new, arguments.baseline) if arguments.baseline else measured
-    between_runs = [{at: Between(*pair) for at, pair in between(run.environment).items()} for run in (base, new)]
+    between_runs = [
+        {at: Between(*pair) for at, pair in between_run_scatter(run.environment).items()} for run in (base, new)
+    ]
     comparison = compare(
         *judged, margin=limits.margin, equivalence=limits.equivalence, level=limits.level, between=between_runs
     )
@@ -220,7 +222,7 @@ def _notes(base: SavedRun, new: SavedRun, baseline: str, comparison: pd.DataFram
         yield notes.speed(factor)
     if change := detectable(after) or detectable(before):
         yield notes.detects(change, set(comparison["threads"]))
-    if between_runs := {**between(before), **between(after)}:
+    if between_runs := {**between_run_scatter(before), **between_run_scatter(after)}:
         yield notes.widened(between_runs, set(comparison["threads"]))
     else:
         yield notes.widened_by_rows(by_rows)

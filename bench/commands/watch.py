@@ -12,7 +12,7 @@ from pathlib import Path
 from bench.commands import FINE, say
 from bench.engine import admission
 from bench.engine.member import Member
-from bench.engine.watch import Watch
+from bench.engine.trials import Watch
 from bench.harness import options
 from bench.machine.facts import here
 from bench.plan import own

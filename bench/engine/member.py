@@ -1,16 +1,20 @@
-"""A case in one replicate: its process, and what is known of it."""
+"""A case in one replicate: its process, its outcome, and what its process claims and replies."""
 
 import shutil
 import statistics
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeVar
+
+from msgspec import Meta, Struct
 
 from bench.engine.pool import Pool
 from bench.engine.worker import Died, Worker
 from bench.plan.case import Case
-from bench.sampling.timed_inputs import JudgedCalls
-from bench.store.record import Samples
+from bench.sampling.inputs import TURNS, JudgedCalls
+from bench.store.record import SESSION, Samples, Status
+from bench.store.typed import Amount, Count, Positive, Seconds, convert
 
 CORES_SPARE = 0.3
 """The cores that an implementation may use beyond its threads: its process does a little more than calls."""
@@ -22,6 +26,14 @@ sample, and seconds once, because a forked process copies pages when it first wr
 CLAIMED_SHARE, OVERHEAD_S = 0.4, 0.002
 """In half of the samples the timings must fill this share of the time that the engine waited for it, less OVERHEAD_S.
 Honest ones were seen to fill 98 % and more, and 65 % in the lowest twentieth of samples."""
+
+
+REUSES = "returns the same memory for every output: a caller who keeps two of them has one"
+
+LONG_IMPORT_S = 2.0
+"""An import that takes longer is worth a line: each process pays it."""
+
+Reply = TypeVar("Reply", bound=Struct)
 
 
 @dataclass
@@ -134,3 +146,82 @@ class Member:
         if self.folder is not None:
             shutil.rmtree(self.folder, ignore_errors=True)
             self.folder = None
+
+
+class Outcome(Struct):
+    """How a request ended, and what was measured."""
+
+    status: Status
+    detail: str
+    metrics: dict[str, Any]
+    cpu_s: Amount
+
+    def __post_init__(self) -> None:
+        if taken := {*SESSION, "samples"} & self.metrics.keys():
+            raise ValueError(f"metrics must not hold {', '.join(sorted(taken))}")
+
+
+class Prepared(Struct):
+    """What is known of an implementation that is prepared; `remark` is what it says about its precision."""
+
+    call_s: Seconds
+    remark: str = ""
+    reuses: bool = False
+    import_s: Amount = 0.0
+    free_bytes: Count | None = None
+
+    @property
+    def doubts(self) -> str:
+        """What a user of the implementation should know, empty if there is nothing."""
+        words = [REUSES] if self.reuses else []
+        if self.import_s > LONG_IMPORT_S:
+            words.append(f"its import takes {self.import_s:.1f} s in every process")
+        return "; ".join(words)
+
+
+class Taken(Struct):
+    """The values of a sample."""
+
+    timings_s: list[Seconds]
+    switches: Count
+    faults: Count
+
+
+class Sampled(Struct):
+    """A sample, the inputs whose outputs are held, and the seconds of the process."""
+
+    sample: Taken
+    held: list[Annotated[int, Meta(ge=0, lt=TURNS)]]
+    used_s: Amount
+    idle_s: Amount
+    cpu_s: Amount
+
+
+def read(reply: Mapping[str, Any], kind: type[Reply]) -> Reply:
+    """Return a reply with its type; raises Ended for another one."""
+    return _valid(reply, kind, "")  # type: ignore[no-any-return]
+
+
+def sampled(reply: Mapping[str, Any], timings: int) -> Sampled:
+    """Return a sample of so many timings; raises Ended for a reply that is none."""
+    taken = read(reply, Sampled)
+    for name, values in (("held", taken.held), ("sample.timings_s", taken.sample.timings_s)):
+        if len(values) != timings:
+            raise _invalid(f"{name} must have {timings} values, got {len(values)}")
+    return taken
+
+
+def calls_per_timing(metrics: Mapping[str, Any]) -> int:
+    """Return the number of calls in a timing; raises Ended if the metrics have none."""
+    return int(_valid(metrics.get("calls_per_timing"), Positive, "calls_per_timing"))
+
+
+def _valid(value: Any, kind: Any, name: str) -> Any:
+    try:
+        return convert(value, kind, name)
+    except ValueError as error:
+        raise _invalid(error) from None
+
+
+def _invalid(reason: object) -> Ended:
+    return Ended("crashed", f"sent a reply that is not valid: {reason}")

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bench.engine import replies
+from bench.engine import member as replies
 from bench.engine.member import Ended, Member
 from bench.engine.pool import Pool
 from bench.engine.worker import Died, Worker, first_done, unheard
@@ -26,10 +26,8 @@ from bench.machine.quiet import Interference, Speed, is_stopped, queued_s
 from bench.plan.case import Point
 from bench.plan.layers.layer import Work
 from bench.plan.roofline import CEILING_BYTES, CEILING_FLOPS, Roof
-from bench.sampling.checks import AFTERWARDS, NORMAL, PEAKED, SHIFTS, TIMED
-from bench.sampling.rounds import Length, sample
-from bench.sampling.samples import Sample, timings
-from bench.sampling.timed_inputs import KEY_BITS, JudgedCalls
+from bench.sampling.inputs import AFTERWARDS, KEY_BITS, NORMAL, PEAKED, SHIFTS, TIMED, JudgedCalls
+from bench.sampling.rounds import Length, Sample, sample, timings
 
 WARM_UP_SHARE = 1 / 3
 """The largest part of the rounds' time for the warm-up: each implementation was called before, for its check."""

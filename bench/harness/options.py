@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.engine import admission
-from bench.machine import accelerators, facts
+from bench.machine import facts
 from bench.plan import own
 from bench.plan.case import COLUMNS
 from bench.plan.columns import Column, Kind
@@ -194,7 +194,7 @@ def request(option: argparse.Namespace) -> Request:
     )
     return facts.here(
         DEFAULT_SWEEP if option.sweep is None else option.sweep,
-        accelerators=accelerators.available(),
+        accelerators=facts.available_devices(),
         overrides=given,
         implementations=implementations,
         control=False if option.no_control else None,

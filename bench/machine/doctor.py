@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.machine import accelerators, facts, quiet, selfcheck
+from bench.machine import facts, quiet
 from bench.store import units
 
 LEAST_DISK_BYTES, LEAST_MEMORY_BYTES = 2 * 2**30, 2 * 2**30
@@ -42,7 +42,7 @@ def findings(folder: Path) -> list[Finding]:
 
 
 def _torch() -> Finding:
-    version = accelerators.torch_version()
+    version = facts.torch_version()
     found = f"Python {platform.python_version()}, torch {version or 'is not installed'}"
     if not version:
         return Finding("versions", BAD, found, "install torch: docs/gpu.md says how")
@@ -86,7 +86,7 @@ def _compiler() -> Finding:
 
 
 def _gpu() -> Finding:
-    names, cuda = accelerators.gpus(), accelerators.torch_cuda()
+    names, cuda = facts.gpus(), facts.torch_cuda()
     if not names:
         return Finding("GPU", READY, "none is seen: runs use the CPU")
     found = ", ".join(dict.fromkeys(names))
@@ -138,7 +138,7 @@ def _clock() -> Iterator[Finding]:
 
 
 def _selfcheck() -> Finding:
-    if selfcheck.PATH.exists():
+    if facts.SELFCHECK_PATH.exists():
         return Finding("self-check", READY, "was done: comparisons quote its result")
     return Finding("self-check", MIND, "was not done",
         "python -m bench selfcheck measures which changes this machine can show, in five minutes")  # fmt: skip

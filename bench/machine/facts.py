@@ -1,21 +1,25 @@
-"""The facts of this machine: its cores, its processor, the checkout that runs on it."""
+"""The facts of this machine, without torch: its cores, processor, GPUs and checkout, and its last self-check."""
 
 import contextlib
 import hashlib
+import importlib.util
+import math
 import os
 import platform
+import re
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import psutil
 
-from bench.machine import selfcheck
 from bench.plan.case import HUGE, RETAINED
 from bench.plan.sweep import Request
+from bench.store import atomic
 from bench.store.environment import Environment
 
 CONTROL_GROUPS = Path("/sys/fs/cgroup")
@@ -27,6 +31,16 @@ POWERCAP = Path("/sys/class/powercap")
 """The folder with an energy counter for each CPU package. Source: Linux, Documentation/power/powercap/powercap.rst."""
 
 WAIT_POLICY_VARIABLES = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME", "OMP_PROC_BIND", "OMP_PLACES")
+
+
+SELFCHECK_PATH = Path(__file__).parents[2] / "results" / "selfcheck.json"
+"""The file lies beside the runs of this machine and, like them, is not part of the project."""
+
+SELFCHECK = "selfcheck"
+
+Result = dict[str, Any]
+"""`detectable` (the smallest change, as a share, by the number of threads), `processes`, and `between` (what runs
+differ by beyond their processes: standard deviation and degrees of freedom, by threads)."""
 
 
 def observe(torch_facts: dict[str, Any], plan: dict[str, Any], preflight: dict[str, Any]) -> Environment:
@@ -56,7 +70,7 @@ def observe(torch_facts: dict[str, Any], plan: dict[str, Any], preflight: dict[s
         **plan,
     }
     here = Environment(identity, state, context)
-    checked = selfcheck.recall(here.env_id)
+    checked = recall_selfcheck(here.env_id)
     return here if checked is None else Environment(identity, {**state, "selfcheck": checked}, context)
 
 
@@ -211,3 +225,98 @@ def _cpuinfo() -> dict[str, str]:
         return {}
     pairs = (line.partition(":") for line in text.split("\n\n")[0].splitlines())
     return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def torch_version() -> str:
+    """Return the version of the torch that is installed, empty if there is none."""
+    return _declared("__version__")
+
+
+def torch_cuda() -> str:
+    """Return the version of CUDA that the installed torch was built for, empty if it has none."""
+    return _declared("cuda")
+
+
+def gpus() -> list[str]:
+    """Return the names of the NVIDIA GPUs that a process may use, in their order; none without a driver."""
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is not None and visible.strip() in ("", "-1"):
+        return []
+    try:
+        import pynvml
+
+        pynvml.nvmlInit()
+        count = pynvml.nvmlDeviceGetCount()
+        names = [str(pynvml.nvmlDeviceGetName(pynvml.nvmlDeviceGetHandleByIndex(number))) for number in range(count)]
+    except Exception:  # no package, no driver, or no device: pynvml has an error of its own for each
+        return []
+    return names if visible is None else names[: len(visible.split(","))]
+
+
+def available_devices() -> list[str]:
+    """Return a device of each kind of accelerator that torch can use: `cuda`, and `cuda:1` if that is another kind."""
+    if not torch_cuda():
+        return []
+    first: dict[str, int] = {}
+    for number, name in enumerate(gpus()):
+        first.setdefault(name, number)
+    return ["cuda" if number == 0 else f"cuda:{number}" for number in first.values()]
+
+
+def _declared(name: str) -> str:
+    """Return what torch's version file says of itself."""
+    found = importlib.util.find_spec("torch")
+    if found is None or not found.origin:
+        return ""
+    try:
+        text = (Path(found.origin).parent / "version.py").read_text(encoding="utf-8")
+    except OSError:
+        return ""
+    match = re.search(rf"^{name}\b[^=\n]*= *'([^']*)'", text, re.MULTILINE)
+    return match[1] if match else ""
+
+
+@dataclass(frozen=True)
+class Detectable:
+    """The smallest change that a machine detects, as a share, by the number of threads, with `processes` a side."""
+
+    share: dict[int, float]
+    processes: int
+
+
+def remember_selfcheck(env_id: str, result: Result) -> Path:
+    """Keep the result of a self-check in place of an earlier one of the same environment; return the file."""
+    atomic.replace_json(SELFCHECK_PATH, {**atomic.read_objects(SELFCHECK_PATH), env_id: result})
+    return SELFCHECK_PATH
+
+
+def recall_selfcheck(env_id: str) -> Result | None:
+    """Return the result of the last self-check in this environment, None if there was none."""
+    return atomic.read_objects(SELFCHECK_PATH).get(env_id)
+
+
+def detectable(environment: Environment | None) -> Detectable | None:
+    """Return what the self-check of an environment found, None if there is none or it can't be read."""
+    try:
+        return _detectable(environment.state[SELFCHECK]) if environment else None
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):  # runs can be compared without it
+        return None
+
+
+def between_run_scatter(environment: Environment | None) -> dict[int, tuple[float, float]]:
+    """Return by the number of threads what runs differ by beyond their processes: standard deviation and freedom.
+
+    Empty if there is no self-check, if it is older than this figure, or if it can't be read.
+    """
+    try:
+        known = environment.state[SELFCHECK]["between"] if environment else {}
+        pairs = {int(threads): (float(sd), float(freedom)) for threads, (sd, freedom) in known.items()}
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+        return {}
+    return {threads: pair for threads, pair in pairs.items() if math.isfinite(pair[0]) and pair[0] >= 0 < pair[1]}
+
+
+def _detectable(result: Any) -> Detectable | None:
+    shares = {int(threads): float(share) for threads, share in result["detectable"].items() if share is not None}
+    known = {threads: share for threads, share in shares.items() if math.isfinite(share) and share > 0}
+    return Detectable(known, int(result["processes"])) if known else None

@@ -14,8 +14,7 @@ from torch import Tensor, nn
 from bench.measure.long_reference import at_random_rows, in_blocks
 from bench.measure.outputs import BY_ITEM, gradients
 from bench.measure.workload import Workload
-from bench.sampling.checks import LONG_SCORES, NORMAL, PART_ROWS, PEAKED, Values
-from bench.sampling.timed_inputs import Part
+from bench.sampling.inputs import LONG_SCORES, NORMAL, PART_ROWS, PEAKED, Part, Values
 from impls.contract import with_attend
 from impls.name import is_model
 

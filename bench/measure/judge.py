@@ -24,8 +24,7 @@ from bench.measure.failure import Outcome
 from bench.measure.outputs import BY_ITEM
 from bench.plan.case import Point
 from bench.plan.roofline import Roof
-from bench.sampling.checks import TIMED, Values
-from bench.sampling.timed_inputs import Part
+from bench.sampling.inputs import TIMED, Part, Values
 
 MOST_THREADS = 8
 """The most threads of a reference, which is a few small products."""

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from bench.sampling.checks import LONG_SCORES, ROWS
+from bench.sampling.inputs import LONG_SCORES, ROWS
 from impls.contract import Attend
 
 

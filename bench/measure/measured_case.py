@@ -42,8 +42,8 @@ from bench.measure.failure import Outcome
 from bench.measure.forking import descendants
 from bench.measure.outputs import Incorrect, Output
 from bench.plan.case import HUGE, RETAINED, Point
-from bench.sampling import timed_inputs
-from bench.sampling.checks import AFTERWARDS, NORMAL, PEAKED, TIMED
+from bench.sampling import inputs
+from bench.sampling.inputs import AFTERWARDS, NORMAL, PEAKED, TIMED
 from impls.name import parse
 
 LAYOUT_BYTES = 1 << 16
@@ -144,7 +144,7 @@ class MeasuredCase:
             self.outcome.end("fallback", "torch.compile compiled no graph: the layer would run eagerly")
             return
         self._inputs = workload.Inputs(work)
-        self._work.timed.begin(self._rng.getrandbits(timed_inputs.KEY_BITS))
+        self._work.timed.begin(self._rng.getrandbits(inputs.KEY_BITS))
         self._call = workload.step(self._subject, work, self._inputs)
         if request.thorough and not self._inspect():
             return
@@ -347,12 +347,12 @@ class MeasuredCase:
 
         The inputs of a timing alternate, so an implementation that keeps its results works in the first calls only.
         """
-        if self._pace.calls <= timed_inputs.TURNS or self._work.point.device != "cpu":
+        if self._pace.calls <= inputs.TURNS or self._work.point.device != "cpu":
             return
         repeated_s = new_s = math.inf
         for _ in range(REPETITIONS):
             repeated_s = min(repeated_s, self._timing(self._call, self._pace.calls))
-            new_s = min(new_s, self._timing(self._call, timed_inputs.TURNS))
+            new_s = min(new_s, self._timing(self._call, inputs.TURNS))
         if new_s > REPEATED * repeated_s + FIXED_S:
             raise Incorrect(f"keeps its results: a call takes {new_s:.2g} s, and {repeated_s:.2g} s on the same values")
 
@@ -365,7 +365,7 @@ class MeasuredCase:
         process says it before. If all calls return the same memory, the timing has two parts, and it is the last call
         of the first.
         """
-        self._inputs.renew(calls, self._rng.getrandbits(timed_inputs.KEY_BITS) if key is None else key)
+        self._inputs.renew(calls, self._rng.getrandbits(inputs.KEY_BITS) if key is None else key)
         first = 1 + _below(calls) if self.reuses else calls
         sizes = [first, calls - first] if first < calls else [calls]
         total_s = 0.0

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from bench.analyse.profile import operator_table
-from bench.engine.pool import COMPILED
+from bench.engine.pool import COMPILED, Scratch
 from bench.engine.replicate import now
-from bench.engine.scratch import Scratch
 from bench.engine.worker import Died, Worker, started
 from bench.machine import facts
 from bench.plan.case import Case

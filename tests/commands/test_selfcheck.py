@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from bench.cli import main
-from bench.engine import selfcheck as engine
-from bench.machine import selfcheck as store
+from bench.engine import trials as engine
+from bench.machine import facts as store
 from bench.store.table import load
 
 
@@ -16,7 +16,7 @@ from bench.store.table import load
 def remembered(scripted_workers: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return where the result is remembered; rounds end soon."""
     monkeypatch.setattr(engine, "ROUNDS_S", 0.1)
-    monkeypatch.setattr(store, "PATH", tmp_path / "selfcheck.json")
+    monkeypatch.setattr(store, "SELFCHECK_PATH", tmp_path / "selfcheck.json")
     return tmp_path / "selfcheck.json"
 
 

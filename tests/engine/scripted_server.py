@@ -19,7 +19,7 @@ from typing import Any
 
 from bench.measure.channel import Channel, serve
 from bench.measure.forking import Server
-from bench.sampling.checks import PEAKED, TIMED
+from bench.sampling.inputs import PEAKED, TIMED
 
 OUTGROWN = 7
 """The tokens at which `test:outgrows` has no memory."""

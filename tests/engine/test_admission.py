@@ -14,7 +14,7 @@ from bench.engine.admission import (
     reference_bytes,
     too_large,
 )
-from bench.machine import accelerators, facts
+from bench.machine import facts
 from bench.plan.case import HUGE, Case
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Effort, Sweep
@@ -51,15 +51,15 @@ def test_a_gpu_that_nothing_here_can_use_is_refused(
     monkeypatch: pytest.MonkeyPatch, cuda: str, gpus: list[str], reason: str
 ) -> None:
     """With the reason in a line; a sweep that also has the CPU is measured, and so is one where both are there."""
-    monkeypatch.setattr(accelerators, "torch_version", lambda: "2.13.0")
-    monkeypatch.setattr(accelerators, "torch_cuda", lambda: cuda)
-    monkeypatch.setattr(accelerators, "gpus", lambda: gpus)
+    monkeypatch.setattr(facts, "torch_version", lambda: "2.13.0")
+    monkeypatch.setattr(facts, "torch_cuda", lambda: cuda)
+    monkeypatch.setattr(facts, "gpus", lambda: gpus)
     there = Sweep("tiny", (point(device="cuda:1"),), ("eager",))
     with pytest.raises(WrongRequest, match=f"device = cuda:1 can't be used here, because .*{reason}; expected cpu"):
         check_devices(there)
     check_devices(Sweep("tiny", (point(device="cuda"), point()), ("eager",)))
-    monkeypatch.setattr(accelerators, "torch_cuda", lambda: "13.0")
-    monkeypatch.setattr(accelerators, "gpus", lambda: ["A"])
+    monkeypatch.setattr(facts, "torch_cuda", lambda: "13.0")
+    monkeypatch.setattr(facts, "gpus", lambda: ["A"])
     check_devices(there)
 
 

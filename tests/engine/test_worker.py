@@ -1,25 +1,36 @@
-"""A worker seen from its parent: its settings, its replies, and the message about its end."""
+"""A worker seen from its parent: its settings, its replies, the message about its end, and what ends with it."""
 
 import json
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import psutil
 import pytest
 
-from bench.engine.worker import Died, Server, Worker, environment, first_done, started, unheard
+from bench.engine.worker import Died, Process, Server, Worker, environment, first_done, launch, started, unheard
 from bench.plan.case import HUGE
 from tests.engine.interpreters import interpreter
 
 pytestmark = pytest.mark.slow
 
 SCRIPTED = "tests.engine.scripted_server"
+
+
+CHILD = "import os, pathlib, sys, time; {}; pathlib.Path(sys.argv[1]).write_text(str(os.getpid())); time.sleep(60)"
+PARENT = """
+import os, pathlib, subprocess, sys, time
+subprocess.Popen([sys.executable, "-c", sys.argv[1], sys.argv[2]])
+while not (pathlib.Path(sys.argv[2]).exists() and pathlib.Path(sys.argv[2]).read_text()):
+    time.sleep(0.01)
+os._exit(3)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -156,7 +167,7 @@ def test_a_closed_pipe_is_a_crash(worker: Worker, monkeypatch: pytest.MonkeyPatc
 
 def test_an_end_is_noticed_without_a_pidfd(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If the system has none, the parent looks from time to time."""
-    monkeypatch.setattr("bench.engine.process._pidfd", lambda _pid: None)
+    monkeypatch.setattr("bench.engine.worker._pidfd", lambda _pid: None)
     monkeypatch.setattr("bench.engine.worker.POLL_S", 0.1)
     with server.fork("worker") as worker:
         assert asked(worker, what="answer")["pid"] == worker.pid
@@ -386,3 +397,57 @@ def test_a_server_is_started_by_the_interpreter_that_is_named(tmp_path: Path) ->
         server.ready()
         with server.fork("worker") as worker:
             assert worker.ask({"request": "memory", "implementation": "eager"}, 10)["peak_bytes"] == 7
+
+
+@pytest.fixture
+def log() -> Iterator[IO[bytes]]:
+    """Return a file without a name."""
+    with tempfile.TemporaryFile() as file:
+        yield file
+
+
+@pytest.mark.parametrize("step", ["pass", "os.setsid()"])
+def test_what_it_started_ends_with_it(step: str, tmp_path: Path, log: IO[bytes]) -> None:
+    """A child that outlives it is ended too, in its group or in a session of its own; the exit status is its own."""
+    process = launch([sys.executable, "-c", PARENT, CHILD.format(step), str(tmp_path / "pid")], log, {}, ())
+    assert process.has_ended(30)
+    child = int((tmp_path / "pid").read_text())
+    assert lives(child)
+    assert (process.end(), process.end()) == (3, 3)
+    assert has_ended(child)
+
+
+def test_a_python_without_pidfds_can_start_processes(log: IO[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some builds of Python lack the function; the end is then found by looking."""
+    monkeypatch.delattr(os, "pidfd_open", raising=False)
+    started = launch([sys.executable, "-c", "raise SystemExit(3)"], log, os.environ, [])
+    assert started.descriptor is None
+    assert started.has_ended(60)
+    assert started.end() == 3
+
+
+def test_one_that_lives_is_killed(log: IO[bytes]) -> None:
+    """Its exit status says so."""
+    process = launch([sys.executable, "-c", "import time; time.sleep(60)"], log, {}, ())
+    assert not process.has_ended()
+    assert process.end() == -signal.SIGKILL
+    assert process.has_ended()
+
+
+def test_a_forked_process_ends_with_its_group(tmp_path: Path) -> None:
+    """Its exit status comes from the server, which is asked once."""
+    asked: list[int] = []
+    command = [sys.executable, "-c", PARENT, CHILD.format("pass"), str(tmp_path / "pid")]
+    child = subprocess.Popen(command, start_new_session=True)
+
+    def reap(pid: int) -> int:
+        asked.append(pid)
+        return child.wait()
+
+    process = Process(child.pid, reap)
+    assert process.has_ended(30)
+    grandchild = int((tmp_path / "pid").read_text())
+    assert lives(grandchild)
+    assert (process.end(), process.end()) == (3, 3)
+    assert asked == [child.pid]
+    assert has_ended(grandchild)

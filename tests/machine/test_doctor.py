@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.machine import accelerators, doctor, facts, quiet
+from bench.machine import doctor, facts, quiet
 from bench.machine.doctor import BAD, MIND, READY, Finding, findings
 from bench.machine.quiet import Preflight
 
@@ -45,7 +45,7 @@ def test_everything_that_matters_is_looked_at() -> None:
 def test_a_missing_or_old_torch_is_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing can be measured then."""
     for version, state in (("", BAD), ("2.4.0", BAD), ("2.13.0+cpu", READY)):
-        monkeypatch.setattr(accelerators, "torch_version", lambda version=version: version)
+        monkeypatch.setattr(facts, "torch_version", lambda version=version: version)
         assert found("versions").state == state
 
 
@@ -66,10 +66,10 @@ def test_a_missing_compiler_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_gpu_that_torch_cannot_use_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the way to a torch that can."""
-    monkeypatch.setattr(accelerators, "gpus", lambda: ["A GPU", "A GPU"])
-    monkeypatch.setattr(accelerators, "torch_cuda", lambda: "")
+    monkeypatch.setattr(facts, "gpus", lambda: ["A GPU", "A GPU"])
+    monkeypatch.setattr(facts, "torch_cuda", lambda: "")
     assert (found("GPU").state, found("GPU").found) == (MIND, "A GPU, but this torch has no CUDA")
-    monkeypatch.setattr(accelerators, "torch_cuda", lambda: "13.0")
+    monkeypatch.setattr(facts, "torch_cuda", lambda: "13.0")
     assert found("GPU").state == READY
 
 

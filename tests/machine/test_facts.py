@@ -1,6 +1,7 @@
 """What this machine is, and that it stays the same machine."""
 
 import contextlib
+import json
 import os
 import platform
 import re
@@ -13,11 +14,16 @@ import psutil
 import pytest
 
 from bench.machine import facts
+from bench.machine.facts import Detectable, available_devices, between_run_scatter, detectable, gpus, torch_version
 from bench.plan.case import HUGE, RETAINED
 from bench.store.environment import Environment, differences
 
 ROOT = Path(__file__).parents[2]
 TORCH_FACTS: dict[str, Any] = {"torch": "2.13.0", "gpus": {"cuda:0": "H200"}}
+
+
+FOUND: dict[str, Any] = {"detectable": {"1": 0.019}, "processes": 10}
+WITHOUT_GPU: dict[str, Any] = {"torch": "2.13.0", "gpus": {}}
 
 
 def in_another_process(code: str, **environment: str) -> str:
@@ -280,3 +286,130 @@ def test_a_machine_with_huge_pages_has_them_as_its_default(monkeypatch: pytest.M
     assert facts.default_allocator() == HUGE
     with_huge_pages(monkeypatch, tmp_path, "always madvise [never]")
     assert facts.default_allocator() == RETAINED
+
+
+def test_the_installed_torch_is_known_without_importing_it() -> None:
+    """Its own file says its version."""
+    import importlib.metadata
+
+    assert torch_version().partition("+")[0] == importlib.metadata.version("torch").partition("+")[0]
+
+
+@pytest.mark.parametrize(
+    ("names", "cuda", "expected"),
+    [
+        ([], "13.0", []),
+        (["H100"], "", []),
+        (["H100"], "13.0", ["cuda"]),
+        (["H100", "H100", "L4"], "13.0", ["cuda", "cuda:2"]),
+    ],
+)
+def test_one_device_of_each_kind_is_available(
+    names: list[str], cuda: str, expected: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If torch was built for them."""
+    monkeypatch.setattr(facts, "gpus", lambda: names)
+    monkeypatch.setattr(facts, "torch_cuda", lambda: cuda)
+    assert available_devices() == expected
+
+
+@pytest.mark.parametrize("hidden", ["", "-1"])
+def test_hidden_devices_are_none(hidden: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As CUDA_VISIBLE_DEVICES says it to torch too."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", hidden)
+    assert gpus() == []
+
+
+@pytest.fixture(autouse=True)
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Keep what is remembered in a file of its own."""
+    path = tmp_path / "results" / "selfcheck.json"
+    monkeypatch.setattr(facts, "SELFCHECK_PATH", path)
+    return path
+
+
+def test_what_was_found_is_recalled_in_the_same_environment_alone() -> None:
+    """Each environment has its own finding, the latest."""
+    assert facts.recall_selfcheck("one") is None
+    facts.remember_selfcheck("one", {**FOUND, "processes": 5})
+    facts.remember_selfcheck("two", FOUND)
+    facts.remember_selfcheck("one", FOUND)
+    assert facts.recall_selfcheck("one") == facts.recall_selfcheck("two") == FOUND
+    assert facts.recall_selfcheck("three") is None
+
+
+@pytest.mark.parametrize("content", ["", "[]", "no JSON", '{"one": 1}'])
+def test_a_file_that_is_none_of_ours_is_as_good_as_none(content: str, path: Path) -> None:
+    """It is replaced by the next self-check, and stops no run."""
+    path.parent.mkdir()
+    path.write_text(content)
+    assert facts.recall_selfcheck("one") is None
+    facts.remember_selfcheck("one", FOUND)
+    assert json.loads(path.read_text())["one"] == FOUND
+
+
+def test_a_run_carries_it_in_its_state() -> None:
+    """It is there once a self-check ran in this environment, and plays no part in the identity."""
+    before = facts.observe(WITHOUT_GPU, {}, {})
+    assert "selfcheck" not in before.state
+    facts.remember_selfcheck(before.env_id, FOUND)
+    after = facts.observe(WITHOUT_GPU, {}, {})
+    assert after.state["selfcheck"] == FOUND
+    assert after.env_id == before.env_id
+    assert "selfcheck" not in facts.observe({**WITHOUT_GPU, "torch": "2.14.0"}, {}, {}).state
+
+
+SEVERAL: dict[str, Any] = {"detectable": {"1": 0.012, "4": 0.05}, "processes": 10}
+
+
+def test_a_self_check_is_read() -> None:
+    """The detectable change by threads that have one, with the processes; what an older suite added is passed over."""
+    assert detectable(of(SEVERAL)) == Detectable({1: 0.012, 4: 0.05}, processes=10)
+    assert detectable(of({**SEVERAL, "false_alarms": 0, "rows": 54})) == detectable(of(SEVERAL))
+    some = detectable(of({**SEVERAL, "detectable": {"1": 0.012, "2": None, "3": float("nan"), "4": 0}}))
+    assert some
+    assert some.share == {1: 0.012}
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        None,
+        "all is well",
+        [],
+        {},
+        {**SEVERAL, "detectable": 0.012},
+        {**SEVERAL, "detectable": {}},
+        {**SEVERAL, "detectable": {"one": 0.012}},
+        {**SEVERAL, "detectable": {"1": "a lot"}},
+        {**SEVERAL, "processes": None},
+        {"detectable": {"1": 0.012}},
+    ],
+)
+def test_what_cannot_be_understood_is_none(found: Any) -> None:
+    """Another suite's self-check, or one that was cut short, is passed over; most runs have none."""
+    assert detectable(of(found)) is None
+    assert detectable(None) is None
+    assert detectable(Environment({}, {}, {})) is None
+
+
+def of(found: Any) -> Environment:
+    """Return an environment with this as its self-check."""
+    return Environment({}, {"selfcheck": found}, {})
+
+
+def test_what_runs_differ_by_is_read() -> None:
+    """By the number of threads, with its degrees of freedom; an older self-check lacks it."""
+    assert between_run_scatter(of({**SEVERAL, "between": {"1": [0.01, 4.2], "2": [0, 9]}})) == {
+        1: (0.01, 4.2),
+        2: (0.0, 9.0),
+    }
+    assert between_run_scatter(of(SEVERAL)) == between_run_scatter(None) == {}
+
+
+@pytest.mark.parametrize(
+    "wrong", [3, [], {"one": [0.1, 2]}, {"1": 0.1}, {"1": ["a", 2]}, {"1": [float("nan"), 2]}, {"1": [-1, 2]}]
+)
+def test_what_can_not_be_read_is_not_known(wrong: Any) -> None:
+    """Runs can be compared without it."""
+    assert between_run_scatter(of({**SEVERAL, "between": wrong})) == {}

@@ -9,7 +9,7 @@ import torch
 import impls
 from bench.measure import correctness, outputs, workload
 from bench.plan.layers import LAYERS
-from bench.sampling.checks import AFTERWARDS, NORMAL, ROWS, TIMED
+from bench.sampling.inputs import AFTERWARDS, NORMAL, ROWS, TIMED
 from tests import mutants
 from tests.checked import SHAPES, checked, compared, expected
 from tests.impls.hardware import NOT_EAGER_ON_CPU

@@ -16,7 +16,7 @@ from bench.measure import judge as judge_module
 from bench.measure.judge import Judge, obstacle
 from bench.plan.case import Point
 from bench.plan.layers import flops, least_bytes
-from bench.sampling.checks import AFTERWARDS, NORMAL, PEAKED, TIMED, Values
+from bench.sampling.inputs import AFTERWARDS, NORMAL, PEAKED, TIMED, Values
 from tests.measure.stub import Announcements
 from tests.points import point
 

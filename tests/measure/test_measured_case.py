@@ -23,9 +23,8 @@ from bench.measure import clock, energy, gpu_state, measured_case
 from bench.measure.gpu_state import GpuState
 from bench.measure.measured_case import LATE_S, load
 from bench.plan.case import HUGE
-from bench.sampling.checks import AFTERWARDS, NORMAL, PEAKED, TIMED
-from bench.sampling.rounds import LEAST_ROUNDS
-from bench.sampling.samples import Sample
+from bench.sampling.inputs import AFTERWARDS, NORMAL, PEAKED, TIMED
+from bench.sampling.rounds import LEAST_ROUNDS, Sample
 from impls.attend import sdpa
 from tests import meddlers, mutants
 from tests.children import in_child
