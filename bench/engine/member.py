@@ -1,7 +1,9 @@
 """A case in one replicate: its process, its outcome, and what its process claims and replies."""
 
+import math
 import shutil
 import statistics
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +12,7 @@ from typing import Annotated, Any, TypeVar
 from msgspec import Meta, Struct
 
 from bench.engine.pool import Pool
-from bench.engine.worker import Died, Worker
+from bench.engine.worker import Died, Heard, Worker, unheard
 from bench.plan.case import Case
 from bench.sampling.inputs import TURNS, JudgedCalls
 from bench.store.record import SESSION, Samples, Status
@@ -96,6 +98,7 @@ class Member:
     `implementation` is what its process runs, which the case names unless it is the control.
     `env_id` names the environment of its pool. A `thorough` measurement also checks a normal input and inspects a call.
     `death` says how its process died, if it did; `is_left` is true if it was not measured for want of memory.
+    A process that is silent for `timeout_s` ends; `heard(stage)` is called for each of its events.
     """
 
     case: Case
@@ -109,6 +112,8 @@ class Member:
     samples: Samples = field(default_factory=Samples)
     death: Died | None = None
     is_left: bool = False
+    timeout_s: float = math.inf
+    heard: Heard = unheard
     cpu_s: float = 0.0
     """The processor's seconds that its process has used."""
     calls: int = 1
@@ -133,6 +138,56 @@ class Member:
     def is_ok(self) -> bool:
         """Whether nothing has ended the case."""
         return self.status == "ok" and not self.is_left
+
+    @property
+    def latency_s(self) -> float:
+        """The least seconds of a call in its samples."""
+        return min(self.samples.values_s)
+
+    def start(self, number: int) -> None:
+        """Start its process for a replicate; raises Died, which is no known fault of the case."""
+        try:
+            self.worker = self.pool.worker(self.case.point, number)
+        except Died as death:
+            death.is_outside = True
+            raise
+        self.pid = self.worker.pid
+        try:
+            self.folder = Path(tempfile.mkdtemp(dir=self.pool.folder))
+        except OSError as error:
+            raise Died("error", f"no temporary folder could be made: {error.strerror}", is_outside=True) from None
+
+    def file(self, check: str) -> Path:
+        """Return the file in which its process leaves the outputs of a check."""
+        assert self.folder is not None
+        return self.folder / f"{check}.bin"
+
+    def post(self, request: dict[str, Any], stage: str = "start") -> Worker:
+        """Send a request to its process, which does a stage then; return the process. Raises Died."""
+        assert self.worker is not None
+        self.worker.post(request, stage=stage)
+        return self.worker
+
+    def reply(self) -> dict[str, Any]:
+        """Return the reply to the latest request; raises Died."""
+        assert self.worker is not None
+        return self.worker.receive(self.timeout_s, self.heard)
+
+    def ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Return the reply to a request during the rounds; raises Died, or Ended if the case has ended."""
+        self.post(request, stage="rounds")
+        reply = self.reply()
+        if reply.get("status") != "ok":
+            self.take(reply)
+        return reply
+
+    def take(self, reply: dict[str, Any]) -> None:
+        """Take over a reply's metrics; raises Ended if the case has ended."""
+        outcome = read(reply, Outcome)
+        self.metrics |= outcome.metrics
+        self.cpu_s = outcome.cpu_s
+        if outcome.status != "ok":
+            raise Ended(outcome.status, outcome.detail)
 
     def end(self, status: str, detail: str, death: Died | None = None) -> None:
         """End the case, perhaps by the death of a process."""
