@@ -4,7 +4,7 @@ import dataclasses
 import os
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -12,6 +12,8 @@ from typing import Any, BinaryIO
 import pandas as pd
 
 from bench.analyse.summary import Summary, rows
+from bench.engine.member import Member
+from bench.engine.replicate import Replicate, now
 from bench.plan.case import Case, Point
 from bench.plan.errors import CannotWrite, WrongRequest
 from bench.plan.sweep import Sweep
@@ -22,6 +24,9 @@ from bench.store.line import Head
 from bench.store.lock import Lock
 from bench.store.record import SESSION, Origin, Record, latest, reported
 from bench.store.tabulation import Tabulation
+
+SECOND_DEATH = "second death, in a fresh process"
+NOT_ITS_OWN = ", not known to be its own fault, so a resumed run tries it again"
 
 FILES = (environment.ENVIRONMENT, journal.JOURNAL, plan.PLAN, table.RESULTS, tabulation.STATE)
 
@@ -216,6 +221,11 @@ class RunFolder:
             if entry.status != "ok" and (entry in self._fresh or (entry.head.own_cause and not retry_failed))
         }
 
+    def out_of_memory(self, point: Point) -> set[str]:
+        """Return the implementations that ran out of memory at a point by their own fault."""
+        entries = self.known(point)
+        return {entry.case.implementation for entry in entries if entry.status == "oom" and entry.head.own_cause}
+
     def missing(self, point: Point, processes: int, *, retry_failed: bool = False) -> list[str]:
         """Return what needs more processes at a point, without what failed and is not tried again.
 
@@ -262,11 +272,31 @@ class RunFolder:
         session = {name: valid.pop(name) for name in SESSION if name in valid}
         return Record(case, number, status, origin, detail, metrics=valid, **session)
 
+    def leave_out(self, point: Point, status: str, reasons: Mapping[str, str]) -> None:
+        """Write a record with a status for each implementation that can't be measured at a point, and its reason."""
+        number, started = self.next_process(point), now()
+        self.keep(point, [self.record(Case(point, name), number, started, status, reasons[name]) for name in reasons])
+
+    def keep_members(self, members: Sequence[Member], number: int, replicate: Replicate) -> None:
+        """Write a record of each member of a replicate at one point."""
+        if members:
+            self.keep(members[0].case.point, [self._of_member(member, number, replicate) for member in members])
+
+    def _of_member(self, member: Member, number: int, replicate: Replicate) -> Record:
+        metrics, detail = {"seed": replicate.seed, "pid": member.pid, **member.metrics}, member.detail
+        if member.death is not None:
+            metrics.setdefault("own_cause", not member.death.is_outside)
+            detail += f" ({SECOND_DEATH}{NOT_ITS_OWN if member.death.is_outside else ''})"
+        record = self.record(member.case, number, replicate.started, member.status, detail, metrics)
+        return dataclasses.replace(record, samples=member.samples) if record.status == "ok" else record
+
     def keep(self, point: Point, records: list[Record]) -> None:
-        """Add the records of one visit, in the order of the sweep; they are in the journal when this returns.
+        """Add the records of a replicate, in the order of the sweep; they are in the journal when this returns.
 
         Raises CannotWrite if they can't be written; then `rows` alone has them.
         """
+        if not records:
+            return
         records = [
             dataclasses.replace(record, replicate_size=len(records), samples=record.samples.rounded())
             for record in self._in_order(records)

@@ -145,7 +145,7 @@ def measure_selfcheck(
 ) -> Iterator[int]:
     """Measure every point in one process after the other, yielding their number, while the next one fits into the time.
 
-    LEAST processes are measured in any case.
+    LEAST_PROCESSES are measured in any case.
     """
     began = clock()
     longest_s = 0.0
@@ -162,11 +162,9 @@ def measure_selfcheck(
 
 def measured_records(run: Run) -> dict[Point, dict[str, list[Record]]]:
     """Return the records of each point by implementation, without those that could not be measured."""
-    return {
-        point: {
-            name: own
-            for name in run.sweep.implementations
-            if (own := [record for record in run.records(point, name) if record.status == "ok"])
-        }
-        for point in run.sweep.points
-    }
+    records: dict[Point, dict[str, list[Record]]] = {point: {} for point in run.sweep.points}
+    for point, by_name in records.items():
+        for record in run.run_folder.of(point):
+            if record.status == "ok":
+                by_name.setdefault(record.case.implementation, []).append(record)
+    return records

@@ -13,7 +13,7 @@ import subprocess
 import time
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import psutil
@@ -26,7 +26,7 @@ from bench.analyse.summary import Summary
 from bench.engine import run as engine
 from bench.engine.member import Member
 from bench.engine.pool import Pool
-from bench.engine.run import Run
+from bench.engine.run import Deaths, Run
 from bench.engine.worker import Died
 from bench.machine import facts, rates
 from bench.plan.case import CONTROL, HUGE, Case
@@ -300,24 +300,20 @@ def test_memory_that_runs_out_beside_others_is_measured_by_itself(tmp_path: Path
     assert table["speedup"].notna().all()
 
 
-def test_a_replicate_without_a_result_leaves_the_count_of_deaths(tmp_path: Path) -> None:
+def test_a_replicate_without_a_result_leaves_the_count_of_deaths() -> None:
     """A case that dies, is left for want of memory, and dies again is not tried for ever; a result starts anew."""
-    run = Run(swept("eager"), tmp_path)
-    death = Died("crashed", "ended")
+    deaths, death = Deaths(), Died("crashed", "ended")
 
-    def measured(**outcome: Any) -> Member:
-        member = Member(Case(point(), "eager"), run._pool, "env", thorough=False, **outcome)
-        run.count_deaths([member])
-        return member
+    def is_tried_again(**outcome: Any) -> bool:
+        member = Member(Case(point(), "eager"), cast("Pool", None), "env", thorough=False, **outcome)
+        deaths.count([member])
+        return deaths.allow(member)
 
-    try:
-        assert run.is_tried_again(measured(status="crashed", death=death))
-        measured(is_left=True)
-        assert not run.is_tried_again(measured(status="crashed", death=death))
-        measured()
-        assert run.is_tried_again(measured(status="crashed", death=death))
-    finally:
-        run.close()
+    assert is_tried_again(status="crashed", death=death)
+    assert not is_tried_again(is_left=True)
+    assert not is_tried_again(status="crashed", death=death)
+    assert not is_tried_again()
+    assert is_tried_again(status="crashed", death=death)
 
 
 # Sessions

@@ -45,7 +45,7 @@ def measured(folder: Path, implementation: str = "sdpa", effort: Effort = EFFORT
 
 def sides(pair: Pair) -> list[list[Record]]:
     """Return the records of each side."""
-    return [pair.records(point(), side) for side in SIDES]
+    return [journal.read(pair.folder / side.lower()) for side in SIDES]
 
 
 def statuses(pair: Pair) -> list[list[str]]:
@@ -215,6 +215,6 @@ def test_a_pair_without_huge_pages_is_unsupported_on_both_sides(
     with Pair(sweep, tmp_path, two(tmp_path, "2e-3")) as pair:
         pair.race([at])
         assert any("they are switched off" in warning for warning in pair.warnings)
-    for side in (pair.records(at, name) for name in SIDES):
+    for side in sides(pair):
         assert [record.status for record in side] == ["unsupported"]
         assert "they are switched off" in side[0].detail
