@@ -32,11 +32,13 @@ POWERCAP = Path("/sys/class/powercap")
 
 WAIT_POLICY_VARIABLES = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME", "OMP_PROC_BIND", "OMP_PLACES")
 
-
 SELFCHECK_PATH = Path(__file__).parents[2] / "results" / "selfcheck.json"
 """The file lies beside the runs of this machine and, like them, is not part of the project."""
 
 SELFCHECK = "selfcheck"
+
+UNREADABLE = (KeyError, TypeError, ValueError, AttributeError, OverflowError)
+"""What reading a self-check of another suite may raise: runs can be compared without it."""
 
 Result = dict[str, Any]
 """`detectable` (the smallest change, as a share, by the number of threads), `processes`, and `between` (what runs
@@ -71,7 +73,7 @@ def observe(torch_facts: dict[str, Any], plan: dict[str, Any], preflight: dict[s
     }
     here = Environment(identity, state, context)
     checked = recall_selfcheck(here.env_id)
-    return here if checked is None else Environment(identity, {**state, "selfcheck": checked}, context)
+    return here if checked is None else Environment(identity, {**state, SELFCHECK: checked}, context)
 
 
 def here(sweep: str, **asked: Any) -> Request:
@@ -298,9 +300,13 @@ def recall_selfcheck(env_id: str) -> Result | None:
 def detectable(environment: Environment | None) -> Detectable | None:
     """Return what the self-check of an environment found, None if there is none or it can't be read."""
     try:
-        return _detectable(environment.state[SELFCHECK]) if environment else None
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):  # runs can be compared without it
+        found = environment.state[SELFCHECK] if environment else {}
+        shares = {int(threads): float(share) for threads, share in found["detectable"].items() if share is not None}
+        processes = int(found["processes"])
+    except UNREADABLE:
         return None
+    shares = {threads: share for threads, share in shares.items() if math.isfinite(share) and share > 0}
+    return Detectable(shares, processes) if shares else None
 
 
 def between_run_scatter(environment: Environment | None) -> dict[int, tuple[float, float]]:
@@ -309,14 +315,8 @@ def between_run_scatter(environment: Environment | None) -> dict[int, tuple[floa
     Empty if there is no self-check, if it is older than this figure, or if it can't be read.
     """
     try:
-        known = environment.state[SELFCHECK]["between"] if environment else {}
-        pairs = {int(threads): (float(sd), float(freedom)) for threads, (sd, freedom) in known.items()}
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+        found = environment.state[SELFCHECK]["between"] if environment else {}
+        pairs = {int(threads): (float(sd), float(freedom)) for threads, (sd, freedom) in found.items()}
+    except UNREADABLE:
         return {}
     return {threads: pair for threads, pair in pairs.items() if math.isfinite(pair[0]) and pair[0] >= 0 < pair[1]}
-
-
-def _detectable(result: Any) -> Detectable | None:
-    shares = {int(threads): float(share) for threads, share in result["detectable"].items() if share is not None}
-    known = {threads: share for threads, share in shares.items() if math.isfinite(share) and share > 0}
-    return Detectable(known, int(result["processes"])) if known else None

@@ -24,6 +24,15 @@ BUSY_CORES = 0.25
 WIDE_SPREAD = 0.10
 """The relative interquartile range of a fixed product's times above which the clock or the load varies."""
 
+WINDOW_S = 0.25
+"""The length of a measurement; the system counts in hundredths of a second, so a shorter one would be imprecise."""
+
+PROBE_SHARE = 1 / 12
+"""The largest share of the time that probes take: after each one the next one waits."""
+
+QUANTILES = 20
+"""The machine's best is the first of so many quantiles of the readings."""
+
 
 @dataclass(frozen=True)
 class Preflight:
@@ -83,10 +92,6 @@ def warnings(state: Preflight, threads: int, cores: int) -> list[str]:
     return lines
 
 
-WINDOW_S = 0.25
-"""The length of a measurement; the system counts in hundredths of a second, so a shorter one would be imprecise."""
-
-
 class Interference:
     """How busy other processes keep the cores that the measurement leaves free, measured again after each window.
 
@@ -132,13 +137,6 @@ def queued_s(pid: int | str = "self") -> float:
         return int(Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii").split()[1]) / 1e9
     except (OSError, ValueError, IndexError):  # no Linux, a kernel without it, a process that has ended
         return 0.0
-
-
-PROBE_SHARE = 1 / 12
-"""The largest share of the time that probes take: after each one the next one waits."""
-
-QUANTILES = 20
-"""The machine's best is the first of so many quantiles of the readings."""
 
 
 class Speed:

@@ -35,6 +35,11 @@ PROBE = ("products_per_s", "copies_per_s")
 """The rates of the speed probe's work."""
 
 
+MARGIN, BEYOND = 1.25, 10.0
+
+BUSY_SHARE, SLOWED = 0.25, 0.8
+
+
 def recall(env_id: str, point: Point, names: tuple[str, ...] = ROOF) -> Rates | None:
     """Return the best rates of the point's device with its dtype and threads; None if they aren't known."""
     known = _known(env_id, point)
@@ -66,11 +71,6 @@ def _known(env_id: str, point: Point) -> Rates:
 def setting(point: Point) -> str:
     """Return the name of the device, dtype and threads of a point."""
     return f"{point.device} {point.dtype} {point.threads}"
-
-
-MARGIN, BEYOND = 1.25, 10.0
-
-BUSY_SHARE, SLOWED = 0.25, 0.8
 
 
 @dataclass(frozen=True)
