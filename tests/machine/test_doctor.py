@@ -26,18 +26,8 @@ def found(name: str) -> Finding:
 def test_everything_that_matters_is_looked_at() -> None:
     """Each has a state and words, and whatever isn't ready has advice."""
     every = findings(Path.cwd())
-    names = {each.name for each in every}
-    assert {
-        "versions",
-        "cores",
-        "memory pages",
-        "compiler",
-        "GPU",
-        "noise now",
-        "memory",
-        "disk",
-        "self-check",
-    } <= names
+    names = {"versions", "cores", "memory pages", "compiler", "GPU", "noise now", "memory", "disk", "self-check"}
+    assert names <= {each.name for each in every}
     assert all(each.found for each in every)
     assert [each for each in every if each.state != READY and not each.advice] == []
 
@@ -49,19 +39,17 @@ def test_a_missing_or_old_torch_is_not_ready(monkeypatch: pytest.MonkeyPatch) ->
         assert found("versions").state == state
 
 
-def test_a_busy_machine_and_a_single_core_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the words of the warnings before a run."""
+def test_what_to_mind_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine, a single core, a missing compiler, and variables that change how threads wait."""
     monkeypatch.setattr(quiet, "watch", lambda: Preflight(3.0, 0, 0.0))
-    assert found("noise now").state == MIND
-    monkeypatch.setattr(facts, "physical_cores", lambda: 1)
-    assert found("cores").state == MIND
-
-
-def test_a_missing_compiler_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Compiled implementations are what is lost."""
     monkeypatch.setattr(doctor.shutil, "which", lambda _: None)  # type: ignore[attr-defined]
+    monkeypatch.setenv("OMP_WAIT_POLICY", "active")
+    assert found("noise now").state == MIND
     assert found("compiler").state == MIND
     assert "compiled implementations" in found("compiler").advice
+    assert "OMP_WAIT_POLICY" in found("threads").found
+    monkeypatch.setattr(facts, "physical_cores", lambda: 1)
+    assert found("cores").state == MIND
 
 
 def test_a_gpu_that_torch_cannot_use_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,9 +59,3 @@ def test_a_gpu_that_torch_cannot_use_is_told(monkeypatch: pytest.MonkeyPatch) ->
     assert (found("GPU").state, found("GPU").found) == (MIND, "A GPU, but this torch has no CUDA")
     monkeypatch.setattr(facts, "torch_cuda", lambda: "13.0")
     assert found("GPU").state == READY
-
-
-def test_variables_that_change_how_threads_wait_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run keeps them in its environment; here the user learns of them before."""
-    monkeypatch.setenv("OMP_WAIT_POLICY", "active")
-    assert "OMP_WAIT_POLICY" in found("threads").found
