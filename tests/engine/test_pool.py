@@ -48,9 +48,8 @@ def two(monkeypatch: pytest.MonkeyPatch) -> Iterator[Pool]:
 
 
 def server_of(worker: Worker) -> int:
-    """Return the id of a worker's server, and end the worker."""
-    with worker:
-        return psutil.Process(worker.pid).ppid()
+    """Return the id of a worker's server."""
+    return psutil.Process(worker.pid).ppid()
 
 
 def children() -> set[int]:
@@ -79,56 +78,58 @@ def no_more_processes(*_arguments: object, **_named: object) -> None:
 
 
 def test_servers_take_turns_and_are_fresh_after_a_renewal(two: Pool) -> None:
-    """The third replicate of a point comes from the first server again, until all are renewed."""
+    """The third replicate of a point comes from the first server again, until all are renewed.
+
+    Two workers of one replicate are processes of one server. Closing ends all, and the temporary folder goes.
+    """
     first = [server_of(two.worker(point(), number)) for number in range(3)]
     assert first[0] == first[2] != first[1]
     two.renew()
     assert not any(lives(pid) for pid in first)
-    assert not {server_of(two.worker(point(), number)) for number in range(2)} & {*first}
-
-
-def test_each_worker_is_a_process_of_its_own(two: Pool) -> None:
-    """Two workers of one replicate have one server."""
-    with two.worker(point()) as first, two.worker(point()) as second:
-        assert first.pid != second.pid
-        assert psutil.Process(first.pid).ppid() == psutil.Process(second.pid).ppid()
+    with two.worker(point()) as one, two.worker(point()) as other:
+        assert one.pid != other.pid
+        assert server_of(one) == server_of(other)
+        fresh = {server_of(one), server_of(two.worker(point(), 1))}
+        assert not fresh & {*first}
+        pids = {one.pid, two.judge(point()).pid, *fresh}
+        two.close()
+    assert all(has_ended(pid) for pid in pids)
+    assert not two.folder.exists()
 
 
 def test_servers_of_a_point_start_together(two: Pool) -> None:
-    """Those that were started without waiting fork the workers."""
+    """Those that were started without waiting fork the workers.
+
+    The number of threads and the allocator hold from the start of a process; the tokens don't.
+    """
     before = children()
     first = server_of(two.worker(point()))
     begun = children() - before
     assert len(begun) == 2
     assert {first, server_of(two.worker(point(), 1))} == begun
-
-
-def test_other_settings_have_other_servers(two: Pool) -> None:
-    """The number of threads and the allocator hold from the start of a process; the tokens don't."""
-    points = (point(), point(num_tokens=9), point(threads=2), point(allocator="system"))
-    same, also, threads, allocator = (server_of(two.worker(at)) for at in points)
-    assert same == also
-    assert len({same, threads, allocator}) == 3
+    threads, allocator = (server_of(two.worker(at)) for at in (point(threads=2), point(allocator="system")))
+    assert server_of(two.worker(point(num_tokens=9))) == first
+    assert len({first, threads, allocator}) == 3
 
 
 def test_a_server_that_does_not_start_is_tried_again(two: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is left of those that were started beside it."""
+    """Nothing is left of those that were started beside it, and the check of a run refuses with its last line.
+
+    Nor is anything if one is killed: another one would serve without having used the compiler.
+    """
     before = children()
-    monkeypatch.setattr(pool, "MODULE", "tests.engine.no_such_server")
-    with pytest.raises(Died, match="No module named"):
-        two.worker(point())
+    with monkeypatch.context() as patch:
+        patch.setattr(pool, "MODULE", "tests.engine.no_such_server")
+        with pytest.raises(Died, match="No module named"):
+            two.worker(point())
+        with pytest.raises(WrongRequest, match="No module named"):
+            two.check([point()])
+    with monkeypatch.context() as patch:
+        killed_at_the_start(patch)
+        with pytest.raises(Died, match="SIGKILL"):
+            two.worker(point())
     assert children() == before
-    monkeypatch.setattr(pool, "MODULE", "tests.engine.scripted_server")
     assert lives(server_of(two.worker(point())))
-
-
-def test_a_server_that_is_killed_at_the_start_leaves_none_beside_it(two: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another one would serve without having used the compiler."""
-    before = children()
-    killed_at_the_start(monkeypatch)
-    with pytest.raises(Died, match="SIGKILL"):
-        two.worker(point())
-    assert children() == before
 
 
 def test_a_server_that_is_killed_is_replaced(two: Pool) -> None:
@@ -150,35 +151,18 @@ def test_a_kill_from_outside_during_the_check_is_made_good(two: Pool, monkeypatc
     assert [lives(pid) for pid in killed] == [False]
 
 
-def test_a_server_that_can_not_start_is_a_wrong_request(two: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The request is refused with the last line that it wrote."""
-    monkeypatch.setattr(pool, "MODULE", "tests.engine.no_such_server")
-    with pytest.raises(WrongRequest, match="No module named"):
-        two.check([point()])
+def test_what_can_not_be_used_is_a_wrong_request(two: Pool, tmp_path: Path) -> None:
+    """Of implementations only those that are needed count, of GPUs those of all points.
 
-
-def test_an_implementation_that_can_not_be_imported_is_a_wrong_request(two: Pool) -> None:
-    """Only those that are asked for count."""
+    Else the check returns what torch knows, which is that of another environment if its Python was named.
+    """
     with pytest.raises(WrongRequest, match="'nosuch:kernel' can't be imported"):
         two.check([point()], ["eager", "nosuch:kernel"])
-    assert two.check([point()])[0]["torch"] == "2.0"
-
-
-def test_a_gpu_that_can_not_be_used_is_a_wrong_request(two: Pool) -> None:
-    """The GPUs of all points are checked before anything is measured."""
     with pytest.raises(WrongRequest, match="cuda:1"):
         two.check([point(), point(device="cuda:0"), point(device="cuda:1")])
-    assert two.check([point(), point(device="cuda:0")])
-
-
-def test_a_pool_may_use_the_python_of_another_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What its torch knows is what the check returns."""
-    monkeypatch.setattr(pool, "MODULE", "tests.engine.scripted_server")
-    other = Pool(1, [], interpreter(tmp_path, "python", TEST_TORCH="2.1"))
-    try:
+    assert two.check([point(), point(device="cuda:0")])[0]["torch"] == "2.0"
+    with closing(Pool(1, [], interpreter(tmp_path, "python", TEST_TORCH="2.1"))) as other:
         assert other.check([point()])[0]["torch"] == "2.1"
-    finally:
-        other.close()
 
 
 def test_a_point_has_one_judge(two: Pool) -> None:
@@ -229,15 +213,6 @@ def test_a_process_that_the_system_refuses_to_start_has_died(two: Pool, monkeypa
     with pytest.raises(Died, match=os.strerror(errno.EAGAIN)):
         two.worker(point())
     assert lives(server_of(worker))
-
-
-def test_closing_ends_all_processes(two: Pool) -> None:
-    """Servers, judge and workers end, and the temporary folder goes."""
-    before = children()
-    pids = {two.worker(point()).pid, two.judge(point()).pid, *(children() - before)}
-    two.close()
-    assert all(has_ended(pid) for pid in pids)
-    assert not two.folder.exists()
 
 
 @pytest.fixture(autouse=True)
