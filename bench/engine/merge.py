@@ -8,10 +8,11 @@ import hashlib
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.engine.run_folder import RunFolder
+from bench.engine.run_folder import FILES, RunFolder
 from bench.plan.case import Case
 from bench.plan.errors import WrongRequest
 from bench.plan.shard import without
@@ -62,7 +63,8 @@ def merge(out: Path, shards: Sequence[Path]) -> tuple[list[Merged], list[str]]:
     done = [_write(folders[env_id], each, lines[env_id]) for env_id, each in by_machine.items()]
     if len(by_machine) > 1:
         machines.save(out, {folder.name: env_id for env_id, folder in folders.items()})
-        _clear(out)
+        for name in FILES:  # those of a run of one machine are in a folder of their own now
+            (out / name).unlink(missing_ok=True)
     return done, [notice for source in sources for notice in source.contents.notices()]
 
 
@@ -174,23 +176,17 @@ def _write(folder: Path, sources: Sequence[Source], lines: Sequence[tuple[Source
             try:
                 plan.save(sweep, folder)
                 atomic.replace_json(folder / environment.ENVIRONMENT, {"env_id": here.env_id, **vars(here)})
-                atomic.replace(path, _content(lines))
+                groups = itertools.groupby(lines, key=lambda pair: pair[0])
+                copies = (source.contents.copied(entry for _, entry in group) for source, group in groups)
+                atomic.replace(path, itertools.chain.from_iterable(copies))
             finally:
                 lock.release()
         except OSError as error:
             raise WrongRequest(f"{folder} can't be written: {error.strerror}") from None
-        run_folder = RunFolder(sweep, folder)
-        try:
+        with closing(RunFolder(sweep, folder)) as run_folder:
             run_folder.prepare()
             run_folder.save()
-        finally:
-            run_folder.close()
     return made
-
-
-def _content(lines: Sequence[tuple[Source, Entry]]) -> Iterator[bytes]:
-    for source, group in itertools.groupby(lines, key=lambda pair: pair[0]):
-        yield from source.contents.copied(entry for _, entry in group)
 
 
 def _joined(sources: Sequence[Source]) -> Environment:
@@ -204,14 +200,3 @@ def _joined(sources: Sequence[Source]) -> Environment:
 def _hosts(of: Environment) -> list[str]:
     hosts = of.context.get("hosts")
     return [str(host) for host in hosts] if isinstance(hosts, list) else [str(of.context.get("host", ""))]
-
-
-def _clear(out: Path) -> None:
-    """Remove the files of a run of one machine, which are in a folder of their own now."""
-    for name in (RESULTS, journal.JOURNAL, plan.PLAN, environment.ENVIRONMENT, "results.state.json"):
-        (out / name).unlink(missing_ok=True)
-
-
-def missing_points(merged: Sequence[Merged]) -> int:
-    """Return how many planned points have no record on any machine, at least."""
-    return max(0, max(each.planned for each in merged) - sum(each.points for each in merged))

@@ -82,7 +82,9 @@ class Race:
         self._lendings = 0
         together = dict.fromkeys(tuple(run.together(point)) for point in points)
         # points of little work come first, so that there are answers soon
-        self._heats = sorted((Heat([*each]) for each in together), key=lambda heat: _work(heat.points))
+        self._heats = sorted(
+            (Heat([*each]) for each in together), key=lambda heat: sum(flops(point) or 0 for point in heat.points)
+        )
 
     def go(self) -> None:
         """Measure until all points are answered or the time is up."""
@@ -147,7 +149,3 @@ class Race:
         for point, each in heat.looks.items():
             self._looked(point, each)
         self._run.tabulate()
-
-
-def _work(points: Sequence[Point]) -> float:
-    return sum(float(flops(point) or 0) for point in points)

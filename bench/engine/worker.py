@@ -119,7 +119,9 @@ class Process:
         if self._code is not None:
             return True
         if self.descriptor is not None:
-            return _is_readable(self.descriptor, within_s)  # it isn't reaped: its id must not be reused
+            poll = select.poll()
+            poll.register(self.descriptor, select.POLLIN)
+            return bool(poll.poll(within_s * 1000))  # it isn't reaped: its id must not be reused
         deadline = time.monotonic() + within_s
         while not (has_ended := _is_dead(self.pid)) and time.monotonic() < deadline:
             time.sleep(0.01)
@@ -128,7 +130,9 @@ class Process:
     def end(self) -> int:
         """End the process, its group and all others that it started; return its exit status as in `subprocess`."""
         if self._code is None:
-            _kill_group(self.pid)
+            for kill in (os.killpg, os.kill):  # a process that was just forked has no group yet
+                with contextlib.suppress(ProcessLookupError, PermissionError):  # no process is left, or only dead ones
+                    kill(self.pid, signal.SIGKILL)
             self._code = self._reap(self.pid)
             if self.descriptor is not None:
                 os.close(self.descriptor)
@@ -164,18 +168,6 @@ def _is_dead(pid: int) -> bool:
         return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return True
-
-
-def _is_readable(descriptor: int, within_s: float) -> bool:
-    poll = select.poll()
-    poll.register(descriptor, select.POLLIN)
-    return bool(poll.poll(within_s * 1000))
-
-
-def _kill_group(pid: int) -> None:
-    for kill in (os.killpg, os.kill):  # a process that was just forked has no group yet
-        with contextlib.suppress(ProcessLookupError, PermissionError):  # no process is left, or only dead ones
-            kill(pid, signal.SIGKILL)
 
 
 def _pidfd(pid: int) -> int | None:
@@ -273,7 +265,8 @@ class Worker:
         while not self._has_replied(heard):
             chunk = self._chunk(self._alive_s + timeout_s)
             if chunk is None:
-                raise self._silent(timeout_s)
+                self._process.end()
+                raise Died("timeout", f"no sign of life for {timeout_s:g} s during {self._stage}")
             if not chunk:
                 raise self._ended()
             self._buffer += chunk
@@ -342,10 +335,6 @@ class Worker:
             if left_s <= 0:
                 return None
 
-    def _silent(self, timeout_s: float) -> Died:
-        self._process.end()
-        return Died("timeout", f"no sign of life for {timeout_s:g} s during {self._stage}")
-
     def _foreign(self, line: bytes) -> Died:
         self._process.end()
         excerpt = line[:EXCERPT_BYTES].decode(errors="backslashreplace")
@@ -357,7 +346,8 @@ class Worker:
         code = self._process.end()
         if not by_itself:
             return Died("crashed", f"closed the pipe to its parent during {self._stage}")
-        how = f"killed by {_signal(-code)}" if code < 0 else f"ended with exit status {code}"
+        names = {number.value: number.name for number in signal.Signals}
+        how = f"killed by {names.get(-code, f'signal {-code}')}" if code < 0 else f"ended with exit status {code}"
         hint = ", as the kernel does when memory runs out" if code == -signal.SIGKILL else ""
         detail = f"{how}{hint} during {self._stage}{self._last_log_line()}"
         return Died("crashed", detail, is_outside=-code in OUTSIDE_SIGNALS)
@@ -428,7 +418,10 @@ def environment(allocator: str, threads: int, cache: Path, python: str | None = 
     ours = {name for variables in ALLOCATOR_VARIABLES.values() for name in variables}
     inherited = {name: value for name, value in os.environ.items() if name not in ours and name[:7] != "MALLOC_"}
     settings = ALLOCATOR_VARIABLES[allocator]
-    tunables = [*_other_tunables(), *filter(None, [settings.get("GLIBC_TUNABLES")])]
+    tunables = [
+        each for each in os.environ.get("GLIBC_TUNABLES", "").split(":") if not each.startswith("glibc.malloc.")
+    ]
+    tunables = [each for each in [*tunables, settings.get("GLIBC_TUNABLES")] if each]
     return {
         **FORK_VARIABLES,
         **STILL_VARIABLES,
@@ -440,12 +433,6 @@ def environment(allocator: str, threads: int, cache: Path, python: str | None = 
         "PYTHONUNBUFFERED": "1",
         "TORCHINDUCTOR_CACHE_DIR": str(cache),
     }
-
-
-def _other_tunables() -> list[str]:
-    """Return the user's own settings of glibc that don't concern the allocator."""
-    tunables = os.environ.get("GLIBC_TUNABLES", "").split(":")
-    return [each for each in tunables if each and not each.startswith("glibc.malloc.")]
 
 
 def _path(python: str | None) -> list[str]:
@@ -463,10 +450,3 @@ def _object(line: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return content if isinstance(content, dict) else {}
-
-
-def _signal(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"

@@ -50,6 +50,7 @@ def observe(torch_facts: dict[str, Any], plan: dict[str, Any], preflight: dict[s
 
     `plan` becomes context; the result of the last self-check here becomes state.
     """
+    preloaded = [Path(word).name for word in os.environ.get("LD_PRELOAD", "").replace(":", " ").split()]
     identity = {
         "cpu": cpu_model(),
         "cpu_flags": cpu_flags(),
@@ -60,7 +61,7 @@ def observe(torch_facts: dict[str, Any], plan: dict[str, Any], preflight: dict[s
         "machine": platform.machine(),
         "python": platform.python_version(),
         "wait_policy": {name: os.environ[name] for name in WAIT_POLICY_VARIABLES if name in os.environ},
-        **({"preloaded": preloaded} if (preloaded := _preloaded()) else {}),
+        **({"preloaded": preloaded} if preloaded else {}),
         **torch_facts,
     }
     state = {"load_1min": os.getloadavg()[0], "available_bytes": available_bytes(), "preflight": preflight}
@@ -80,11 +81,6 @@ def here(sweep: str, **asked: Any) -> Request:
     """Return a request with this machine's threads, allocator and CPU flags."""
     threads, allocator = default_threads(), default_allocator()
     return Request(sweep, threads=threads, allocator=allocator, cpu=cpu_features(), **asked)
-
-
-def _preloaded() -> list[str]:
-    """Return the names of libraries that are loaded into every process, such as another allocator."""
-    return [Path(word).name for word in os.environ.get("LD_PRELOAD", "").replace(":", " ").split()]
 
 
 def _without_folders(word: str) -> str:

@@ -21,31 +21,27 @@ def sampled(claimed_s: float, waited_s: float, count: int = 5, used_s: float | N
     return claims
 
 
-def test_honest_samples_have_no_objection() -> None:
-    """A pipe and the change of inputs take a little of the time."""
-    assert sampled(0.010, 0.012).of_all(threads=1) == ""
-
-
 def test_more_time_than_has_passed_is_an_objection() -> None:
     """No process can have worked longer than the engine waited for it."""
     assert "came after 0.01 s" in Claims().add(0.011, 0.010)
 
 
-@pytest.mark.parametrize(("honest", "objects"), [(2, True), (3, False)])
-def test_half_of_the_samples_must_fill_the_time(honest: int, objects: bool) -> None:
-    """Interruptions excuse less than half of five samples."""
+@pytest.mark.parametrize(
+    ("honest", "waited_s", "queued_s", "objects"),
+    [
+        (5, 0.1, 0.0, False),
+        (3, 0.1, 0.0, False),  # interruptions excuse less than half of five samples
+        (2, 0.1, 0.0, True),
+        (0, 0.1, 0.0, True),
+        (0, 0.1, 0.097, False),  # beside busy processes most of the time is spent in the queue for a core
+        (0, 0.003, 0.0, False),  # a pipe and the change of inputs take a little of the time
+    ],
+)
+def test_half_of_the_samples_must_fill_the_time(honest: int, waited_s: float, queued_s: float, objects: bool) -> None:
+    """Of five samples so many fill it; the others of 1 ms came after so many seconds, of which some were queued."""
     claims = sampled(0.1, 0.1, honest)
     for _ in range(5 - honest):
-        claims.add(0.001, 0.1)
-    assert ("clock disagrees" in claims.of_all(threads=1)) is objects
-
-
-@pytest.mark.parametrize(("queued_s", "objects"), [(0.0, True), (0.08, False)])
-def test_time_in_the_queue_for_a_core_is_no_lie(queued_s: float, objects: bool) -> None:
-    """Beside busy processes a sample of 10 ms may come after 100 ms, of which the system counts 80 as waiting."""
-    claims = Claims()
-    for _ in range(5):
-        assert claims.add(0.01, 0.1, queued_s) == ""
+        assert claims.add(0.001, waited_s, queued_s) == ""
     assert ("clock disagrees" in claims.of_all(threads=1)) is objects
 
 
@@ -72,7 +68,7 @@ def test_whole_replies_pass() -> None:
     assert (prepared.call_s, prepared.free_bytes) == (0.5, 7)
 
 
-def printed(call: Any, *given: Any) -> str:
+def detail_of(call: Any, *given: Any) -> str:
     """Return the detail with which a reply ends its case as a crash."""
     with pytest.raises(Ended, match=r"^sent a reply that is not valid: ") as ended:
         call(*given)
@@ -95,7 +91,7 @@ def test_an_outcome_of_another_kind_is_a_crash(wrong: dict[str, Any]) -> None:
     """The detail names the value that is wrong or missing."""
     (name,) = wrong
     for reply in ({**OUTCOME, **wrong}, {key: value for key, value in OUTCOME.items() if key != name}):
-        assert f" {name} " in printed(member.read, reply, Outcome)
+        assert f" {name} " in detail_of(member.read, reply, Outcome)
 
 
 @pytest.mark.parametrize(
@@ -115,13 +111,13 @@ def test_an_outcome_of_another_kind_is_a_crash(wrong: dict[str, Any]) -> None:
 )
 def test_a_sample_that_no_clock_gives_is_a_crash(wrong: dict[str, Any]) -> None:
     """A timing is a positive number, a count is whole."""
-    assert f"sample.{next(iter(wrong))}" in printed(member.sampled, {**REPLY, "sample": {**SAMPLE, **wrong}}, 2)
+    assert f"sample.{next(iter(wrong))}" in detail_of(member.sampled, {**REPLY, "sample": {**SAMPLE, **wrong}}, 2)
 
 
 @pytest.mark.parametrize("held", [None, [0], [0, 3], [0, -1], [0, "1"]])
 def test_each_timing_names_the_input_of_the_call_that_is_held(held: Any) -> None:
     """The judge makes that input."""
-    assert "held" in printed(member.sampled, {**REPLY, "held": held}, 2)
+    assert "held" in detail_of(member.sampled, {**REPLY, "held": held}, 2)
 
 
 @pytest.mark.parametrize(
@@ -142,7 +138,7 @@ def test_what_a_user_should_know_is_said(reply: dict[str, Any], words: str) -> N
 @pytest.mark.parametrize("calls", [None, 0, True, 2.0])
 def test_a_timing_has_a_whole_number_of_calls(calls: Any) -> None:
     """Without it the times of calls are unknown."""
-    assert "calls_per_timing must be a whole number" in printed(member.calls_per_timing, {"calls_per_timing": calls})
+    assert "calls_per_timing must be a whole number" in detail_of(member.calls_per_timing, {"calls_per_timing": calls})
 
 
 @pytest.mark.parametrize(
@@ -154,4 +150,4 @@ def test_a_timing_has_a_whole_number_of_calls(calls: Any) -> None:
 )
 def test_what_is_known_of_one_that_is_prepared_has_its_type(wrong: dict[str, Any]) -> None:
     """The number of timings follows from the time of a call."""
-    assert f"{next(iter(wrong))} must be" in printed(member.read, {"call_s": 1.0, **wrong}, Prepared)
+    assert f"{next(iter(wrong))} must be" in detail_of(member.read, {"call_s": 1.0, **wrong}, Prepared)
