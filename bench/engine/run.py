@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -85,6 +85,10 @@ class Run:
         self._crowded: set[Point] = set()  # had no memory for all of their cases at once
         self._seeds: dict[Point, int] = {}
         self._raced: set[Point] = set()
+        self._places = {point: place for place, point in enumerate(sweep.points)}
+        self._last_uses = {(point.allocator, point.threads): point for point in sweep.points}  # of settings of a server
+        self._alike = _grouped(sweep.points, _without_dtype)
+        self._shapes = _grouped(sweep.points, _without_tokens)
         self.warnings: list[str] = []
         self._begin_s = time.monotonic()
 
@@ -135,14 +139,11 @@ class Run:
         ]
 
     def _has_nothing_to_do(self) -> bool:
-        points = self.sweep.points
-        if any(self.missing_in_base(point) for point in points):
+        points, effort = self.sweep.points, self.sweep.effort
+        if len(self.finished()) < len(points):
             return False
-        is_over = self.end_s(len(points)) - time.monotonic() < LEAST_RACE_S
-        bound = self.sweep.effort.bound
-        return (
-            is_over or not self.sweep.effort.race or all(self.summary.look(each, bound).is_answered for each in points)
-        )
+        is_over = not effort.race or self.end_s(len(points)) - time.monotonic() < LEAST_RACE_S
+        return is_over or all(self.summary.look(point, effort.bound).is_answered for point in points)
 
     def renew(self) -> None:
         """End all servers, so that the next replicate of a point comes from a fresh one."""
@@ -184,11 +185,6 @@ class Run:
         by_tokens = sorted(shape, key=lambda each: each.num_tokens, reverse=True)
         reached = {name: each.num_tokens for each in by_tokens for name in self.run_folder.out_of_memory(each)}
         return {name: f"out of memory at N = {tokens}; --no-frontier tries it" for name, tokens in reached.items()}
-
-    @cached_property
-    def _shapes(self) -> dict[Point, list[Point]]:
-        """The points of the sweep that differ in the number of tokens alone, by the point without it."""
-        return _grouped(self.sweep.points, _without_tokens)
 
     @property
     def environment(self) -> Environment:
@@ -254,11 +250,6 @@ class Run:
         """Return the points of the sweep that differ from a point in the dtype alone, itself among them."""
         return self._alike.get(_without_dtype(point), [point])
 
-    @cached_property
-    def _alike(self) -> dict[Point, list[Point]]:
-        """The points of the sweep that differ in the dtype alone, by the point without one."""
-        return _grouped(self.sweep.points, _without_dtype)
-
     def spread(self, wait: Callable[[float], None] = time.sleep) -> None:
         """Measure the missing replicates of all points in turns, evenly over the effort's `spread_s`.
 
@@ -276,16 +267,6 @@ class Run:
         """End the servers of settings that neither this point of the sweep has nor a later one."""
         place = self._places[point]
         self._pool.keep(each for each in self._last_uses.values() if self._places[each] >= place)
-
-    @cached_property
-    def _places(self) -> dict[Point, int]:
-        """The place of each point in the sweep."""
-        return {point: place for place, point in enumerate(self.sweep.points)}
-
-    @cached_property
-    def _last_uses(self) -> dict[tuple[str, int], Point]:
-        """The last point of the sweep with each setting of a server."""
-        return {(point.allocator, point.threads): point for point in self.sweep.points}
 
     def _missing(self, point: Point, processes: int) -> list[str]:
         return self.run_folder.missing(point, processes, retry_failed=self.retry_failed)

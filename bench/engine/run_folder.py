@@ -212,12 +212,9 @@ class RunFolder:
 
         A failure from an earlier session is tried again with `retry_failed`, or if the case was not its cause.
         """
-        return self._failed(self.known(point), retry_failed=retry_failed)
-
-    def _failed(self, entries: Sequence[Entry], *, retry_failed: bool) -> set[str]:
         return {
             entry.case.implementation
-            for entry in entries
+            for entry in self.known(point)
             if entry.status != "ok" and (entry in self._fresh or (entry.head.own_cause and not retry_failed))
         }
 
@@ -232,11 +229,10 @@ class RunFolder:
         A process without a result of the baseline gives no ratio, so it doesn't count, unless the baseline failed.
         """
         good: dict[str, set[int]] = {}
-        entries = self.known(point)
-        for entry in entries:
+        for entry in self.known(point):
             if entry.status == "ok":
                 good.setdefault(entry.case.implementation, set()).add(entry.process)
-        failed, baseline = self._failed(entries, retry_failed=retry_failed), self.sweep.baseline
+        failed, baseline = self.failed(point, retry_failed=retry_failed), self.sweep.baseline
         if baseline in self.sweep.implementations and baseline not in failed:
             good = {name: measured & good.get(baseline, set()) for name, measured in good.items()}
         return [name for name in self.sweep.measured if name not in failed and len(good.get(name, ())) < processes]

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+import pandas as pd
 import psutil
 import pytest
 from scipy import stats
@@ -59,6 +60,12 @@ def lines(folder: Path) -> Counter[tuple[Any, ...]]:
     return Counter((record.case, record.process) for record in records)
 
 
+def ran(sweep: Sweep, folder: Path, *, extend: bool = False) -> pd.DataFrame:
+    """Measure what is missing of a sweep in a folder, and return its table."""
+    list(engine.run(sweep, folder, extend=extend))
+    return load(folder)
+
+
 @pytest.fixture
 def _in_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     threads.use_processes(monkeypatch)
@@ -79,7 +86,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("real")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rates, "PATH", folder / "ceilings.json")
-        list(engine.run(swept(*names, effort=ONE, tokens=(5,)), folder / "run"))
+        ran(swept(*names, effort=ONE, tokens=(5,)), folder / "run")
     return folder / "run"
 
 
@@ -123,8 +130,9 @@ def test_another_runtime_is_built_and_asked(real: Path) -> None:
 def test_the_systems_view_of_memory_comes_from_a_process_of_its_own(tmp_path: Path) -> None:
     """If it is asked for, a process that returns freed memory measures it; one that dies there costs that figure."""
     effort = dataclasses.replace(QUICK, check_memory=True)
-    list(engine.run(swept("eager", "test:exits_in_memory", "sdpa", effort=effort, tokens=(5,)), tmp_path))
-    table = load(tmp_path).set_index("implementation")
+    table = ran(swept("eager", "test:exits_in_memory", "sdpa", effort=effort, tokens=(5,)), tmp_path).set_index(
+        "implementation"
+    )
     assert (table["status"] == "ok").all()
     assert table["system_peak_bytes"]["eager"] == table["system_peak_bytes"]["sdpa"] == 65536
     assert table["system_peak_bytes"].isna()["test:exits_in_memory"]
@@ -136,7 +144,7 @@ def test_the_rates_of_the_device_are_kept_beyond_a_run(tmp_path: Path, monkeypat
     monkeypatch.setattr(rates, "PATH", tmp_path / "ceilings.json")
     for rate in ("2e9", "3e9"):
         monkeypatch.setenv("TEST_RATE", rate)
-        list(engine.run(swept("eager", tokens=(5,)), tmp_path / rate))
+        ran(swept("eager", tokens=(5,)), tmp_path / rate)
         assert set(load(tmp_path / rate)["ceiling_flops_per_s"]) == {2e9}
 
 
@@ -151,14 +159,12 @@ def test_a_reference_that_fails_is_no_fault_of_the_cases(
     """
     sweep = swept("eager", "sdpa", tokens=(5,), effort=ONE)
     monkeypatch.setenv("TEST_REFERENCE", how)
-    list(engine.run(sweep, tmp_path))
-    table = load(tmp_path)
+    table = ran(sweep, tmp_path)
     assert table["status"].tolist() == [status] * 2
     assert how == "oom" or table["detail"].str.contains("during reference").all()
     assert [record.own_cause for record in journal.read(tmp_path)] == [False] * 2
     monkeypatch.delenv("TEST_REFERENCE")
-    list(engine.run(sweep, tmp_path))
-    assert load(tmp_path)["status"].tolist() == ["ok"] * 2
+    assert ran(sweep, tmp_path)["status"].tolist() == ["ok"] * 2
 
 
 @scripted
@@ -172,8 +178,7 @@ def test_memory_that_runs_out_beside_others_is_measured_by_itself(names: tuple[s
 
     Where the baseline runs out of memory nothing is kept, and the point is measured in pairs.
     """
-    list(engine.run(dataclasses.replace(swept(*names, tokens=(5,)), baseline=names[0]), tmp_path))
-    table = load(tmp_path)
+    table = ran(dataclasses.replace(swept(*names, tokens=(5,)), baseline=names[0]), tmp_path)
     assert table["status"].tolist() == ["ok"] * 3
     assert (table["processes"] >= 2).all()
     assert table["speedup"].notna().all()
@@ -217,8 +222,7 @@ def test_a_process_that_dies_or_hangs_takes_one_case_with_it(tmp_path: Path) -> 
     What died is tried a second time. Wrong numbers are not tried again: the row has both figures.
     """
     effort = dataclasses.replace(QUICK, timeout_s=0.7)
-    list(engine.run(swept("eager", *FAULTS, "sdpa", effort=effort, tokens=(5,)), tmp_path))
-    table = load(tmp_path)
+    table = ran(swept("eager", *FAULTS, "sdpa", effort=effort, tokens=(5,)), tmp_path)
     assert table["status"].tolist() == ["ok", *(status for status, _ in FAULTS.values()), "ok"]
     details = zip(table["detail"].fillna(""), ["", *(words for _, words in FAULTS.values()), ""], strict=True)
     assert [(detail, words) for detail, words in details if words not in detail] == []
@@ -239,8 +243,7 @@ def test_a_kill_from_outside_costs_nothing(name: str, tmp_path: Path, monkeypatc
     monkeypatch.setenv("TEST_FOLDER", str(tmp_path))
     if name == "sdpa":
         monkeypatch.setenv("TEST_REFERENCE", "killed once")
-    list(engine.run(swept("eager", "manual", name, effort=ONE, tokens=(5,)), tmp_path / "run"))
-    table = load(tmp_path / "run")
+    table = ran(swept("eager", "manual", name, effort=ONE, tokens=(5,)), tmp_path / "run")
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == [
         "reference" if name == "sdpa" else "test-killed_once"
     ]
@@ -258,8 +261,7 @@ def test_a_baseline_that_is_killed_once_is_measured_beside_the_others(
     """Nothing of the replicate without it is kept, because nothing in it has a ratio."""
     monkeypatch.setenv("TEST_FOLDER", str(tmp_path))
     sweep = Sweep("tiny", (point(),), ("test:killed_once", "sdpa"), "test:killed_once", ONE)
-    list(engine.run(sweep, tmp_path / "run"))
-    assert load(tmp_path / "run")[["status", "processes"]].to_numpy().tolist() == [["ok", 1]] * 2
+    assert ran(sweep, tmp_path / "run")[["status", "processes"]].to_numpy().tolist() == [["ok", 1]] * 2
     assert [record.process for record in journal.read(tmp_path / "run")] == [0, 0]
 
 
@@ -271,8 +273,7 @@ def test_what_is_left_for_want_of_memory_gets_its_records(tmp_path: Path, monkey
     """With memory for two at once, each replicate measures the baseline and one more, until all are measured."""
     monkeypatch.setattr(facts, "available_bytes", lambda: 256 << 20)
     names = ("eager", "sdpa", "manual", "mha")
-    list(engine.run(swept(*names, tokens=(5,)), tmp_path))
-    table = load(tmp_path)
+    table = ran(swept(*names, tokens=(5,)), tmp_path)
     assert table["status"].tolist() == ["ok"] * 4
     assert table["processes"].tolist() == [6, 2, 2, 2]
     assert table["speedup"].notna().all()
@@ -305,12 +306,10 @@ def test_what_died_without_a_cause_of_its_own_is_tried_again_by_a_resumed_run(
 ) -> None:
     """A case that was killed twice is not tried for ever, but again in the next session; what it gives then counts."""
     sweep = swept("eager", "test:killed", "test:exits", tokens=(5,))
-    list(engine.run(sweep, tmp_path))
-    assert load(tmp_path)["status"].tolist() == ["ok", "crashed", "crashed"]
+    assert ran(sweep, tmp_path)["status"].tolist() == ["ok", "crashed", "crashed"]
     assert "a resumed run tries it again" in load(tmp_path)["detail"][1]
     monkeypatch.setenv("TEST_MERCY", "yes")
-    list(engine.run(sweep, tmp_path))
-    table = load(tmp_path)
+    table = ran(sweep, tmp_path)
     assert table["status"].tolist() == ["ok", "ok", "crashed"]
     assert table["processes"].tolist() == [5, 2, 1]  # what was killed is measured by itself, with the baseline
     assert table["speedup"].notna().tolist() == [True, True, False]
@@ -329,16 +328,13 @@ def test_a_baseline_that_is_tried_again_has_the_others_beside_it(
 ) -> None:
     """What was measured without it gives no ratio, so a resumed run measures the others once more, beside it."""
     sweep = Sweep("tiny", (point(),), ("test:killed", "sdpa"), "test:killed", QUICK)
-    list(engine.run(sweep, tmp_path))
-    assert load(tmp_path)["status"].tolist() == ["crashed", "ok"]
+    assert ran(sweep, tmp_path)["status"].tolist() == ["crashed", "ok"]
     assert len(lines(tmp_path)) == 3
     monkeypatch.setenv("TEST_MERCY", "yes")
-    list(engine.run(sweep, tmp_path))
-    table = load(tmp_path)
+    table = ran(sweep, tmp_path)
     assert table["processes"].tolist() == [2, 4]
     assert table["speedup"].notna().all()
-    list(engine.run(sweep, tmp_path))
-    assert load(tmp_path)["processes"].tolist() == [2, 4]
+    assert ran(sweep, tmp_path)["processes"].tolist() == [2, 4]
 
 
 @in_processes
@@ -394,9 +390,9 @@ def test_a_second_run_into_the_same_folder_measures_only_what_is_missing(tmp_pat
 
     Its first replicate asks for both inputs and an inspection, whatever its number.
     """
-    list(engine.run(swept("eager", "sdpa", tokens=(5,)), tmp_path))
+    ran(swept("eager", "sdpa", tokens=(5,)), tmp_path)
     before = journal.read(tmp_path)
-    list(engine.run(swept("eager", "sdpa", "manual", tokens=(5, 7)), tmp_path, extend=True))
+    ran(swept("eager", "sdpa", "manual", tokens=(5, 7)), tmp_path, extend=True)
     after = journal.read(tmp_path)
     assert after[: len(before)] == before
     assert set(lines(tmp_path).values()) == {1}
@@ -414,11 +410,11 @@ def test_a_second_run_into_the_same_folder_measures_only_what_is_missing(tmp_pat
 def test_a_line_that_was_cut_is_set_aside_and_its_case_measured_again(tmp_path: Path) -> None:
     """Its case gets another process, in which the baseline runs too; the other line of the replicate counts."""
     sweep = swept("eager", "sdpa", tokens=(5,))
-    list(engine.run(sweep, tmp_path))
+    ran(sweep, tmp_path)
     path = tmp_path / journal.JOURNAL
     whole = path.read_bytes()
     path.write_bytes(whole[: -len(whole.splitlines()[-1]) // 2])
-    list(engine.run(sweep, tmp_path))
+    ran(sweep, tmp_path)
     assert set(lines(tmp_path).values()) == {1}
     assert sorted((case.implementation, process) for case, process in lines(tmp_path)) == [
         ("eager", 0), ("eager", 1), ("eager", 2), ("sdpa", 0), ("sdpa", 2),
@@ -441,8 +437,9 @@ def test_what_cannot_fit_into_memory_is_skipped_with_both_figures(
     """With little memory free eager, which holds all scores, is skipped, and so is its control; sdpa is measured."""
     monkeypatch.setattr(facts, "available_bytes", lambda: 80 << 20)
     points = (point(batch=16, num_tokens=1024, num_heads=1),)
-    list(engine.run(Sweep("large", points, ("eager", "sdpa"), effort=QUICK, control=True), tmp_path))
-    table = load(tmp_path).set_index("implementation")
+    table = ran(Sweep("large", points, ("eager", "sdpa"), effort=QUICK, control=True), tmp_path).set_index(
+        "implementation"
+    )
     assert dict(table["status"]) == {"eager": "skipped", "sdpa": "ok", CONTROL: "skipped"}
     figures = re.match(r"needs at least (\d+) MiB of memory, and 80\.0 MiB is free", table["detail"]["eager"])
     assert figures
@@ -514,13 +511,13 @@ def test_without_huge_pages_the_cases_that_need_them_are_unsupported(
 @scripted
 def test_a_folder_from_another_machine_is_refused(tmp_path: Path) -> None:
     """Rows of two machines never meet in one folder: the refusal names what differs."""
-    list(engine.run(swept("eager", tokens=(5,)), tmp_path))
+    ran(swept("eager", tokens=(5,)), tmp_path)
     path = tmp_path / "environment.json"
     content = json.loads(path.read_text())
     content["identity"]["cpu"] = "another"
     path.write_text(json.dumps(content))
     with pytest.raises(WrongRequest, match=r"other conditions.*'another'"):
-        list(engine.run(swept("eager"), tmp_path, extend=True))
+        ran(swept("eager"), tmp_path, extend=True)
 
 
 # The control
@@ -534,8 +531,7 @@ def controlled(baseline: str = "eager", *others: str, tokens: tuple[int, ...] = 
 @scripted
 def test_the_control_is_a_second_process_of_the_baseline_and_no_rival(tmp_path: Path) -> None:
     """Its rows come last at their point, with the ratio to the baseline; the others are ranked among themselves."""
-    list(engine.run(controlled("eager", "test:half", "sdpa"), tmp_path))
-    table = load(tmp_path)
+    table = ran(controlled("eager", "test:half", "sdpa"), tmp_path)
     assert table["implementation"].tolist() == ["eager", "test:half", "sdpa", CONTROL] * 2
     control = table["implementation"] == CONTROL
     assert table[control][["speedup", "speedup_low", "speedup_high"]].notna().all(axis=None)
@@ -551,8 +547,7 @@ def test_the_control_is_a_second_process_of_the_baseline_and_no_rival(tmp_path: 
 def test_a_control_that_is_off_widens_all_intervals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its process takes half as long as the baseline's in each replicate; a warning says by how much they differ."""
     monkeypatch.setattr(Sweep, "computed_by", lambda _, name: "test:half" if name == CONTROL else name)
-    list(engine.run(controlled("eager", "sdpa"), tmp_path))
-    table = load(tmp_path)
+    table = ran(controlled("eager", "sdpa"), tmp_path)
     assert re.search(r"a second eager differed from the first by up to (9\d|10\d)%", warning(table))
     sdpa = table[table["implementation"] == "sdpa"]
     ends = np.log((sdpa["speedup_high"] / sdpa["speedup_low"]).to_numpy(dtype=np.float64)) / 2
@@ -564,8 +559,7 @@ def test_a_control_that_is_off_widens_all_intervals(tmp_path: Path, monkeypatch:
 def test_a_control_that_is_right_on_the_whole_is_no_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It takes a fifth longer in one replicate and a fifth less in the other, so its interval is wide and holds 1."""
     monkeypatch.setattr(Sweep, "computed_by", lambda _, name: "test:wavers" if name == CONTROL else name)
-    list(engine.run(controlled("eager", "sdpa"), tmp_path))
-    table = load(tmp_path)
+    table = ran(controlled("eager", "sdpa"), tmp_path)
     control = table[table["implementation"] == CONTROL]
     assert ((control["speedup_low"] < 0.9) & (control["speedup_high"] > 1.1)).all()
     assert warning(table) == ""
@@ -579,7 +573,7 @@ def test_a_resumed_run_completes_its_control(tmp_path: Path) -> None:
         opened.measure(sweep.points[0], processes=1)
         assert opened.finished() == []
     before = journal.read(tmp_path)
-    list(engine.run(sweep, tmp_path))
+    ran(sweep, tmp_path)
     assert journal.read(tmp_path)[: len(before)] == before
     assert set(lines(tmp_path).values()) == {1}
     assert load(tmp_path)["processes"].tolist() == [2] * 6
@@ -592,7 +586,7 @@ def test_a_resumed_run_completes_its_control(tmp_path: Path) -> None:
 def test_a_finished_run_starts_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, effort: Effort) -> None:
     """Its rows are there at once, and nothing is added; with more to measure it starts them again."""
     sweep = dataclasses.replace(swept("eager", "sdpa", tokens=(5,)), effort=effort)
-    list(engine.run(sweep, tmp_path))
+    ran(sweep, tmp_path)
     before = journal.read(tmp_path)
     monkeypatch.setattr(Pool, "check", refuse_to_start)
 
@@ -611,22 +605,21 @@ def refuse_to_start(*_: object) -> None:
 @scripted
 def test_a_run_that_began_without_a_control_goes_on_without_one(tmp_path: Path) -> None:
     """With and without new points, and it says nothing. Without its baseline a sweep has no control at all."""
-    list(engine.run(swept("eager", "sdpa", tokens=(5,)), tmp_path))
-    list(engine.run(controlled("eager", "sdpa", tokens=(5,)), tmp_path))
-    list(engine.run(controlled("eager", "sdpa"), tmp_path, extend=True))
-    table = load(tmp_path)
+    ran(swept("eager", "sdpa", tokens=(5,)), tmp_path)
+    ran(controlled("eager", "sdpa", tokens=(5,)), tmp_path)
+    table = ran(controlled("eager", "sdpa"), tmp_path, extend=True)
     assert table["implementation"].tolist() == ["eager", "sdpa"] * 2
     assert warning(table) == ""
-    list(engine.run(dataclasses.replace(controlled("sdpa", tokens=(5,)), baseline="eager"), tmp_path / "other"))
-    assert load(tmp_path / "other")["implementation"].tolist() == ["sdpa"]
+    assert ran(dataclasses.replace(controlled("sdpa", tokens=(5,)), baseline="eager"), tmp_path / "other")[
+        "implementation"
+    ].tolist() == ["sdpa"]
 
 
 @scripted
 @pytest.mark.parametrize("baseline", ["test:raises", "test:exits"])
 def test_a_baseline_that_fails_leaves_the_control_without_a_ratio(tmp_path: Path, baseline: str) -> None:
     """Both end in the same way, the others are measured, and nothing is said of differences."""
-    list(engine.run(controlled(baseline, "sdpa", tokens=(5,)), tmp_path))
-    table = load(tmp_path).set_index("implementation")
+    table = ran(controlled(baseline, "sdpa", tokens=(5,)), tmp_path).set_index("implementation")
     assert table["status"][baseline] == table["status"][CONTROL] != "ok"
     assert table["status"]["sdpa"] == "ok"
     assert warning(load(tmp_path)) == ""
@@ -689,7 +682,7 @@ def test_a_race_that_goes_on_in_a_second_session_measures_nothing_twice(
         assert opened.finished() == [sweep.points[0]]
     first = journal.read(tmp_path)
     for _ in range(2):
-        list(engine.run(sweep, tmp_path))
+        ran(sweep, tmp_path)
         second = journal.read(tmp_path)
         assert second[: len(first)] == first
         assert processes(tmp_path) == {(tokens, name): [0, 1] for tokens in (5, 7) for name in ("eager", "sdpa")}
@@ -718,7 +711,7 @@ def test_a_race_holds_all_precisions_of_a_shape_in_its_base(tmp_path: Path) -> N
     """One far behind in either is left out there; all of a replicate have the same rounds."""
     sweep = racing("eager", "sdpa", "test:half", bound=0.02)
     sweep = dataclasses.replace(sweep, points=(point(), point(dtype="bfloat16")))
-    list(engine.run(sweep, tmp_path))
+    ran(sweep, tmp_path)
     together = Counter((record.process, record.seed) for record in journal.read(tmp_path))
     assert sorted(together.values()) == [4, 6]
 
@@ -784,9 +777,9 @@ def test_what_one_precision_lacks_is_measured_without_the_other(tmp_path: Path) 
     """A run that had one precision and is extended by another measures the new one alone, which is not paired."""
     sweep = in_precisions("eager")
     first = dataclasses.replace(sweep, points=sweep.points[:2])
-    list(engine.run(first, tmp_path))
+    ran(first, tmp_path)
     before = journal.read(tmp_path)
-    list(engine.run(sweep, tmp_path, extend=True))
+    ran(sweep, tmp_path, extend=True)
     after = journal.read(tmp_path)
     assert after[: len(before)] == before
     assert {record.case.point.dtype for record in after[len(before) :]} == {"bfloat16"}
@@ -800,7 +793,7 @@ def test_precisions_that_do_not_fit_together_are_measured_alone(
     """If processes are left out for want of memory, each precision gets replicates of its own, with the same seed."""
     monkeypatch.setattr(facts, "available_bytes", lambda: 2 << 30)
     monkeypatch.setattr("bench.engine.replicate.SPARE_BYTES", 2 << 30)
-    list(engine.run(in_precisions("eager", "sdpa", "manual"), tmp_path))
+    ran(in_precisions("eager", "sdpa", "manual"), tmp_path)
     assert set(load(tmp_path)["status"]) == {"ok"}
     records = journal.read(tmp_path)
     assert {record.case.implementation for record in records} == {"eager", "sdpa", "manual"}
