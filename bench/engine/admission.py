@@ -78,11 +78,11 @@ def huge_pages_missing(points: Iterable[Point]) -> str:
     return reason and f"allocator = {HUGE} needs transparent huge pages, and {reason}"
 
 
-def missing_devices(points: Iterable[Point], known: Iterable[str]) -> list[str]:
-    """Return the devices of points that are not among the known GPUs."""
-    gpus = {*known}
+def missing_devices(points: Iterable[Point], gpus: Iterable[str]) -> list[str]:
+    """Return the devices of points that are not among the GPUs that are there."""
+    there = {*gpus}
     devices = dict.fromkeys(point.device for point in points if point.device != "cpu")
-    return [device for device in devices if ("cuda:0" if device == "cuda" else device) not in gpus]
+    return [device for device in devices if ("cuda:0" if device == "cuda" else device) not in there]
 
 
 def reference_bytes(point: Point) -> int:

@@ -126,16 +126,16 @@ class Judge:
         Once in a run they are measured: what is kept lies in a file that anybody may write, and must be possible.
         """
         at, setting = (self.env_id, self.point), (self.env_id, rates.setting(self.point))
-        kept = rates.recall(*at)
-        known = Roof(**kept) if kept else None
-        if known and setting in self.pool.rated:
-            return known
+        recalled = rates.recall(*at)
+        stored = Roof(**recalled) if recalled else None
+        if stored and setting in self.pool.rated:
+            return stored
         self.pool.rated.add(setting)
         now = self.rates(RATES_TURNS, RATES_S)
-        if known and now and not rates.is_believable(known, now):
+        if stored and now and not rates.is_believable(stored, now):
             rates.replace(*at, dataclasses.asdict(now))
             return now
-        return known or now
+        return stored or now
 
     def rates(self, turns: int = 1, least_s: float = 0.0) -> Roof | None:
         """Return the rates of the device now, None if there is no memory to measure them; raises Died."""

@@ -77,8 +77,8 @@ class Claims:
         if cores > threads + CORES_SPARE:
             return f"worked on {cores:.1f} cores, and threads is {threads}"
         if share < CLAIMED_SHARE:
-            told = f"{share:.0%} of the time that the engine waited for it"
-            return f"its clock disagrees: half of its samples account for at most {told}"
+            part = f"{share:.0%} of the time that the engine waited for it"
+            return f"its clock disagrees: half of its samples account for at most {part}"
         return ""
 
 

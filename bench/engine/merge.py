@@ -81,15 +81,15 @@ def _expanded(shards: Iterable[Path]) -> Iterator[Path]:
 
 
 def _read(folder: Path) -> Source:
-    stored, known = plan.load(folder), environment.load(folder)
-    if stored is None or known is None or not (folder / journal.JOURNAL).exists():
-        lacks = plan.PLAN if stored is None else environment.ENVIRONMENT if known is None else journal.JOURNAL
+    stored, here = plan.load(folder), environment.load(folder)
+    if stored is None or here is None or not (folder / journal.JOURNAL).exists():
+        lacks = plan.PLAN if stored is None else environment.ENVIRONMENT if here is None else journal.JOURNAL
         raise WrongRequest(f"{folder} is no run that can be merged: it holds no {lacks}")
     contents = journal.scan(folder)
-    foreign = {entry.head.env_id for entry in contents.entries} - {known.env_id}
+    foreign = {entry.head.env_id for entry in contents.entries} - {here.env_id}
     if foreign:
-        raise WrongRequest(f"{folder} holds records of {', '.join(sorted(foreign))}, but it is a run of {known.env_id}")
-    return Source(folder, stored.sharded(None), known, contents)
+        raise WrongRequest(f"{folder} holds records of {', '.join(sorted(foreign))}, but it is a run of {here.env_id}")
+    return Source(folder, stored.sharded(None), here, contents)
 
 
 def _check(sources: Sequence[Source]) -> None:
@@ -132,16 +132,16 @@ def _lines(sources: Sequence[Source]) -> Iterator[tuple[Source, Entry]]:
 
     Of a line only a checksum stays in memory.
     """
-    known: dict[tuple[Case, int], tuple[bytes, Path]] = {}
+    digests: dict[tuple[Case, int], tuple[bytes, Path]] = {}
     for source in sources:
         for entry, content in source.contents.lines():
             key, digest = (entry.case, entry.process), hashlib.blake2b(content, digest_size=16).digest()
-            if key not in known:
-                known[key] = digest, source.folder
+            if key not in digests:
+                digests[key] = digest, source.folder
                 yield source, entry
-            elif known[key][0] != digest:
+            elif digests[key][0] != digest:
                 raise WrongRequest(
-                    f"{known[key][1]} and {source.folder} hold two records of {entry.case.name}, process "
+                    f"{digests[key][1]} and {source.folder} hold two records of {entry.case.name}, process "
                     f"{entry.process}: they are no shards of one run"
                 )
 
@@ -149,8 +149,8 @@ def _lines(sources: Sequence[Source]) -> Iterator[tuple[Source, Entry]]:
 def _folders(out: Path, by_machine: Mapping[str, Sequence[Source]]) -> dict[str, Path]:
     """Return the folder of each machine: the merged run itself if there is one machine, else one inside it."""
     if len(by_machine) == 1:
-        known = {env_id: out / name for name, env_id in machines.folders_of(out).items()}
-        return {env_id: known.get(env_id, out) for env_id in by_machine}
+        folders = {env_id: out / name for name, env_id in machines.folders_of(out).items()}
+        return {env_id: folders.get(env_id, out) for env_id in by_machine}
     names = {env_id: _folder_name(sources[0].environment) for env_id, sources in by_machine.items()}
     taken = list(names.values())
     return {env_id: out / (f"{name}-{env_id}" if taken.count(name) > 1 else name) for env_id, name in names.items()}
@@ -167,8 +167,8 @@ def _write(folder: Path, sources: Sequence[Source], lines: Sequence[tuple[Source
     path = folder / journal.JOURNAL
     before = journal.scan(folder).entries
     points = {entry.case.point for _, entry in lines}
-    made = Merged(here.env_id, folder, len(before), len(lines) - len(before), len(points), len(sweep.points))
-    if made.added or not (folder / RESULTS).exists():
+    merged = Merged(here.env_id, folder, len(before), len(lines) - len(before), len(points), len(sweep.points))
+    if merged.added or not (folder / RESULTS).exists():
         try:
             folder.mkdir(parents=True, exist_ok=True)
             lock = Lock(folder)
@@ -186,7 +186,7 @@ def _write(folder: Path, sources: Sequence[Source], lines: Sequence[tuple[Source
         with closing(RunFolder(sweep, folder)) as run_folder:
             run_folder.prepare()
             run_folder.save()
-    return made
+    return merged
 
 
 def _joined(sources: Sequence[Source]) -> Environment:

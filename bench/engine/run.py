@@ -157,7 +157,7 @@ class Run:
         """Return the number of cases that have a record of at least one process."""
         names = {*self.sweep.implementations}
         return sum(
-            len({entry.case.implementation for entry in self.run_folder.known(point)} & names)
+            len({entry.case.implementation for entry in self.run_folder.entries(point)} & names)
             for point in self.sweep.points
         )
 

@@ -146,26 +146,26 @@ class RunFolder:
         except OSError as error:
             raise WrongRequest(f"the run folder {self.folder} can't be written: {error.strerror}") from None
 
-    def _admit(self, known: Environment | None) -> None:
+    def _admit(self, stored: Environment | None) -> None:
         """Check that all records come from this environment, and write environment.json."""
         here, entries = self.here, self._journal.entries
-        if known and (differing := "; ".join(environment.differences(known, here))):
+        if stored and (differing := "; ".join(environment.differences(stored, here))):
             raise WrongRequest(f"{self.folder} was measured under other conditions ({differing}); use another folder")
         heads = {id(entry.head): entry.head for entry in entries}  # they are shared by many
         origins: Counter[Origin] = Counter()
         for number, count in Counter(id(entry.head) for entry in entries).items():
             origins[_origin(heads[number])] += count
         foreign = [origin for origin in origins if origin.env_id != here.env_id]
-        if not known:
+        if not stored:
             foreign = [origin for origin in origins if not self._is_from_here(origin)]
         if foreign:
             counts = ", ".join(f"{origins[origin]} of {_description(origin)}" for origin in foreign)
-            missing = "" if known else f" and has no {environment.ENVIRONMENT}"
+            missing = "" if stored else f" and has no {environment.ENVIRONMENT}"
             raise WrongRequest(
                 f"{self.folder} holds records of another environment{missing}: {counts}; "
                 f"this is {here.env_id} (torch {here.identity['torch']}); use another folder"
             )
-        if known or not entries:
+        if stored or not entries:
             environment.save(here, self.folder)
             return
         rebuilt = Environment(here.identity, {}, {**here.context, "rebuilt": True})  # the former state is unknown
@@ -181,9 +181,9 @@ class RunFolder:
 
     def of(self, point: Point) -> list[Record]:
         """Return the valid records of a point, in the order in which they were measured."""
-        return [self._loaded(entry) for entry in self.known(point)]
+        return [self._loaded(entry) for entry in self.entries(point)]
 
-    def known(self, point: Point, *, is_kept: bool = False) -> list[Entry]:
+    def entries(self, point: Point, *, is_kept: bool = False) -> list[Entry]:
         """Return the cases and heads of the valid records of a point, which need no reading.
 
         With `is_kept` those that the journal has: all but what the disk didn't take.
@@ -214,13 +214,13 @@ class RunFolder:
         """
         return {
             entry.case.implementation
-            for entry in self.known(point)
+            for entry in self.entries(point)
             if entry.status != "ok" and (entry in self._fresh or (entry.head.own_cause and not retry_failed))
         }
 
     def out_of_memory(self, point: Point) -> set[str]:
         """Return the implementations that ran out of memory at a point by their own fault."""
-        entries = self.known(point)
+        entries = self.entries(point)
         return {entry.case.implementation for entry in entries if entry.status == "oom" and entry.head.own_cause}
 
     def missing(self, point: Point, processes: int, *, retry_failed: bool = False) -> list[str]:
@@ -229,7 +229,7 @@ class RunFolder:
         A process without a result of the baseline gives no ratio, so it doesn't count, unless the baseline failed.
         """
         good: dict[str, set[int]] = {}
-        for entry in self.known(point):
+        for entry in self.entries(point):
             if entry.status == "ok":
                 good.setdefault(entry.case.implementation, set()).add(entry.process)
         failed, baseline = self.failed(point, retry_failed=retry_failed), self.sweep.baseline
@@ -239,7 +239,7 @@ class RunFolder:
 
     def is_new(self, point: Point, implementations: Sequence[str]) -> bool:
         """Return whether one of the implementations has no successful record at the point yet."""
-        good = {entry.case.implementation for entry in self.known(point) if entry.status == "ok"}
+        good = {entry.case.implementation for entry in self.entries(point) if entry.status == "ok"}
         return not good.issuperset(implementations)
 
     def record(
@@ -325,7 +325,7 @@ class RunFolder:
     def _summarise(self) -> None:
         """Take what is new in the journal into the summary, in the journal's order: sums depend on it."""
         for point in [*self._unread]:
-            self._summary.put(self._in_order([self._loaded(entry) for entry in self.known(point, is_kept=True)]))
+            self._summary.put(self._in_order([self._loaded(entry) for entry in self.entries(point, is_kept=True)]))
             del self._unread[point]
 
     def _tabulate(self) -> None:

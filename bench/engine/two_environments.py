@@ -90,7 +90,7 @@ class Pair:
     def missing_in_base(self, point: Point) -> list[str]:
         """Return both sides if a point needs more pairs of processes, and none of the sides has failed."""
         runs = self._runs.values()
-        a, b = ({entry.process for entry in run.run_folder.known(point) if entry.status == "ok"} for run in runs)
+        a, b = ({entry.process for entry in run.run_folder.entries(point) if entry.status == "ok"} for run in runs)
         is_over = len(a & b) >= self.sweep.effort.processes or any(run.run_folder.failed(point) for run in runs)
         return [] if is_over else [*SIDES]
 

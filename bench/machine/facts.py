@@ -263,11 +263,11 @@ def available_devices() -> list[str]:
 
 def _declared(name: str) -> str:
     """Return what torch's version file says of itself."""
-    found = importlib.util.find_spec("torch")
-    if found is None or not found.origin:
+    spec = importlib.util.find_spec("torch")
+    if spec is None or not spec.origin:
         return ""
     try:
-        text = (Path(found.origin).parent / "version.py").read_text(encoding="utf-8")
+        text = (Path(spec.origin).parent / "version.py").read_text(encoding="utf-8")
     except OSError:
         return ""
     match = re.search(rf"^{name}\b[^=\n]*= *'([^']*)'", text, re.MULTILINE)
@@ -296,9 +296,9 @@ def recall_selfcheck(env_id: str) -> Result | None:
 def detectable(environment: Environment | None) -> Detectable | None:
     """Return what the self-check of an environment found, None if there is none or it can't be read."""
     try:
-        found = environment.state[SELFCHECK] if environment else {}
-        shares = {int(threads): float(share) for threads, share in found["detectable"].items() if share is not None}
-        processes = int(found["processes"])
+        checked = environment.state[SELFCHECK] if environment else {}
+        shares = {int(threads): float(share) for threads, share in checked["detectable"].items() if share is not None}
+        processes = int(checked["processes"])
     except UNREADABLE:
         return None
     shares = {threads: share for threads, share in shares.items() if math.isfinite(share) and share > 0}
@@ -311,8 +311,8 @@ def between_run_scatter(environment: Environment | None) -> dict[int, tuple[floa
     Empty if there is no self-check, if it is older than this figure, or if it can't be read.
     """
     try:
-        found = environment.state[SELFCHECK]["between"] if environment else {}
-        pairs = {int(threads): (float(sd), float(freedom)) for threads, (sd, freedom) in found.items()}
+        checked = environment.state[SELFCHECK]["between"] if environment else {}
+        pairs = {int(threads): (float(sd), float(freedom)) for threads, (sd, freedom) in checked.items()}
     except UNREADABLE:
         return {}
     return {threads: pair for threads, pair in pairs.items() if math.isfinite(pair[0]) and pair[0] >= 0 < pair[1]}

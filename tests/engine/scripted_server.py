@@ -322,8 +322,8 @@ def work(channel: Channel) -> None:
 
 def judge(channel: Channel) -> None:
     """Serve the requests of a judge."""
-    made = Judge()
-    requests = (made.expect, made.compare, made.compare_timed, made.rates, made.probe)
+    role = Judge()
+    requests = (role.expect, role.compare, role.compare_timed, role.rates, role.probe)
     serve({request.__name__: request for request in requests}, channel)
 
 

@@ -42,9 +42,9 @@ os.kill(os.getpid(), signal.SIGKILL)
 def two(monkeypatch: pytest.MonkeyPatch) -> Iterator[Pool]:
     """Return a pool of two scripted servers for each setting."""
     monkeypatch.setattr(pool, "MODULE", "tests.engine.scripted_server")
-    made = Pool(2, ["eager"])
-    yield made
-    made.close()
+    servers = Pool(2, ["eager"])
+    yield servers
+    servers.close()
 
 
 def server_of(worker: Worker) -> int:

@@ -108,9 +108,9 @@ NEVER = 10**6
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """Return the clock of the race."""
-    made = Clock()
-    monkeypatch.setattr(race, "time", made)
-    return made
+    clock = Clock()
+    monkeypatch.setattr(race, "time", clock)
+    return clock
 
 
 def raced(run: ScriptedRun, *points: Point, end_s: float = 1e9) -> list[tuple[Point, Look]]:

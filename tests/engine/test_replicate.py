@@ -39,9 +39,9 @@ def servers() -> Iterator[Pool]:
     """Return a pool of one scripted server, whose workers are threads."""
     with pytest.MonkeyPatch.context() as patch:
         threads.use(patch)
-        made = Pool(1, [])
-        yield made
-        made.close()
+        servers = Pool(1, [])
+        yield servers
+        servers.close()
 
 
 def measured(
@@ -177,8 +177,8 @@ def test_each_sample_has_the_speed_of_the_machine_around_it(
         assert samples.copy_s == pytest.approx([2 * product_s for product_s in samples.product_s])
         assert samples.product_s[0] < samples.product_s[-1]
         assert 1e-4 <= 1 / member.metrics["products_per_s"] < samples.product_s[-1]  # of the first reading, at best
-    known = rates.recall("here", point(), rates.PROBE)
-    assert known == {name: members["eager"].metrics[name] for name in rates.PROBE}
+    kept = rates.recall("here", point(), rates.PROBE)
+    assert kept == {name: members["eager"].metrics[name] for name in rates.PROBE}
     rates.remember("here", point(), {"products_per_s": 1e9})
     (member,) = measured(servers, "eager").values()
     assert member.metrics["products_per_s"] == 1e9
@@ -230,12 +230,12 @@ def test_a_server_that_dies_ends_those_that_it_serves(monkeypatch: pytest.Monkey
     """Nobody is the known cause, and the next replicate has a fresh server."""
     threads.use_processes(monkeypatch)
     monkeypatch.setattr(pool, "MODULE", "tests.engine.no_such_server")
-    with closing(Pool(1, [])) as made:
-        members = measured(made, "eager", "sdpa")
+    with closing(Pool(1, [])) as servers:
+        members = measured(servers, "eager", "sdpa")
         assert statuses(members) == ["crashed"] * 2
         assert all(member.death is not None and member.death.is_outside for member in members.values())
         monkeypatch.setattr(pool, "MODULE", "tests.engine.scripted_server")
-        assert statuses(measured(made, "eager", "sdpa")) == ["ok"] * 2
+        assert statuses(measured(servers, "eager", "sdpa")) == ["ok"] * 2
 
 
 # Memory

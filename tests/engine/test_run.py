@@ -636,10 +636,10 @@ def racing(*implementations: str, bound: float, within_s: float = 60.0, tokens: 
 
 def processes(folder: Path) -> dict[tuple[int, str], list[int]]:
     """Return the numbers of the processes of each implementation at each number of tokens, in their order."""
-    found: dict[tuple[int, str], list[int]] = {}
+    numbers: dict[tuple[int, str], list[int]] = {}
     for record in journal.read(folder):
-        found.setdefault((record.case.point.num_tokens, record.case.implementation), []).append(record.process)
-    return found
+        numbers.setdefault((record.case.point.num_tokens, record.case.implementation), []).append(record.process)
+    return numbers
 
 
 @scripted

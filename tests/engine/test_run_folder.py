@@ -28,7 +28,7 @@ from tests.runs import measured
 from tests.store.disk import enlarge, full_after, small
 
 SWEEP = Sweep("tiny", (point(),), ("eager", "sdpa"))
-FOUND = {"settled": True}
+METRICS = {"settled": True}
 SAMPLES = examples.timed(1e-3)
 STARTED = "2026-01-31T12:00:00+00:00"
 
@@ -59,11 +59,11 @@ def kept(
 ) -> None:
     """Keep a record of each implementation in a point's next process; times scatter by so much."""
     at = at or point()
-    found = {**FOUND, "own_cause": own_cause}
+    metrics = {**METRICS, "own_cause": own_cause}
     number = run_folder.next_process(at)
     records = []
     for case in (Case(at, name) for name in reversed(implementations)):
-        record = run_folder.record(case, number, STARTED, status, "", found)
+        record = run_folder.record(case, number, STARTED, status, "", metrics)
         records.append(dataclasses.replace(record, samples=measured(case, number, 1e-3, scatter=scatter).samples))
     run_folder.keep(at, records)
 
@@ -438,8 +438,8 @@ def test_what_cannot_be_is_an_error_row(tmp_path: Path, reported: dict[str, obje
     """An unknown metric or a wrong value ends its own case in words; what else was measured is kept."""
     run_folder = opened(tmp_path)
     eager, sdpa = SWEEP.cases()
-    good = dataclasses.replace(run_folder.record(eager, 0, STARTED, "ok", "", FOUND), samples=SAMPLES)
-    bad = run_folder.record(sdpa, 0, STARTED, "ok", "", {**FOUND, "peak_bytes": 7, **reported})
+    good = dataclasses.replace(run_folder.record(eager, 0, STARTED, "ok", "", METRICS), samples=SAMPLES)
+    bad = run_folder.record(sdpa, 0, STARTED, "ok", "", {**METRICS, "peak_bytes": 7, **reported})
     run_folder.keep(point(), [good, bad])
     run_folder.tabulate()
     table = load(tmp_path)

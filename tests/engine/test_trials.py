@@ -32,9 +32,9 @@ def pool(monkeypatch: pytest.MonkeyPatch) -> Any:
                 raise reply
             return reply
 
-        made = MagicMock()
-        made.return_value.worker.return_value.__enter__.return_value.ask = ask
-        monkeypatch.setattr(trials, "Pool", made)
+        pools = MagicMock()
+        pools.return_value.worker.return_value.__enter__.return_value.ask = ask
+        monkeypatch.setattr(trials, "Pool", pools)
         return requests
 
     return replying

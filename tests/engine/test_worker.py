@@ -35,9 +35,9 @@ os._exit(3)
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """Return a server without torch."""
-    with Server(started(SCRIPTED, "retained", 1, tmp_path_factory.mktemp("cache"))) as made:
-        made.ready()
-        yield made
+    with Server(started(SCRIPTED, "retained", 1, tmp_path_factory.mktemp("cache"))) as server:
+        server.ready()
+        yield server
 
 
 @pytest.fixture

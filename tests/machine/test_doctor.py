@@ -18,7 +18,7 @@ def _quiet(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-def found(name: str) -> Finding:
+def finding(name: str) -> Finding:
     """Return the finding of a name."""
     return next(each for each in findings(Path.cwd()) if each.name == name)
 
@@ -28,7 +28,7 @@ def test_everything_that_matters_is_looked_at() -> None:
     every = findings(Path.cwd())
     names = {"versions", "cores", "memory pages", "compiler", "GPU", "noise now", "memory", "disk", "self-check"}
     assert names <= {each.name for each in every}
-    assert all(each.found for each in every)
+    assert all(each.words for each in every)
     assert [each for each in every if each.state != READY and not each.advice] == []
 
 
@@ -36,7 +36,7 @@ def test_a_missing_or_old_torch_is_not_ready(monkeypatch: pytest.MonkeyPatch) ->
     """Nothing can be measured then."""
     for version, state in (("", BAD), ("2.4.0", BAD), ("2.13.0+cpu", READY)):
         monkeypatch.setattr(facts, "torch_version", lambda version=version: version)
-        assert found("versions").state == state
+        assert finding("versions").state == state
 
 
 def test_what_to_mind_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,18 +44,18 @@ def test_what_to_mind_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(quiet, "watch", lambda: Preflight(3.0, 0, 0.0))
     monkeypatch.setattr(doctor.shutil, "which", lambda _: None)  # type: ignore[attr-defined]
     monkeypatch.setenv("OMP_WAIT_POLICY", "active")
-    assert found("noise now").state == MIND
-    assert found("compiler").state == MIND
-    assert "compiled implementations" in found("compiler").advice
-    assert "OMP_WAIT_POLICY" in found("threads").found
+    assert finding("noise now").state == MIND
+    assert finding("compiler").state == MIND
+    assert "compiled implementations" in finding("compiler").advice
+    assert "OMP_WAIT_POLICY" in finding("threads").words
     monkeypatch.setattr(facts, "physical_cores", lambda: 1)
-    assert found("cores").state == MIND
+    assert finding("cores").state == MIND
 
 
 def test_a_gpu_that_torch_cannot_use_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the way to a torch that can."""
     monkeypatch.setattr(facts, "gpus", lambda: ["A GPU", "A GPU"])
     monkeypatch.setattr(facts, "torch_cuda", lambda: "")
-    assert (found("GPU").state, found("GPU").found) == (MIND, "A GPU, but this torch has no CUDA")
+    assert (finding("GPU").state, finding("GPU").words) == (MIND, "A GPU, but this torch has no CUDA")
     monkeypatch.setattr(facts, "torch_cuda", lambda: "13.0")
-    assert found("GPU").state == READY
+    assert finding("GPU").state == READY

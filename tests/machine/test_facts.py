@@ -21,7 +21,7 @@ from bench.store.environment import Environment, differences
 ROOT = Path(__file__).parents[2]
 TORCH_FACTS: dict[str, Any] = {"torch": "2.13.0", "gpus": {"cuda:0": "H200"}}
 SEVERAL: dict[str, Any] = {"detectable": {"1": 0.012, "4": 0.05}, "processes": 10}
-FOUND: dict[str, Any] = {"detectable": {"1": 0.019}, "processes": 10}
+CHECKED: dict[str, Any] = {"detectable": {"1": 0.019}, "processes": 10}
 WITHOUT_GPU: dict[str, Any] = {"torch": "2.13.0", "gpus": {}}
 
 
@@ -277,10 +277,10 @@ def test_a_self_check_is_kept_for_its_environment(content: str, path: Path) -> N
     path.parent.mkdir()
     path.write_text(content)
     assert facts.recall_selfcheck("one") is None
-    facts.remember_selfcheck("one", {**FOUND, "processes": 5})
-    facts.remember_selfcheck("two", FOUND)
-    facts.remember_selfcheck("one", FOUND)
-    assert facts.recall_selfcheck("one") == facts.recall_selfcheck("two") == FOUND
+    facts.remember_selfcheck("one", {**CHECKED, "processes": 5})
+    facts.remember_selfcheck("two", CHECKED)
+    facts.remember_selfcheck("one", CHECKED)
+    assert facts.recall_selfcheck("one") == facts.recall_selfcheck("two") == CHECKED
     assert facts.recall_selfcheck("three") is None
 
 
@@ -288,16 +288,16 @@ def test_a_run_carries_it_in_its_state() -> None:
     """It is there once a self-check ran in this environment, and plays no part in the identity."""
     before = facts.observe(WITHOUT_GPU, {}, {})
     assert "selfcheck" not in before.state
-    facts.remember_selfcheck(before.env_id, FOUND)
+    facts.remember_selfcheck(before.env_id, CHECKED)
     after = facts.observe(WITHOUT_GPU, {}, {})
-    assert after.state["selfcheck"] == FOUND
+    assert after.state["selfcheck"] == CHECKED
     assert after.env_id == before.env_id
     assert "selfcheck" not in facts.observe({**WITHOUT_GPU, "torch": "2.14.0"}, {}, {}).state
 
 
-def of(found: Any) -> Environment:
+def of(checked: Any) -> Environment:
     """Return an environment with this as its self-check."""
-    return Environment({}, {"selfcheck": found}, {})
+    return Environment({}, {"selfcheck": checked}, {})
 
 
 def test_a_self_check_is_read() -> None:
@@ -316,7 +316,7 @@ def test_a_self_check_is_read() -> None:
 
 
 @pytest.mark.parametrize(
-    "found",
+    "checked",
     [
         None,
         "all is well",
@@ -330,10 +330,10 @@ def test_a_self_check_is_read() -> None:
         {"detectable": {"1": 0.012}},
     ],
 )
-def test_a_self_check_that_cannot_be_read_is_none(found: Any) -> None:
+def test_a_self_check_that_cannot_be_read_is_none(checked: Any) -> None:
     """Another suite's self-check, or one that was cut short, is passed over; most runs have none."""
-    assert detectable(of(found)) is detectable(None) is detectable(Environment({}, {}, {})) is None
-    assert between_run_scatter(of(found)) == {}
+    assert detectable(of(checked)) is detectable(None) is detectable(Environment({}, {}, {})) is None
+    assert between_run_scatter(of(checked)) == {}
 
 
 @pytest.mark.parametrize(

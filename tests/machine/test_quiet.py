@@ -140,9 +140,9 @@ def test_a_process_that_shares_a_core_waits_for_it() -> None:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """Return the clock of the readings."""
-    made = Clock()
-    monkeypatch.setattr(quiet, "time", made)
-    return made
+    clock = Clock()
+    monkeypatch.setattr(quiet, "time", clock)
+    return clock
 
 
 def probing(clock: Clock, *readings: tuple[float, float] | None, cost_s: float = 1.0) -> Speed:

@@ -81,7 +81,7 @@ def test_a_rate_within_the_margin_is_possible() -> None:
 
 
 @pytest.mark.parametrize(
-    ("excess", "reached", "others", "best", "said"),
+    ("excess", "reached", "others", "best", "kind"),
     [
         (2.0, 1.0, 0.0, 1.0, "objection"),  # on a quiet machine
         (3.0, 3.0, 0.0, 3.0, ""),  # the best came from a slow machine, and is raised
@@ -94,7 +94,7 @@ def test_a_rate_within_the_margin_is_possible() -> None:
     ],
 )
 def test_a_time_that_was_taken_again_is_judged(
-    excess: float, reached: float, others: float, best: float, said: str
+    excess: float, reached: float, others: float, best: float, kind: str
 ) -> None:
     """A call that takes `excess` times less than its work does at the best rates, of which products reach so many.
 
@@ -102,9 +102,9 @@ def test_a_time_that_was_taken_again_is_judged(
     """
     judgement = judge(WORK, WORK_S / excess, BEST, times(reached), others)
     assert judgement.best == times(best)
-    assert ("impossible rate" in judgement.objection) is (said == "objection")
-    assert ("perhaps an impossible rate" in judgement.doubt) is (said == "doubt")
-    assert (judgement.objection + judgement.doubt == "") is (said == "")
+    assert ("impossible rate" in judgement.objection) is (kind == "objection")
+    assert ("perhaps an impossible rate" in judgement.doubt) is (kind == "doubt")
+    assert (judgement.objection + judgement.doubt == "") is (kind == "")
     if excess == 2.0:
         assert "would be 2.00 GFLOP/s; a matrix product reaches 1.00 GFLOP/s" in judgement.objection + judgement.doubt
 
