@@ -5,6 +5,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -220,18 +221,13 @@ def _locked(file: IO[bytes]) -> bool:
 
 
 def _remove_if_abandoned(lock: Path) -> None:
-    try:
-        if lock.parent.is_symlink() or lock.lstat().st_uid != os.getuid():
+    folder = lock.parent
+    with suppress(OSError):  # its owner removed it meanwhile
+        if folder.is_symlink() or lock.lstat().st_uid != os.getuid():
             return
         with lock.open("rb+") as file:
             if _locked(file):
-                _remove(lock.parent)
-    except OSError:  # its owner removed it meanwhile
-        return
-
-
-def _remove(folder: Path) -> None:
-    for path in folder.iterdir():
-        if path.name != LOCK:  # the lock goes last: a folder without it would never be removed
-            shutil.rmtree(path, ignore_errors=True)
-    shutil.rmtree(folder, ignore_errors=True)
+                for path in folder.iterdir():
+                    if path.name != LOCK:  # the lock goes last: a folder without it would never be removed
+                        shutil.rmtree(path, ignore_errors=True)
+                shutil.rmtree(folder, ignore_errors=True)

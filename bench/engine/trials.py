@@ -4,6 +4,7 @@ import dataclasses
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from typing import Any, Self
 
 from bench.engine.member import Member
@@ -56,8 +57,8 @@ def look(
     `heard(stage)` is called for every event. Raises WrongRequest if a model can't be made, called or compared, or has
     no attention; NotSeen if there is no memory for it or its process ends.
     """
-    pool = Pool(1, (), libraries=libraries_of(points))  # shares of the time hardly depend on the code layout
-    try:
+    # one server: shares of the time hardly depend on the code layout
+    with closing(Pool(1, (), libraries=libraries_of(points))) as pool:
         return {
             point: [
                 _seen(pool, point, number, settings if number == 0 else (), timeout_s, heard)
@@ -65,8 +66,6 @@ def look(
             ]
             for point in points
         }
-    finally:
-        pool.close()
 
 
 def _seen(
@@ -136,8 +135,7 @@ def selfcheck_sweep(threads: Sequence[int]) -> Sweep:
         overrides={"threads": [*threads]},
         effort={"processes": SELFCHECK_PROCESSES, "race": False, "budget_s": SELFCHECK_ROUNDS_S * SELFCHECK_PROCESSES},
     )
-    article = load_sweep(request)
-    return dataclasses.replace(article, name="selfcheck")
+    return dataclasses.replace(load_sweep(request), name="selfcheck")
 
 
 def measure_selfcheck(

@@ -2,7 +2,6 @@
 
 import resource
 import signal
-import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -172,11 +171,7 @@ class Speed:
         """
         if len(self._readings) < 2:
             return None
-        # inclusive, so that it lies among the values that were measured
-        product_s, copy_s = (
-            statistics.quantiles(values, n=QUANTILES, method="inclusive")[0]
-            for values in zip(*self._readings, strict=True)
-        )
+        product_s, copy_s = np.quantile(self._readings, 1 / QUANTILES, axis=0).tolist()
         return product_s, copy_s
 
     def around(self, numbers: Sequence[int]) -> tuple[list[float], list[float]]:
@@ -186,8 +181,8 @@ class Speed:
         """
         if not self._readings:
             return [], []
-        last = len(self._readings) - 1
-        pairs = [(self._readings[max(number, 0)], self._readings[min(number + 1, last)]) for number in numbers]
-        product_s = [(before[0] + after[0]) / 2 for before, after in pairs]
-        copy_s = [(before[1] + after[1]) / 2 for before, after in pairs]
+        readings, last = np.array(self._readings), len(self._readings) - 1
+        at = np.asarray(numbers, dtype=int)
+        before, after = (readings[(at + step).clip(0, last)] for step in (0, 1))
+        product_s, copy_s = ((before + after) / 2).T.tolist()
         return product_s, copy_s

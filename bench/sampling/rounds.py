@@ -78,10 +78,5 @@ def sample(
 
 
 def _samples(by_round: Mapping[int, Sample]) -> Samples:
-    return Samples(
-        rounds=tuple(by_round),
-        timings_s=tuple(sample.timings_s for sample in by_round.values()),
-        switches=tuple(sample.switches for sample in by_round.values()),
-        faults=tuple(sample.faults for sample in by_round.values()),
-        others=tuple(round(sample.others, 2) for sample in by_round.values()),
-    )
+    timings_s, switches, faults, others = zip(*by_round.values(), strict=True)
+    return Samples(tuple(by_round), timings_s, switches, faults, tuple(round(share, 2) for share in others))
