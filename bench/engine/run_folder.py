@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -28,13 +29,16 @@ from bench.store.tabulation import Tabulation
 SECOND_DEATH = "second death, in a fresh process"
 NOT_ITS_OWN = ", not known to be its own fault, so a resumed run tries it again"
 
+LATEST = 64
+"""The records that stay in memory after they were read, about those of a point: two callers read them."""
+
 FILES = (environment.ENVIRONMENT, journal.JOURNAL, plan.PLAN, table.RESULTS, tabulation.STATE)
 
 
 class RunFolder:
     """The records in a run folder's journal by point, and the tables that follow from them.
 
-    Of records only the case and the head stay in memory; `of` reads the rest from the journal.
+    Of records only the case and the head stay in memory; `of` reads the rest from the journal, but for the latest.
 
     From `prepare` to `close`, which must follow even if `prepare` raises, only this process may write into the folder.
     `notices` lists repairs of the folder.
@@ -54,6 +58,7 @@ class RunFolder:
         self._file: BinaryIO | None = None
         self._entries: dict[Point, list[Entry]] = {}
         self._unwritten: dict[Entry, Record] = {}
+        self._loaded = lru_cache(LATEST)(self._load)
         self._fresh: set[Entry] = set()
         self._tabulation = Tabulation()
         self._summary = Summary(sweep.baseline)
@@ -191,7 +196,7 @@ class RunFolder:
         entries = self._entries.get(point, [])
         return latest([entry for entry in entries if entry not in self._unwritten] if is_kept else entries)
 
-    def _loaded(self, entry: Entry) -> Record:
+    def _load(self, entry: Entry) -> Record:
         return self._unwritten[entry] if entry in self._unwritten else journal.load(self._opened(), entry)
 
     def _opened(self) -> BinaryIO:
