@@ -529,17 +529,30 @@ def controlled(baseline: str = "eager", *others: str, tokens: tuple[int, ...] = 
 
 @scripted
 def test_the_control_is_a_second_process_of_the_baseline_and_no_rival(tmp_path: Path) -> None:
-    """Its rows come last at their point, with the ratio to the baseline; the others are ranked among themselves."""
-    table = ran(controlled("eager", "test:half", "sdpa"), tmp_path)
+    """Its rows come last at their point, with the ratio to the baseline; the others are ranked among themselves.
+
+    A resumed run completes it: nothing is measured twice, and what is missing is measured beside the baseline.
+    """
+    sweep = controlled("eager", "test:half", "sdpa")
+    with Run(sweep, tmp_path) as opened:
+        opened.measure(sweep.points[0], processes=1)
+        assert opened.finished() == []
+    before = journal.read(tmp_path)
+    table = ran(sweep, tmp_path)
+    records = journal.read(tmp_path)
+    assert records[: len(before)] == before
+    assert len({record.pid for record in records}) == len(records) == 16
+    assert {record.replicate_size for record in records} == {4}
+    assert set(lines(tmp_path).values()) == {1}
+    assert table["processes"].tolist() == [2] * 8
     assert table["implementation"].tolist() == ["eager", "test:half", "sdpa", CONTROL] * 2
     control = table["implementation"] == CONTROL
     assert table[control][["speedup", "speedup_low", "speedup_high"]].notna().all(axis=None)
     assert table[control]["speedup"].tolist() == pytest.approx([1, 1], abs=0.01)
     assert table[control][["rank", "standing", "slowdown", "further_s"]].isna().all(axis=None)
     assert sorted(table[~control]["rank"]) == [1, 1, 2, 2, 3, 3]
-    records = journal.read(tmp_path)
-    assert len({record.pid for record in records}) == len(records) == 16
-    assert {record.replicate_size for record in records} == {4}
+    with Run(sweep, tmp_path) as opened:
+        assert opened.finished() == [*sweep.points]
 
 
 @scripted
@@ -565,40 +578,21 @@ def test_a_control_that_is_right_on_the_whole_is_no_warning(tmp_path: Path, monk
 
 
 @scripted
-def test_a_resumed_run_completes_its_control(tmp_path: Path) -> None:
-    """Nothing is measured twice, and the missing control is measured beside the baseline."""
-    sweep = controlled("eager", "sdpa")
-    with Run(sweep, tmp_path) as opened:
-        opened.measure(sweep.points[0], processes=1)
-        assert opened.finished() == []
-    before = journal.read(tmp_path)
-    ran(sweep, tmp_path)
-    assert journal.read(tmp_path)[: len(before)] == before
-    assert set(lines(tmp_path).values()) == {1}
-    assert load(tmp_path)["processes"].tolist() == [2] * 6
-    with Run(sweep, tmp_path) as opened:
-        assert opened.finished() == [*sweep.points]
-
-
-@scripted
 @pytest.mark.parametrize("effort", [QUICK, dataclasses.replace(QUICK, race=True, bound=0.02, within_s=0.001)])
 def test_a_finished_run_starts_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, effort: Effort) -> None:
     """Its rows are there at once, and nothing is added; with more to measure it starts them again."""
+
+    def refuse_to_start(*_: object) -> None:
+        raise WrongRequest("a process was started")
+
     sweep = dataclasses.replace(swept("eager", "sdpa", tokens=(5,)), effort=effort)
     ran(sweep, tmp_path)
     before = journal.read(tmp_path)
     monkeypatch.setattr(Pool, "check", refuse_to_start)
-
     (records,) = engine.run(sweep, tmp_path)
-
     assert records == before == journal.read(tmp_path)
     more = dataclasses.replace(sweep, points=swept("eager").points)
     assert "was started" in refusal(lambda: list(engine.run(more, tmp_path, extend=True)))
-
-
-def refuse_to_start(*_: object) -> None:
-    """Stand in for the check of a first process."""
-    raise WrongRequest("a process was started")
 
 
 @scripted
@@ -609,9 +603,8 @@ def test_a_run_that_began_without_a_control_goes_on_without_one(tmp_path: Path) 
     table = ran(controlled("eager", "sdpa"), tmp_path, extend=True)
     assert table["implementation"].tolist() == ["eager", "sdpa"] * 2
     assert warning(table) == ""
-    assert ran(dataclasses.replace(controlled("sdpa", tokens=(5,)), baseline="eager"), tmp_path / "other")[
-        "implementation"
-    ].tolist() == ["sdpa"]
+    table = ran(dataclasses.replace(controlled("sdpa", tokens=(5,)), baseline="eager"), tmp_path / "other")
+    assert table["implementation"].tolist() == ["sdpa"]
 
 
 @scripted

@@ -68,12 +68,16 @@ def kept(
     run_folder.keep(at, records)
 
 
-def left(folder: Path, *implementations: str) -> RunFolder:
-    """Return a run folder whose session kept a record of each implementation and has ended."""
+def begun(folder: Path, *implementations: str) -> RunFolder:
+    """Return a run folder whose session has kept a record of each implementation in a process."""
     run_folder = opened(folder)
     kept(run_folder, *implementations)
-    run_folder.close()
     return run_folder
+
+
+def left(folder: Path, *implementations: str) -> None:
+    """Fill a run folder in a session that has ended."""
+    begun(folder, *implementations).close()
 
 
 def test_what_is_kept_stands_in_the_journal_and_the_table(tmp_path: Path) -> None:
@@ -205,7 +209,7 @@ def test_a_folder_that_was_made_for_nothing_goes_again(tmp_path: Path) -> None:
         opened(tmp_path / "file" / "run")
 
 
-def test_a_table_that_was_edited_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_table_that_was_edited_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Until it is written anew."""
     left(tmp_path, "eager", "sdpa")
     written = (tmp_path / RESULTS).read_text()
@@ -218,10 +222,9 @@ def test_a_table_that_was_edited_is_told(tmp_path: Path, capsys: pytest.CaptureF
     assert capsys.readouterr().err == ""
 
 
-def test_a_table_behind_its_journal_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_table_behind_its_journal_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """`show` says that the run is at work, or was killed and how to write the table anew, until the table has all."""
-    run_folder = opened(tmp_path)
-    kept(run_folder, "eager")
+    run_folder = begun(tmp_path, "eager")
     run_folder.tabulate()
     assert not SavedRun(tmp_path).is_behind
     kept(run_folder, "eager", "sdpa")
@@ -255,8 +258,7 @@ def test_a_table_has_all_that_the_journal_had_when_it_was_written(tmp_path: Path
 
 def test_a_record_that_was_damaged_meanwhile_keeps_no_lock(tmp_path: Path) -> None:
     """The table can't be made of it, but the folder is unlocked for the run that sets it aside."""
-    run_folder = opened(tmp_path)
-    kept(run_folder, "eager")
+    run_folder = begun(tmp_path, "eager")
     path = tmp_path / journal.JOURNAL
     path.write_bytes(path.read_bytes().replace(b'"rounds":[0', b'"rounds":[9'))
     run_folder.close()
@@ -268,8 +270,7 @@ def test_a_record_that_was_damaged_meanwhile_keeps_no_lock(tmp_path: Path) -> No
 
 def test_a_writer_that_lost_its_folder_writes_no_more(tmp_path: Path) -> None:
     """A folder that vanishes, or whose lock somebody removed, ends the run with one line; nothing is made anew."""
-    run_folder = opened(tmp_path / "run")
-    kept(run_folder, "eager")
+    run_folder = begun(tmp_path / "run", "eager")
     (tmp_path / "run").rename(tmp_path / "moved")
     with pytest.raises(CannotWrite, match=r"is gone.* process 1 of .* is lost"):
         kept(run_folder, "sdpa")
@@ -282,8 +283,7 @@ def test_a_writer_that_lost_its_folder_writes_no_more(tmp_path: Path) -> None:
 
 def test_a_full_disk_loses_the_replicate_in_flight_alone(tmp_path: Path) -> None:
     """The line says so; the next session measures that replicate again, under the same number."""
-    run_folder = opened(tmp_path)
-    kept(run_folder, "eager", "sdpa")
+    run_folder = begun(tmp_path, "eager", "sdpa")
     size = (tmp_path / journal.JOURNAL).stat().st_size
     with full_after(size + 300), pytest.raises(CannotWrite, match=r"too large; process 1 of .* is lost.* kept"):
         kept(run_folder, "eager", "sdpa")
@@ -324,8 +324,7 @@ def test_a_run_on_a_small_disk_goes_on_when_there_is_room(tmp_path: Path) -> Non
 
 def test_a_table_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     """The old one stays, and the journal holds everything."""
-    run_folder = opened(tmp_path)
-    kept(run_folder, "eager")
+    run_folder = begun(tmp_path, "eager")
     with full_after(100), pytest.raises(CannotWrite, match=f"{RESULTS} can't be written"):
         run_folder.tabulate()
     assert sorted(path.name for path in tmp_path.iterdir()) == [ENVIRONMENT, journal.JOURNAL, PLAN, LOCK]
@@ -354,8 +353,7 @@ def test_a_folder_that_cannot_be_written_is_refused_at_once(
 
 def test_what_a_kill_left_is_mended_and_said(tmp_path: Path) -> None:
     """A stale lock, half a table and a torn line go, each line of notice names its file."""
-    first = opened(tmp_path)
-    kept(first, "eager")
+    first = begun(tmp_path, "eager")
     content = json.loads((tmp_path / LOCK).read_text())
     (tmp_path / LOCK).write_text(json.dumps({**content, "started_s": content["started_s"] - 100}))
     (tmp_path / f".{RESULTS}.123").touch()
@@ -401,8 +399,7 @@ def test_a_lost_environment_is_written_anew_if_all_records_come_from_here(tmp_pa
 @pytest.mark.parametrize("all_foreign", [True, False])
 def test_records_of_two_environments_are_never_mixed(has_environment: bool, all_foreign: bool, tmp_path: Path) -> None:
     """Records from elsewhere are refused with their number and where they come from, and the folder stays."""
-    first = opened(tmp_path)
-    kept(first, "eager")
+    first = begun(tmp_path, "eager")
     kept(first, "sdpa")
     first.close()
     path = tmp_path / journal.JOURNAL
