@@ -353,7 +353,7 @@ def test_a_folder_that_cannot_be_written_is_refused_at_once(
 
 def test_what_a_kill_left_is_mended_and_said(tmp_path: Path) -> None:
     """A stale lock, half a table and a torn line go, each line of notice names its file."""
-    first = begun(tmp_path, "eager")
+    begun(tmp_path, "eager")
     content = json.loads((tmp_path / LOCK).read_text())
     (tmp_path / LOCK).write_text(json.dumps({**content, "started_s": content["started_s"] - 100}))
     (tmp_path / f".{RESULTS}.123").touch()
