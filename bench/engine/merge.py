@@ -107,13 +107,12 @@ def _check(sources: Sequence[Source]) -> None:
         plans = [_comparable(each.sweep, whole=is_same_machine) for each in (first, other)]
         if differing := [name for name in plans[0] if plans[0][name] != plans[1][name]]:
             raise WrongRequest(f"{pair} are of two sweeps: they differ in {', '.join(differing)}; merge each by itself")
-    for one in sources:
-        for other in sources:
-            both = one.environment.runtimes.keys() & other.environment.runtimes.keys()
-            if unlike := [name for name in both if one.environment.runtimes[name] != other.environment.runtimes[name]]:
-                raise WrongRequest(
-                    f"{one.folder} and {other.folder} were measured with two versions of {', '.join(sorted(unlike))}"
-                )
+    for one, other in itertools.combinations(sources, 2):
+        ours, theirs = one.environment.runtimes, other.environment.runtimes
+        if unlike := sorted(name for name in ours.keys() & theirs.keys() if ours[name] != theirs[name]):
+            raise WrongRequest(
+                f"{one.folder} and {other.folder} were measured with two versions of {', '.join(unlike)}"
+            )
 
 
 def _comparable(sweep: Sweep, *, whole: bool) -> dict[str, object]:
