@@ -15,7 +15,7 @@ from bench.store.table import load
 @pytest.fixture
 def remembered(scripted_workers: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return where the result is remembered; rounds end soon."""
-    monkeypatch.setattr(engine, "ROUNDS_S", 0.1)
+    monkeypatch.setattr(engine, "SELFCHECK_ROUNDS_S", 0.1)
     monkeypatch.setattr(store, "SELFCHECK_PATH", tmp_path / "selfcheck.json")
     return tmp_path / "selfcheck.json"
 
