@@ -1,10 +1,12 @@
 """A case in one replicate: its process, its outcome, and what its process claims and replies."""
 
+import dataclasses
 import math
 import shutil
 import statistics
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -143,6 +145,14 @@ class Member:
     def latency_s(self) -> float:
         """The least seconds of a call in its samples."""
         return min(self.samples.values_s)
+
+    def measure_memory(self, timeout_s: float) -> None:
+        """Add the operating system's peak memory to the metrics of a case on a CPU; a process that dies costs it."""
+        point = self.case.point
+        if point.device == "cpu":
+            request = {"request": "memory", "point": dataclasses.asdict(point), "implementation": self.implementation}
+            with suppress(Died), self.pool.memory_worker(point.threads) as worker:
+                self.metrics["system_peak_bytes"] = worker.ask(request, timeout_s).get("peak_bytes")
 
     def start(self, number: int) -> None:
         """Start its process for a replicate; raises Died, which is no known fault of the case."""

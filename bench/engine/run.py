@@ -5,7 +5,6 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Self
@@ -17,7 +16,7 @@ from bench.engine.pool import Pool
 from bench.engine.race import Looked, Race
 from bench.engine.replicate import Replicate
 from bench.engine.run_folder import RunFolder
-from bench.engine.worker import Died, unheard
+from bench.engine.worker import unheard
 from bench.machine import facts, quiet
 from bench.plan.case import CONTROL, Case, Point
 from bench.plan.errors import WrongRequest
@@ -288,7 +287,7 @@ class Run:
         heard("", "start")
         for member in members.values():
             if member.thorough and (self.sweep.effort.check_memory or may_have_own_memory(member.implementation)):
-                self._check_memory(member)
+                member.measure_memory(self.sweep.effort.timeout_s)
         replicate = Replicate(members, baselines, length, self.seed(first), number, heard=heard)
         replicate.measure(self.sweep.effort.timeout_s)
         self.deaths.count(members.values())
@@ -323,15 +322,6 @@ class Run:
         """Write a record of each member that is measured, or that failed and is not tried again."""
         ended = [member for member in members if not member.is_left and not self.deaths.allow(member)]
         self.run_folder.keep_members(ended, number, replicate)
-
-    def _check_memory(self, member: Member) -> None:
-        """Add the operating system's peak memory to the metrics of a case on a CPU."""
-        point = member.case.point
-        if point.device == "cpu":
-            request = {"request": "memory", "point": dataclasses.asdict(point), "implementation": member.implementation}
-            with suppress(Died), self._pool.memory_worker(point.threads) as worker:
-                reply = worker.ask(request, self.sweep.effort.timeout_s)
-                member.metrics["system_peak_bytes"] = reply.get("peak_bytes")
 
 
 class Deaths:
