@@ -6,7 +6,7 @@ from bench.measure import correctness, outputs, reference, workload
 from bench.measure.correctness import CheckResult
 from bench.measure.outputs import Incorrect
 from bench.plan.case import Point
-from bench.sampling.checks import NORMAL, PEAKED
+from bench.sampling.inputs import NORMAL, PEAKED
 
 SHAPES: list[dict[str, Any]] = [
     {"batch": 1, "num_tokens": 1, "channels": 8, "num_heads": 2},

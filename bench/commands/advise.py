@@ -14,8 +14,8 @@ import pandas as pd
 from bench.analyse import advice as analyse
 from bench.analyse.advice import Advice
 from bench.commands import BAD, FINE, say, write
-from bench.engine.look import NotSeen, look
 from bench.engine.run import Run
+from bench.engine.trials import NotSeen, look
 from bench.harness import options
 from bench.harness.progress import screen_of
 from bench.plan import names

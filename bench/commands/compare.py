@@ -20,7 +20,7 @@ from bench.commands import BAD, FINE, say, write
 from bench.commands.duel import interpreter, run_duel
 from bench.engine.two_environments import Pair
 from bench.harness import options
-from bench.machine.selfcheck import between, detectable
+from bench.machine.facts import between_run_scatter, detectable
 from bench.plan.case import CONTROL, Case, Point
 from bench.plan.errors import NotComparable, WrongRequest, unknown
 from bench.plan.sweep import Effort, Sweep, altered
@@ -171,7 +171,9 @@ def _report(arguments: argparse.Namespace) -> Report:
             "--force compares them all the same"
         )
     judged = _rebased(base, new, arguments.baseline) if arguments.baseline else measured
-    between_runs = [{at: BetweenRuns(*pair) for at, pair in between(run.environment).items()} for run in (base, new)]
+    between_runs = [
+        {at: BetweenRuns(*pair) for at, pair in between_run_scatter(run.environment).items()} for run in (base, new)
+    ]
     comparison = comparing.compare(
         *judged, margin=limits.margin, equivalence=limits.equivalence, level=limits.level, between_runs=between_runs
     )
@@ -228,7 +230,7 @@ def _notes(
         yield notes.speed(factor)
     if change := detectable(after) or detectable(before):
         yield notes.detects(change, set(comparison["threads"]))
-    if between_runs := {**between(before), **between(after)}:
+    if between_runs := {**between_run_scatter(before), **between_run_scatter(after)}:
         yield notes.widened(between_runs, set(comparison["threads"]))
     else:
         yield notes.widened_by_rows(by_rows)

@@ -31,7 +31,7 @@ def run(arguments: argparse.Namespace) -> int:
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")
     for each in findings:
-        words = Text(each.found)
+        words = Text(each.words)
         if each.advice:
             words.append(f"\n→ {each.advice}", WARNING)
         grid.add_row(Text(each.state, STYLES[each.state]), Text(each.name), words)

@@ -5,10 +5,10 @@ import time
 
 from bench.analyse.selfcheck import as_state, findings
 from bench.commands import BAD, FINE, say
-from bench.engine import selfcheck as engine
+from bench.engine import trials as engine
 from bench.engine.run import Run
 from bench.harness import options
-from bench.machine import selfcheck as store
+from bench.machine import facts as store
 from bench.machine.facts import default_threads, physical_cores
 from bench.plan.errors import WrongRequest
 from bench.show.terminal import selfcheck as show
@@ -24,26 +24,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_option(
         "--limit-s",
         type=float,
-        default=engine.LIMIT_S,
+        default=engine.SELFCHECK_S,
         metavar="S",
-        help=f"seconds; no process is begun that would end later (default: {engine.LIMIT_S:g})",
+        help=f"seconds; no process is begun that would end later (default: {engine.SELFCHECK_S:g})",
     )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Measure a self-check, print and keep it; BAD if the copy differs from eager by more than chance explains."""
     began = time.monotonic()
-    sweep = engine.sweep(_threads(arguments.threads))
+    sweep = engine.selfcheck_sweep(_threads(arguments.threads))
     with Run(sweep, options.run_folder(arguments, sweep.name), servers=1) as opened:
         version = opened.environment.identity["torch"]
         say(f"eager against a copy of itself and sdpa, torch {version}, into {opened.folder}")
         say(*(f"warning: {warning}" for warning in opened.warnings))
-        for number in engine.measure(opened, arguments.limit_s - (time.monotonic() - began)):
+        for number in engine.measure_selfcheck(opened, arguments.limit_s - (time.monotonic() - began)):
             say(show.progress_line(number, sweep.effort.processes, time.monotonic() - began))
-        checked = findings(engine.records(opened), "eager", engine.TWIN)
+        checked = findings(engine.measured_records(opened), "eager", engine.TWIN)
         if checked:
             console().print(render(show.blocks(checked)))
-            path = store.remember(opened.environment.env_id, as_state(checked))
+            path = store.remember_selfcheck(opened.environment.env_id, as_state(checked))
             say(f"Remembered in {path}: later runs here carry it in their environment.json.")
         else:
             say("eager or its copy could not be measured: see results.csv")

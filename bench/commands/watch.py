@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from bench.commands import FINE, say
-from bench.engine.watch import Watch
+from bench.engine.trials import Watch
 from bench.harness import options
 from bench.plan import names
 from bench.plan.errors import WrongRequest

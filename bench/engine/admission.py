@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Sequence
 
-from bench.machine import accelerators, facts
+from bench.machine import facts
 from bench.plan.case import HUGE, Case, Point
 from bench.plan.errors import WrongRequest
 from bench.plan.layers import ITEM_BYTES, is_own, peak_bytes
 from bench.plan.layers import least_bytes as tensors_bytes
 from bench.plan.sweep import Sweep
-from bench.sampling.checks import LONG_SCORES, ROWS
+from bench.sampling.inputs import LONG_SCORES, ROWS
 from bench.store import units
 
 REFERENCE_BYTES = 8
@@ -37,12 +37,10 @@ def check_threads(sweep: Sweep) -> None:
 def check_devices(sweep: Sweep) -> None:
     """Raise WrongRequest if no point of a sweep can have its device here, as far as that is known without torch."""
     devices = dict.fromkeys(point.device for point in sweep.points)
-    if "cpu" in devices or (accelerators.torch_cuda() and accelerators.gpus()):
+    if "cpu" in devices or (facts.torch_cuda() and facts.gpus()):
         return
-    version = accelerators.torch_version()
-    missing = (
-        "this process sees no NVIDIA GPU" if accelerators.torch_cuda() else f"torch {version} is built without CUDA"
-    )
+    version = facts.torch_version()
+    missing = "this process sees no NVIDIA GPU" if facts.torch_cuda() else f"torch {version} is built without CUDA"
     raise WrongRequest(f"device = {', '.join(devices)} can't be used here, because {missing}; expected cpu")
 
 
@@ -80,11 +78,11 @@ def huge_pages_missing(points: Iterable[Point]) -> str:
     return reason and f"allocator = {HUGE} needs transparent huge pages, and {reason}"
 
 
-def missing_devices(points: Iterable[Point], known: Iterable[str]) -> list[str]:
-    """Return the devices of points that are not among the known GPUs."""
-    gpus = {*known}
+def missing_devices(points: Iterable[Point], gpus: Iterable[str]) -> list[str]:
+    """Return the devices of points that are not among the GPUs that are there."""
+    there = {*gpus}
     devices = dict.fromkeys(point.device for point in points if point.device != "cpu")
-    return [device for device in devices if ("cuda:0" if device == "cuda" else device) not in gpus]
+    return [device for device in devices if ("cuda:0" if device == "cuda" else device) not in there]
 
 
 def reference_bytes(point: Point) -> int:

@@ -1,16 +1,24 @@
-"""A case in one replicate: its process, and what is known of it."""
+"""A case in one replicate: its process, its outcome, and what its process claims and replies."""
 
+import dataclasses
+import math
 import shutil
 import statistics
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeVar
+
+from msgspec import Meta, Struct
 
 from bench.engine.pool import Pool
-from bench.engine.worker import Died, Worker
+from bench.engine.worker import Died, Heard, Worker, unheard
 from bench.plan.case import Case
-from bench.sampling.timed_inputs import JudgedCalls
-from bench.store.record import Samples
+from bench.sampling.inputs import TURNS, JudgedCalls
+from bench.store.record import SESSION, Samples, Status
+from bench.store.typed import Amount, Count, Positive, Seconds, convert
 
 CORES_SPARE = 0.3
 """The cores that an implementation may use beyond its threads: its process does a little more than calls."""
@@ -22,6 +30,14 @@ sample, and seconds once, because a forked process copies pages when it first wr
 CLAIMED_SHARE, OVERHEAD_S = 0.4, 0.002
 """In half of the samples the timings must fill this share of the time that the engine waited for it, less OVERHEAD_S.
 Honest ones were seen to fill 98 % and more, and 65 % in the lowest twentieth of samples."""
+
+
+REUSES = "returns the same memory for every output: a caller who keeps two of them has one"
+
+LONG_IMPORT_S = 2.0
+"""An import that takes longer is worth a line: each process pays it."""
+
+Reply = TypeVar("Reply", bound=Struct)
 
 
 @dataclass
@@ -63,8 +79,8 @@ class Claims:
         if cores > threads + CORES_SPARE:
             return f"worked on {cores:.1f} cores, and threads is {threads}"
         if share < CLAIMED_SHARE:
-            told = f"{share:.0%} of the time that the engine waited for it"
-            return f"its clock disagrees: half of its samples account for at most {told}"
+            part = f"{share:.0%} of the time that the engine waited for it"
+            return f"its clock disagrees: half of its samples account for at most {part}"
         return ""
 
 
@@ -84,6 +100,7 @@ class Member:
     `implementation` is what its process runs, which the case names unless it is the control.
     `env_id` names the environment of its pool. A `thorough` measurement also checks a normal input and inspects a call.
     `death` says how its process died, if it did; `is_left` is true if it was not measured for want of memory.
+    A process that is silent for `timeout_s` ends; `heard(stage)` is called for each of its events.
     """
 
     case: Case
@@ -97,6 +114,8 @@ class Member:
     samples: Samples = field(default_factory=Samples)
     death: Died | None = None
     is_left: bool = False
+    timeout_s: float = math.inf
+    heard: Heard = unheard
     cpu_s: float = 0.0
     """The processor's seconds that its process has used."""
     calls: int = 1
@@ -122,6 +141,64 @@ class Member:
         """Whether nothing has ended the case."""
         return self.status == "ok" and not self.is_left
 
+    @property
+    def latency_s(self) -> float:
+        """The least seconds of a call in its samples."""
+        return min(self.samples.values_s)
+
+    def measure_memory(self, timeout_s: float) -> None:
+        """Add the operating system's peak memory to the metrics of a case on a CPU; a process that dies costs it."""
+        point = self.case.point
+        if point.device == "cpu":
+            request = {"request": "memory", "point": dataclasses.asdict(point), "implementation": self.implementation}
+            with suppress(Died), self.pool.memory_worker(point.threads) as worker:
+                self.metrics["system_peak_bytes"] = worker.ask(request, timeout_s).get("peak_bytes")
+
+    def start(self, number: int) -> None:
+        """Start its process for a replicate; raises Died, which is no known fault of the case."""
+        try:
+            self.worker = self.pool.worker(self.case.point, number)
+        except Died as death:
+            death.is_outside = True
+            raise
+        self.pid = self.worker.pid
+        try:
+            self.folder = Path(tempfile.mkdtemp(dir=self.pool.folder))
+        except OSError as error:
+            raise Died("error", f"no temporary folder could be made: {error.strerror}", is_outside=True) from None
+
+    def file(self, check: str) -> Path:
+        """Return the file in which its process leaves the outputs of a check."""
+        assert self.folder is not None
+        return self.folder / f"{check}.bin"
+
+    def post(self, request: dict[str, Any], stage: str = "start") -> Worker:
+        """Send a request to its process, which does a stage then; return the process. Raises Died."""
+        assert self.worker is not None
+        self.worker.post(request, stage=stage)
+        return self.worker
+
+    def reply(self) -> dict[str, Any]:
+        """Return the reply to the latest request; raises Died."""
+        assert self.worker is not None
+        return self.worker.receive(self.timeout_s, self.heard)
+
+    def ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Return the reply to a request during the rounds; raises Died, or Ended if the case has ended."""
+        self.post(request, stage="rounds")
+        reply = self.reply()
+        if reply.get("status") != "ok":
+            self.take(reply)
+        return reply
+
+    def take(self, reply: dict[str, Any]) -> None:
+        """Take over a reply's metrics; raises Ended if the case has ended."""
+        outcome = read(reply, Outcome)
+        self.metrics |= outcome.metrics
+        self.cpu_s = outcome.cpu_s
+        if outcome.status != "ok":
+            raise Ended(outcome.status, outcome.detail)
+
     def end(self, status: str, detail: str, death: Died | None = None) -> None:
         """End the case, perhaps by the death of a process."""
         self.status, self.detail, self.death = status, detail, death
@@ -134,3 +211,82 @@ class Member:
         if self.folder is not None:
             shutil.rmtree(self.folder, ignore_errors=True)
             self.folder = None
+
+
+class Outcome(Struct):
+    """How a request ended, and what was measured."""
+
+    status: Status
+    detail: str
+    metrics: dict[str, Any]
+    cpu_s: Amount
+
+    def __post_init__(self) -> None:
+        if taken := {*SESSION, "samples"} & self.metrics.keys():
+            raise ValueError(f"metrics must not hold {', '.join(sorted(taken))}")
+
+
+class Prepared(Struct):
+    """What is known of an implementation that is prepared; `remark` is what it says about its precision."""
+
+    call_s: Seconds
+    remark: str = ""
+    reuses: bool = False
+    import_s: Amount = 0.0
+    free_bytes: Count | None = None
+
+    @property
+    def doubts(self) -> str:
+        """What a user of the implementation should know, empty if there is nothing."""
+        words = [REUSES] if self.reuses else []
+        if self.import_s > LONG_IMPORT_S:
+            words.append(f"its import takes {self.import_s:.1f} s in every process")
+        return "; ".join(words)
+
+
+class Taken(Struct):
+    """The values of a sample."""
+
+    timings_s: list[Seconds]
+    switches: Count
+    faults: Count
+
+
+class Sampled(Struct):
+    """A sample, the inputs whose outputs are held, and the seconds of the process."""
+
+    sample: Taken
+    held: list[Annotated[int, Meta(ge=0, lt=TURNS)]]
+    used_s: Amount
+    idle_s: Amount
+    cpu_s: Amount
+
+
+def read(reply: Mapping[str, Any], kind: type[Reply]) -> Reply:
+    """Return a reply with its type; raises Ended for another one."""
+    return _valid(reply, kind, "")  # type: ignore[no-any-return]
+
+
+def sampled(reply: Mapping[str, Any], timings: int) -> Sampled:
+    """Return a sample of so many timings; raises Ended for a reply that is none."""
+    taken = read(reply, Sampled)
+    for name, values in (("held", taken.held), ("sample.timings_s", taken.sample.timings_s)):
+        if len(values) != timings:
+            raise _invalid(f"{name} must have {timings} values, got {len(values)}")
+    return taken
+
+
+def calls_per_timing(metrics: Mapping[str, Any]) -> int:
+    """Return the number of calls in a timing; raises Ended if the metrics have none."""
+    return int(_valid(metrics.get("calls_per_timing"), Positive, "calls_per_timing"))
+
+
+def _valid(value: Any, kind: Any, name: str) -> Any:
+    try:
+        return convert(value, kind, name)
+    except ValueError as error:
+        raise _invalid(error) from None
+
+
+def _invalid(reason: object) -> Ended:
+    return Ended("crashed", f"sent a reply that is not valid: {reason}")

@@ -8,10 +8,11 @@ import hashlib
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.engine.run_folder import RunFolder
+from bench.engine.run_folder import FILES, RunFolder
 from bench.plan.case import Case
 from bench.plan.errors import WrongRequest
 from bench.plan.grid import without_columns
@@ -62,7 +63,8 @@ def merge(out: Path, shards: Sequence[Path]) -> tuple[list[Merged], list[str]]:
     done = [_write(folders[env_id], each, lines[env_id]) for env_id, each in by_machine.items()]
     if len(by_machine) > 1:
         saved_run.save_machines(out, {folder.name: env_id for env_id, folder in folders.items()})
-        _clear(out)
+        for name in FILES:  # those of a run of one machine are in a folder of their own now
+            (out / name).unlink(missing_ok=True)
     return done, [notice for source in sources for notice in source.contents.notices()]
 
 
@@ -79,15 +81,15 @@ def _expanded(shards: Iterable[Path]) -> Iterator[Path]:
 
 
 def _read(folder: Path) -> Source:
-    stored, known = plan.load(folder), environment.load(folder)
-    if stored is None or known is None or not (folder / journal.JOURNAL).exists():
-        lacks = plan.PLAN if stored is None else environment.ENVIRONMENT if known is None else journal.JOURNAL
+    stored, here = plan.load(folder), environment.load(folder)
+    if stored is None or here is None or not (folder / journal.JOURNAL).exists():
+        lacks = plan.PLAN if stored is None else environment.ENVIRONMENT if here is None else journal.JOURNAL
         raise WrongRequest(f"{folder} is no run that can be merged: it holds no {lacks}")
     contents = journal.scan(folder)
-    foreign = {entry.head.env_id for entry in contents.entries} - {known.env_id}
+    foreign = {entry.head.env_id for entry in contents.entries} - {here.env_id}
     if foreign:
-        raise WrongRequest(f"{folder} holds records of {', '.join(sorted(foreign))}, but it is a run of {known.env_id}")
-    return Source(folder, stored.sharded(None), known, contents)
+        raise WrongRequest(f"{folder} holds records of {', '.join(sorted(foreign))}, but it is a run of {here.env_id}")
+    return Source(folder, stored.sharded(None), here, contents)
 
 
 def _check(sources: Sequence[Source]) -> None:
@@ -105,13 +107,12 @@ def _check(sources: Sequence[Source]) -> None:
         plans = [_comparable(each.sweep, whole=is_same_machine) for each in (first, other)]
         if differing := [name for name in plans[0] if plans[0][name] != plans[1][name]]:
             raise WrongRequest(f"{pair} are of two sweeps: they differ in {', '.join(differing)}; merge each by itself")
-    for one in sources:
-        for other in sources:
-            both = one.environment.runtimes.keys() & other.environment.runtimes.keys()
-            if unlike := [name for name in both if one.environment.runtimes[name] != other.environment.runtimes[name]]:
-                raise WrongRequest(
-                    f"{one.folder} and {other.folder} were measured with two versions of {', '.join(sorted(unlike))}"
-                )
+    for one, other in itertools.combinations(sources, 2):
+        ours, theirs = one.environment.runtimes, other.environment.runtimes
+        if unlike := sorted(name for name in ours.keys() & theirs.keys() if ours[name] != theirs[name]):
+            raise WrongRequest(
+                f"{one.folder} and {other.folder} were measured with two versions of {', '.join(unlike)}"
+            )
 
 
 def _comparable(sweep: Sweep, *, whole: bool) -> dict[str, object]:
@@ -130,18 +131,18 @@ def _lines(sources: Sequence[Source]) -> Iterator[tuple[Source, Entry]]:
 
     Of a line only a checksum stays in memory.
     """
-    known: dict[tuple[Case, int], tuple[bytes, Path]] = {}
+    digests: dict[tuple[Case, int], tuple[bytes, Path]] = {}
     for source in sources:
         for entry, content in zip(
             source.contents.entries, source.contents.copied(source.contents.entries), strict=True
         ):
             key, digest = (entry.case, entry.process), hashlib.blake2b(content, digest_size=16).digest()
-            if key not in known:
-                known[key] = digest, source.folder
+            if key not in digests:
+                digests[key] = digest, source.folder
                 yield source, entry
-            elif known[key][0] != digest:
+            elif digests[key][0] != digest:
                 raise WrongRequest(
-                    f"{known[key][1]} and {source.folder} hold two records of {entry.case.name}, process "
+                    f"{digests[key][1]} and {source.folder} hold two records of {entry.case.name}, process "
                     f"{entry.process}: they are no shards of one run"
                 )
 
@@ -149,8 +150,8 @@ def _lines(sources: Sequence[Source]) -> Iterator[tuple[Source, Entry]]:
 def _folders(out: Path, by_machine: Mapping[str, Sequence[Source]]) -> dict[str, Path]:
     """Return the folder of each machine: the merged run itself if there is one machine, else one inside it."""
     if len(by_machine) == 1:
-        known = {env_id: out / name for name, env_id in saved_run.folders_of(out).items()}
-        return {env_id: known.get(env_id, out) for env_id in by_machine}
+        folders = {env_id: out / name for name, env_id in saved_run.folders_of(out).items()}
+        return {env_id: folders.get(env_id, out) for env_id in by_machine}
     names = {env_id: _folder_name(sources[0].environment) for env_id, sources in by_machine.items()}
     taken = list(names.values())
     return {env_id: out / (f"{name}-{env_id}" if taken.count(name) > 1 else name) for env_id, name in names.items()}
@@ -167,8 +168,8 @@ def _write(folder: Path, sources: Sequence[Source], lines: Sequence[tuple[Source
     path = folder / journal.JOURNAL
     before = journal.scan(folder).entries
     points = {entry.case.point for _, entry in lines}
-    made = Merged(here.env_id, folder, len(before), len(lines) - len(before), len(points), len(sweep.points))
-    if made.added or not (folder / RESULTS).exists():
+    merged = Merged(here.env_id, folder, len(before), len(lines) - len(before), len(points), len(sweep.points))
+    if merged.added or not (folder / RESULTS).exists():
         try:
             folder.mkdir(parents=True, exist_ok=True)
             lock = Lock(folder)
@@ -176,23 +177,17 @@ def _write(folder: Path, sources: Sequence[Source], lines: Sequence[tuple[Source
             try:
                 plan.save(sweep, folder)
                 files.replace_json(folder / environment.ENVIRONMENT, {"env_id": here.env_id, **vars(here)})
-                files.replace(path, _content(lines))
+                groups = itertools.groupby(lines, key=lambda pair: pair[0])
+                copies = (source.contents.copied(entry for _, entry in group) for source, group in groups)
+                files.replace(path, itertools.chain.from_iterable(copies))
             finally:
                 lock.release()
         except OSError as error:
             raise WrongRequest(f"{folder} can't be written: {error.strerror}") from None
-        run_folder = RunFolder(sweep, folder)
-        try:
+        with closing(RunFolder(sweep, folder)) as run_folder:
             run_folder.prepare()
             run_folder.save()
-        finally:
-            run_folder.close()
-    return made
-
-
-def _content(lines: Sequence[tuple[Source, Entry]]) -> Iterator[bytes]:
-    for source, group in itertools.groupby(lines, key=lambda pair: pair[0]):
-        yield from source.contents.copied(entry for _, entry in group)
+    return merged
 
 
 def _joined(sources: Sequence[Source]) -> Environment:
@@ -206,14 +201,3 @@ def _joined(sources: Sequence[Source]) -> Environment:
 def _hosts(of: Environment) -> list[str]:
     hosts = of.context.get("hosts")
     return [str(host) for host in hosts] if isinstance(hosts, list) else [str(of.context.get("host", ""))]
-
-
-def _clear(out: Path) -> None:
-    """Remove the files of a run of one machine, which are in a folder of their own now."""
-    for name in (RESULTS, journal.JOURNAL, plan.PLAN, environment.ENVIRONMENT, "results.state.json"):
-        (out / name).unlink(missing_ok=True)
-
-
-def missing_points(merged: Sequence[Merged]) -> int:
-    """Return how many planned points have no record on any machine, at least."""
-    return max(0, max(each.planned for each in merged) - sum(each.points for each in merged))

@@ -1,10 +1,14 @@
 """The processes of a run: servers that import torch once, and the workers and judges that they fork."""
 
+import fcntl
+import os
+import shutil
+import tempfile
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-from bench.engine.scratch import Scratch
 from bench.engine.worker import Died, Server, Worker, started
 from bench.machine import facts
 from bench.plan.case import Point
@@ -27,6 +31,12 @@ RETURNED = "returned"
 
 Key = tuple[str, int, int]
 """Allocator, threads, and the number of the replicate."""
+
+
+PREFIX = "attention-bench-"
+
+LOCK = "owner.lock"
+"""The file in the folder that the owner keeps locked while it lives."""
 
 
 class Pool:
@@ -177,3 +187,47 @@ class Pool:
 def _refused(error: OSError) -> Died:
     """Return the death of a process that never began: there are too many, or its interpreter can't be run."""
     return Died("crashed", f"the system refused to start a process: {error.strerror}", is_outside=True)
+
+
+class Scratch:
+    """A new temporary folder; making one also removes folders whose owner is dead.
+
+    Only folders of this user with the prefix and the lock file are removed.
+    """
+
+    def __init__(self) -> None:
+        for lock in Path(tempfile.gettempdir()).glob(f"{PREFIX}*/{LOCK}"):
+            _remove_if_abandoned(lock)
+        while True:
+            self._temporary = tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True)
+            self.folder = Path(self._temporary.name)
+            self._lock = (self.folder / LOCK).open("xb")
+            if _locked(self._lock) and (self.folder / LOCK).exists():
+                return
+            self.close()  # another process removed it before it was locked
+
+    def close(self) -> None:
+        """Remove the folder, if it is still there."""
+        self._temporary.cleanup()
+        self._lock.close()
+
+
+def _locked(file: IO[bytes]) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _remove_if_abandoned(lock: Path) -> None:
+    folder = lock.parent
+    with suppress(OSError):  # its owner removed it meanwhile
+        if folder.is_symlink() or lock.lstat().st_uid != os.getuid():
+            return
+        with lock.open("rb+") as file:
+            if _locked(file):
+                for path in folder.iterdir():
+                    if path.name != LOCK:  # the lock goes last: a folder without it would never be removed
+                        shutil.rmtree(path, ignore_errors=True)
+                shutil.rmtree(folder, ignore_errors=True)

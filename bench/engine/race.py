@@ -4,46 +4,22 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from bench.analyse.standing import Look, rough
-from bench.analyse.summary import Summary
-from bench.engine.replicate import Replicate
 from bench.plan.case import Point
 from bench.plan.layers import flops
-from bench.plan.sweep import Sweep
 from bench.sampling.rounds import LEAST_ROUNDS, Length
+
+if TYPE_CHECKING:
+    from bench.engine.run import Run
+    from bench.engine.two_environments import Pair
 
 UNKNOWN_GROWTH = 3.0
 """How many times as much as was measured is expected to be needed if nothing tells."""
 
 Looked = Callable[[Point, Look], None]
 """`looked(point, look)` is called after each look at a point, the first one after its base."""
-
-
-class Raceable(Protocol):
-    """What a race asks of a run, or of a pair of runs in two environments."""
-
-    sweep: Sweep
-
-    @property
-    def summary(self) -> Summary:
-        """What the samples of all points say so far."""
-
-    def together(self, point: Point) -> list[Point]:
-        """Return the points that are measured in the same rounds as a point, itself among them."""
-
-    def leave_out(self, point: Point, processes: int) -> None:
-        """Write a record for each case that can't be measured here."""
-
-    def missing_in_base(self, point: Point) -> list[str]:
-        """Return what needs more processes at a point."""
-
-    def replicate(self, missing: Mapping[Point, Sequence[str]], length: Length, *, is_look: bool = False) -> Replicate:
-        """Measure points in one more replicate."""
-
-    def tabulate(self) -> None:
-        """Write the tables of results if they are due."""
 
 
 @dataclass
@@ -90,7 +66,7 @@ class Heat:
 
 
 class Race:
-    """The race of a run over some points, until all are answered or the time is up.
+    """The race of a run, or of a pair of runs in two environments, until all points are answered or the time is up.
 
     The point that is soonest answered comes first; if none is expected to be answered in time, that with the largest
     bound. A bound that is finer than a rough one comes second: first all points are to have a rough answer.
@@ -98,7 +74,7 @@ class Race:
     answer from its base on, so a race can be stopped at any moment. One that goes on later begins with what is known.
     """
 
-    def __init__(self, run: Raceable, points: Sequence[Point], end_s: float, looked: Looked) -> None:
+    def __init__(self, run: "Run | Pair", points: Sequence[Point], end_s: float, looked: Looked) -> None:
         self._run = run
         self._end_s = end_s
         self._looked = looked
@@ -106,7 +82,9 @@ class Race:
         self._lendings = 0
         together = dict.fromkeys(tuple(run.together(point)) for point in points)
         # points of little work come first, so that there are answers soon
-        self._heats = sorted((Heat([*each]) for each in together), key=lambda heat: _work(heat.points))
+        self._heats = sorted(
+            (Heat([*each]) for each in together), key=lambda heat: sum(flops(point) or 0 for point in heat.points)
+        )
 
     def go(self) -> None:
         """Measure until all points are answered or the time is up."""
@@ -171,7 +149,3 @@ class Race:
         for point, each in heat.looks.items():
             self._looked(point, each)
         self._run.tabulate()
-
-
-def _work(points: Sequence[Point]) -> float:
-    return sum(float(flops(point) or 0) for point in points)

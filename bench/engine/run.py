@@ -5,19 +5,18 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from bench.analyse.summary import Summary
 from bench.engine import admission
 from bench.engine.member import Member
 from bench.engine.pool import Pool
 from bench.engine.race import Looked, Race
-from bench.engine.replicate import Replicate, now
+from bench.engine.replicate import Replicate
 from bench.engine.run_folder import RunFolder
-from bench.engine.worker import Died, unheard
+from bench.engine.worker import unheard
 from bench.machine import facts, quiet
 from bench.plan.case import CONTROL, Case, Point
 from bench.plan.errors import WrongRequest
@@ -34,9 +33,6 @@ MOST_DEATHS = 2
 
 LEAST_RACE_S = 30.0
 """A race with fewer seconds left, about the start of its servers and a replicate, does not go on in a new session."""
-
-SECOND_DEATH = "second death, in a fresh process"
-NOT_ITS_OWN = ", not known to be its own fault, so a resumed run tries it again"
 
 Heard = Callable[[Point, int, str, str], None]
 """`heard(point, process, implementation, stage)` is called for every event from a worker."""
@@ -74,7 +70,7 @@ class Run:
     ) -> None:
         self.sweep = sweep
         self._machine_name = machine_name
-        self._frontier = frontier
+        self._has_frontier = frontier
         self.folder = folder
         self.retry_failed = retry_failed
         self.heard: Heard = unheard
@@ -84,11 +80,14 @@ class Run:
         self._pool = Pool(servers, () if is_idle else sweep.implementations, python, libraries)
         self._needed = sweep.implementations if needs_all else ()
         self.run_folder = RunFolder(sweep, folder, extend=extend)
-        self._deaths: Counter[Case] = Counter()
-        self._alone: set[Case] = set()
-        self._apart: set[Point] = set()
+        self.deaths = Deaths()
+        self._crowded: set[Point] = set()  # had no memory for all of their cases at once
         self._seeds: dict[Point, int] = {}
         self._raced: set[Point] = set()
+        self._places = {point: place for place, point in enumerate(sweep.points)}
+        self._last_uses = {(point.allocator, point.threads): point for point in sweep.points}  # of settings of a server
+        self._alike = _grouped(sweep.points, _without_dtype)
+        self._shapes = _grouped(sweep.points, _without_tokens)
         self.warnings: list[str] = []
         self._begin_s = time.monotonic()
 
@@ -139,14 +138,11 @@ class Run:
         ]
 
     def _has_nothing_to_do(self) -> bool:
-        points = self.sweep.points
-        if any(self.missing_in_base(point) for point in points):
+        points, effort = self.sweep.points, self.sweep.effort
+        if len(self.finished()) < len(points):
             return False
-        is_over = self.end_s(len(points)) - time.monotonic() < LEAST_RACE_S
-        bound = self.sweep.effort.bound
-        return (
-            is_over or not self.sweep.effort.race or all(self.summary.look(each, bound).is_answered for each in points)
-        )
+        is_over = not effort.race or self.end_s(len(points)) - time.monotonic() < LEAST_RACE_S
+        return is_over or all(self.summary.look(point, effort.bound).is_answered for point in points)
 
     def renew(self) -> None:
         """End all servers, so that the next replicate of a point comes from a fresh one."""
@@ -160,7 +156,7 @@ class Run:
         """Return the number of cases that have a record of at least one process."""
         names = {*self.sweep.implementations}
         return sum(
-            len({entry.case.implementation for entry in self.run_folder.known(point)} & names)
+            len({entry.case.implementation for entry in self.run_folder.entries(point)} & names)
             for point in self.sweep.points
         )
 
@@ -170,46 +166,24 @@ class Run:
         Its status is `unsupported` if the system lacks huge pages that the point needs, and `skipped` if the case is
         new and can't fit into the free memory, or if it ran out of memory with fewer tokens.
         """
-        missing = self._missing(point, processes)
+        missing, status = self._missing(point, processes), "unsupported"
         self._pool.dismiss(keep=self.together(point))
-        reason, status = admission.huge_pages_missing([point]), "unsupported"
-        reasons = dict.fromkeys(missing, reason)
-        if not reason:
+        reasons = dict.fromkeys(missing, admission.huge_pages_missing([point]))
+        if not any(reasons.values()):
             new = {name: self.sweep.computed_by(name) for name in missing if self.run_folder.is_new(point, [name])}
-            too_large = admission.too_large(point, [*new.values()], facts.available_bytes())
-            too_large |= self._beyond_frontier(point, [*new.values()])
+            too_large = admission.too_large(point, [*new.values()], facts.available_bytes()) | self._frontier(point)
             reasons = {name: too_large[computed_by] for name, computed_by in new.items() if computed_by in too_large}
             status = "skipped"
-        number, started = self.run_folder.next_process(point), now()
-        records = [
-            self.run_folder.record(Case(point, name), number, started, status, reason)
-            for name, reason in reasons.items()
-        ]
-        if records:
-            self.run_folder.keep(point, records)
+        self.run_folder.leave_out(point, status, reasons)
 
-    def _beyond_frontier(self, point: Point, names: Sequence[str]) -> dict[str, str]:
+    def _frontier(self, point: Point) -> dict[str, str]:
         """Return the implementations that ran out of memory at the same point with fewer tokens, each with a reason."""
-        if not self._frontier:
+        if not self._has_frontier:
             return {}
-        smaller = [each for each in self._shapes.get(_without_tokens(point), ()) if each.num_tokens < point.num_tokens]
-        reached = {
-            entry.case.implementation: each.num_tokens
-            for each in reversed(smaller)
-            for entry in self.run_folder.known(each)
-            if entry.status == "oom" and entry.head.own_cause
-        }
-        return {
-            name: f"out of memory at N = {reached[name]}; --no-frontier tries it" for name in names if name in reached
-        }
-
-    @cached_property
-    def _shapes(self) -> dict[Point, list[Point]]:
-        """The points of the sweep that differ in the number of tokens alone, fewest first, by the point without it."""
-        shapes: dict[Point, list[Point]] = {}
-        for point in sorted(self.sweep.points, key=lambda point: point.num_tokens):
-            shapes.setdefault(_without_tokens(point), []).append(point)
-        return shapes
+        shape = [each for each in self._shapes[_without_tokens(point)] if each.num_tokens < point.num_tokens]
+        by_tokens = sorted(shape, key=lambda each: each.num_tokens, reverse=True)
+        reached = {name: each.num_tokens for each in by_tokens for name in self.run_folder.out_of_memory(each)}
+        return {name: f"out of memory at N = {tokens}; --no-frontier tries it" for name, tokens in reached.items()}
 
     @property
     def environment(self) -> Environment:
@@ -223,17 +197,19 @@ class Run:
         Each process's records are in the journal, and the point's rows in results.csv, before this returns.
         `processes` is the number to reach now, if not the sweep's.
         """
-        processes = processes or self.sweep.effort.processes
-        if processes == self.sweep.effort.processes:
-            if self.sweep.effort.race:
-                self.race([point])
-                return self.run_folder.of(point)
-            self.end_unneeded(point)  # else earlier points follow
+        effort = self.sweep.effort
+        processes = processes or effort.processes
+        is_whole = processes == effort.processes
+        if is_whole and effort.race:
+            self.race([point])
+            return self.run_folder.of(point)
+        if is_whole:  # else earlier points follow
+            self._end_unneeded(point)
         points = self.together(point)
         for each in points:
             self.leave_out(each, processes)
         while missing := {each: names for each in points if (names := self._missing(each, processes))}:
-            self.replicate(missing, dataclasses.replace(self.length, budget_s=self.length.budget_s * len(missing)))
+            self.replicate(missing, Length(effort.budget_s / effort.processes * len(missing)))
         self.tabulate()
         return self.run_folder.of(point)
 
@@ -271,15 +247,7 @@ class Run:
 
     def together(self, point: Point) -> list[Point]:
         """Return the points of the sweep that differ from a point in the dtype alone, itself among them."""
-        return self._alike.get(dataclasses.replace(point, dtype=""), [point])
-
-    @cached_property
-    def _alike(self) -> dict[Point, list[Point]]:
-        """The points of the sweep that differ in the dtype alone, by the point without one."""
-        alike: dict[Point, list[Point]] = {}
-        for point in self.sweep.points:
-            alike.setdefault(dataclasses.replace(point, dtype=""), []).append(point)
-        return alike
+        return self._alike.get(_without_dtype(point), [point])
 
     def spread(self, wait: Callable[[float], None] = time.sleep) -> None:
         """Measure the missing replicates of all points in turns, evenly over the effort's `spread_s`.
@@ -294,24 +262,10 @@ class Run:
             wait(max(0.0, begin_s + (effort.spread_s or 0.0) * index / len(turns) - time.monotonic()))
             self.measure(point, number)
 
-    def end_unneeded(self, point: Point) -> None:
+    def _end_unneeded(self, point: Point) -> None:
         """End the servers of settings that neither this point of the sweep has nor a later one."""
         place = self._places[point]
-        self._pool.keep(each for last, each in self._last_uses.values() if last >= place)
-
-    @cached_property
-    def _places(self) -> dict[Point, int]:
-        """The place of each point in the sweep."""
-        return {point: place for place, point in enumerate(self.sweep.points)}
-
-    @cached_property
-    def _last_uses(self) -> dict[tuple[str, int], tuple[int, Point]]:
-        """The last point of the sweep with each setting of a server, and its place."""
-        return {(point.allocator, point.threads): (place, point) for place, point in enumerate(self.sweep.points)}
-
-    def records(self, point: Point, implementation: str) -> list[Record]:
-        """Return the records of one case."""
-        return [record for record in self.run_folder.of(point) if record.case.implementation == implementation]
+        self._pool.keep(each for each in self._last_uses.values() if self._places[each] >= place)
 
     def _missing(self, point: Point, processes: int) -> list[str]:
         return self.run_folder.missing(point, processes, retry_failed=self.retry_failed)
@@ -322,99 +276,92 @@ class Run:
         A point at which something had no memory beside others is measured by itself, and a baseline that failed is not
         measured again.
         """
-        groups = {point: self._group(point, names, is_look=is_look) for point, names in missing.items()}
-        apart = [point for point in groups if point in self._apart]
-        groups = {apart[0]: groups[apart[0]]} if apart else groups
+        crowded = [point for point in missing if point in self._crowded][:1]
+        groups = {point: self._group(point, missing[point], is_look=is_look) for point in crowded or missing}
         first, number = next(iter(groups)), max(map(self.run_folder.next_process, groups))
         self._pool.dismiss(keep=self.together(first))  # the judges of others have memory that this may need
-        cases = {_key(point, name): (point, name) for point, names in groups.items() for name in names}
-        members = {key: self.member(*case) for key, case in cases.items()}
-        baselines = {key: _key(point, self.sweep.baseline) for key, (point, _) in cases.items()}
+        cases = {Case(point, name): _key(point, name) for point, names in groups.items() for name in names}
+        members = {key: self.member(case) for case, key in cases.items()}
+        baselines = {key: _key(case.point, self.sweep.baseline) for case, key in cases.items()}
         heard = partial(self.heard, first, number)
         heard("", "start")
         for member in members.values():
             if member.thorough and (self.sweep.effort.check_memory or may_have_own_memory(member.implementation)):
-                self._check_memory(member)
+                member.measure_memory(self.sweep.effort.timeout_s)
         replicate = Replicate(members, baselines, length, self.seed(first), number, heard=heard)
         replicate.measure(self.sweep.effort.timeout_s)
-        self._alone.update(member.case for member in members.values() if member.is_left and member.status == "oom")
-        self.count_deaths(members.values())
-        if any(member.is_left or member.case in self._alone for member in members.values()):
-            self._apart.update(groups)
+        self.deaths.count(members.values())
+        if any(member.is_left or member.case in self.deaths.alone for member in members.values()):
+            self._crowded.update(groups)
         for point in groups:
             baseline = members.get(_key(point, self.sweep.baseline))
-            if baseline is None or not (baseline.is_left or self.is_tried_again(baseline)):  # else nothing has a ratio
+            if baseline is None or not (baseline.is_left or self.deaths.allow(baseline)):  # else nothing has a ratio
                 self.keep([member for member in members.values() if member.case.point == point], number, replicate)
         return replicate
 
     def _group(self, point: Point, missing: Sequence[str], *, is_look: bool) -> list[str]:
         """Return the implementations of the next replicate: what had no memory beside others is measured by itself."""
-        baseline = self.sweep.baseline
-        alone = [name for name in missing if name != baseline and Case(point, name) in self._alone]
-        is_tight = Case(point, baseline) in self._alone
-        group = alone[:1] or ([name for name in missing if name != baseline][:1] if is_tight else []) or missing
+        baseline, alone = self.sweep.baseline, self.deaths.alone
+        others = [name for name in missing if name != baseline]
+        is_tight = Case(point, baseline) in alone
+        group = [name for name in others if is_tight or Case(point, name) in alone][:1] or missing
         has_failed = baseline in self.run_folder.failed(point) - {*missing}
         is_beside = baseline in self.sweep.implementations and baseline not in group and not (has_failed or is_look)
         return [baseline, *group] if is_beside else [*group]
 
-    def member(self, point: Point, name: str) -> Member:
+    def member(self, case: Case) -> Member:
         """Return a case to be measured in a replicate."""
-        thorough = self.run_folder.is_new(point, [name])
-        return Member(Case(point, name), self._pool, self.environment.env_id, thorough, self.sweep.computed_by(name))
+        thorough = self.run_folder.is_new(case.point, [case.implementation])
+        return Member(case, self._pool, self.environment.env_id, thorough, self.sweep.computed_by(case.implementation))
 
     def seed(self, point: Point) -> int:
         """Return the seed of the point's weights and inputs in this session, the same for all its precisions."""
-        return self._seeds.setdefault(dataclasses.replace(point, dtype=""), random.SystemRandom().randrange(1 << 32))
-
-    @property
-    def length(self) -> Length:
-        """How long a replicate takes rounds if all have equal shares."""
-        effort = self.sweep.effort
-        return Length(effort.budget_s / effort.processes)
-
-    def count_deaths(self, members: Iterable[Member]) -> None:
-        """Count the deaths of the members' processes, which decide who is tried again.
-
-        A process that was killed from outside may have lacked memory, so its case is measured by itself next.
-        """
-        for member in members:
-            if member.is_ok:
-                del self._deaths[member.case]
-            elif member.death is not None:
-                self._deaths[member.case] += 1
-                if member.death.is_outside and member.pid is not None:  # not that of a judge or of a server
-                    self._alone.add(member.case)
-
-    def is_tried_again(self, member: Member) -> bool:
-        """Return whether a member whose process died is measured again in another replicate."""
-        return member.death is not None and self._deaths[member.case] < MOST_DEATHS
+        return self._seeds.setdefault(_without_dtype(point), random.SystemRandom().randrange(1 << 32))
 
     def keep(self, members: Iterable[Member], number: int, replicate: Replicate) -> None:
         """Write a record of each member that is measured, or that failed and is not tried again."""
-        ended = [member for member in members if not member.is_left and not self.is_tried_again(member)]
-        records = [self._record(member, number, replicate) for member in ended]
-        if records:
-            self.run_folder.keep(records[0].case.point, records)
+        ended = [member for member in members if not member.is_left and not self.deaths.allow(member)]
+        self.run_folder.keep_members(ended, number, replicate)
 
-    def _record(self, member: Member, number: int, replicate: Replicate) -> Record:
-        session: dict[str, Any] = {"seed": replicate.seed, "pid": member.pid}
-        detail = member.detail
-        if member.death is not None:
-            session["own_cause"] = not member.death.is_outside
-            detail += f" ({SECOND_DEATH}{NOT_ITS_OWN if member.death.is_outside else ''})"
-        metrics = {**session, **member.metrics}
-        record = self.run_folder.record(member.case, number, replicate.started, member.status, detail, metrics)
-        return dataclasses.replace(record, samples=member.samples) if record.status == "ok" else record
 
-    def _check_memory(self, member: Member) -> None:
-        """Add the operating system's peak memory to the metrics of a case on a CPU."""
-        point = member.case.point
-        if point.device != "cpu":
-            return
-        request = {"request": "memory", "point": dataclasses.asdict(point), "implementation": member.implementation}
-        with suppress(Died), self._pool.memory_worker(point.threads) as worker:
-            reply = worker.ask(request, self.sweep.effort.timeout_s)
-            member.metrics["system_peak_bytes"] = reply.get("peak_bytes")
+class Deaths:
+    """The deaths of the processes of cases in a session, which decide which cases are tried again, and how.
+
+    `alone` are the cases that are measured without others: they had no memory beside others, or a process was killed
+    from outside and may have lacked memory.
+    """
+
+    def __init__(self) -> None:
+        self._counts: Counter[Case] = Counter()
+        self.alone: set[Case] = set()
+
+    def count(self, members: Iterable[Member]) -> None:
+        """Count the deaths of members' processes; a result sets the count to 0."""
+        for member in members:
+            if member.is_ok:
+                del self._counts[member.case]
+            elif member.death is not None:
+                self._counts[member.case] += 1
+                if member.death.is_outside and member.pid is not None:  # not that of a judge or of a server
+                    self.alone.add(member.case)
+            if member.is_left and member.status == "oom":
+                self.alone.add(member.case)
+
+    def allow(self, member: Member) -> bool:
+        """Return whether a member whose process died is measured again in another replicate."""
+        return member.death is not None and self._counts[member.case] < MOST_DEATHS
+
+
+def _grouped(points: Iterable[Point], key: Callable[[Point], Point]) -> dict[Point, list[Point]]:
+    """Return points by a key, in their order."""
+    groups: dict[Point, list[Point]] = {}
+    for point in points:
+        groups.setdefault(key(point), []).append(point)
+    return groups
+
+
+def _without_dtype(point: Point) -> Point:
+    return dataclasses.replace(point, dtype="")
 
 
 def _without_tokens(point: Point) -> Point:

@@ -4,14 +4,17 @@ import dataclasses
 import os
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import pandas as pd
 
 from bench.analyse.summary import Summary, rows
+from bench.engine.member import Member
+from bench.engine.replicate import Replicate, now
 from bench.plan.case import Case, Point
 from bench.plan.errors import CannotWrite, WrongRequest
 from bench.plan.sweep import Sweep
@@ -22,13 +25,19 @@ from bench.store.journal import Entry
 from bench.store.record import SESSION, Head, Origin, Record, latest, reported
 from bench.store.table import Tabulation
 
+SECOND_DEATH = "second death, in a fresh process"
+NOT_ITS_OWN = ", not known to be its own fault, so a resumed run tries it again"
+
+LATEST = 64
+"""The records that stay in memory after they were read, about those of a point: two callers read them."""
+
 FILES = (environment.ENVIRONMENT, journal.JOURNAL, plan.PLAN, table.RESULTS, table.STATE)
 
 
 class RunFolder:
     """The records in a run folder's journal by point, and the tables that follow from them.
 
-    Of records only the case and the head stay in memory; `of` reads the rest from the journal.
+    Of records only the case and the head stay in memory; `of` reads the rest from the journal, but for the latest.
 
     From `prepare` to `close`, which must follow even if `prepare` raises, only this process may write into the folder.
     `notices` lists repairs of the folder.
@@ -48,6 +57,7 @@ class RunFolder:
         self._file: BinaryIO | None = None
         self._entries: dict[Point, list[Entry]] = {}
         self._unwritten: dict[Entry, Record] = {}
+        self._loaded = lru_cache(LATEST)(self._load)
         self._fresh: set[Entry] = set()
         self._tabulation = Tabulation()
         self._summary = Summary(sweep.baseline)
@@ -140,26 +150,26 @@ class RunFolder:
         except OSError as error:
             raise WrongRequest(f"the run folder {self.folder} can't be written: {error.strerror}") from None
 
-    def _admit(self, known: Environment | None) -> None:
+    def _admit(self, stored: Environment | None) -> None:
         """Check that all records come from this environment, and write environment.json."""
         here, entries = self.here, self._journal.entries
-        if known and (differing := "; ".join(environment.differences(known, here))):
+        if stored and (differing := "; ".join(environment.differences(stored, here))):
             raise WrongRequest(f"{self.folder} was measured under other conditions ({differing}); use another folder")
         heads = {id(entry.head): entry.head for entry in entries}  # they are shared by many
         origins: Counter[Origin] = Counter()
         for number, count in Counter(id(entry.head) for entry in entries).items():
             origins[_origin(heads[number])] += count
         foreign = [origin for origin in origins if origin.env_id != here.env_id]
-        if not known:
+        if not stored:
             foreign = [origin for origin in origins if not self._is_from_here(origin)]
         if foreign:
             counts = ", ".join(f"{origins[origin]} of {_description(origin)}" for origin in foreign)
-            missing = "" if known else f" and has no {environment.ENVIRONMENT}"
+            missing = "" if stored else f" and has no {environment.ENVIRONMENT}"
             raise WrongRequest(
                 f"{self.folder} holds records of another environment{missing}: {counts}; "
                 f"this is {here.env_id} (torch {here.identity['torch']}); use another folder"
             )
-        if known or not entries:
+        if stored or not entries:
             environment.save(here, self.folder)
             return
         rebuilt = Environment(here.identity, {}, {**here.context, "rebuilt": True})  # the former state is unknown
@@ -175,9 +185,9 @@ class RunFolder:
 
     def of(self, point: Point) -> list[Record]:
         """Return the valid records of a point, in the order in which they were measured."""
-        return [self._loaded(entry) for entry in self.known(point)]
+        return [self._loaded(entry) for entry in self.entries(point)]
 
-    def known(self, point: Point, *, is_kept: bool = False) -> list[Entry]:
+    def entries(self, point: Point, *, is_kept: bool = False) -> list[Entry]:
         """Return the cases and heads of the valid records of a point, which need no reading.
 
         With `is_kept` those that the journal has: all but what the disk didn't take.
@@ -185,7 +195,7 @@ class RunFolder:
         entries = self._entries.get(point, [])
         return latest([entry for entry in entries if entry not in self._unwritten] if is_kept else entries)
 
-    def _loaded(self, entry: Entry) -> Record:
+    def _load(self, entry: Entry) -> Record:
         return self._unwritten[entry] if entry in self._unwritten else journal.load(self._opened(), entry)
 
     def _opened(self) -> BinaryIO:
@@ -206,14 +216,16 @@ class RunFolder:
 
         A failure from an earlier session is tried again with `retry_failed`, or if the case was not its cause.
         """
-        return self._failed(self.known(point), retry_failed=retry_failed)
-
-    def _failed(self, entries: Sequence[Entry], *, retry_failed: bool) -> set[str]:
         return {
             entry.case.implementation
-            for entry in entries
+            for entry in self.entries(point)
             if entry.status != "ok" and (entry in self._fresh or (entry.head.own_cause and not retry_failed))
         }
+
+    def out_of_memory(self, point: Point) -> set[str]:
+        """Return the implementations that ran out of memory at a point by their own fault."""
+        entries = self.entries(point)
+        return {entry.case.implementation for entry in entries if entry.status == "oom" and entry.head.own_cause}
 
     def missing(self, point: Point, processes: int, *, retry_failed: bool = False) -> list[str]:
         """Return what needs more processes at a point, without what failed and is not tried again.
@@ -221,18 +233,17 @@ class RunFolder:
         A process without a result of the baseline gives no ratio, so it doesn't count, unless the baseline failed.
         """
         good: dict[str, set[int]] = {}
-        entries = self.known(point)
-        for entry in entries:
+        for entry in self.entries(point):
             if entry.status == "ok":
                 good.setdefault(entry.case.implementation, set()).add(entry.process)
-        failed, baseline = self._failed(entries, retry_failed=retry_failed), self.sweep.baseline
+        failed, baseline = self.failed(point, retry_failed=retry_failed), self.sweep.baseline
         if baseline in self.sweep.implementations and baseline not in failed:
             good = {name: measured & good.get(baseline, set()) for name, measured in good.items()}
         return [name for name in self.sweep.measured if name not in failed and len(good.get(name, ())) < processes]
 
     def is_new(self, point: Point, implementations: Sequence[str]) -> bool:
         """Return whether one of the implementations has no successful record at the point yet."""
-        good = {entry.case.implementation for entry in self.known(point) if entry.status == "ok"}
+        good = {entry.case.implementation for entry in self.entries(point) if entry.status == "ok"}
         return not good.issuperset(implementations)
 
     def record(
@@ -261,11 +272,31 @@ class RunFolder:
         session = {name: valid.pop(name) for name in SESSION if name in valid}
         return Record(case, number, status, origin, detail, metrics=valid, **session)
 
+    def leave_out(self, point: Point, status: str, reasons: Mapping[str, str]) -> None:
+        """Write a record with a status for each implementation that can't be measured at a point, and its reason."""
+        number, started = self.next_process(point), now()
+        self.keep(point, [self.record(Case(point, name), number, started, status, reasons[name]) for name in reasons])
+
+    def keep_members(self, members: Sequence[Member], number: int, replicate: Replicate) -> None:
+        """Write a record of each member of a replicate at one point."""
+        if members:
+            self.keep(members[0].case.point, [self._of_member(member, number, replicate) for member in members])
+
+    def _of_member(self, member: Member, number: int, replicate: Replicate) -> Record:
+        metrics, detail = {"seed": replicate.seed, "pid": member.pid, **member.metrics}, member.detail
+        if member.death is not None:
+            metrics.setdefault("own_cause", not member.death.is_outside)
+            detail += f" ({SECOND_DEATH}{NOT_ITS_OWN if member.death.is_outside else ''})"
+        record = self.record(member.case, number, replicate.started, member.status, detail, metrics)
+        return dataclasses.replace(record, samples=member.samples) if record.status == "ok" else record
+
     def keep(self, point: Point, records: list[Record]) -> None:
-        """Add the records of one visit, in the order of the sweep; they are in the journal when this returns.
+        """Add the records of a replicate, in the order of the sweep; they are in the journal when this returns.
 
         Raises CannotWrite if they can't be written; then `rows` alone has them.
         """
+        if not records:
+            return
         records = [
             dataclasses.replace(record, replicate_size=len(records), samples=record.samples.rounded())
             for record in self._in_order(records)
@@ -298,7 +329,7 @@ class RunFolder:
     def _summarise(self) -> None:
         """Take what is new in the journal into the summary, in the journal's order: sums depend on it."""
         for point in [*self._unread]:
-            self._summary.put(self._in_order([self._loaded(entry) for entry in self.known(point, is_kept=True)]))
+            self._summary.put(self._in_order([self._loaded(entry) for entry in self.entries(point, is_kept=True)]))
             del self._unread[point]
 
     def _tabulate(self) -> None:

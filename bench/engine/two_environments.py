@@ -90,7 +90,7 @@ class Pair:
     def missing_in_base(self, point: Point) -> list[str]:
         """Return both sides if a point needs more pairs of processes, and none of the sides has failed."""
         runs = self._runs.values()
-        a, b = ({entry.process for entry in run.run_folder.known(point) if entry.status == "ok"} for run in runs)
+        a, b = ({entry.process for entry in run.run_folder.entries(point) if entry.status == "ok"} for run in runs)
         is_over = len(a & b) >= self.sweep.effort.processes or any(run.run_folder.failed(point) for run in runs)
         return [] if is_over else [*SIDES]
 
@@ -103,13 +103,13 @@ class Pair:
         (point,) = missing
         first = self._runs[SIDES[0]]
         number = max(run.run_folder.next_process(point) for run in self._runs.values())
-        members = {side: run.member(point, self.implementation) for side, run in self._runs.items()}
+        members = {side: run.member(Case(point, self.implementation)) for side, run in self._runs.items()}
         heard = partial(self.heard, point, number)
         replicate = Replicate(members, dict.fromkeys(SIDES, SIDES[0]), length, first.seed(point), number, heard)
         replicate.measure(self.sweep.effort.timeout_s, together=True)
         for side, run in self._runs.items():
-            run.count_deaths([members[side]])
-        if not any(run.is_tried_again(members[side]) for side, run in self._runs.items()):
+            run.deaths.count([members[side]])
+        if not any(run.deaths.allow(members[side]) for side, run in self._runs.items()):
             for side, run in self._runs.items():
                 run.keep([members[side]], number, replicate)
             self._summarise(point)
@@ -122,13 +122,10 @@ class Pair:
         for run in self._runs.values():
             run.tabulate()
 
-    def records(self, point: Point, side: str) -> list[Record]:
-        """Return the records of a side at a point."""
-        return self._runs[side].records(point, self.implementation)
-
     def _summarise(self, point: Point) -> None:
         """Take the times of a point into the summary: no side costs less memory, so A is named if both are as fast."""
-        if records := [_of_side(record, side) for side in SIDES for record in self.records(point, side)]:
+        records = [_of_side(record, side) for side, run in self._runs.items() for record in run.run_folder.of(point)]
+        if records:
             self.summary.put(records)
 
 

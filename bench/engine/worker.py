@@ -1,21 +1,24 @@
-"""The parent's side of its processes: start or fork, requests, replies, end."""
+"""The parent's side of its processes: start or fork, requests, replies, and an end with all that they started."""
 
+import contextlib
 import json
 import os
 import secrets
+import select
 import selectors
 import signal
 import socket
+import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Any, Self
 
-from bench.engine import process
-from bench.engine.process import Process
+import psutil
+
 from bench.plan.case import HUGE, RETAINED
 
 ROOT = Path(__file__).parents[2]
@@ -73,6 +76,13 @@ Heard = Callable[[str], None]
 """`heard(stage)` is called for every event from a worker."""
 
 
+MARK = "ATTENTION_BENCH_PROCESS"
+"""The environment variable that a process passes to those it starts, so that they are found in any session."""
+
+STRAYS_S = 5.0
+"""The most seconds for ending processes that left the group: one that hangs in the system can't be ended."""
+
+
 def unheard(*_event: object) -> None:
     """Ignore an event, in place of any function that is told about one."""
 
@@ -89,6 +99,101 @@ class Died(Exception):  # noqa: N818 - an outcome that the engine turns into a r
         self.status = status
         self.detail = detail
         self.is_outside = is_outside
+
+
+class Process:
+    """A process that is ended together with all processes that it started.
+
+    `reap` waits for its end, once, and returns its exit status as in `subprocess`.
+    `descriptor` is a pidfd, readable once the process has ended; None if the system has none.
+    """
+
+    def __init__(self, pid: int, reap: Callable[[int], int]) -> None:
+        self.pid = pid
+        self.descriptor = _pidfd(pid)
+        self._reap = reap
+        self._code: int | None = None
+
+    def has_ended(self, within_s: float = 0.0) -> bool:
+        """Wait at most `within_s` for the end of the process, and return whether it has ended."""
+        if self._code is not None:
+            return True
+        if self.descriptor is not None:
+            poll = select.poll()
+            poll.register(self.descriptor, select.POLLIN)
+            return bool(poll.poll(within_s * 1000))  # it isn't reaped: its id must not be reused
+        deadline = time.monotonic() + within_s
+        while not (has_ended := _is_dead(self.pid)) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        return has_ended
+
+    def end(self) -> int:
+        """End the process, its group and all others that it started; return its exit status as in `subprocess`."""
+        if self._code is None:
+            for kill in (os.killpg, os.kill):  # a process that was just forked has no group yet
+                with contextlib.suppress(ProcessLookupError, PermissionError):  # no process is left, or only dead ones
+                    kill(self.pid, signal.SIGKILL)
+            self._code = self._reap(self.pid)
+            if self.descriptor is not None:
+                os.close(self.descriptor)
+        return self._code
+
+
+def launch(command: Sequence[str], log: IO[bytes], variables: Mapping[str, str], inherited: Sequence[int]) -> Process:
+    """Return a new process that reads nothing, writes to `log`, and inherits the descriptors in `inherited`.
+
+    Raises OSError if it can't be started.
+    """
+    mark = secrets.token_hex(16)
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=log,
+        stderr=log,
+        env={**variables, MARK: mark},
+        pass_fds=inherited,
+        start_new_session=True,  # Ctrl-C reaches only the parent, which then ends its processes
+    )
+
+    def reap(_pid: int) -> int:
+        code = process.wait()
+        _end_marked(mark)
+        return code
+
+    return Process(process.pid, reap)
+
+
+def _is_dead(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+def _pidfd(pid: int) -> int | None:
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError, AttributeError):  # an old kernel, a sandbox, a Python made for an old kernel
+            return os.pidfd_open(pid)
+    return None
+
+
+def _end_marked(mark: str) -> None:
+    """Kill all processes with a mark, repeatedly because one may start another meanwhile, for at most STRAYS_S."""
+    deadline = time.monotonic() + STRAYS_S
+    while strays := list(_marked(mark)):
+        for stray in strays:
+            with contextlib.suppress(psutil.Error):
+                stray.kill()
+        if time.monotonic() > deadline:
+            return
+        time.sleep(0.01)
+
+
+def _marked(mark: str) -> Iterator[psutil.Process]:
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            if process.environ().get(MARK) == mark:
+                yield process
 
 
 class Worker:
@@ -160,7 +265,8 @@ class Worker:
         while not self._has_replied(heard):
             chunk = self._chunk(self._alive_s + timeout_s)
             if chunk is None:
-                raise self._silent(timeout_s)
+                self._process.end()
+                raise Died("timeout", f"no sign of life for {timeout_s:g} s during {self._stage}")
             if not chunk:
                 raise self._ended()
             self._buffer += chunk
@@ -229,10 +335,6 @@ class Worker:
             if left_s <= 0:
                 return None
 
-    def _silent(self, timeout_s: float) -> Died:
-        self._process.end()
-        return Died("timeout", f"no sign of life for {timeout_s:g} s during {self._stage}")
-
     def _foreign(self, line: bytes) -> Died:
         self._process.end()
         excerpt = line[:EXCERPT_BYTES].decode(errors="backslashreplace")
@@ -244,7 +346,8 @@ class Worker:
         code = self._process.end()
         if not by_itself:
             return Died("crashed", f"closed the pipe to its parent during {self._stage}")
-        how = f"killed by {_signal(-code)}" if code < 0 else f"ended with exit status {code}"
+        names = {number.value: number.name for number in signal.Signals}
+        how = f"killed by {names.get(-code, f'signal {-code}')}" if code < 0 else f"ended with exit status {code}"
         hint = ", as the kernel does when memory runs out" if code == -signal.SIGKILL else ""
         detail = f"{how}{hint} during {self._stage}{self._last_log_line()}"
         return Died("crashed", detail, is_outside=-code in OUTSIDE_SIGNALS)
@@ -305,7 +408,7 @@ def started(
 
     def start(pipe: socket.socket, log: IO[bytes]) -> Process:
         command = [python or sys.executable, "-m", module, str(pipe.fileno())]
-        return process.start(command, log, environment(allocator, threads, cache, python), [pipe.fileno()])
+        return launch(command, log, environment(allocator, threads, cache, python), [pipe.fileno()])
 
     return start
 
@@ -315,7 +418,10 @@ def environment(allocator: str, threads: int, cache: Path, python: str | None = 
     ours = {name for variables in ALLOCATOR_VARIABLES.values() for name in variables}
     inherited = {name: value for name, value in os.environ.items() if name not in ours and name[:7] != "MALLOC_"}
     settings = ALLOCATOR_VARIABLES[allocator]
-    tunables = [*_other_tunables(), *filter(None, [settings.get("GLIBC_TUNABLES")])]
+    tunables = [
+        each for each in os.environ.get("GLIBC_TUNABLES", "").split(":") if not each.startswith("glibc.malloc.")
+    ]
+    tunables = [each for each in [*tunables, settings.get("GLIBC_TUNABLES")] if each]
     return {
         **FORK_VARIABLES,
         **STILL_VARIABLES,
@@ -327,12 +433,6 @@ def environment(allocator: str, threads: int, cache: Path, python: str | None = 
         "PYTHONUNBUFFERED": "1",
         "TORCHINDUCTOR_CACHE_DIR": str(cache),
     }
-
-
-def _other_tunables() -> list[str]:
-    """Return the user's own settings of glibc that don't concern the allocator."""
-    tunables = os.environ.get("GLIBC_TUNABLES", "").split(":")
-    return [each for each in tunables if each and not each.startswith("glibc.malloc.")]
 
 
 def _path(python: str | None) -> list[str]:
@@ -350,10 +450,3 @@ def _object(line: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return content if isinstance(content, dict) else {}
-
-
-def _signal(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"

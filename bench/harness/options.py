@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.engine import admission
-from bench.machine import accelerators, facts
+from bench.machine import facts
 from bench.plan.case import COLUMNS
 from bench.plan.columns import Column, Kind
 from bench.plan.errors import WrongRequest, all_of, unknown_names
@@ -205,7 +205,7 @@ def request(option: argparse.Namespace) -> Request:
     )
     return facts.here(
         DEFAULT_SWEEP if option.sweep is None else option.sweep,
-        accelerators=accelerators.available(),
+        accelerators=facts.available_devices(),
         overrides=given,
         implementations=implementations,
         control=False if option.no_control else None,

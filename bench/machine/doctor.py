@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.machine import accelerators, facts, quiet, selfcheck
+from bench.machine import facts, quiet
 from bench.store import units
 
 LEAST_DISK_BYTES, LEAST_MEMORY_BYTES = 2 * 2**30, 2 * 2**30
@@ -29,7 +29,7 @@ class Finding:
 
     name: str
     state: str
-    found: str
+    words: str
     advice: str = ""
 
 
@@ -42,57 +42,57 @@ def findings(folder: Path) -> list[Finding]:
 
 
 def _torch() -> Finding:
-    version = accelerators.torch_version()
-    found = f"Python {platform.python_version()}, torch {version or 'is not installed'}"
+    version = facts.torch_version()
+    words = f"Python {platform.python_version()}, torch {version or 'is not installed'}"
     if not version:
-        return Finding("versions", BAD, found, "install torch: docs/gpu.md says how")
+        return Finding("versions", BAD, words, "install torch: docs/gpu.md says how")
     parts = tuple(int(part) for part in version.split("+")[0].split(".")[:2] if part.isdigit())
     if parts < LEAST_TORCH:
-        return Finding("versions", BAD, found, f"install torch {'.'.join(map(str, LEAST_TORCH))} or newer")
-    return Finding("versions", READY, found)
+        return Finding("versions", BAD, words, f"install torch {'.'.join(map(str, LEAST_TORCH))} or newer")
+    return Finding("versions", READY, words)
 
 
 def _cores() -> Finding:
     cores, logical, threads = facts.physical_cores(), facts.visible_cores(), facts.default_threads()
-    found = f"{facts.cpu_model()}, {cores} physical cores, {logical} logical; a run uses {threads} of them"
+    words = f"{facts.cpu_model()}, {cores} physical cores, {logical} logical; a run uses {threads} of them"
     if cores == 1:
         return Finding(
-            "cores", MIND, found, "other work takes the only core from what is measured: expect wide intervals"
+            "cores", MIND, words, "other work takes the only core from what is measured: expect wide intervals"
         )
-    return Finding("cores", READY, found)
+    return Finding("cores", READY, words)
 
 
 def _variables() -> Iterator[Finding]:
     names = [name for name in (*facts.WAIT_POLICY_VARIABLES, "LD_PRELOAD") if os.environ.get(name)]
     if names:
-        found = f"set in the environment: {', '.join(names)}"
-        yield Finding("threads", MIND, found, "unset them, unless you mean to measure with them")
+        words = f"set in the environment: {', '.join(names)}"
+        yield Finding("threads", MIND, words, "unset them, unless you mean to measure with them")
 
 
 def _allocator() -> Finding:
     if reason := facts.huge_pages_missing():
-        found = f"freed memory is retained in ordinary pages: {reason}"
-        return Finding("memory pages", MIND, found, "fine; processes differ a little more than with huge pages")
+        words = f"freed memory is retained in ordinary pages: {reason}"
+        return Finding("memory pages", MIND, words, "fine; processes differ a little more than with huge pages")
     return Finding("memory pages", READY, "freed memory is retained, in huge pages")
 
 
 def _compiler() -> Finding:
     named = os.environ.get("CXX")
-    found = next(filter(None, map(shutil.which, (named,) if named else COMPILERS)), None)
-    if found is None:
+    path = next(filter(None, map(shutil.which, (named,) if named else COMPILERS)), None)
+    if path is None:
         words = f"CXX is {named}, which is not there" if named else f"none of {', '.join(COMPILERS)}"
         return Finding("compiler", MIND, words, "install g++: without it compiled implementations are unsupported")
-    return Finding("compiler", READY, Path(found).name)
+    return Finding("compiler", READY, Path(path).name)
 
 
 def _gpu() -> Finding:
-    names, cuda = accelerators.gpus(), accelerators.torch_cuda()
+    names, cuda = facts.gpus(), facts.torch_cuda()
     if not names:
         return Finding("GPU", READY, "none is seen: runs use the CPU")
-    found = ", ".join(dict.fromkeys(names))
+    words = ", ".join(dict.fromkeys(names))
     if not cuda:
-        return Finding("GPU", MIND, f"{found}, but this torch has no CUDA", "install a torch with CUDA: docs/gpu.md")
-    return Finding("GPU", READY, f"{found}; torch is built for CUDA {cuda}")
+        return Finding("GPU", MIND, f"{words}, but this torch has no CUDA", "install a torch with CUDA: docs/gpu.md")
+    return Finding("GPU", READY, f"{words}; torch is built for CUDA {cuda}")
 
 
 def _noise() -> Iterator[Finding]:
@@ -100,18 +100,18 @@ def _noise() -> Iterator[Finding]:
     state = quiet.watch()
     warnings = quiet.warnings(state, facts.default_threads(), cores)
     for warning in warnings:
-        found, _, advice = warning.partition(": ")
-        yield Finding("noise now", MIND, found, advice)
+        words, _, advice = warning.partition(": ")
+        yield Finding("noise now", MIND, words, advice)
     if not warnings:
         yield Finding("noise now", READY, f"quiet: other processes use {state.others_cores:.1f} cores")
 
 
 def _memory() -> Finding:
     free_bytes = facts.available_bytes()
-    found = f"{units.size(free_bytes)} free"
+    words = f"{units.size(free_bytes)} free"
     if free_bytes < LEAST_MEMORY_BYTES:
-        return Finding("memory", MIND, found, "close other programs: large points are skipped if they don't fit")
-    return Finding("memory", READY, found)
+        return Finding("memory", MIND, words, "close other programs: large points are skipped if they don't fit")
+    return Finding("memory", READY, words)
 
 
 def _disk(folder: Path) -> Finding:
@@ -119,10 +119,10 @@ def _disk(folder: Path) -> Finding:
     if not os.access(at, os.W_OK):
         return Finding("disk", BAD, f"{at.name or at} can't be written", "choose another folder with --run DIR")
     free_bytes = shutil.disk_usage(at).free
-    found = f"{units.size(free_bytes)} free for results"
+    words = f"{units.size(free_bytes)} free for results"
     if free_bytes < LEAST_DISK_BYTES:
-        return Finding("disk", MIND, found, "free some: a full disk ends a run, which can be gone on with")
-    return Finding("disk", READY, found)
+        return Finding("disk", MIND, words, "free some: a full disk ends a run, which can be gone on with")
+    return Finding("disk", READY, words)
 
 
 def _clock() -> Iterator[Finding]:
@@ -138,7 +138,7 @@ def _clock() -> Iterator[Finding]:
 
 
 def _selfcheck() -> Finding:
-    if selfcheck.PATH.exists():
+    if facts.SELFCHECK_PATH.exists():
         return Finding("self-check", READY, "was done: comparisons quote its result")
     return Finding("self-check", MIND, "was not done",
         "python -m bench selfcheck measures which changes this machine can show, in five minutes")  # fmt: skip

@@ -1,21 +1,25 @@
-"""The facts of this machine: its cores, its processor, the checkout that runs on it."""
+"""The facts of this machine, without torch: its cores, processor, GPUs and checkout, and its last self-check."""
 
 import contextlib
 import hashlib
+import importlib.util
+import math
 import os
 import platform
+import re
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import psutil
 
-from bench.machine import selfcheck
 from bench.plan.case import HUGE, RETAINED
 from bench.plan.sweep import Request
+from bench.store import files
 from bench.store.environment import Environment
 
 CONTROL_GROUPS = Path("/sys/fs/cgroup")
@@ -28,12 +32,25 @@ POWERCAP = Path("/sys/class/powercap")
 
 WAIT_POLICY_VARIABLES = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME", "OMP_PROC_BIND", "OMP_PLACES")
 
+SELFCHECK_PATH = Path(__file__).parents[2] / "results" / "selfcheck.json"
+"""The file lies beside the runs of this machine and, like them, is not part of the project."""
+
+SELFCHECK = "selfcheck"
+
+UNREADABLE = (KeyError, TypeError, ValueError, AttributeError, OverflowError)
+"""What reading a self-check of another suite may raise: runs can be compared without it."""
+
+Result = dict[str, Any]
+"""`detectable` (the smallest change, as a share, by the number of threads), `processes`, and `between` (what runs
+differ by beyond their processes: standard deviation and degrees of freedom, by threads)."""
+
 
 def observe(torch_facts: dict[str, Any], plan: dict[str, Any], preflight: dict[str, Any]) -> Environment:
     """Return this machine's environment, with the facts that a worker got from torch and a check before the run.
 
     `plan` becomes context; the result of the last self-check here becomes state.
     """
+    preloaded = [Path(word).name for word in os.environ.get("LD_PRELOAD", "").replace(":", " ").split()]
     identity = {
         "cpu": cpu_model(),
         "cpu_flags": cpu_flags(),
@@ -44,7 +61,7 @@ def observe(torch_facts: dict[str, Any], plan: dict[str, Any], preflight: dict[s
         "machine": platform.machine(),
         "python": platform.python_version(),
         "wait_policy": {name: os.environ[name] for name in WAIT_POLICY_VARIABLES if name in os.environ},
-        **({"preloaded": preloaded} if (preloaded := _preloaded()) else {}),
+        **({"preloaded": preloaded} if preloaded else {}),
         **torch_facts,
     }
     state = {"load_1min": os.getloadavg()[0], "available_bytes": available_bytes(), "preflight": preflight}
@@ -56,19 +73,14 @@ def observe(torch_facts: dict[str, Any], plan: dict[str, Any], preflight: dict[s
         **plan,
     }
     here = Environment(identity, state, context)
-    checked = selfcheck.recall(here.env_id)
-    return here if checked is None else Environment(identity, {**state, "selfcheck": checked}, context)
+    checked = recall_selfcheck(here.env_id)
+    return here if checked is None else Environment(identity, {**state, SELFCHECK: checked}, context)
 
 
 def here(sweep: str, **asked: Any) -> Request:
     """Return a request with this machine's threads, allocator and CPU flags."""
     threads, allocator = default_threads(), default_allocator()
     return Request(sweep, threads=threads, allocator=allocator, cpu=cpu_features(), **asked)
-
-
-def _preloaded() -> list[str]:
-    """Return the names of libraries that are loaded into every process, such as another allocator."""
-    return [Path(word).name for word in os.environ.get("LD_PRELOAD", "").replace(":", " ").split()]
 
 
 def _without_folders(word: str) -> str:
@@ -211,3 +223,96 @@ def _cpuinfo() -> dict[str, str]:
         return {}
     pairs = (line.partition(":") for line in text.split("\n\n")[0].splitlines())
     return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def torch_version() -> str:
+    """Return the version of the torch that is installed, empty if there is none."""
+    return _declared("__version__")
+
+
+def torch_cuda() -> str:
+    """Return the version of CUDA that the installed torch was built for, empty if it has none."""
+    return _declared("cuda")
+
+
+def gpus() -> list[str]:
+    """Return the names of the NVIDIA GPUs that a process may use, in their order; none without a driver."""
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is not None and visible.strip() in ("", "-1"):
+        return []
+    try:
+        import pynvml
+
+        pynvml.nvmlInit()
+        count = pynvml.nvmlDeviceGetCount()
+        names = [str(pynvml.nvmlDeviceGetName(pynvml.nvmlDeviceGetHandleByIndex(number))) for number in range(count)]
+    except Exception:  # no package, no driver, or no device: pynvml has an error of its own for each
+        return []
+    return names if visible is None else names[: len(visible.split(","))]
+
+
+def available_devices() -> list[str]:
+    """Return a device of each kind of accelerator that torch can use: `cuda`, and `cuda:1` if that is another kind."""
+    if not torch_cuda():
+        return []
+    first: dict[str, int] = {}
+    for number, name in enumerate(gpus()):
+        first.setdefault(name, number)
+    return ["cuda" if number == 0 else f"cuda:{number}" for number in first.values()]
+
+
+def _declared(name: str) -> str:
+    """Return what torch's version file says of itself."""
+    spec = importlib.util.find_spec("torch")
+    if spec is None or not spec.origin:
+        return ""
+    try:
+        text = (Path(spec.origin).parent / "version.py").read_text(encoding="utf-8")
+    except OSError:
+        return ""
+    match = re.search(rf"^{name}\b[^=\n]*= *'([^']*)'", text, re.MULTILINE)
+    return match[1] if match else ""
+
+
+@dataclass(frozen=True)
+class Detectable:
+    """The smallest change that a machine detects, as a share, by the number of threads, with `processes` a side."""
+
+    share: dict[int, float]
+    processes: int
+
+
+def remember_selfcheck(env_id: str, result: Result) -> Path:
+    """Keep the result of a self-check in place of an earlier one of the same environment; return the file."""
+    files.replace_json(SELFCHECK_PATH, {**files.read_objects(SELFCHECK_PATH), env_id: result})
+    return SELFCHECK_PATH
+
+
+def recall_selfcheck(env_id: str) -> Result | None:
+    """Return the result of the last self-check in this environment, None if there was none."""
+    return files.read_objects(SELFCHECK_PATH).get(env_id)
+
+
+def detectable(environment: Environment | None) -> Detectable | None:
+    """Return what the self-check of an environment found, None if there is none or it can't be read."""
+    try:
+        checked = environment.state[SELFCHECK] if environment else {}
+        shares = {int(threads): float(share) for threads, share in checked["detectable"].items() if share is not None}
+        processes = int(checked["processes"])
+    except UNREADABLE:
+        return None
+    shares = {threads: share for threads, share in shares.items() if math.isfinite(share) and share > 0}
+    return Detectable(shares, processes) if shares else None
+
+
+def between_run_scatter(environment: Environment | None) -> dict[int, tuple[float, float]]:
+    """Return by the number of threads what runs differ by beyond their processes: standard deviation and freedom.
+
+    Empty if there is no self-check, if it is older than this figure, or if it can't be read.
+    """
+    try:
+        checked = environment.state[SELFCHECK]["between"] if environment else {}
+        pairs = {int(threads): (float(sd), float(freedom)) for threads, (sd, freedom) in checked.items()}
+    except UNREADABLE:
+        return {}
+    return {threads: pair for threads, pair in pairs.items() if math.isfinite(pair[0]) and pair[0] >= 0 < pair[1]}

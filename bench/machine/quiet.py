@@ -2,7 +2,6 @@
 
 import resource
 import signal
-import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -23,6 +22,15 @@ BUSY_CORES = 0.25
 
 WIDE_SPREAD = 0.10
 """The relative interquartile range of a fixed product's times above which the clock or the load varies."""
+
+WINDOW_S = 0.25
+"""The length of a measurement; the system counts in hundredths of a second, so a shorter one would be imprecise."""
+
+PROBE_SHARE = 1 / 12
+"""The largest share of the time that probes take: after each one the next one waits."""
+
+QUANTILES = 20
+"""The machine's best is the first of so many quantiles of the readings."""
 
 
 @dataclass(frozen=True)
@@ -83,10 +91,6 @@ def warnings(state: Preflight, threads: int, cores: int) -> list[str]:
     return lines
 
 
-WINDOW_S = 0.25
-"""The length of a measurement; the system counts in hundredths of a second, so a shorter one would be imprecise."""
-
-
 class Interference:
     """How busy other processes keep the cores that the measurement leaves free, measured again after each window.
 
@@ -134,13 +138,6 @@ def queued_s(pid: int | str = "self") -> float:
         return 0.0
 
 
-PROBE_SHARE = 1 / 12
-"""The largest share of the time that probes take: after each one the next one waits."""
-
-QUANTILES = 20
-"""The machine's best is the first of so many quantiles of the readings."""
-
-
 class Speed:
     """Readings of the speed probe between samples.
 
@@ -174,11 +171,7 @@ class Speed:
         """
         if len(self._readings) < 2:
             return None
-        # inclusive, so that it lies among the values that were measured
-        product_s, copy_s = (
-            statistics.quantiles(values, n=QUANTILES, method="inclusive")[0]
-            for values in zip(*self._readings, strict=True)
-        )
+        product_s, copy_s = np.quantile(self._readings, 1 / QUANTILES, axis=0).tolist()
         return product_s, copy_s
 
     def around(self, numbers: Sequence[int]) -> tuple[list[float], list[float]]:
@@ -188,8 +181,8 @@ class Speed:
         """
         if not self._readings:
             return [], []
-        last = len(self._readings) - 1
-        pairs = [(self._readings[max(number, 0)], self._readings[min(number + 1, last)]) for number in numbers]
-        product_s = [(before[0] + after[0]) / 2 for before, after in pairs]
-        copy_s = [(before[1] + after[1]) / 2 for before, after in pairs]
+        readings, last = np.array(self._readings), len(self._readings) - 1
+        at = np.asarray(numbers, dtype=int)
+        before, after = (readings[(at + step).clip(0, last)] for step in (0, 1))
+        product_s, copy_s = ((before + after) / 2).T.tolist()
         return product_s, copy_s

@@ -35,17 +35,22 @@ PROBE = ("products_per_s", "copies_per_s")
 """The rates of the speed probe's work."""
 
 
+MARGIN, BEYOND = 1.25, 10.0
+
+BUSY_SHARE, SLOWED = 0.25, 0.8
+
+
 def recall(env_id: str, point: Point, names: tuple[str, ...] = ROOF) -> Rates | None:
-    """Return the best rates of the point's device with its dtype and threads; None if they aren't known."""
-    known = _known(env_id, point)
-    return {name: known[name] for name in names} if {*names} <= known.keys() else None
+    """Return the best rates of the point's device with its dtype and threads; None if they aren't stored."""
+    stored = _stored(env_id, point)
+    return {name: stored[name] for name in names} if {*names} <= stored.keys() else None
 
 
 def remember(env_id: str, point: Point, rates: Rates) -> None:
     """Keep the rates that are better than the known ones."""
-    known = _known(env_id, point)
-    best = known | {name: max(rate, known.get(name, 0.0)) for name, rate in rates.items()}
-    if best != known:
+    stored = _stored(env_id, point)
+    best = stored | {name: max(rate, stored.get(name, 0.0)) for name, rate in rates.items()}
+    if best != stored:
         replace(env_id, point, best)
 
 
@@ -57,20 +62,15 @@ def replace(env_id: str, point: Point, rates: Rates) -> None:
         files.replace_json(PATH, content)
 
 
-def _known(env_id: str, point: Point) -> Rates:
-    known = files.read_objects(PATH).get(env_id, {}).get(setting(point))
-    values = known if isinstance(known, dict) else {}
+def _stored(env_id: str, point: Point) -> Rates:
+    stored = files.read_objects(PATH).get(env_id, {}).get(setting(point))
+    values = stored if isinstance(stored, dict) else {}
     return {name: rate for name, rate in values.items() if type(rate) is float}
 
 
 def setting(point: Point) -> str:
     """Return the name of the device, dtype and threads of a point."""
     return f"{point.device} {point.dtype} {point.threads}"
-
-
-MARGIN, BEYOND = 1.25, 10.0
-
-BUSY_SHARE, SLOWED = 0.25, 0.8
 
 
 @dataclass(frozen=True)
@@ -85,9 +85,9 @@ class Judgement:
     doubt: str = ""
 
 
-def is_believable(known: Roof, now: Roof) -> bool:
+def is_believable(stored: Roof, now: Roof) -> bool:
     """Return whether a device that reaches these rates now may have reached the known ones, on a quieter machine."""
-    return known.flops_per_s <= BEYOND * now.flops_per_s and known.bytes_per_s <= BEYOND * now.bytes_per_s
+    return stored.flops_per_s <= BEYOND * now.flops_per_s and stored.bytes_per_s <= BEYOND * now.bytes_per_s
 
 
 def counted(point: Point, work: Work) -> Work:
@@ -100,12 +100,12 @@ def is_possible(work: Work, call_s: float, best: Roof) -> bool:
     return best.least_s(work) <= MARGIN * call_s
 
 
-def judge(work: Work, again_s: float, known: Roof, now: Roof, others: float) -> Judgement:
+def judge(work: Work, again_s: float, stored: Roof, now: Roof, others: float) -> Judgement:
     """Return what is said of a case that was timed again in turns with the products, by the rule above.
 
     `others` is the share of the free cores that other processes kept busy meanwhile.
     """
-    best = known.raised(now)
+    best = stored.raised(now)
     if is_possible(work, again_s, best):
         return Judgement(best)
     was_quiet = others <= BUSY_SHARE and now.least_s(work) * SLOWED <= best.least_s(work)

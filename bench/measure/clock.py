@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch.cuda import synchronize
 
-from bench.sampling.samples import Sample
+from bench.sampling.rounds import Sample
 
 Call = Callable[[], object]
 Timer = Callable[[Call, int], float]

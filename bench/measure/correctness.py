@@ -11,7 +11,7 @@ from bench.measure import reference
 from bench.measure.outputs import BY_ITEM
 from bench.measure.reference import MARGIN, Check, Target
 from bench.measure.workload import Workload
-from bench.sampling.timed_inputs import Part
+from bench.sampling.inputs import Part
 
 AXES = {3: ("item", "token", "channel"), 4: ("item", "channel", "row", "column")}
 """The axes of an output by their number: tokens, or maps."""

@@ -25,8 +25,7 @@ from bench.measure.forking import Channel, serve
 from bench.measure.outputs import BY_ITEM
 from bench.plan.case import Point
 from bench.plan.layers import Roof
-from bench.sampling.checks import TIMED, Values
-from bench.sampling.timed_inputs import Part
+from bench.sampling.inputs import TIMED, Part, Values
 
 MOST_THREADS = 8
 """The most threads of a reference, which is a few small products."""

@@ -38,8 +38,7 @@ from bench.measure.failure import Outcome
 from bench.measure.outputs import Incorrect, Output
 from bench.measure.timed_calls import TimedCalls, TimedOutputs
 from bench.plan.case import HUGE, RETAINED, Point
-from bench.sampling.checks import AFTERWARDS, NORMAL, PEAKED, TIMED
-from bench.sampling.timed_inputs import KEY_BITS
+from bench.sampling.inputs import AFTERWARDS, KEY_BITS, NORMAL, PEAKED, TIMED
 from impls.catalogue import parse
 
 LAYOUT_BYTES = 1 << 16

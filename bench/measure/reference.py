@@ -20,7 +20,7 @@ from torch.utils.checkpoint import checkpoint
 
 from bench.measure.outputs import BY_ITEM, gradients
 from bench.measure.workload import Workload
-from bench.sampling.checks import LONG_SCORES, NORMAL, PART_ROWS, PEAKED, ROWS, Values
+from bench.sampling.inputs import LONG_SCORES, NORMAL, PART_ROWS, PEAKED, ROWS, Values
 from impls.catalogue import is_model
 from impls.contract import Attend, with_attend
 

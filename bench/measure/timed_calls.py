@@ -13,9 +13,8 @@ from torch import Tensor
 from bench.measure import clock
 from bench.measure.outputs import BY_ITEM, Incorrect, Output, check_output, gradients, share_memory
 from bench.measure.workload import Inputs, Subject, Workload
-from bench.sampling.checks import TIMED
-from bench.sampling.samples import Sample
-from bench.sampling.timed_inputs import KEY_BITS, TURNS
+from bench.sampling.inputs import KEY_BITS, TIMED, TURNS
+from bench.sampling.rounds import Sample
 
 REPETITIONS, REPEATED, FIXED_S = 10, 2.0, 5e-6
 """Calls on new values and on repeated values are timed in turns, REPETITIONS times each. A call on new values may take

@@ -18,8 +18,7 @@ import impls
 from bench.plan import layers
 from bench.plan.case import COLUMNS, Point
 from bench.plan.layers.layer import Work
-from bench.sampling.checks import SHIFTS
-from bench.sampling.timed_inputs import TURNS, drawn
+from bench.sampling.inputs import SHIFTS, TURNS, drawn
 from impls.catalogue import is_model
 from impls.contract import NO_MASK
 from impls.layers import construct, statement

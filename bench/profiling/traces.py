@@ -12,9 +12,8 @@ import pandas as pd
 
 from bench.analyse.profile import operator_table
 from bench.analyse.standing import by_rank
-from bench.engine.pool import COMPILED
+from bench.engine.pool import COMPILED, Scratch
 from bench.engine.replicate import now
-from bench.engine.scratch import Scratch
 from bench.engine.worker import Died, Worker, started
 from bench.machine import facts
 from bench.plan.case import CASE_COLUMNS, Case

@@ -11,7 +11,7 @@ import pytest
 from bench.analyse import advice as analyse
 from bench.cli import main
 from bench.commands import advise
-from bench.engine.look import NotSeen
+from bench.engine.trials import NotSeen
 from bench.plan import names
 from bench.plan.case import Point
 from bench.plan.sweep import load_sweep

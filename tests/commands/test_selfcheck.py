@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from bench.engine import selfcheck as engine
-from bench.machine import selfcheck as store
+from bench.engine import trials as engine
+from bench.machine import facts as store
 from bench.store.table import load
 
 
 @pytest.fixture
 def remembered(scripted_workers: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return where the result is remembered; rounds end soon."""
-    monkeypatch.setattr(engine, "ROUNDS_S", 0.1)
-    monkeypatch.setattr(store, "PATH", tmp_path / "selfcheck.json")
+    monkeypatch.setattr(engine, "SELFCHECK_ROUNDS_S", 0.1)
+    monkeypatch.setattr(store, "SELFCHECK_PATH", tmp_path / "selfcheck.json")
     return tmp_path / "selfcheck.json"
 
 

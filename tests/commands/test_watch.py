@@ -121,8 +121,8 @@ def test_a_kernel_is_measured_as_often_as_it_is_saved(
         os.utime(kernel, ns=(1, 1))
 
     monkeypatch.setattr(watch, "_wait", saved)
-    monkeypatch.setattr("bench.engine.watch.ROUNDS_S", 0.05)
-    monkeypatch.setattr("bench.engine.watch.REPLICATES", 2)
+    monkeypatch.setattr("bench.engine.trials.ROUNDS_S", 0.05)
+    monkeypatch.setattr("bench.engine.trials.REPLICATES", 2)
     shape = ["--batch", "2", "--num-tokens", "7", "--channels", "12", "--num-heads", "2"]
     assert main(["watch", "watched_kernel:adapt", *shape]) == 0
     said = capsys.readouterr().out

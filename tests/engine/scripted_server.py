@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.measure.forking import Channel, Server, serve
-from bench.sampling.checks import PEAKED, TIMED
+from bench.sampling.inputs import PEAKED, TIMED
 
 OUTGROWN = 7
 """The tokens at which `test:outgrows` has no memory."""
@@ -321,8 +321,8 @@ def work(channel: Channel) -> None:
 
 def judge(channel: Channel) -> None:
     """Serve the requests of a judge."""
-    made = Judge()
-    requests = (made.expect, made.compare, made.compare_timed, made.rates, made.probe)
+    role = Judge()
+    requests = (role.expect, role.compare, role.compare_timed, role.rates, role.probe)
     serve({request.__name__: request for request in requests}, channel)
 
 

@@ -1,8 +1,15 @@
-"""What a process claims is compared with what was seen."""
+"""What a process claims is compared with what was seen, and its replies with their types."""
+
+from typing import Any
 
 import pytest
 
-from bench.engine.member import Claims
+from bench.engine import member
+from bench.engine.member import Claims, Ended, Outcome, Prepared
+
+OUTCOME = {"status": "ok", "detail": "", "metrics": {}, "cpu_s": 0}
+SAMPLE = {"timings_s": [1e-3, 2e-3], "switches": 0, "faults": 3}
+REPLY = {"sample": SAMPLE, "held": [0, 2], "used_s": 0.01, "idle_s": 0.0, "cpu_s": 1.0}
 
 
 def sampled(claimed_s: float, waited_s: float, count: int = 5, used_s: float | None = None) -> Claims:
@@ -14,31 +21,27 @@ def sampled(claimed_s: float, waited_s: float, count: int = 5, used_s: float | N
     return claims
 
 
-def test_honest_samples_have_no_objection() -> None:
-    """A pipe and the change of inputs take a little of the time."""
-    assert sampled(0.010, 0.012).of_all(threads=1) == ""
-
-
 def test_more_time_than_has_passed_is_an_objection() -> None:
     """No process can have worked longer than the engine waited for it."""
     assert "came after 0.01 s" in Claims().add(0.011, 0.010)
 
 
-@pytest.mark.parametrize(("honest", "objects"), [(2, True), (3, False)])
-def test_half_of_the_samples_must_fill_the_time(honest: int, objects: bool) -> None:
-    """Interruptions excuse less than half of five samples."""
+@pytest.mark.parametrize(
+    ("honest", "waited_s", "queued_s", "objects"),
+    [
+        (5, 0.1, 0.0, False),
+        (3, 0.1, 0.0, False),  # interruptions excuse less than half of five samples
+        (2, 0.1, 0.0, True),
+        (0, 0.1, 0.0, True),
+        (0, 0.1, 0.097, False),  # beside busy processes most of the time is spent in the queue for a core
+        (0, 0.003, 0.0, False),  # a pipe and the change of inputs take a little of the time
+    ],
+)
+def test_half_of_the_samples_must_fill_the_time(honest: int, waited_s: float, queued_s: float, objects: bool) -> None:
+    """Of five samples so many fill it; the others of 1 ms came after so many seconds, of which some were queued."""
     claims = sampled(0.1, 0.1, honest)
     for _ in range(5 - honest):
-        claims.add(0.001, 0.1)
-    assert ("clock disagrees" in claims.of_all(threads=1)) is objects
-
-
-@pytest.mark.parametrize(("queued_s", "objects"), [(0.0, True), (0.08, False)])
-def test_time_in_the_queue_for_a_core_is_no_lie(queued_s: float, objects: bool) -> None:
-    """Beside busy processes a sample of 10 ms may come after 100 ms, of which the system counts 80 as waiting."""
-    claims = Claims()
-    for _ in range(5):
-        assert claims.add(0.01, 0.1, queued_s) == ""
+        assert claims.add(0.001, waited_s, queued_s) == ""
     assert ("clock disagrees" in claims.of_all(threads=1)) is objects
 
 
@@ -54,3 +57,97 @@ def test_work_between_samples_is_an_objection_at_once() -> None:
     claims = sampled(0.1, 0.1, 4)
     assert claims.add_work(0.0, 0.134 - 1e-9) == ""
     assert "worked between its samples" in claims.add_work(0.0, 0.001)
+
+
+def test_whole_replies_pass() -> None:
+    """Other values beside the expected ones do no harm."""
+    assert member.read({**OUTCOME, "free_bytes": None}, Outcome).status == "ok"
+    assert member.sampled({**REPLY, "status": "ok"}, 2).sample.timings_s == [1e-3, 2e-3]
+    assert member.calls_per_timing({"calls_per_timing": 3}) == 3
+    prepared = member.read({"call_s": 0.5, "free_bytes": 7}, Prepared)
+    assert (prepared.call_s, prepared.free_bytes) == (0.5, 7)
+
+
+def detail_of(call: Any, *given: Any) -> str:
+    """Return the detail with which a reply ends its case as a crash."""
+    with pytest.raises(Ended, match=r"^sent a reply that is not valid: ") as ended:
+        call(*given)
+    assert ended.value.status == "crashed"
+    return ended.value.detail
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"status": "fine"},
+        {"status": ["ok"]},
+        {"detail": 3},
+        {"metrics": []},
+        {"metrics": {"pid": 1}},
+        {"cpu_s": float("nan")},
+    ],
+)
+def test_an_outcome_of_another_kind_is_a_crash(wrong: dict[str, Any]) -> None:
+    """The detail names the value that is wrong or missing."""
+    (name,) = wrong
+    for reply in ({**OUTCOME, **wrong}, {key: value for key, value in OUTCOME.items() if key != name}):
+        assert f" {name} " in detail_of(member.read, reply, Outcome)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"timings_s": []},
+        {"timings_s": [0.0, 1.0]},
+        {"timings_s": [1.0]},
+        {"timings_s": [1.0, 1.0, 1.0]},
+        {"timings_s": ["1", "1"]},
+        {"timings_s": [1.0, float("inf")]},
+        {"switches": -1},
+        {"faults": 0.5},
+        {"faults": 2**63},
+        {"timings_s": [1.0, 10**400]},
+    ],
+)
+def test_a_sample_that_no_clock_gives_is_a_crash(wrong: dict[str, Any]) -> None:
+    """A timing is a positive number, a count is whole."""
+    assert f"sample.{next(iter(wrong))}" in detail_of(member.sampled, {**REPLY, "sample": {**SAMPLE, **wrong}}, 2)
+
+
+@pytest.mark.parametrize("held", [None, [0], [0, 3], [0, -1], [0, "1"]])
+def test_each_timing_names_the_input_of_the_call_that_is_held(held: Any) -> None:
+    """The judge makes that input."""
+    assert "held" in detail_of(member.sampled, {**REPLY, "held": held}, 2)
+
+
+@pytest.mark.parametrize(
+    ("reply", "words"),
+    [
+        ({}, ""),
+        ({"reuses": False, "import_s": 0.5}, ""),
+        ({"reuses": True}, member.REUSES),
+        ({"import_s": 20.04}, "its import takes 20.0 s in every process"),
+        ({"reuses": True, "import_s": 3}, f"{member.REUSES}; its import takes 3.0 s in every process"),
+    ],
+)
+def test_what_a_user_should_know_is_said(reply: dict[str, Any], words: str) -> None:
+    """One buffer for all outputs, and a long import."""
+    assert member.read({"call_s": 1.0, **reply}, Prepared).doubts == words
+
+
+@pytest.mark.parametrize("calls", [None, 0, True, 2.0])
+def test_a_timing_has_a_whole_number_of_calls(calls: Any) -> None:
+    """Without it the times of calls are unknown."""
+    assert "calls_per_timing must be a whole number" in detail_of(member.calls_per_timing, {"calls_per_timing": calls})
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        *({"call_s": value} for value in (None, 0.0, -1.0, "1", float("nan"))),
+        *({"remark": 3}, {"reuses": "yes"}, {"import_s": "20"}, {"free_bytes": "7"}),
+    ],
+)
+def test_what_is_known_of_one_that_is_prepared_has_its_type(wrong: dict[str, Any]) -> None:
+    """The number of timings follows from the time of a call."""
+    assert f"{next(iter(wrong))} must be" in detail_of(member.read, {"call_s": 1.0, **wrong}, Prepared)

@@ -1,18 +1,21 @@
-"""The processes of a run: how many servers there are, when fresh ones start, and the judge."""
+"""The processes of a run: how many servers there are, when fresh ones start, the judge, and temporary folders."""
 
 import errno
 import os
 import signal
 import socket
 import subprocess
+import sys
+import tempfile
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import psutil
 import pytest
 
 from bench.engine import pool
-from bench.engine.pool import Pool
+from bench.engine.pool import LOCK, PREFIX, Pool, Scratch
 from bench.engine.worker import Died, Server, Worker
 from bench.plan.errors import WrongRequest
 from tests.engine.interpreters import interpreter
@@ -24,19 +27,29 @@ pytestmark = pytest.mark.slow
 CHECK_S = 10
 
 
+KILLED = """
+import os, pathlib, signal, tempfile
+from bench.engine.pool import Scratch
+tempfile.tempdir = {!r}
+scratch = Scratch()
+(scratch.folder / "compiled").mkdir()
+(scratch.folder / "compiled" / "kernel.so").touch()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
 @pytest.fixture
 def two(monkeypatch: pytest.MonkeyPatch) -> Iterator[Pool]:
     """Return a pool of two scripted servers for each setting."""
     monkeypatch.setattr(pool, "MODULE", "tests.engine.scripted_server")
-    made = Pool(2, ["eager"])
-    yield made
-    made.close()
+    servers = Pool(2, ["eager"])
+    yield servers
+    servers.close()
 
 
 def server_of(worker: Worker) -> int:
-    """Return the id of a worker's server, and end the worker."""
-    with worker:
-        return psutil.Process(worker.pid).ppid()
+    """Return the id of a worker's server."""
+    return psutil.Process(worker.pid).ppid()
 
 
 def children() -> set[int]:
@@ -65,56 +78,58 @@ def no_more_processes(*_arguments: object, **_named: object) -> None:
 
 
 def test_servers_take_turns_and_are_fresh_after_a_renewal(two: Pool) -> None:
-    """The third replicate of a point comes from the first server again, until all are renewed."""
+    """The third replicate of a point comes from the first server again, until all are renewed.
+
+    Two workers of one replicate are processes of one server. Closing ends all, and the temporary folder goes.
+    """
     first = [server_of(two.worker(point(), number)) for number in range(3)]
     assert first[0] == first[2] != first[1]
     two.renew()
     assert not any(lives(pid) for pid in first)
-    assert not {server_of(two.worker(point(), number)) for number in range(2)} & {*first}
-
-
-def test_each_worker_is_a_process_of_its_own(two: Pool) -> None:
-    """Two workers of one replicate have one server."""
-    with two.worker(point()) as first, two.worker(point()) as second:
-        assert first.pid != second.pid
-        assert psutil.Process(first.pid).ppid() == psutil.Process(second.pid).ppid()
+    with two.worker(point()) as one, two.worker(point()) as other:
+        assert one.pid != other.pid
+        assert server_of(one) == server_of(other)
+        fresh = {server_of(one), server_of(two.worker(point(), 1))}
+        assert not fresh & {*first}
+        pids = {one.pid, two.judge(point()).pid, *fresh}
+        two.close()
+    assert all(has_ended(pid) for pid in pids)
+    assert not two.folder.exists()
 
 
 def test_servers_of_a_point_start_together(two: Pool) -> None:
-    """Those that were started without waiting fork the workers."""
+    """Those that were started without waiting fork the workers.
+
+    The number of threads and the allocator hold from the start of a process; the tokens don't.
+    """
     before = children()
     first = server_of(two.worker(point()))
     begun = children() - before
     assert len(begun) == 2
     assert {first, server_of(two.worker(point(), 1))} == begun
-
-
-def test_other_settings_have_other_servers(two: Pool) -> None:
-    """The number of threads and the allocator hold from the start of a process; the tokens don't."""
-    points = (point(), point(num_tokens=9), point(threads=2), point(allocator="system"))
-    same, also, threads, allocator = (server_of(two.worker(at)) for at in points)
-    assert same == also
-    assert len({same, threads, allocator}) == 3
+    threads, allocator = (server_of(two.worker(at)) for at in (point(threads=2), point(allocator="system")))
+    assert server_of(two.worker(point(num_tokens=9))) == first
+    assert len({first, threads, allocator}) == 3
 
 
 def test_a_server_that_does_not_start_is_tried_again(two: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is left of those that were started beside it."""
+    """Nothing is left of those that were started beside it, and the check of a run refuses with its last line.
+
+    Nor is anything if one is killed: another one would serve without having used the compiler.
+    """
     before = children()
-    monkeypatch.setattr(pool, "MODULE", "tests.engine.no_such_server")
-    with pytest.raises(Died, match="No module named"):
-        two.worker(point())
+    with monkeypatch.context() as patch:
+        patch.setattr(pool, "MODULE", "tests.engine.no_such_server")
+        with pytest.raises(Died, match="No module named"):
+            two.worker(point())
+        with pytest.raises(WrongRequest, match="No module named"):
+            two.check([point()])
+    with monkeypatch.context() as patch:
+        killed_at_the_start(patch)
+        with pytest.raises(Died, match="SIGKILL"):
+            two.worker(point())
     assert children() == before
-    monkeypatch.setattr(pool, "MODULE", "tests.engine.scripted_server")
     assert lives(server_of(two.worker(point())))
-
-
-def test_a_server_that_is_killed_at_the_start_leaves_none_beside_it(two: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another one would serve without having used the compiler."""
-    before = children()
-    killed_at_the_start(monkeypatch)
-    with pytest.raises(Died, match="SIGKILL"):
-        two.worker(point())
-    assert children() == before
 
 
 def test_a_server_that_is_killed_is_replaced(two: Pool) -> None:
@@ -136,35 +151,18 @@ def test_a_kill_from_outside_during_the_check_is_made_good(two: Pool, monkeypatc
     assert [lives(pid) for pid in killed] == [False]
 
 
-def test_a_server_that_can_not_start_is_a_wrong_request(two: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The request is refused with the last line that it wrote."""
-    monkeypatch.setattr(pool, "MODULE", "tests.engine.no_such_server")
-    with pytest.raises(WrongRequest, match="No module named"):
-        two.check([point()])
+def test_what_can_not_be_used_is_a_wrong_request(two: Pool, tmp_path: Path) -> None:
+    """Of implementations only those that are needed count, of GPUs those of all points.
 
-
-def test_an_implementation_that_can_not_be_imported_is_a_wrong_request(two: Pool) -> None:
-    """Only those that are asked for count."""
+    Else the check returns what torch knows, which is that of another environment if its Python was named.
+    """
     with pytest.raises(WrongRequest, match="'nosuch:kernel' can't be imported"):
         two.check([point()], ["eager", "nosuch:kernel"])
-    assert two.check([point()])[0]["torch"] == "2.0"
-
-
-def test_a_gpu_that_can_not_be_used_is_a_wrong_request(two: Pool) -> None:
-    """The GPUs of all points are checked before anything is measured."""
     with pytest.raises(WrongRequest, match="cuda:1"):
         two.check([point(), point(device="cuda:0"), point(device="cuda:1")])
-    assert two.check([point(), point(device="cuda:0")])
-
-
-def test_a_pool_may_use_the_python_of_another_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What its torch knows is what the check returns."""
-    monkeypatch.setattr(pool, "MODULE", "tests.engine.scripted_server")
-    other = Pool(1, [], interpreter(tmp_path, "python", TEST_TORCH="2.1"))
-    try:
+    assert two.check([point(), point(device="cuda:0")])[0]["torch"] == "2.0"
+    with closing(Pool(1, [], interpreter(tmp_path, "python", TEST_TORCH="2.1"))) as other:
         assert other.check([point()])[0]["torch"] == "2.1"
-    finally:
-        other.close()
 
 
 def test_a_point_has_one_judge(two: Pool) -> None:
@@ -217,10 +215,36 @@ def test_a_process_that_the_system_refuses_to_start_has_died(two: Pool, monkeypa
     assert lives(server_of(worker))
 
 
-def test_closing_ends_all_processes(two: Pool) -> None:
-    """Servers, judge and workers end, and the temporary folder goes."""
-    before = children()
-    pids = {two.worker(point()).pid, two.judge(point()).pid, *(children() - before)}
-    two.close()
-    assert all(has_ended(pid) for pid in pids)
-    assert not two.folder.exists()
+@pytest.fixture(autouse=True)
+def _temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have temporary folders made in the test's own one."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+
+def test_it_is_there_until_it_is_closed(tmp_path: Path) -> None:
+    """Two of one process stand side by side, and closing twice does no harm."""
+    with closing(Scratch()) as first, closing(Scratch()) as second:
+        (first.folder / "file").touch()
+        assert {first.folder, second.folder} == {*tmp_path.iterdir()}
+    second.close()
+    assert not [*tmp_path.iterdir()]
+
+
+def test_what_a_kill_left_behind_is_removed_at_the_next_start(tmp_path: Path) -> None:
+    """The folder of a process that was killed goes with all that is in it; one whose owner lives stays."""
+    with closing(Scratch()) as living:
+        subprocess.run([sys.executable, "-c", KILLED.format(str(tmp_path))], check=False)
+        assert len([*tmp_path.iterdir()]) == 2
+        with closing(Scratch()) as fresh:
+            assert {*tmp_path.iterdir()} == {living.folder, fresh.folder}
+
+
+def test_nothing_else_is_touched(tmp_path: Path) -> None:
+    """A folder of the user's own with our prefix stays, and so does one of another prefix with a lock file."""
+    (tmp_path / f"{PREFIX}mine").mkdir()
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / LOCK).touch()
+    (tmp_path / f"{PREFIX}link").symlink_to(tmp_path / "other")
+    Scratch().close()
+    assert {path.name for path in tmp_path.iterdir()} == {f"{PREFIX}mine", "other", f"{PREFIX}link"}
+    assert (tmp_path / "other" / LOCK).exists()

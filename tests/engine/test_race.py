@@ -108,9 +108,9 @@ NEVER = 10**6
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """Return the clock of the race."""
-    made = Clock()
-    monkeypatch.setattr(race, "time", made)
-    return made
+    clock = Clock()
+    monkeypatch.setattr(race, "time", clock)
+    return clock
 
 
 def raced(run: ScriptedRun, *points: Point, end_s: float = 1e9) -> list[tuple[Point, Look]]:
@@ -128,20 +128,17 @@ def test_the_base_of_all_points_is_taken_without_any_time(clock: Clock) -> None:
     assert run.lengths == [EFFORT.budget_s / EFFORT.processes] * 4
 
 
-def test_points_of_little_work_come_first(clock: Clock) -> None:
-    """So there are answers soon, whatever the order of the sweep."""
-    run = ScriptedRun(clock, {LARGE: 0, SMALL: 0, MEDIUM: 0})
-    looks = raced(run, LARGE, SMALL, MEDIUM)
-    assert run.tokens == [(tokens, False) for tokens in (5, 5, 7, 7, 9, 9)]
-    assert [each for each, _ in looks] == [SMALL, MEDIUM, LARGE]
-
-
 def test_a_look_holds_only_those_that_are_left(clock: Clock) -> None:
-    """It goes on until the point is answered; each look is reported, that after the base too."""
-    run = ScriptedRun(clock, {SMALL: 2})
-    looks = raced(run, SMALL)
-    assert run.taken[2:] == [((SMALL,), ("a", "c"), True)] * 2
-    assert [look.is_answered for _, look in looks] == [False, False, True]
+    """It goes on until the point is answered; each look is reported, that after the base too.
+
+    Points of little work come first, so there are answers soon, whatever the order of the sweep.
+    """
+    run = ScriptedRun(clock, {LARGE: 2, SMALL: 0, MEDIUM: 0})
+    looks = raced(run, LARGE, SMALL, MEDIUM)
+    assert run.tokens == [*((tokens, False) for tokens in (5, 5, 7, 7, 9, 9)), (9, True), (9, True)]
+    assert run.taken[-2:] == [((LARGE,), ("a", "c"), True)] * 2
+    assert [each for each, _ in looks] == [SMALL, MEDIUM, LARGE, LARGE, LARGE]
+    assert [look.is_answered for _, look in looks] == [True, True, False, False, True]
 
 
 def test_if_no_point_can_be_answered_in_time_the_largest_bound_comes_first(clock: Clock) -> None:

@@ -13,9 +13,10 @@ import subprocess
 import time
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+import pandas as pd
 import psutil
 import pytest
 from scipy import stats
@@ -26,9 +27,10 @@ from bench.analyse.summary import Summary
 from bench.engine import run as engine
 from bench.engine.member import Member
 from bench.engine.pool import Pool
-from bench.engine.run import Run
+from bench.engine.run import Deaths, Run
 from bench.engine.worker import Died
-from bench.machine import facts, rates
+from bench.machine import facts, quiet, rates
+from bench.machine.quiet import Preflight
 from bench.plan.case import CONTROL, HUGE, Case
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import BASE_S, POINT_S, Effort, Sweep
@@ -44,7 +46,7 @@ from tests.refusals import refusal
 
 pytestmark = pytest.mark.slow
 
-QUICK = Effort(processes=2, budget_s=0.1, timeout_s=60)
+QUICK = Effort(processes=2, budget_s=0.04, timeout_s=60)
 ONE = dataclasses.replace(QUICK, processes=1)
 
 
@@ -57,6 +59,12 @@ def lines(folder: Path) -> Counter[tuple[Any, ...]]:
     """Return how often each case and process stands in the journal."""
     records = journal.read(folder)
     return Counter((record.case, record.process) for record in records)
+
+
+def ran(sweep: Sweep, folder: Path, *, extend: bool = False) -> pd.DataFrame:
+    """Measure what is missing of a sweep in a folder, and return its table."""
+    list(engine.run(sweep, folder, extend=extend))
+    return load(folder)
 
 
 @pytest.fixture
@@ -79,7 +87,8 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("real")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rates, "PATH", folder / "ceilings.json")
-        list(engine.run(swept(*names, effort=ONE, tokens=(5,)), folder / "run"))
+        patch.setattr(quiet, "watch", lambda: Preflight(0.0, 0, 0.0))
+        ran(swept(*names, effort=ONE, tokens=(5,)), folder / "run")
     return folder / "run"
 
 
@@ -123,8 +132,9 @@ def test_another_runtime_is_built_and_asked(real: Path) -> None:
 def test_the_systems_view_of_memory_comes_from_a_process_of_its_own(tmp_path: Path) -> None:
     """If it is asked for, a process that returns freed memory measures it; one that dies there costs that figure."""
     effort = dataclasses.replace(QUICK, check_memory=True)
-    list(engine.run(swept("eager", "test:exits_in_memory", "sdpa", effort=effort, tokens=(5,)), tmp_path))
-    table = load(tmp_path).set_index("implementation")
+    table = ran(swept("eager", "test:exits_in_memory", "sdpa", effort=effort, tokens=(5,)), tmp_path).set_index(
+        "implementation"
+    )
     assert (table["status"] == "ok").all()
     assert table["system_peak_bytes"]["eager"] == table["system_peak_bytes"]["sdpa"] == 65536
     assert table["system_peak_bytes"].isna()["test:exits_in_memory"]
@@ -136,21 +146,8 @@ def test_the_rates_of_the_device_are_kept_beyond_a_run(tmp_path: Path, monkeypat
     monkeypatch.setattr(rates, "PATH", tmp_path / "ceilings.json")
     for rate in ("2e9", "3e9"):
         monkeypatch.setenv("TEST_RATE", rate)
-        list(engine.run(swept("eager", tokens=(5,)), tmp_path / rate))
+        ran(swept("eager", tokens=(5,)), tmp_path / rate)
         assert set(load(tmp_path / rate)["ceiling_flops_per_s"]) == {2e9}
-
-
-@scripted
-def test_whoever_comes_later_is_looked_at_as_thoroughly(tmp_path: Path) -> None:
-    """An implementation's first replicate asks for both inputs and an inspection, whatever its number."""
-    list(engine.run(swept("eager", tokens=(5,)), tmp_path))
-    list(engine.run(swept("eager", "sdpa", tokens=(5,)), tmp_path, extend=True))
-    looks = [
-        (record.process, record.case.implementation)
-        for record in journal.read(tmp_path)
-        if record.metrics["kernels"] == ("thorough",)
-    ]
-    assert looks == [(0, "eager"), (2, "sdpa")]
 
 
 @in_processes
@@ -164,33 +161,28 @@ def test_a_reference_that_fails_is_no_fault_of_the_cases(
     """
     sweep = swept("eager", "sdpa", tokens=(5,), effort=ONE)
     monkeypatch.setenv("TEST_REFERENCE", how)
-    list(engine.run(sweep, tmp_path))
-    table = load(tmp_path)
+    table = ran(sweep, tmp_path)
     assert table["status"].tolist() == [status] * 2
     assert how == "oom" or table["detail"].str.contains("during reference").all()
     assert [record.own_cause for record in journal.read(tmp_path)] == [False] * 2
     monkeypatch.delenv("TEST_REFERENCE")
-    list(engine.run(sweep, tmp_path))
-    assert load(tmp_path)["status"].tolist() == ["ok"] * 2
-
-
-@in_processes
-def test_the_death_of_a_judge_leaves_a_point_in_one_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All that it served are measured together again, so that each has a ratio to each."""
-    monkeypatch.setenv("TEST_REFERENCE", "killed once")
-    monkeypatch.setenv("TEST_FOLDER", str(tmp_path))
-    list(engine.run(swept("eager", "sdpa", "manual", tokens=(5,)), tmp_path / "run"))
-    together = Counter(record.process for record in journal.read(tmp_path / "run"))
-    assert set(together.values()) == {3}
+    assert ran(sweep, tmp_path)["status"].tolist() == ["ok"] * 2
 
 
 @scripted
-def test_a_baseline_that_has_no_memory_beside_others_costs_no_ratio(tmp_path: Path) -> None:
-    """Where it runs out of memory nothing is kept, and the point is measured in pairs."""
-    names = ("test:large", "test:large_too", "sdpa")
-    list(engine.run(dataclasses.replace(swept(*names, tokens=(5,)), baseline="test:large"), tmp_path))
-    table = load(tmp_path)
+@pytest.mark.parametrize(
+    "names",
+    [("eager", "test:large", "test:large_too"), ("test:large", "test:large_too", "sdpa")],
+    ids=["other", "baseline"],
+)
+def test_memory_that_runs_out_beside_others_is_measured_by_itself(names: tuple[str, ...], tmp_path: Path) -> None:
+    """Two that need much don't fit beside each other, so one of them gets replicates with the baseline alone.
+
+    Where the baseline runs out of memory nothing is kept, and the point is measured in pairs.
+    """
+    table = ran(dataclasses.replace(swept(*names, tokens=(5,)), baseline=names[0]), tmp_path)
     assert table["status"].tolist() == ["ok"] * 3
+    assert (table["processes"] >= 2).all()
     assert table["speedup"].notna().all()
 
 
@@ -216,7 +208,7 @@ def test_every_planned_case_ends_as_a_row(tmp_path: Path) -> None:
 
 FAULTS = {
     "test:exits": ("crashed", "ended with exit status 1 during first call (second death, in a fresh process)"),
-    "test:sleeps": ("timeout", "no sign of life for 1 s during first call (second death, in a fresh process)"),
+    "test:sleeps": ("timeout", "no sign of life for 0.7 s during first call (second death, in a fresh process)"),
     "test:raises": ("error", "no"),
     "test:alarm": ("crashed", "SIGALRM during rounds (second death, in a fresh process)"),
     "test:wrong": ("incorrect", "wrong numbers"),
@@ -231,13 +223,12 @@ def test_a_process_that_dies_or_hangs_takes_one_case_with_it(tmp_path: Path) -> 
 
     What died is tried a second time. Wrong numbers are not tried again: the row has both figures.
     """
-    effort = dataclasses.replace(QUICK, timeout_s=1)
-    list(engine.run(swept("eager", *FAULTS, "sdpa", effort=effort), tmp_path))
-    table = load(tmp_path)
-    assert table["status"].tolist() == ["ok", *(status for status, _ in FAULTS.values()), "ok"] * 2
-    said = zip(table["detail"].fillna(""), ["", *(words for _, words in FAULTS.values()), ""] * 2, strict=True)
-    assert [(detail, words) for detail, words in said if words not in detail] == []
-    assert table["processes"].tolist() == [2, *[1] * len(FAULTS), 2] * 2
+    effort = dataclasses.replace(QUICK, timeout_s=0.7)
+    table = ran(swept("eager", *FAULTS, "sdpa", effort=effort, tokens=(5,)), tmp_path)
+    assert table["status"].tolist() == ["ok", *(status for status, _ in FAULTS.values()), "ok"]
+    details = zip(table["detail"].fillna(""), ["", *(words for _, words in FAULTS.values()), ""], strict=True)
+    assert [(detail, words) for detail, words in details if words not in detail] == []
+    assert table["processes"].tolist() == [2, *[1] * len(FAULTS), 2]
     assert table["speedup"].notna().tolist() == (table["status"] == "ok").tolist()
     assert set(table["error"][table["status"] == "incorrect"]) == {1.0}
     assert set(lines(tmp_path).values()) == {1}
@@ -245,32 +236,32 @@ def test_a_process_that_dies_or_hangs_takes_one_case_with_it(tmp_path: Path) -> 
 
 
 @in_processes
-@pytest.mark.parametrize("name", ["test:killed_once", "sdpa"])
-def test_a_kill_from_outside_costs_nothing(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that is killed once, of an implementation or of the reference, is tried again: every case is ok."""
+@pytest.mark.parametrize(
+    ("names", "killed", "processes"),
+    [
+        (("eager", "manual", "test:killed_once"), "test-killed_once", [2, 1, 1]),
+        (("eager", "manual", "sdpa"), "reference", [1, 1, 1]),
+        (("test:killed_once", "manual", "sdpa"), "test-killed_once", [2, 1, 1]),
+    ],
+)
+def test_a_kill_from_outside_costs_nothing(
+    names: tuple[str, ...], killed: str, processes: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that is killed once, of an implementation or of the reference, is tried again: every case is ok.
+
+    What was killed may have lacked memory, so it is measured again beside one other. Where the baseline was killed,
+    nothing of the replicate is kept, because nothing in it has a ratio; where the judge was, all go on together.
+    """
     monkeypatch.setenv("TEST_FOLDER", str(tmp_path))
-    if name == "sdpa":
+    if killed == "reference":
         monkeypatch.setenv("TEST_REFERENCE", "killed once")
-    list(engine.run(swept("eager", "manual", name, effort=ONE, tokens=(5,)), tmp_path / "run"))
-    table = load(tmp_path / "run")
-    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == [
-        "reference" if name == "sdpa" else "test-killed_once"
-    ]
+    sweep = dataclasses.replace(swept(*names, effort=ONE, tokens=(5,)), baseline=names[0])
+    table = ran(sweep, tmp_path / "run")
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == [killed]
     assert table["status"].tolist() == ["ok"] * 3
+    assert table["processes"].tolist() == processes
     assert table["speedup"].notna().all()
     assert set(lines(tmp_path / "run").values()) == {1}
-
-
-@in_processes
-def test_a_baseline_that_is_killed_once_is_measured_beside_the_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nothing of the replicate without it is kept, because nothing in it has a ratio."""
-    monkeypatch.setenv("TEST_FOLDER", str(tmp_path))
-    sweep = Sweep("tiny", (point(),), ("test:killed_once", "sdpa"), "test:killed_once", ONE)
-    list(engine.run(sweep, tmp_path / "run"))
-    assert load(tmp_path / "run")[["status", "processes"]].to_numpy().tolist() == [["ok", 1]] * 2
-    assert [record.process for record in journal.read(tmp_path / "run")] == [0, 0]
 
 
 # Memory that runs short
@@ -281,8 +272,7 @@ def test_what_is_left_for_want_of_memory_gets_its_records(tmp_path: Path, monkey
     """With memory for two at once, each replicate measures the baseline and one more, until all are measured."""
     monkeypatch.setattr(facts, "available_bytes", lambda: 256 << 20)
     names = ("eager", "sdpa", "manual", "mha")
-    list(engine.run(swept(*names, tokens=(5,)), tmp_path))
-    table = load(tmp_path)
+    table = ran(swept(*names, tokens=(5,)), tmp_path)
     assert table["status"].tolist() == ["ok"] * 4
     assert table["processes"].tolist() == [6, 2, 2, 2]
     assert table["speedup"].notna().all()
@@ -290,34 +280,20 @@ def test_what_is_left_for_want_of_memory_gets_its_records(tmp_path: Path, monkey
     assert set(together.values()) == {2}
 
 
-@scripted
-def test_memory_that_runs_out_beside_others_is_measured_by_itself(tmp_path: Path) -> None:
-    """Two that need much don't fit beside each other, so one of them gets replicates with the baseline alone."""
-    list(engine.run(swept("eager", "test:large", "test:large_too", tokens=(5,)), tmp_path))
-    table = load(tmp_path)
-    assert table["status"].tolist() == ["ok"] * 3
-    assert (table["processes"] >= 2).all()
-    assert table["speedup"].notna().all()
-
-
-def test_a_replicate_without_a_result_leaves_the_count_of_deaths(tmp_path: Path) -> None:
+def test_a_replicate_without_a_result_leaves_the_count_of_deaths() -> None:
     """A case that dies, is left for want of memory, and dies again is not tried for ever; a result starts anew."""
-    run = Run(swept("eager"), tmp_path)
-    death = Died("crashed", "ended")
+    deaths, death = Deaths(), Died("crashed", "ended")
 
-    def measured(**outcome: Any) -> Member:
-        member = Member(Case(point(), "eager"), run._pool, "env", thorough=False, **outcome)
-        run.count_deaths([member])
-        return member
+    def is_tried_again(**outcome: Any) -> bool:
+        member = Member(Case(point(), "eager"), cast("Pool", None), "env", thorough=False, **outcome)
+        deaths.count([member])
+        return deaths.allow(member)
 
-    try:
-        assert run.is_tried_again(measured(status="crashed", death=death))
-        measured(is_left=True)
-        assert not run.is_tried_again(measured(status="crashed", death=death))
-        measured()
-        assert run.is_tried_again(measured(status="crashed", death=death))
-    finally:
-        run.close()
+    assert is_tried_again(status="crashed", death=death)
+    assert not is_tried_again(is_left=True)
+    assert not is_tried_again(status="crashed", death=death)
+    assert not is_tried_again()
+    assert is_tried_again(status="crashed", death=death)
 
 
 # Sessions
@@ -329,12 +305,10 @@ def test_what_died_without_a_cause_of_its_own_is_tried_again_by_a_resumed_run(
 ) -> None:
     """A case that was killed twice is not tried for ever, but again in the next session; what it gives then counts."""
     sweep = swept("eager", "test:killed", "test:exits", tokens=(5,))
-    list(engine.run(sweep, tmp_path))
-    assert load(tmp_path)["status"].tolist() == ["ok", "crashed", "crashed"]
+    assert ran(sweep, tmp_path)["status"].tolist() == ["ok", "crashed", "crashed"]
     assert "a resumed run tries it again" in load(tmp_path)["detail"][1]
     monkeypatch.setenv("TEST_MERCY", "yes")
-    list(engine.run(sweep, tmp_path))
-    table = load(tmp_path)
+    table = ran(sweep, tmp_path)
     assert table["status"].tolist() == ["ok", "ok", "crashed"]
     assert table["processes"].tolist() == [5, 2, 1]  # what was killed is measured by itself, with the baseline
     assert table["speedup"].notna().tolist() == [True, True, False]
@@ -353,16 +327,13 @@ def test_a_baseline_that_is_tried_again_has_the_others_beside_it(
 ) -> None:
     """What was measured without it gives no ratio, so a resumed run measures the others once more, beside it."""
     sweep = Sweep("tiny", (point(),), ("test:killed", "sdpa"), "test:killed", QUICK)
-    list(engine.run(sweep, tmp_path))
-    assert load(tmp_path)["status"].tolist() == ["crashed", "ok"]
+    assert ran(sweep, tmp_path)["status"].tolist() == ["crashed", "ok"]
     assert len(lines(tmp_path)) == 3
     monkeypatch.setenv("TEST_MERCY", "yes")
-    list(engine.run(sweep, tmp_path))
-    table = load(tmp_path)
+    table = ran(sweep, tmp_path)
     assert table["processes"].tolist() == [2, 4]
     assert table["speedup"].notna().all()
-    list(engine.run(sweep, tmp_path))
-    assert load(tmp_path)["processes"].tolist() == [2, 4]
+    assert ran(sweep, tmp_path)["processes"].tolist() == [2, 4]
 
 
 @in_processes
@@ -414,25 +385,35 @@ def test_signs_of_life_are_heard_with_the_point_and_the_process(tmp_path: Path) 
 
 @scripted
 def test_a_second_run_into_the_same_folder_measures_only_what_is_missing(tmp_path: Path) -> None:
-    """After one of two points, running again adds the other, and no case stands twice."""
-    list(engine.run(swept("eager", "sdpa", tokens=(5,)), tmp_path))
+    """No case stands twice. An implementation that is added gets processes of its own, with the baseline beside it.
+
+    Its first replicate asks for both inputs and an inspection, whatever its number.
+    """
+    ran(swept("eager", "sdpa", tokens=(5,)), tmp_path)
     before = journal.read(tmp_path)
-    list(engine.run(swept("eager", "sdpa", tokens=(5, 7)), tmp_path, extend=True))
+    ran(swept("eager", "sdpa", "manual", tokens=(5, 7)), tmp_path, extend=True)
     after = journal.read(tmp_path)
     assert after[: len(before)] == before
     assert set(lines(tmp_path).values()) == {1}
-    assert len(load(tmp_path)) == 4
+    table = load(tmp_path)
+    assert table["processes"].tolist() == [4, 2, 2, 2, 2, 2]
+    assert table["speedup"].notna().all()
+    assert [
+        (record.process, record.case.implementation)
+        for record in after
+        if record.metrics["kernels"] == ("thorough",) and record.case.point.num_tokens == 5
+    ] == [(0, "eager"), (0, "sdpa"), (2, "manual")]
 
 
 @scripted
 def test_a_line_that_was_cut_is_set_aside_and_its_case_measured_again(tmp_path: Path) -> None:
     """Its case gets another process, in which the baseline runs too; the other line of the replicate counts."""
     sweep = swept("eager", "sdpa", tokens=(5,))
-    list(engine.run(sweep, tmp_path))
+    ran(sweep, tmp_path)
     path = tmp_path / journal.JOURNAL
     whole = path.read_bytes()
     path.write_bytes(whole[: -len(whole.splitlines()[-1]) // 2])
-    list(engine.run(sweep, tmp_path))
+    ran(sweep, tmp_path)
     assert set(lines(tmp_path).values()) == {1}
     assert sorted((case.implementation, process) for case, process in lines(tmp_path)) == [
         ("eager", 0), ("eager", 1), ("eager", 2), ("sdpa", 0), ("sdpa", 2),
@@ -440,44 +421,29 @@ def test_a_line_that_was_cut_is_set_aside_and_its_case_measured_again(tmp_path: 
     assert len((tmp_path / journal.SET_ASIDE).read_bytes().splitlines()) == 1
 
 
-@scripted
-def test_an_implementation_added_later_is_measured_beside_the_baseline(tmp_path: Path) -> None:
-    """A new implementation in an old folder gets processes of its own, in which the baseline runs too."""
-    list(engine.run(swept("eager", "sdpa", tokens=(5,)), tmp_path))
-    list(engine.run(swept("eager", "sdpa", "manual", tokens=(5,)), tmp_path, extend=True))
-    table = load(tmp_path).set_index("implementation")
-    assert dict(table["processes"]) == {"eager": 4, "sdpa": 2, "manual": 2}
-    assert table["speedup"].notna().all()
-    assert set(lines(tmp_path).values()) == {1}
-
-
-@scripted
-def test_more_threads_than_cores_are_refused_unless_insisted_on(tmp_path: Path) -> None:
-    """Before anything starts the refusal says both numbers, and no folder is made; a sweep may insist."""
-    cores = facts.visible_cores()
-    crowded = Sweep("tiny", (point(threads=cores + 1),), ("eager",), effort=QUICK)
-    with pytest.raises(WrongRequest, match=f"threads = {cores + 1} is more than the {cores} cores"):
+def test_more_threads_than_cores_are_refused_before_anything_starts(tmp_path: Path) -> None:
+    """No folder is made."""
+    crowded = Sweep("tiny", (point(threads=facts.visible_cores() + 1),), ("eager",), effort=QUICK)
+    with pytest.raises(WrongRequest, match=r"threads = .* is more than the .* cores"):
         Run(crowded, tmp_path / "run").__enter__()
     assert not (tmp_path / "run").exists()
-    insisting = dataclasses.replace(crowded, effort=dataclasses.replace(QUICK, oversubscribe=True))
-    list(engine.run(insisting, tmp_path / "run"))
-    assert load(tmp_path / "run")["status"].tolist() == ["ok"]
 
 
 @scripted
 def test_what_cannot_fit_into_memory_is_skipped_with_both_figures(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With little memory free the implementation that holds all scores is skipped, the others are measured."""
+    """With little memory free eager, which holds all scores, is skipped, and so is its control; sdpa is measured."""
     monkeypatch.setattr(facts, "available_bytes", lambda: 80 << 20)
-    large = Sweep("large", (point(batch=16, num_tokens=1024, num_heads=1),), ("eager", "sdpa"), effort=QUICK)
-    list(engine.run(large, tmp_path))
-    table = load(tmp_path).set_index("implementation")
-    assert dict(table["status"]) == {"eager": "skipped", "sdpa": "ok"}
-    said = re.match(r"needs at least (\d+) MiB of memory, and 80\.0 MiB is free", table["detail"]["eager"])
-    assert said
-    assert 128 < int(said[1]) < 160  # both score tensors, 2 * 4 * 16 * 1024**2 bytes, and what is small beside them
-    assert lines(tmp_path)[Case(large.points[0], "eager"), 0] == 1
+    points = (point(batch=16, num_tokens=1024, num_heads=1),)
+    table = ran(Sweep("large", points, ("eager", "sdpa"), effort=QUICK, control=True), tmp_path).set_index(
+        "implementation"
+    )
+    assert dict(table["status"]) == {"eager": "skipped", "sdpa": "ok", CONTROL: "skipped"}
+    figures = re.match(r"needs at least (\d+) MiB of memory, and 80\.0 MiB is free", table["detail"]["eager"])
+    assert figures
+    assert 128 < int(figures[1]) < 160  # both score tensors, 2 * 4 * 16 * 1024**2 bytes, and what is small beside them
+    assert lines(tmp_path)[Case(points[0], "eager"), 0] == 1
 
 
 @scripted
@@ -544,13 +510,13 @@ def test_without_huge_pages_the_cases_that_need_them_are_unsupported(
 @scripted
 def test_a_folder_from_another_machine_is_refused(tmp_path: Path) -> None:
     """Rows of two machines never meet in one folder: the refusal names what differs."""
-    list(engine.run(swept("eager", tokens=(5,)), tmp_path))
+    ran(swept("eager", tokens=(5,)), tmp_path)
     path = tmp_path / "environment.json"
     content = json.loads(path.read_text())
     content["identity"]["cpu"] = "another"
     path.write_text(json.dumps(content))
     with pytest.raises(WrongRequest, match=r"other conditions.*'another'"):
-        list(engine.run(swept("eager"), tmp_path, extend=True))
+        ran(swept("eager"), tmp_path, extend=True)
 
 
 # The control
@@ -563,26 +529,37 @@ def controlled(baseline: str = "eager", *others: str, tokens: tuple[int, ...] = 
 
 @scripted
 def test_the_control_is_a_second_process_of_the_baseline_and_no_rival(tmp_path: Path) -> None:
-    """Its rows come last at their point, with the ratio to the baseline; the others are ranked among themselves."""
-    list(engine.run(controlled("eager", "test:half", "sdpa"), tmp_path))
-    table = load(tmp_path)
+    """Its rows come last at their point, with the ratio to the baseline; the others are ranked among themselves.
+
+    A resumed run completes it: nothing is measured twice, and what is missing is measured beside the baseline.
+    """
+    sweep = controlled("eager", "test:half", "sdpa")
+    with Run(sweep, tmp_path) as opened:
+        opened.measure(sweep.points[0], processes=1)
+        assert opened.finished() == []
+    before = journal.read(tmp_path)
+    table = ran(sweep, tmp_path)
+    records = journal.read(tmp_path)
+    assert records[: len(before)] == before
+    assert len({record.pid for record in records}) == len(records) == 16
+    assert {record.replicate_size for record in records} == {4}
+    assert set(lines(tmp_path).values()) == {1}
+    assert table["processes"].tolist() == [2] * 8
     assert table["implementation"].tolist() == ["eager", "test:half", "sdpa", CONTROL] * 2
     control = table["implementation"] == CONTROL
     assert table[control][["speedup", "speedup_low", "speedup_high"]].notna().all(axis=None)
     assert table[control]["speedup"].tolist() == pytest.approx([1, 1], abs=0.01)
     assert table[control][["rank", "standing", "slowdown", "further_s"]].isna().all(axis=None)
     assert sorted(table[~control]["rank"]) == [1, 1, 2, 2, 3, 3]
-    records = journal.read(tmp_path)
-    assert len({record.pid for record in records}) == len(records) == 16
-    assert {record.replicate_size for record in records} == {4}
+    with Run(sweep, tmp_path) as opened:
+        assert opened.finished() == [*sweep.points]
 
 
 @scripted
 def test_a_control_that_is_off_widens_all_intervals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its process takes half as long as the baseline's in each replicate; a warning says by how much they differ."""
     monkeypatch.setattr(Sweep, "computed_by", lambda _, name: "test:half" if name == CONTROL else name)
-    list(engine.run(controlled("eager", "sdpa"), tmp_path))
-    table = load(tmp_path)
+    table = ran(controlled("eager", "sdpa"), tmp_path)
     assert re.search(r"a second eager differed from the first by up to (9\d|10\d)%", control_warning(table))
     sdpa = table[table["implementation"] == "sdpa"]
     ends = np.log((sdpa["speedup_high"] / sdpa["speedup_low"]).to_numpy(dtype=np.float64)) / 2
@@ -594,87 +571,50 @@ def test_a_control_that_is_off_widens_all_intervals(tmp_path: Path, monkeypatch:
 def test_a_control_that_is_right_on_the_whole_is_no_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It takes a fifth longer in one replicate and a fifth less in the other, so its interval is wide and holds 1."""
     monkeypatch.setattr(Sweep, "computed_by", lambda _, name: "test:wavers" if name == CONTROL else name)
-    list(engine.run(controlled("eager", "sdpa"), tmp_path))
-    table = load(tmp_path)
+    table = ran(controlled("eager", "sdpa"), tmp_path)
     control = table[table["implementation"] == CONTROL]
     assert ((control["speedup_low"] < 0.9) & (control["speedup_high"] > 1.1)).all()
     assert control_warning(table) == ""
 
 
 @scripted
-def test_a_resumed_run_completes_its_control(tmp_path: Path) -> None:
-    """Nothing is measured twice, and the missing control is measured beside the baseline."""
-    sweep = controlled("eager", "sdpa")
-    with Run(sweep, tmp_path) as opened:
-        opened.measure(sweep.points[0], processes=1)
-        assert opened.finished() == []
-    before = journal.read(tmp_path)
-    list(engine.run(sweep, tmp_path))
-    assert journal.read(tmp_path)[: len(before)] == before
-    assert set(lines(tmp_path).values()) == {1}
-    assert load(tmp_path)["processes"].tolist() == [2] * 6
-    with Run(sweep, tmp_path) as opened:
-        assert opened.finished() == [*sweep.points]
-
-
-@scripted
 @pytest.mark.parametrize("effort", [QUICK, dataclasses.replace(QUICK, race=True, bound=0.02, within_s=0.001)])
 def test_a_finished_run_starts_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, effort: Effort) -> None:
     """Its rows are there at once, and nothing is added; with more to measure it starts them again."""
+
+    def refuse_to_start(*_: object) -> None:
+        raise WrongRequest("a process was started")
+
     sweep = dataclasses.replace(swept("eager", "sdpa", tokens=(5,)), effort=effort)
-    list(engine.run(sweep, tmp_path))
+    ran(sweep, tmp_path)
     before = journal.read(tmp_path)
     monkeypatch.setattr(Pool, "check", refuse_to_start)
-
     (records,) = engine.run(sweep, tmp_path)
-
     assert records == before == journal.read(tmp_path)
     more = dataclasses.replace(sweep, points=swept("eager").points)
     assert "was started" in refusal(lambda: list(engine.run(more, tmp_path, extend=True)))
 
 
-def refuse_to_start(*_: object) -> None:
-    """Stand in for the check of a first process."""
-    raise WrongRequest("a process was started")
-
-
 @scripted
 def test_a_run_that_began_without_a_control_goes_on_without_one(tmp_path: Path) -> None:
-    """With and without new points, and it says nothing."""
-    list(engine.run(swept("eager", "sdpa", tokens=(5,)), tmp_path))
-    list(engine.run(controlled("eager", "sdpa", tokens=(5,)), tmp_path))
-    list(engine.run(controlled("eager", "sdpa"), tmp_path, extend=True))
-    table = load(tmp_path)
+    """With and without new points, and it says nothing. Without its baseline a sweep has no control at all."""
+    ran(swept("eager", "sdpa", tokens=(5,)), tmp_path)
+    ran(controlled("eager", "sdpa", tokens=(5,)), tmp_path)
+    table = ran(controlled("eager", "sdpa"), tmp_path, extend=True)
     assert table["implementation"].tolist() == ["eager", "sdpa"] * 2
     assert control_warning(table) == ""
+    table = ran(dataclasses.replace(controlled("sdpa", tokens=(5,)), baseline="eager"), tmp_path / "other")
+    assert table["implementation"].tolist() == ["sdpa"]
 
 
 @scripted
 @pytest.mark.parametrize("baseline", ["test:raises", "test:exits"])
 def test_a_baseline_that_fails_leaves_the_control_without_a_ratio(tmp_path: Path, baseline: str) -> None:
     """Both end in the same way, the others are measured, and nothing is said of differences."""
-    list(engine.run(controlled(baseline, "sdpa", tokens=(5,)), tmp_path))
-    table = load(tmp_path).set_index("implementation")
+    table = ran(controlled(baseline, "sdpa", tokens=(5,)), tmp_path).set_index("implementation")
     assert table["status"][baseline] == table["status"][CONTROL] != "ok"
     assert table["status"]["sdpa"] == "ok"
     assert control_warning(load(tmp_path)) == ""
-
-
-@scripted
-def test_a_sweep_without_its_baseline_measures_no_control(tmp_path: Path) -> None:
-    """There would be nothing that it is compared with."""
-    list(engine.run(dataclasses.replace(controlled("sdpa", tokens=(5,)), baseline="eager"), tmp_path))
-    assert load(tmp_path)["implementation"].tolist() == ["sdpa"]
-
-
-@scripted
-def test_a_control_needs_the_memory_of_the_baseline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the baseline can't fit, neither can the control."""
-    monkeypatch.setattr(facts, "available_bytes", lambda: 80 << 20)
-    points = (point(batch=16, num_tokens=1024, num_heads=1),)
-    list(engine.run(Sweep("large", points, ("eager", "sdpa"), effort=QUICK, control=True), tmp_path))
-    table = load(tmp_path).set_index("implementation")
-    assert dict(table["status"]) == {"eager": "skipped", "sdpa": "ok", CONTROL: "skipped"}
 
 
 # A race
@@ -688,10 +628,10 @@ def racing(*implementations: str, bound: float, within_s: float = 60.0, tokens: 
 
 def processes(folder: Path) -> dict[tuple[int, str], list[int]]:
     """Return the numbers of the processes of each implementation at each number of tokens, in their order."""
-    found: dict[tuple[int, str], list[int]] = {}
+    numbers: dict[tuple[int, str], list[int]] = {}
     for record in journal.read(folder):
-        found.setdefault((record.case.point.num_tokens, record.case.implementation), []).append(record.process)
-    return found
+        numbers.setdefault((record.case.point.num_tokens, record.case.implementation), []).append(record.process)
+    return numbers
 
 
 @scripted
@@ -712,19 +652,21 @@ def test_who_is_far_behind_is_left_out_of_a_race(tmp_path: Path) -> None:
 @scripted
 def test_a_look_of_a_race_holds_those_that_may_be_the_fastest(tmp_path: Path) -> None:
     """Two that are alike are measured on until the time is up, neither the baseline nor one far behind with them."""
-    sweep = racing("eager", "sdpa", "test:half", "test:half_too", bound=1e-9, within_s=2.0, tokens=(5,))
+    sweep = racing("eager", "sdpa", "test:half", "test:half_too", bound=1e-9, within_s=1.2, tokens=(5,))
     with Run(sweep, tmp_path) as opened:
-        (records,) = map(opened.measure, sweep.points)
-    found = processes(tmp_path)
-    assert (found[5, "eager"], found[5, "sdpa"]) == ([0, 1], [0])
-    assert found[5, "test:half"] == found[5, "test:half_too"] == [*range(len(found[5, "test:half"]))]
-    assert len(found[5, "test:half"]) > 2
-    assert len(records) == len(journal.read(tmp_path)) == sum(map(len, found.values()))
+        records = opened.measure(sweep.points[0])
+    numbers = processes(tmp_path)
+    assert (numbers[5, "eager"], numbers[5, "sdpa"]) == ([0, 1], [0])
+    assert numbers[5, "test:half"] == numbers[5, "test:half_too"] == [*range(len(numbers[5, "test:half"]))]
+    assert len(numbers[5, "test:half"]) > 2
+    assert len(records) == len(journal.read(tmp_path)) == sum(map(len, numbers.values()))
     assert set(lines(tmp_path).values()) == {1}
 
 
 @scripted
-def test_a_race_that_goes_on_in_a_second_session_measures_nothing_twice(tmp_path: Path) -> None:
+def test_a_race_that_goes_on_in_a_second_session_measures_nothing_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It takes the base of the other point alone; a third session has nothing to do, a stricter one looks on."""
     sweep = racing("eager", "sdpa", bound=0.9)
     with Run(sweep, tmp_path) as opened:
@@ -732,11 +674,12 @@ def test_a_race_that_goes_on_in_a_second_session_measures_nothing_twice(tmp_path
         assert opened.finished() == [sweep.points[0]]
     first = journal.read(tmp_path)
     for _ in range(2):
-        list(engine.run(sweep, tmp_path))
+        ran(sweep, tmp_path)
         second = journal.read(tmp_path)
         assert second[: len(first)] == first
         assert processes(tmp_path) == {(tokens, name): [0, 1] for tokens in (5, 7) for name in ("eager", "sdpa")}
-    with Run(racing("eager", "sdpa", bound=1e-9, within_s=3.0), tmp_path) as opened:
+    monkeypatch.setattr(Summary, "measured_s", lambda _: 0.0)
+    with Run(racing("eager", "sdpa", bound=1e-9, within_s=0.8), tmp_path) as opened:
         opened.race(sweep.points)
     third = journal.read(tmp_path)
     assert third[: len(second)] == second
@@ -756,19 +699,11 @@ def test_the_seconds_of_an_earlier_session_count(tmp_path: Path, monkeypatch: py
 
 
 @scripted
-def test_precisions_of_a_shape_have_one_seed(tmp_path: Path) -> None:
-    """Their judges stay while one of them is measured alone, and keep what they expect."""
-    with Run(racing("eager", bound=0.1), tmp_path) as opened:
-        assert opened.seed(point()) == opened.seed(point()) == opened.seed(point(dtype="bfloat16"))
-        assert opened.seed(point(num_tokens=5)) != opened.seed(point())
-
-
-@scripted
 def test_a_race_holds_all_precisions_of_a_shape_in_its_base(tmp_path: Path) -> None:
     """One far behind in either is left out there; all of a replicate have the same rounds."""
     sweep = racing("eager", "sdpa", "test:half", bound=0.02)
     sweep = dataclasses.replace(sweep, points=(point(), point(dtype="bfloat16")))
-    list(engine.run(sweep, tmp_path))
+    ran(sweep, tmp_path)
     together = Counter((record.process, record.seed) for record in journal.read(tmp_path))
     assert sorted(together.values()) == [4, 6]
 
@@ -776,36 +711,24 @@ def test_a_race_holds_all_precisions_of_a_shape_in_its_base(tmp_path: Path) -> N
 # Spread over time
 
 
-def spread_out(run: Run) -> list[float]:
-    """Measure a run with its replicates spread, and return the pauses between them."""
-    pauses: list[float] = []
-    run.spread(pauses.append)
-    return pauses
-
-
 @scripted
-def test_replicates_are_spread_evenly_in_turns_of_points(tmp_path: Path) -> None:
-    """Both points are measured once before the second replicate of the first; a quarter of the time lies between."""
+@pytest.mark.parametrize("begun", [False, True])
+def test_replicates_are_spread_evenly_in_turns_of_points(begun: bool, tmp_path: Path) -> None:
+    """Both points are measured once before the second replicate of the first; a quarter of the time lies between.
+
+    A run that goes on has the replicates that are there behind it.
+    """
     sweep = swept("eager", tokens=(5, 7), effort=dataclasses.replace(QUICK, processes=2, spread_s=4000.0))
+    pauses: list[float] = []
     with Run(sweep, tmp_path) as opened:
-        pauses = spread_out(opened)
-        assert spread_out(opened) == []
-    assert [(record.process, record.case.point.num_tokens) for record in journal.read(tmp_path)] == [
-        (0, 5),
-        (0, 7),
-        (1, 5),
-        (1, 7),
-    ]
-    assert pauses == pytest.approx([0, 1000, 2000, 3000], abs=500)
-
-
-@scripted
-def test_what_is_missing_alone_is_spread(tmp_path: Path) -> None:
-    """A run that goes on has the replicates that are there behind it."""
-    effort = dataclasses.replace(QUICK, processes=2, spread_s=4000.0)
-    with Run(swept("eager", tokens=(5, 7), effort=effort), tmp_path) as opened:
-        opened.measure(opened.sweep.points[0])
-        assert spread_out(opened) == pytest.approx([0, 2000], abs=500)
+        if begun:
+            opened.measure(sweep.points[0])
+        opened.spread(pauses.append)
+        assert pauses == pytest.approx([0, 2000] if begun else [0, 1000, 2000, 3000], abs=500)
+        opened.spread(pauses.append)
+        assert len(pauses) == (2 if begun else 4)
+    order = [(record.process, record.case.point.num_tokens) for record in journal.read(tmp_path)]
+    assert order == ([(0, 5), (1, 5), (0, 7), (1, 7)] if begun else [(0, 5), (0, 7), (1, 5), (1, 7)])
 
 
 # Several precisions
@@ -846,9 +769,9 @@ def test_what_one_precision_lacks_is_measured_without_the_other(tmp_path: Path) 
     """A run that had one precision and is extended by another measures the new one alone, which is not paired."""
     sweep = in_precisions("eager")
     first = dataclasses.replace(sweep, points=sweep.points[:2])
-    list(engine.run(first, tmp_path))
+    ran(first, tmp_path)
     before = journal.read(tmp_path)
-    list(engine.run(sweep, tmp_path, extend=True))
+    ran(sweep, tmp_path, extend=True)
     after = journal.read(tmp_path)
     assert after[: len(before)] == before
     assert {record.case.point.dtype for record in after[len(before) :]} == {"bfloat16"}
@@ -856,15 +779,15 @@ def test_what_one_precision_lacks_is_measured_without_the_other(tmp_path: Path) 
 
 
 @scripted
-def test_precisions_that_do_not_fit_together_are_measured_apart(
+def test_precisions_that_do_not_fit_together_are_measured_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If processes are left out for want of memory, each precision gets replicates of its own."""
+    """If processes are left out for want of memory, each precision gets replicates of its own, with the same seed."""
     monkeypatch.setattr(facts, "available_bytes", lambda: 2 << 30)
     monkeypatch.setattr("bench.engine.replicate.SPARE_BYTES", 2 << 30)
-    list(engine.run(in_precisions("eager", "sdpa", "manual"), tmp_path))
+    ran(in_precisions("eager", "sdpa", "manual"), tmp_path)
     assert set(load(tmp_path)["status"]) == {"ok"}
     records = journal.read(tmp_path)
     assert {record.case.implementation for record in records} == {"eager", "sdpa", "manual"}
-    per_case = Counter(record.case for record in records)
-    assert min(per_case.values()) >= QUICK.processes
+    assert min(Counter(record.case for record in records).values()) >= QUICK.processes
+    assert len({(record.case.point.num_tokens, record.seed) for record in records}) == 2

@@ -27,7 +27,7 @@ from tests.points import point
 from tests.store.disk import enlarge, full_after, small
 
 SWEEP = Sweep("tiny", (point(),), ("eager", "sdpa"))
-FOUND = {"settled": True}
+METRICS = {"settled": True}
 SAMPLES = examples.timed(1e-3)
 STARTED = "2026-01-31T12:00:00+00:00"
 
@@ -58,30 +58,37 @@ def kept(
 ) -> None:
     """Keep a record of each implementation in a point's next process; times scatter by so much."""
     at = at or point()
-    found = {**FOUND, "own_cause": own_cause}
+    metrics = {**METRICS, "own_cause": own_cause}
     number = run_folder.next_process(at)
     records = []
     for case in (Case(at, name) for name in reversed(implementations)):
-        record = run_folder.record(case, number, STARTED, status, "", found)
+        record = run_folder.record(case, number, STARTED, status, "", metrics)
         records.append(dataclasses.replace(record, samples=measured(case, number, 1e-3, scatter=scatter).samples))
     run_folder.keep(at, records)
 
 
+def begun(folder: Path, *implementations: str) -> RunFolder:
+    """Return a run folder whose session has kept a record of each implementation in a process."""
+    run_folder = opened(folder)
+    kept(run_folder, *implementations)
+    return run_folder
+
+
+def left(folder: Path, *implementations: str) -> None:
+    """Fill a run folder in a session that has ended."""
+    begun(folder, *implementations).close()
+
+
 def test_what_is_kept_stands_in_the_journal_and_the_table(tmp_path: Path) -> None:
-    """Records of a replicate are in the order of the sweep, and count those that were measured together."""
-    run_folder = opened(tmp_path)
-    kept(run_folder, "eager", "sdpa")
-    run_folder.tabulate()
-    records = journal.read(tmp_path)
+    """Records of a replicate are in the order of the sweep, and count those that were measured together.
+
+    A run that goes on knows what is missing, what is new and which process comes next.
+    """
+    left(tmp_path / "both", "eager", "sdpa")
+    records = journal.read(tmp_path / "both")
     assert [(record.case.implementation, record.replicate_size) for record in records] == [("eager", 2), ("sdpa", 2)]
-    assert load(tmp_path)["implementation"].tolist() == ["eager", "sdpa"]
-
-
-def test_a_folder_is_taken_up_where_it_was_left(tmp_path: Path) -> None:
-    """A run that goes on knows what is missing, what is new and which process comes next."""
-    first = opened(tmp_path)
-    kept(first, "eager")
-    first.close()
+    assert load(tmp_path / "both")["implementation"].tolist() == ["eager", "sdpa"]
+    left(tmp_path, "eager")
     run_folder = opened(tmp_path)
     assert run_folder.missing(point(), 1) == ["sdpa"]
     assert run_folder.missing(point(), 2) == ["eager", "sdpa"]
@@ -90,19 +97,12 @@ def test_a_folder_is_taken_up_where_it_was_left(tmp_path: Path) -> None:
     assert run_folder.has_results
 
 
-def test_what_failed_is_not_missing(tmp_path: Path) -> None:
-    """An implementation that failed in any process is not tried again."""
-    run_folder = opened(tmp_path)
-    kept(run_folder, "sdpa", status="error")
-    assert run_folder.failed(point()) == {"sdpa"}
-    assert run_folder.missing(point(), 3) == ["eager"]
-
-
-def test_what_failed_without_a_cause_of_its_own_is_tried_again_in_the_next_session(tmp_path: Path) -> None:
-    """In the session that kept it, it is not; what fails by itself is only if that is asked for."""
+def test_what_failed_is_tried_again_in_a_later_session_if_it_was_not_the_cause_or_if_asked_for(tmp_path: Path) -> None:
+    """In the session that kept it, it is not; a good record then takes the place of the failure."""
     first = opened(tmp_path)
     kept(first, "eager", status="crashed", own_cause=False)
     kept(first, "sdpa", status="crashed")
+    assert first.failed(point()) == {"eager", "sdpa"}
     assert first.missing(point(), 1) == first.missing(point(), 1, retry_failed=True) == []
     first.close()
     second = opened(tmp_path)
@@ -113,16 +113,15 @@ def test_what_failed_without_a_cause_of_its_own_is_tried_again_in_the_next_sessi
     kept(second, "sdpa", status="timeout", own_cause=False)
     assert second.missing(point(), 1, retry_failed=True) == []
     assert [record.status for record in second.of(point())] == ["ok", "timeout"]
-    assert second.next_process(point()) == 4
-    second.tabulate()
+    second.close()
     assert load(tmp_path)["status"].tolist() == ["ok", "timeout"]
-
-
-def test_a_folder_that_cannot_be_made_is_a_wrong_request(tmp_path: Path) -> None:
-    """A file in its place is said in one line."""
-    (tmp_path / "file").touch()
-    with pytest.raises(WrongRequest, match="can't be made"):
-        opened(tmp_path / "file" / "run")
+    third = opened(tmp_path)
+    assert third.missing(point(), 1) == ["sdpa"]
+    assert third.next_process(point()) == 4
+    kept(third, "eager", "sdpa")
+    assert third.missing(point(), 1) == []
+    third.close()
+    assert load(tmp_path)[["status", "processes"]].to_numpy().tolist() == [["ok", 2], ["ok", 1]]
 
 
 # A table whose rows lend their scatter to each other
@@ -193,24 +192,25 @@ def test_a_folder_that_is_being_filled_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_was_made_for_nothing_goes_again(tmp_path: Path) -> None:
-    """One that a refusal leaves empty is removed with the folders above it that were made; what was there stays."""
-    run_folder = RunFolder(SWEEP, tmp_path / "new" / "run")
-    run_folder.prepare()
-    assert (tmp_path / "new" / "run").is_dir()
-    run_folder.close()
-    assert list(tmp_path.iterdir()) == []
+    """One that a refusal leaves empty is removed with the folders above it that were made; what was there stays.
+
+    A file in its place is said in one line.
+    """
     (tmp_path / "there").mkdir()
-    run_folder = RunFolder(SWEEP, tmp_path / "there")
-    run_folder.prepare()
-    run_folder.close()
-    assert list(tmp_path.iterdir()) == [tmp_path / "there"]
+    for path in (tmp_path / "new" / "run", tmp_path / "there"):
+        run_folder = RunFolder(SWEEP, path)
+        run_folder.prepare()
+        assert path.is_dir()
+        run_folder.close()
+        assert list(tmp_path.iterdir()) == [tmp_path / "there"]
+    (tmp_path / "file").touch()
+    with pytest.raises(WrongRequest, match="can't be made"):
+        opened(tmp_path / "file" / "run")
 
 
-def test_a_table_that_was_edited_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_table_that_was_edited_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Until it is written anew."""
-    run_folder = opened(tmp_path)
-    kept(run_folder, "eager", "sdpa")
-    run_folder.close()
+    left(tmp_path, "eager", "sdpa")
     written = (tmp_path / RESULTS).read_text()
     (tmp_path / RESULTS).write_text(written.replace(",ok,", ",ok ,", 1))
     main(["show", str(tmp_path)])
@@ -221,10 +221,9 @@ def test_a_table_that_was_edited_is_told(tmp_path: Path, capsys: pytest.CaptureF
     assert capsys.readouterr().err == ""
 
 
-def test_a_table_behind_its_journal_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_table_behind_its_journal_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """`show` says that the run is at work, or was killed and how to write the table anew, until the table has all."""
-    run_folder = opened(tmp_path)
-    kept(run_folder, "eager")
+    run_folder = begun(tmp_path, "eager")
     run_folder.tabulate()
     assert not SavedRun(tmp_path).is_behind
     kept(run_folder, "eager", "sdpa")
@@ -258,8 +257,7 @@ def test_a_table_has_all_that_the_journal_had_when_it_was_written(tmp_path: Path
 
 def test_a_record_that_was_damaged_meanwhile_keeps_no_lock(tmp_path: Path) -> None:
     """The table can't be made of it, but the folder is unlocked for the run that sets it aside."""
-    run_folder = opened(tmp_path)
-    kept(run_folder, "eager")
+    run_folder = begun(tmp_path, "eager")
     path = tmp_path / journal.JOURNAL
     path.write_bytes(path.read_bytes().replace(b'"rounds":[0', b'"rounds":[9'))
     run_folder.close()
@@ -271,8 +269,7 @@ def test_a_record_that_was_damaged_meanwhile_keeps_no_lock(tmp_path: Path) -> No
 
 def test_a_writer_that_lost_its_folder_writes_no_more(tmp_path: Path) -> None:
     """A folder that vanishes, or whose lock somebody removed, ends the run with one line; nothing is made anew."""
-    run_folder = opened(tmp_path / "run")
-    kept(run_folder, "eager")
+    run_folder = begun(tmp_path / "run", "eager")
     (tmp_path / "run").rename(tmp_path / "moved")
     with pytest.raises(CannotWrite, match=r"is gone.* process 1 of .* is lost"):
         kept(run_folder, "sdpa")
@@ -283,10 +280,9 @@ def test_a_writer_that_lost_its_folder_writes_no_more(tmp_path: Path) -> None:
     assert len(journal.read(tmp_path / "moved")) == 1
 
 
-def test_a_full_disk_loses_the_visit_in_flight_alone(tmp_path: Path) -> None:
+def test_a_full_disk_loses_the_replicate_in_flight_alone(tmp_path: Path) -> None:
     """The line says so; the next session measures that replicate again, under the same number."""
-    run_folder = opened(tmp_path)
-    kept(run_folder, "eager", "sdpa")
+    run_folder = begun(tmp_path, "eager", "sdpa")
     size = (tmp_path / journal.JOURNAL).stat().st_size
     with full_after(size + 300), pytest.raises(CannotWrite, match=r"too large; process 1 of .* is lost.* kept"):
         kept(run_folder, "eager", "sdpa")
@@ -327,8 +323,7 @@ def test_a_run_on_a_small_disk_goes_on_when_there_is_room(tmp_path: Path) -> Non
 
 def test_a_table_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     """The old one stays, and the journal holds everything."""
-    run_folder = opened(tmp_path)
-    kept(run_folder, "eager")
+    run_folder = begun(tmp_path, "eager")
     with full_after(100), pytest.raises(CannotWrite, match=f"{RESULTS} can't be written"):
         run_folder.tabulate()
     assert sorted(path.name for path in tmp_path.iterdir()) == [ENVIRONMENT, journal.JOURNAL, PLAN, LOCK]
@@ -339,9 +334,7 @@ def test_a_folder_that_cannot_be_written_is_refused_at_once(
     module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is found out before any worker is asked for anything, and nothing of the folder changes."""
-    first = opened(tmp_path)
-    kept(first, "eager")
-    first.close()
+    left(tmp_path, "eager")
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     patched, name = {"lock": (Path, "write_text"), "journal": (os, "open")}[module]
 
@@ -359,8 +352,7 @@ def test_a_folder_that_cannot_be_written_is_refused_at_once(
 
 def test_what_a_kill_left_is_mended_and_said(tmp_path: Path) -> None:
     """A stale lock, half a table and a torn line go, each line of notice names its file."""
-    first = opened(tmp_path)
-    kept(first, "eager")
+    begun(tmp_path, "eager")
     content = json.loads((tmp_path / LOCK).read_text())
     (tmp_path / LOCK).write_text(json.dumps({**content, "started_s": content["started_s"] - 100}))
     (tmp_path / f".{RESULTS}.123").touch()
@@ -392,9 +384,7 @@ def test_another_sweep_is_refused_and_an_extended_one_is_kept(tmp_path: Path) ->
 
 def test_a_lost_environment_is_written_anew_if_all_records_come_from_here(tmp_path: Path) -> None:
     """Its state is then not known."""
-    first = opened(tmp_path)
-    kept(first, "eager")
-    first.close()
+    left(tmp_path, "eager")
     identity = load_environment(tmp_path).identity  # type: ignore[union-attr]
     (tmp_path / ENVIRONMENT).unlink()
     run_folder = opened(tmp_path)
@@ -408,8 +398,7 @@ def test_a_lost_environment_is_written_anew_if_all_records_come_from_here(tmp_pa
 @pytest.mark.parametrize("all_foreign", [True, False])
 def test_records_of_two_environments_are_never_mixed(has_environment: bool, all_foreign: bool, tmp_path: Path) -> None:
     """Records from elsewhere are refused with their number and where they come from, and the folder stays."""
-    first = opened(tmp_path)
-    kept(first, "eager")
+    first = begun(tmp_path, "eager")
     kept(first, "sdpa")
     first.close()
     path = tmp_path / journal.JOURNAL
@@ -426,28 +415,6 @@ def test_records_of_two_environments_are_never_mixed(has_environment: bool, all_
     with pytest.raises(WrongRequest, match=rf"{2 if all_foreign else 1} of 0123456789ab \(torch .*this is {own}"):
         opened(tmp_path)
     assert path.read_bytes() == before
-
-
-# What failed before
-
-
-def test_what_failed_before_is_tried_again_once_if_asked_for(tmp_path: Path) -> None:
-    """Failures of this session are not; a good record then takes the place of the failure."""
-    first = opened(tmp_path)
-    kept(first, "eager")
-    kept(first, "sdpa", status="timeout")
-    first.close()
-    run_folder = opened(tmp_path)
-    assert run_folder.missing(point(), 1) == []
-    assert run_folder.missing(point(), 1, retry_failed=True) == ["sdpa"]
-    kept(run_folder, "sdpa", status="oom")
-    assert run_folder.missing(point(), 1, retry_failed=True) == []
-    run_folder.close()
-    again = opened(tmp_path)
-    kept(again, "eager", "sdpa")
-    assert again.missing(point(), 1, retry_failed=True) == []
-    again.tabulate()
-    assert load(tmp_path)[["status", "processes"]].to_numpy().tolist() == [["ok", 2], ["ok", 1]]
 
 
 # What a worker reports
@@ -467,8 +434,8 @@ def test_what_cannot_be_is_an_error_row(tmp_path: Path, reported: dict[str, obje
     """An unknown metric or a wrong value ends its own case in words; what else was measured is kept."""
     run_folder = opened(tmp_path)
     eager, sdpa = SWEEP.cases()
-    good = dataclasses.replace(run_folder.record(eager, 0, STARTED, "ok", "", FOUND), samples=SAMPLES)
-    bad = run_folder.record(sdpa, 0, STARTED, "ok", "", {**FOUND, "peak_bytes": 7, **reported})
+    good = dataclasses.replace(run_folder.record(eager, 0, STARTED, "ok", "", METRICS), samples=SAMPLES)
+    bad = run_folder.record(sdpa, 0, STARTED, "ok", "", {**METRICS, "peak_bytes": 7, **reported})
     run_folder.keep(point(), [good, bad])
     run_folder.tabulate()
     table = load(tmp_path)

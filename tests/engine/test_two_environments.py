@@ -13,7 +13,7 @@ from bench.engine import member, replicate
 from bench.engine.pool import Pool
 from bench.engine.two_environments import SIDES, Pair
 from bench.machine import facts
-from bench.plan.case import HUGE
+from bench.plan.case import HUGE, Point
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Effort, Sweep
 from bench.store import journal
@@ -34,9 +34,14 @@ def _scripted(monkeypatch: pytest.MonkeyPatch) -> None:
     threads.use_processes(monkeypatch)
 
 
+def swept(implementation: str, effort: Effort = EFFORT, at: Point | None = None) -> Sweep:
+    """Return a race of an implementation at one tiny point."""
+    return Sweep("tiny", (at or point(),), (implementation,), implementation, effort)
+
+
 def measured(folder: Path, implementation: str = "sdpa", effort: Effort = EFFORT) -> Pair:
     """Return a pair after a race at one tiny point; B takes twice the time of A."""
-    sweep = Sweep("tiny", (point(),), (implementation,), implementation, effort)
+    sweep = swept(implementation, effort)
     with Pair(sweep, folder, two(folder, "2e-3")) as pair:
         pair.race(sweep.points)
     return pair
@@ -44,12 +49,7 @@ def measured(folder: Path, implementation: str = "sdpa", effort: Effort = EFFORT
 
 def sides(pair: Pair) -> list[list[Record]]:
     """Return the records of each side."""
-    return [pair.records(point(), side) for side in SIDES]
-
-
-def statuses(pair: Pair) -> list[list[str]]:
-    """Return the statuses of the records of each side."""
-    return [[record.status for record in side] for side in sides(pair)]
+    return [journal.read(pair.folder / side.lower()) for side in SIDES]
 
 
 def log_ratios(pair: Pair) -> list[float]:
@@ -58,35 +58,32 @@ def log_ratios(pair: Pair) -> list[float]:
     return [float(log) for log in a - b if not np.isnan(log)]
 
 
-@pytest.fixture(scope="module")
-def filled(tmp_path_factory: pytest.TempPathFactory) -> Pair:
-    """Return a pair that measured a point in two pairs of processes."""
-    with pytest.MonkeyPatch.context() as patch:
-        threads.use_processes(patch)
-        return measured(tmp_path_factory.mktemp("filled"))
+def test_the_rounds_of_two_environments_pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each pair of processes gives one ratio, and another pair another: B takes twice the time.
 
+    The folders a and b hold a row for the case, with the environment that it comes from. Every round has a sample of
+    each side. Processes of one server share the layout of the code, so each replicate ends the servers of both sides.
+    """
+    renewed: Counter[Pool] = Counter()
+    end = Pool.renew
 
-def test_a_side_that_takes_twice_the_time_is_half_as_fast(filled: Pair) -> None:
-    """Each pair of processes gives one ratio, and another pair another."""
-    ratios = log_ratios(filled)
+    def renew(of: Pool) -> None:
+        renewed[of] += 1
+        end(of)
+
+    monkeypatch.setattr(Pool, "renew", renew)
+    pair = measured(tmp_path)
+    assert [*renewed.values()] == [EFFORT.processes + 1] * len(SIDES)  # and at the end
+    ratios = log_ratios(pair)
     assert ratios == pytest.approx([-0.693] * 2, abs=0.005)
     assert len(set(ratios)) == 2
-
-
-def test_each_side_is_a_run_folder_of_its_own(filled: Pair) -> None:
-    """The folders a and b hold a row for the case, with the environment that it comes from."""
-    for side, torch in (("a", "2.0"), ("b", "2.1")):
-        table = load(filled.folder / side)
+    for side, torch, records in zip("ab", ("2.0", "2.1"), sides(pair), strict=True):
+        table = load(tmp_path / side)
         assert table[["status", "processes", "torch_version"]].to_numpy().tolist() == [["ok", 2, torch]]
-        records = journal.read(filled.folder / side)
         assert [record.process for record in records] == [0, 1]
         assert [record.metrics["kernels"] for record in records] == [("thorough",), ()]
-    assert len({load(filled.folder / side)["env_id"][0] for side in "ab"}) == 2
-
-
-def test_sides_take_turns_in_the_same_rounds(filled: Pair) -> None:
-    """Every round has a sample of each side, with the readings that the worker gave."""
-    (a, _), (b, _) = sides(filled)
+    assert len({load(tmp_path / side)["env_id"][0] for side in "ab"}) == 2
+    (a, _), (b, _) = sides(pair)
     assert a.samples.rounds == b.samples.rounds
     assert len(a.samples.rounds) > 1
     assert b.samples.timings_s[0] == (b.samples.values_s[0],) * 3
@@ -110,7 +107,7 @@ def test_a_race_of_environments_goes_on_until_one_is_the_fastest(tmp_path: Path)
     """The sides are named A and B after each look; B takes twice the time, which two replicates can't show."""
     looks: list[Look] = []
     effort = dataclasses.replace(EFFORT, within_s=600.0)
-    sweep = Sweep("tiny", (point(),), ("sdpa",), "sdpa", effort)
+    sweep = swept("sdpa", effort)
     with Pair(sweep, tmp_path, two(tmp_path, "2e-3")) as pair:
         pair.race(sweep.points, lambda _, look: looks.append(look))
     assert [look.is_answered for look in looks] == [False] * (len(looks) - 1) + [True]
@@ -124,28 +121,16 @@ def test_a_race_of_environments_goes_on_until_one_is_the_fastest(tmp_path: Path)
     assert len(journal.read(tmp_path / "a")) == looks[-1].replicates
 
 
-def test_each_replicate_has_fresh_servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Processes of one server share the layout of the code, so each replicate ends the servers of both sides."""
-    renewed: Counter[Pool] = Counter()
-    end = Pool.renew
-
-    def renew(of: Pool) -> None:
-        renewed[of] += 1
-        end(of)
-
-    monkeypatch.setattr(Pool, "renew", renew)
-    with Pair(Sweep("tiny", (point(),), ("sdpa",), "sdpa", EFFORT), tmp_path, two(tmp_path)) as pair:
-        pair.race([point()])
-        assert [*renewed.values()] == [EFFORT.processes] * len(SIDES)
-
-
-@pytest.mark.parametrize("implementation", ["test:raises_in_b", "test:exits_in_b"])
-def test_where_one_side_cannot_be_prepared_the_other_is_skipped(implementation: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("implementation", "status"), [("test:raises_in_b", "incorrect"), ("test:exits_in_b", "crashed")]
+)
+def test_where_one_side_cannot_be_prepared_the_other_is_skipped(
+    implementation: str, status: str, tmp_path: Path
+) -> None:
     """Nothing is timed without the other, both sides have their row, and neither is tried again."""
-    pair = measured(tmp_path, implementation)
-    assert statuses(pair) == [["skipped"], ["incorrect" if "raises" in implementation else "crashed"]]
+    (a,), (b,) = sides(measured(tmp_path, implementation))
+    assert (a.status, a.own_cause, b.status, b.own_cause) == ("skipped", False, status, True)
     assert [len(load(tmp_path / side)) for side in "ab"] == [1, 1]
-    assert [record.own_cause for side in sides(pair) for record in side] == [False, True]
 
 
 def test_a_side_that_is_killed_once_is_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,55 +138,49 @@ def test_a_side_that_is_killed_once_is_measured_again(tmp_path: Path, monkeypatc
     monkeypatch.setenv("TEST_FOLDER", str(tmp_path))
     pair = measured(tmp_path, "test:killed_once")
     assert [*tmp_path.glob("test-*")]
-    assert statuses(pair) == [["ok", "ok"], ["ok", "ok"]]
+    assert [[record.status for record in side] for side in sides(pair)] == [["ok", "ok"], ["ok", "ok"]]
     assert len(log_ratios(pair)) == 2
 
 
 @pytest.mark.parametrize(
-    ("implementation", "status", "detail"),
+    ("implementation", "status", "detail", "other"),
     [
-        ("test:raises_in_rounds_of_b", "error", "tired"),
-        ("test:exits_in_rounds_of_b", "crashed", "ended with exit status 1 during rounds"),
+        ("test:raises_in_rounds_of_b", "error", "tired", "ok"),
+        ("test:exits_in_rounds_of_b", "crashed", "ended with exit status 1 during rounds", "ok"),
+        ("test:impossible", "error", "impossible rate", "error"),
     ],
 )
-def test_one_that_ends_in_its_turn_has_no_time(implementation: str, status: str, detail: str, tmp_path: Path) -> None:
-    """What goes wrong in the rounds of one side ends that side, and the other keeps what it measured."""
+def test_one_that_ends_in_its_turn_has_no_time(
+    implementation: str, status: str, detail: str, other: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What goes wrong in the rounds of one side ends that side, and the other keeps what it measured.
+
+    An objection after the rounds ends the case without its samples too.
+    """
+    monkeypatch.setattr(replicate, "TIMED_AGAIN_S", 0.01)
+    monkeypatch.setattr(member, "OVERHEAD_S", 60.0)  # else the clock may disagree first, on a busy machine
     (a,), (b,) = sides(measured(tmp_path, implementation))
-    assert (a.status, b.status) == ("ok", status)
+    assert (a.status, b.status) == (other, status)
     assert b.detail.startswith(detail)
     assert b.own_cause
-    assert a.samples.rounds
+    assert bool(a.samples.rounds) is (other == "ok")
     assert not b.samples.rounds
 
 
-def test_an_impossible_time_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The objection after the rounds ends the case without its samples, on both sides."""
-    monkeypatch.setattr(replicate, "TIMED_AGAIN_S", 0.01)
-    monkeypatch.setattr(member, "OVERHEAD_S", 60.0)  # else the clock may disagree first, on a busy machine
-    for records in sides(measured(tmp_path, "test:impossible")):
-        (record,) = records
-        assert (record.status, record.samples.rounds) == ("error", ())
-        assert "impossible rate" in record.detail
-
-
 def test_an_interpreter_that_is_none_is_a_wrong_request(tmp_path: Path) -> None:
-    """What can't be started, and what starts without our packages, is named with what it said."""
-    sweep = Sweep("tiny", (point(),), ("sdpa",), "sdpa", EFFORT)
+    """What can't be started, and what starts without our packages, is named with what it said.
+
+    So is the side where an implementation can't be found: it may be there in one environment and not in the other.
+    """
     script = tmp_path / "python"
     script.write_text("#!/bin/sh\necho 'No module named torch' >&2; exit 1\n")
-    with pytest.raises(WrongRequest, match=r"--python .*python: no worker .*: Permission denied"):
-        Pair(sweep, tmp_path / "run", (str(script), str(script))).__enter__()
-    script.chmod(0o755)
-    with pytest.raises(WrongRequest, match=r"--python .*python: no worker .*: No module named torch"):
-        Pair(sweep, tmp_path / "run", (str(script), str(script))).__enter__()
+    for mode, words in ((0o644, "Permission denied"), (0o755, "No module named torch")):
+        script.chmod(mode)
+        with pytest.raises(WrongRequest, match=rf"--python .*python: no worker .*: {words}"):
+            Pair(swept("sdpa"), tmp_path / "run", (str(script), str(script))).__enter__()
     assert not (tmp_path / "run").exists()
-
-
-def test_an_implementation_that_cannot_be_found_names_the_side(tmp_path: Path) -> None:
-    """It may be there in one environment and not in the other."""
-    sweep = Sweep("tiny", (point(),), ("nosuch:kernel",), "nosuch:kernel", EFFORT)
     with pytest.raises(WrongRequest, match=r"--python .*python-a: implementation 'nosuch:kernel' can't be imported"):
-        Pair(sweep, tmp_path / "run", two(tmp_path)).__enter__()
+        Pair(swept("nosuch:kernel"), tmp_path / "run", two(tmp_path)).__enter__()
 
 
 def test_a_pair_without_huge_pages_is_unsupported_on_both_sides(
@@ -210,10 +189,9 @@ def test_a_pair_without_huge_pages_is_unsupported_on_both_sides(
     """Both rows say why, and nothing is measured."""
     monkeypatch.setattr(facts, "huge_pages_missing", lambda: "they are switched off")
     at = point(allocator=HUGE)
-    sweep = Sweep("huge", (at,), ("sdpa",), "sdpa", EFFORT)
-    with Pair(sweep, tmp_path, two(tmp_path, "2e-3")) as pair:
+    with Pair(swept("sdpa", at=at), tmp_path, two(tmp_path, "2e-3")) as pair:
         pair.race([at])
         assert any("they are switched off" in warning for warning in pair.warnings)
-    for side in (pair.records(at, name) for name in SIDES):
+    for side in sides(pair):
         assert [record.status for record in side] == ["unsupported"]
         assert "they are switched off" in side[0].detail

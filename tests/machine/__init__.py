@@ -1,1 +1,1 @@
-"""What is on disk: records, the journal, the table and the environment."""
+"""Tests of bench/machine."""

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.machine import accelerators, doctor, facts, quiet
+from bench.machine import doctor, facts, quiet
 from bench.machine.doctor import BAD, MIND, READY, Finding, findings
 from bench.machine.quiet import Preflight
 
@@ -18,7 +18,7 @@ def _quiet(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-def found(name: str) -> Finding:
+def finding(name: str) -> Finding:
     """Return the finding of a name."""
     return next(each for each in findings(Path.cwd()) if each.name == name)
 
@@ -26,54 +26,36 @@ def found(name: str) -> Finding:
 def test_everything_that_matters_is_looked_at() -> None:
     """Each has a state and words, and whatever isn't ready has advice."""
     every = findings(Path.cwd())
-    names = {each.name for each in every}
-    assert {
-        "versions",
-        "cores",
-        "memory pages",
-        "compiler",
-        "GPU",
-        "noise now",
-        "memory",
-        "disk",
-        "self-check",
-    } <= names
-    assert all(each.found for each in every)
+    names = {"versions", "cores", "memory pages", "compiler", "GPU", "noise now", "memory", "disk", "self-check"}
+    assert names <= {each.name for each in every}
+    assert all(each.words for each in every)
     assert [each for each in every if each.state != READY and not each.advice] == []
 
 
 def test_a_missing_or_old_torch_is_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing can be measured then."""
     for version, state in (("", BAD), ("2.4.0", BAD), ("2.13.0+cpu", READY)):
-        monkeypatch.setattr(accelerators, "torch_version", lambda version=version: version)
-        assert found("versions").state == state
+        monkeypatch.setattr(facts, "torch_version", lambda version=version: version)
+        assert finding("versions").state == state
 
 
-def test_a_busy_machine_and_a_single_core_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the words of the warnings before a run."""
+def test_what_to_mind_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine, a single core, a missing compiler, and variables that change how threads wait."""
     monkeypatch.setattr(quiet, "watch", lambda: Preflight(3.0, 0, 0.0))
-    assert found("noise now").state == MIND
-    monkeypatch.setattr(facts, "physical_cores", lambda: 1)
-    assert found("cores").state == MIND
-
-
-def test_a_missing_compiler_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Compiled implementations are what is lost."""
     monkeypatch.setattr(doctor.shutil, "which", lambda _: None)  # type: ignore[attr-defined]
-    assert found("compiler").state == MIND
-    assert "compiled implementations" in found("compiler").advice
+    monkeypatch.setenv("OMP_WAIT_POLICY", "active")
+    assert finding("noise now").state == MIND
+    assert finding("compiler").state == MIND
+    assert "compiled implementations" in finding("compiler").advice
+    assert "OMP_WAIT_POLICY" in finding("threads").words
+    monkeypatch.setattr(facts, "physical_cores", lambda: 1)
+    assert finding("cores").state == MIND
 
 
 def test_a_gpu_that_torch_cannot_use_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the way to a torch that can."""
-    monkeypatch.setattr(accelerators, "gpus", lambda: ["A GPU", "A GPU"])
-    monkeypatch.setattr(accelerators, "torch_cuda", lambda: "")
-    assert (found("GPU").state, found("GPU").found) == (MIND, "A GPU, but this torch has no CUDA")
-    monkeypatch.setattr(accelerators, "torch_cuda", lambda: "13.0")
-    assert found("GPU").state == READY
-
-
-def test_variables_that_change_how_threads_wait_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run keeps them in its environment; here the user learns of them before."""
-    monkeypatch.setenv("OMP_WAIT_POLICY", "active")
-    assert "OMP_WAIT_POLICY" in found("threads").found
+    monkeypatch.setattr(facts, "gpus", lambda: ["A GPU", "A GPU"])
+    monkeypatch.setattr(facts, "torch_cuda", lambda: "")
+    assert (finding("GPU").state, finding("GPU").words) == (MIND, "A GPU, but this torch has no CUDA")
+    monkeypatch.setattr(facts, "torch_cuda", lambda: "13.0")
+    assert finding("GPU").state == READY

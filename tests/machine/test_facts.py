@@ -1,6 +1,7 @@
 """What this machine is, and that it stays the same machine."""
 
 import contextlib
+import importlib.metadata
 import os
 import platform
 import re
@@ -13,11 +14,20 @@ import psutil
 import pytest
 
 from bench.machine import facts
+from bench.machine.facts import Detectable, between_run_scatter, detectable
 from bench.plan.case import HUGE, RETAINED
 from bench.store.environment import Environment, differences
 
 ROOT = Path(__file__).parents[2]
 TORCH_FACTS: dict[str, Any] = {"torch": "2.13.0", "gpus": {"cuda:0": "H200"}}
+SEVERAL: dict[str, Any] = {"detectable": {"1": 0.012, "4": 0.05}, "processes": 10}
+CHECKED: dict[str, Any] = {"detectable": {"1": 0.019}, "processes": 10}
+WITHOUT_GPU: dict[str, Any] = {"torch": "2.13.0", "gpus": {}}
+
+
+def observed() -> Environment:
+    """Return the environment of this machine."""
+    return facts.observe(TORCH_FACTS, {"sweep": "quick"}, {})
 
 
 def in_another_process(code: str, **environment: str) -> str:
@@ -30,20 +40,14 @@ def in_another_process(code: str, **environment: str) -> str:
 
 
 def test_the_identity_is_the_same_in_another_process() -> None:
-    """Another process on the machine finds the same env_id, whatever its hash seed, arguments and sweep."""
-    code = f"from bench.machine import facts; print(facts.observe({TORCH_FACTS!r}, {{'sweep': 'vit'}}, {{}}).env_id)"
-    here = facts.observe(TORCH_FACTS, {"sweep": "quick"}, {})
+    """Another process on the machine finds the same env_id, whatever its hash seed, arguments and sweep.
 
+    A new version of torch is another identity, and its GPUs give the devices their names.
+    """
+    code = f"from bench.machine import facts; print(facts.observe({TORCH_FACTS!r}, {{'sweep': 'vit'}}, {{}}).env_id)"
+    here, newer = observed(), facts.observe({**TORCH_FACTS, "torch": "2.14.0"}, {}, {})
     assert in_another_process(code, PYTHONHASHSEED="7") == here.env_id
     assert here.context["sweep"] == "quick"
-    assert here.identity == facts.observe(TORCH_FACTS, {"sweep": "full"}, {}).identity
-
-
-def test_what_torch_found_is_part_of_the_identity() -> None:
-    """A new version of torch is another identity, and its GPUs give the devices their names."""
-    here = facts.observe(TORCH_FACTS, {"sweep": "quick"}, {})
-    newer = facts.observe({**TORCH_FACTS, "torch": "2.14.0"}, {"sweep": "quick"}, {})
-
     assert differences(here, newer) == ["torch: '2.13.0' against '2.14.0'"]
     assert here.device_name("cuda") == "H200"
     assert here.device_name("cpu") == here.identity["cpu"] != ""
@@ -53,39 +57,31 @@ def test_what_torch_found_is_part_of_the_identity() -> None:
 def test_the_wait_policy_is_part_of_the_identity(variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """How OpenMP's threads wait changes what is measured, and so the identity."""
     monkeypatch.delenv(variable, raising=False)
-    before = facts.observe(TORCH_FACTS, {"sweep": "quick"}, {})
+    before = observed()
     monkeypatch.setenv(variable, "7")
-    after = facts.observe(TORCH_FACTS, {"sweep": "quick"}, {})
-
-    assert before.env_id != after.env_id
-    assert [line.partition(":")[0] for line in differences(before, after)] == ["wait_policy"]
+    assert before.env_id != observed().env_id
+    assert [line.partition(":")[0] for line in differences(before, observed())] == ["wait_policy"]
 
 
 def test_preloaded_libraries_are_part_of_the_identity(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another allocator changes what is measured; the folder that it lies in doesn't."""
-    monkeypatch.delenv("LD_PRELOAD", raising=False)
-    plain, ours, theirs = (
-        preloading(monkeypatch, value) for value in ("", "/usr/lib/libtcmalloc.so", "/opt/lib/libtcmalloc.so")
-    )
+    machines = []
+    for value in ("", "/usr/lib/libtcmalloc.so", "/opt/lib/libtcmalloc.so"):
+        monkeypatch.setenv("LD_PRELOAD", value)
+        machines.append(observed())
+    plain, ours, theirs = machines
     assert "preloaded" not in plain.identity
     assert ours.identity["preloaded"] == ["libtcmalloc.so"]
     assert ours.env_id == theirs.env_id != plain.env_id
 
 
-def preloading(monkeypatch: pytest.MonkeyPatch, value: str) -> Environment:
-    """Return the environment of a machine that preloads these libraries."""
-    monkeypatch.setenv("LD_PRELOAD", value)
-    return facts.observe(TORCH_FACTS, {"sweep": "quick"}, {})
-
-
 def test_load_memory_and_command_are_not_part_of_the_identity(monkeypatch: pytest.MonkeyPatch) -> None:
     """A busier machine, another command line or another host name are the same identity."""
-    before = facts.observe(TORCH_FACTS, {"sweep": "quick"}, {})
+    before = observed()
     monkeypatch.setattr(os, "getloadavg", lambda: (99.0, 99.0, 99.0))
     monkeypatch.setattr("socket.gethostname", lambda: "elsewhere")
     monkeypatch.setattr(sys, "argv", ["/usr/bin/other", "--option"])
-    after = facts.observe(TORCH_FACTS, {"sweep": "quick"}, {})
-
+    after = observed()
     assert after.env_id == before.env_id
     assert after.state["load_1min"] == 99.0
     assert after.context["host"] == "elsewhere"
@@ -99,12 +95,7 @@ def test_cores_are_those_that_the_process_may_use() -> None:
         "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}); from bench.machine import facts; "
         "print(facts.visible_cores(), facts.physical_cores(), facts.default_threads())"
     )
-
     assert in_another_process(code) == "1 1 1"
-
-
-def test_cores_are_counted() -> None:
-    """There is at least one core, and no more physical cores than visible ones."""
     assert 1 <= facts.physical_cores() <= facts.visible_cores() <= (os.cpu_count() or 1)
 
 
@@ -119,34 +110,24 @@ def test_one_core_stays_free(cores: int, threads: int, monkeypatch: pytest.Monke
 CPUINFO = "processor : 0\nmodel name : A CPU @ 2 GHz\nflags : {flags}\n\nprocessor : 1\nmodel name : Another\n"
 
 
-def read(monkeypatch: pytest.MonkeyPatch, folder: Path, text: str) -> tuple[str, str]:
-    """Return the model and the flags that the machine module makes of a cpuinfo."""
-    file = folder / "cpuinfo"
-    file.write_text(text, encoding="utf-8")
-    monkeypatch.setattr(facts, "Path", lambda _: file)
-    return facts.cpu_model(), facts.cpu_flags()
-
-
 def test_cpu_flags_are_a_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Flags in another order are the same, one less is not, none have no hash; the model is the first processor's."""
-    model, flags = read(monkeypatch, tmp_path, CPUINFO.format(flags="sse avx2"))
-    _, turned = read(monkeypatch, tmp_path, CPUINFO.format(flags="avx2  sse"))
-    _, fewer = read(monkeypatch, tmp_path, CPUINFO.format(flags="sse"))
-    _, none = read(monkeypatch, tmp_path, CPUINFO.format(flags=""))
+    """Flags in another order are the same, one less is not, none have no hash; the model is the first processor's.
 
-    assert model == "A CPU @ 2 GHz"
-    assert turned == flags != fewer
-    assert re.fullmatch(r"[0-9a-f]{12}", flags)
-    assert none == ""
-
-
-def test_a_machine_that_tells_nothing_has_a_model_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the system lists no processor the model is at least the architecture."""
-    missing = tmp_path / "missing"
-    monkeypatch.setattr(facts, "Path", lambda _: missing)
-
+    Where the system lists no processor the model is at least the architecture.
+    """
+    file = tmp_path / "cpuinfo"
+    monkeypatch.setattr(facts, "Path", lambda _: file)
     assert facts.cpu_model() != ""
     assert facts.cpu_flags() == ""
+
+    def flags(words: str) -> str:
+        file.write_text(CPUINFO.format(flags=words), encoding="utf-8")
+        assert facts.cpu_model() == "A CPU @ 2 GHz"
+        return facts.cpu_flags()
+
+    assert flags("sse avx2") == flags("avx2  sse") != flags("sse")
+    assert re.fullmatch(r"[0-9a-f]{12}", flags("sse"))
+    assert flags("") == ""
 
 
 @pytest.fixture
@@ -171,19 +152,22 @@ def git(folder: Path, *arguments: str) -> str:
     ).stdout.strip()
 
 
-def test_commit(checkout: Path) -> None:
-    """The first twelve digits of the checkout's, with a plus once a file differs from it; empty outside a checkout."""
+def test_commit(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first twelve digits of the checkout's, with a plus once a file differs from it.
+
+    It is empty outside a checkout, and on a machine without git.
+    """
     assert facts.commit() == ""
     git(checkout, "init", "--quiet")
     git(checkout, "add", ".")
     git(checkout, "commit", "--quiet", "--message", "First")
     git(checkout, "tag", "--annotate", "v1", "--message", "One")
     head = git(checkout, "rev-parse", "HEAD")
-
     assert facts.commit() == head[:12]
-
     Path(facts.__file__).write_text("the second version\n", encoding="utf-8")
     assert facts.commit() == head[:12] + "+"
+    monkeypatch.setenv("PATH", str(checkout))
+    assert facts.commit() == ""
 
 
 def test_the_commit_of_a_users_repository(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -200,14 +184,6 @@ def test_the_commit_of_a_users_repository(checkout: Path, tmp_path_factory: pyte
 
     with contextlib.chdir(users / "inner"):
         assert facts.commit() == f"{heads[0]}, {users.name} {heads[1]}"
-
-
-def test_no_commit_without_git(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a machine without git the commit is empty, and nothing fails."""
-    git(checkout, "init", "--quiet")
-    monkeypatch.setenv("PATH", str(checkout))
-
-    assert facts.commit() == ""
 
 
 def test_a_containers_limit_bounds_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -241,42 +217,128 @@ def with_huge_pages(patch: pytest.MonkeyPatch, folder: Path, modes: str | None =
         (folder / "enabled").write_text(f"{modes}\n")
 
 
-@pytest.mark.parametrize("modes", ["always [madvise] never", "[always] madvise never"])
-def test_huge_pages_that_can_be_had_are_not_missing(
-    modes: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whether all memory gets them or the memory for which they are asked."""
-    with_huge_pages(monkeypatch, tmp_path, modes)
-    assert facts.huge_pages_missing() == ""
-
-
 @pytest.mark.parametrize(
-    ("modes", "words"), [(None, "can't be read"), ("always madvise [never]", "says [never]")], ids=["absent", "never"]
+    ("modes", "words"),
+    [
+        ("always [madvise] never", ""),  # for the memory for which they are asked
+        ("[always] madvise never", ""),
+        (None, "can't be read"),
+        ("always madvise [never]", "says [never]"),
+    ],
 )
-def test_a_system_without_huge_pages_is_told_with_its_file(
+def test_a_system_without_huge_pages_is_said_with_its_file(
     modes: str | None, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A kernel that has none lacks the file, and one where they are switched off says so in it."""
+    """Memory is then retained in ordinary pages by default. So it is on another system and with another C library."""
     with_huge_pages(monkeypatch, tmp_path, modes)
-    said = facts.huge_pages_missing()
-    assert f"{tmp_path / 'enabled'} {words}" in said
-    assert "\n" not in said
-
-
-def test_another_system_and_another_c_library_have_no_huge_pages(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The reason names what is there in place of Linux, or what is missing."""
-    with_huge_pages(monkeypatch, tmp_path)
+    reason = facts.huge_pages_missing()
+    assert (f"{tmp_path / 'enabled'} {words}" in reason) if words else reason == ""
+    assert "\n" not in reason
+    assert facts.default_allocator() == (RETAINED if words else HUGE)
     monkeypatch.setattr(platform, "libc_ver", lambda: ("", ""))
     assert "glibc" in facts.huge_pages_missing()
     monkeypatch.setattr(platform, "system", lambda: "Darwin")
     assert "Darwin" in facts.huge_pages_missing()
 
 
-def test_a_machine_with_huge_pages_has_them_as_its_default(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Without them memory is retained in ordinary pages."""
-    with_huge_pages(monkeypatch, tmp_path)
-    assert facts.default_allocator() == HUGE
-    with_huge_pages(monkeypatch, tmp_path, "always madvise [never]")
-    assert facts.default_allocator() == RETAINED
+@pytest.mark.parametrize(
+    ("names", "cuda", "expected"),
+    [
+        ([], "13.0", []),
+        (["H100"], "", []),
+        (["H100"], "13.0", ["cuda"]),
+        (["H100", "H100", "L4"], "13.0", ["cuda", "cuda:2"]),
+    ],
+)
+def test_one_device_of_each_kind_is_available(
+    names: list[str], cuda: str, expected: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the installed torch was built for them, which its own file says; those that CUDA hides are none."""
+    assert facts.torch_version().partition("+")[0] == importlib.metadata.version("torch").partition("+")[0]
+    for hidden in ("", "-1"):
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", hidden)
+        assert facts.gpus() == []
+    monkeypatch.setattr(facts, "gpus", lambda: names)
+    monkeypatch.setattr(facts, "torch_cuda", lambda: cuda)
+    assert facts.available_devices() == expected
+
+
+@pytest.fixture(autouse=True)
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Keep what is remembered in a file of its own."""
+    path = tmp_path / "results" / "selfcheck.json"
+    monkeypatch.setattr(facts, "SELFCHECK_PATH", path)
+    return path
+
+
+@pytest.mark.parametrize("content", ["", "[]", "no JSON", '{"one": 1}'])
+def test_a_self_check_is_kept_for_its_environment(content: str, path: Path) -> None:
+    """The latest counts. A file that is none of ours is replaced by it, and stops no run."""
+    path.parent.mkdir()
+    path.write_text(content)
+    assert facts.recall_selfcheck("one") is None
+    facts.remember_selfcheck("one", {**CHECKED, "processes": 5})
+    facts.remember_selfcheck("two", CHECKED)
+    facts.remember_selfcheck("one", CHECKED)
+    assert facts.recall_selfcheck("one") == facts.recall_selfcheck("two") == CHECKED
+    assert facts.recall_selfcheck("three") is None
+
+
+def test_a_run_carries_it_in_its_state() -> None:
+    """It is there once a self-check ran in this environment, and plays no part in the identity."""
+    before = facts.observe(WITHOUT_GPU, {}, {})
+    assert "selfcheck" not in before.state
+    facts.remember_selfcheck(before.env_id, CHECKED)
+    after = facts.observe(WITHOUT_GPU, {}, {})
+    assert after.state["selfcheck"] == CHECKED
+    assert after.env_id == before.env_id
+    assert "selfcheck" not in facts.observe({**WITHOUT_GPU, "torch": "2.14.0"}, {}, {}).state
+
+
+def of(checked: Any) -> Environment:
+    """Return an environment with this as its self-check."""
+    return Environment({}, {"selfcheck": checked}, {})
+
+
+def test_a_self_check_is_read() -> None:
+    """The detectable change by threads that have one, with the processes; what an older suite added is passed over.
+
+    What runs differ by has its degrees of freedom, by threads; an older self-check lacks it.
+    """
+    assert detectable(of(SEVERAL)) == Detectable({1: 0.012, 4: 0.05}, processes=10)
+    assert detectable(of({**SEVERAL, "false_alarms": 0, "rows": 54})) == detectable(of(SEVERAL))
+    some = detectable(of({**SEVERAL, "detectable": {"1": 0.012, "2": None, "3": float("nan"), "4": 0}}))
+    assert some
+    assert some.share == {1: 0.012}
+    scatter = {"1": [0.01, 4.2], "2": [0, 9]}
+    assert between_run_scatter(of({**SEVERAL, "between": scatter})) == {1: (0.01, 4.2), 2: (0.0, 9.0)}
+    assert between_run_scatter(of(SEVERAL)) == between_run_scatter(None) == {}
+
+
+@pytest.mark.parametrize(
+    "checked",
+    [
+        None,
+        "all is well",
+        [],
+        {},
+        {**SEVERAL, "detectable": 0.012},
+        {**SEVERAL, "detectable": {}},
+        {**SEVERAL, "detectable": {"one": 0.012}},
+        {**SEVERAL, "detectable": {"1": "a lot"}},
+        {**SEVERAL, "processes": None},
+        {"detectable": {"1": 0.012}},
+    ],
+)
+def test_a_self_check_that_cannot_be_read_is_none(checked: Any) -> None:
+    """Another suite's self-check, or one that was cut short, is passed over; most runs have none."""
+    assert detectable(of(checked)) is detectable(None) is detectable(Environment({}, {}, {})) is None
+    assert between_run_scatter(of(checked)) == {}
+
+
+@pytest.mark.parametrize(
+    "wrong", [3, [], {"one": [0.1, 2]}, {"1": 0.1}, {"1": ["a", 2]}, {"1": [float("nan"), 2]}, {"1": [-1, 2]}]
+)
+def test_a_scatter_between_runs_that_cannot_be_read_is_none(wrong: Any) -> None:
+    """Runs can be compared without it."""
+    assert between_run_scatter(of({**SEVERAL, "between": wrong})) == {}

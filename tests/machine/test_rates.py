@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bench.machine import rates
-from bench.machine.rates import BEYOND, MARGIN, Judgement, counted, is_possible, judge
+from bench.machine.rates import BEYOND, MARGIN, counted, is_possible, judge
 from bench.plan.layers import COPIED_BYTES, Roof, flops, least_bytes
 from bench.plan.layers.layer import Work
 from tests.points import point
@@ -48,19 +48,14 @@ def test_a_rate_is_only_raised(path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"here": 1}', '{"here": {"cpu float32 1": 1}}', "{"])
-def test_a_file_that_is_none_is_as_good_as_no_file(path: Path, content: str) -> None:
-    """What can't be read is taken again, and overwritten."""
+def test_a_file_that_is_none_is_as_good_as_no_file(path: Path, content: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What can't be read is taken again, and overwritten; in a folder that can't be written nothing is kept or said."""
     path.parent.mkdir()
     path.write_text(content)
     assert rates.recall("here", AT) is None
     rates.remember("here", AT, SLOW)
     assert rates.recall("here", AT) == SLOW
-
-
-def test_a_folder_that_can_not_be_written_is_no_trouble(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Nothing is kept, and nothing is said."""
-    (tmp_path / "file").touch()
-    monkeypatch.setattr(rates, "PATH", tmp_path / "file" / "ceilings.json")
+    monkeypatch.setattr(rates, "PATH", path / "ceilings.json")
     rates.remember("here", AT, SLOW)
     assert rates.recall("here", AT) is None
 
@@ -78,48 +73,39 @@ def times(factor: float) -> Roof:
     return Roof(factor * BEST.flops_per_s, factor * BEST.bytes_per_s)
 
 
-def judged(excess: float, now: Roof = BEST, others: float = 0.0) -> Judgement:
-    """Return the judgement on a call that again takes so many times less than its work does at the best rates."""
-    return judge(WORK, WORK_S / excess, BEST, now, others)
-
-
 def test_a_rate_within_the_margin_is_possible() -> None:
     """A layer's own shapes may be a little better than those of the product."""
     assert is_possible(WORK, WORK_S / (0.99 * MARGIN), BEST)
     assert not is_possible(WORK, WORK_S / (1.01 * MARGIN), BEST)
 
 
-def test_twice_the_best_is_impossible_on_a_quiet_machine() -> None:
-    """The objection names both rates."""
-    judgement = judged(2.0)
-    assert "impossible rate" in judgement.objection
-    assert "would be 2.00 GFLOP/s; a matrix product reaches 1.00 GFLOP/s" in judgement.objection
-    assert judgement.doubt == ""
+@pytest.mark.parametrize(
+    ("excess", "reached", "others", "best", "kind"),
+    [
+        (2.0, 1.0, 0.0, 1.0, "objection"),  # on a quiet machine
+        (3.0, 3.0, 0.0, 3.0, ""),  # the best came from a slow machine, and is raised
+        (1.0, 0.5, 0.0, 1.0, ""),  # a time that can't be repeated proves nothing, and lowers nothing
+        (2.0, 0.5, 0.0, 1.0, "doubt"),  # products are slower than before
+        (2.0, 1.0, 0.9, 1.0, "doubt"),  # other processes are at work
+        (2.0, 0.1, 13.0, 1.0, "doubt"),
+        (1.1 * BEYOND, 1.0, 0.0, 1.0, "objection"),
+        (1.1 * BEYOND, 0.1, 13.0, 1.0, "objection"),  # no load explains it
+    ],
+)
+def test_a_time_that_was_taken_again_is_judged(
+    excess: float, reached: float, others: float, best: float, kind: str
+) -> None:
+    """A call that takes `excess` times less than its work does at the best rates, of which products reach so many.
 
-
-def test_a_best_from_a_slow_machine_is_raised() -> None:
-    """What products reach beside the call counts."""
-    assert judged(3.0, now=times(3)) == Judgement(times(3))
-
-
-def test_a_call_that_is_slower_the_second_time_is_possible() -> None:
-    """A time that can't be repeated proves nothing, and what is slower now lowers nothing."""
-    assert judged(1.0, now=times(0.5)) == Judgement(BEST)
-
-
-@pytest.mark.parametrize(("reached", "others"), [(0.5, 0.0), (1.0, 0.9), (0.1, 13.0)])
-def test_on_a_busy_machine_the_time_is_kept_with_a_doubt(reached: float, others: float) -> None:
-    """Other processes at work, or products that are slower than before, are no fault of the case."""
-    judgement = judged(2.0, times(reached), others)
-    assert judgement.objection == ""
-    assert "perhaps an impossible rate" in judgement.doubt
-    assert judgement.best == BEST
-
-
-@pytest.mark.parametrize(("reached", "others"), [(1.0, 0.0), (0.1, 13.0)])
-def test_far_beyond_the_best_is_impossible_on_any_machine(reached: float, others: float) -> None:
-    """No load explains it."""
-    assert "impossible rate" in judged(1.1 * BEYOND, times(reached), others).objection
+    The objection names both rates. A busy machine is no fault of the case: its time is kept with a doubt.
+    """
+    judgement = judge(WORK, WORK_S / excess, BEST, times(reached), others)
+    assert judgement.best == times(best)
+    assert ("impossible rate" in judgement.objection) is (kind == "objection")
+    assert ("perhaps an impossible rate" in judgement.doubt) is (kind == "doubt")
+    assert (judgement.objection + judgement.doubt == "") is (kind == "")
+    if excess == 2.0:
+        assert "would be 2.00 GFLOP/s; a matrix product reaches 1.00 GFLOP/s" in judgement.objection + judgement.doubt
 
 
 def test_more_bytes_than_a_copy_moves_are_impossible() -> None:
@@ -132,13 +118,12 @@ def test_more_bytes_than_a_copy_moves_are_impossible() -> None:
 
 
 def test_a_small_call_is_not_compared_with_the_copy() -> None:
-    """What fits into a cache may move faster than memory; a GPU's cache is another one."""
-    small, between = Work(flops(HERE), least_bytes(HERE)), Work(10, COPIED_BYTES["cpu"] + 1)
+    """What fits into a cache may move faster than memory; a GPU's cache is another one.
+
+    A layer whose operations are unknown is not compared with a product.
+    """
+    small, larger = Work(flops(HERE), least_bytes(HERE)), Work(10, COPIED_BYTES["cpu"] + 1)
     assert counted(HERE, small) == Work(flops(HERE), 0)
-    assert counted(HERE, between) == between
-    assert counted(point(device="cuda:0"), between) == Work(10, 0)
-
-
-def test_unknown_work_makes_no_time_impossible() -> None:
-    """A layer whose operations are unknown is not compared with a product."""
+    assert counted(HERE, larger) == larger
+    assert counted(point(device="cuda:0"), larger) == Work(10, 0)
     assert is_possible(counted(HERE, Work(None, least_bytes(HERE))), 1e-9, BEST)

@@ -17,8 +17,7 @@ from bench.measure.forking import Channel
 from bench.measure.judge import Judge
 from bench.measure.server import Worker
 from bench.plan.case import Point
-from bench.sampling.checks import AFTERWARDS, NORMAL, PEAKED, TIMED
-from bench.sampling.timed_inputs import JudgedCalls
+from bench.sampling.inputs import AFTERWARDS, NORMAL, PEAKED, TIMED, JudgedCalls
 
 SEED = 7
 SHIFTS = {NORMAL: 0, PEAKED: 0, AFTERWARDS: 9}

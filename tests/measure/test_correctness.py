@@ -10,7 +10,7 @@ import torch
 import impls
 from bench.measure import correctness, outputs, reference, workload
 from bench.plan.layers import LAYERS
-from bench.sampling.checks import NORMAL
+from bench.sampling.inputs import NORMAL
 from tests import mutants
 from tests.checked import SHAPES, checked
 from tests.impls.reference import NOT_EAGER_ON_CPU

@@ -16,7 +16,7 @@ from bench.measure import outputs, reference, workload
 from bench.measure.judge import Judge, obstacle
 from bench.plan.case import Point
 from bench.plan.layers import flops, least_bytes
-from bench.sampling.checks import AFTERWARDS, NORMAL, PEAKED, TIMED
+from bench.sampling.inputs import AFTERWARDS, NORMAL, PEAKED, TIMED
 from tests.measure.stub import Announcements
 from tests.points import point
 

@@ -21,9 +21,8 @@ import impls
 from bench.measure import clock, devices, energy, forking
 from bench.measure.measured_case import LATE_S, load
 from bench.measure.timed_calls import TimedCalls
-from bench.sampling.checks import AFTERWARDS, NORMAL, PEAKED, TIMED
-from bench.sampling.rounds import LEAST_ROUNDS
-from bench.sampling.samples import Sample
+from bench.sampling.inputs import AFTERWARDS, NORMAL, PEAKED, TIMED
+from bench.sampling.rounds import LEAST_ROUNDS, Sample
 from impls.attend import sdpa
 from tests import meddlers, mutants
 from tests.children import in_child

@@ -5,7 +5,7 @@ import torch
 
 from bench.measure import correctness, reference, workload
 from bench.measure.reference import at_random_rows, in_blocks
-from bench.sampling.checks import AFTERWARDS, TIMED
+from bench.sampling.inputs import AFTERWARDS, TIMED
 from impls.attend import eager
 from tests.checked import checked, compared, expected
 from tests.points import OF_LAYER, of_layer, point

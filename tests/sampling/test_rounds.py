@@ -4,8 +4,9 @@ import random
 from collections import Counter
 from collections.abc import Callable
 
-from bench.sampling.rounds import LEAST_ROUNDS, Length, sample
-from bench.sampling.samples import Sample
+import pytest
+
+from bench.sampling.rounds import LEAST_ROUNDS, Length, Sample, sample, timings
 
 
 def sample_of(value_s: float) -> Sample:
@@ -59,3 +60,9 @@ def test_one_that_raises_leaves_the_rounds_and_the_others_go_on() -> None:
     assert set(taken) == {"base"}
     assert len(taken["base"].rounds) == LEAST_ROUNDS
     assert sample({"bad": fail}, Length(60.0), random.Random(2), failed) == {}
+
+
+@pytest.mark.parametrize(("call_s", "count"), [(1e-6, 3), (0.003, 3), (0.0031, 1), (60.0, 1)])
+def test_longer_calls_have_fewer_timings(call_s: float, count: int) -> None:
+    """A call of more than 3 ms is timed once."""
+    assert timings(call_s) == count

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from bench.analyse.comparable import CommonShift, StateDifference
-from bench.machine.selfcheck import Detectable
+from bench.machine.facts import Detectable
 from bench.show.text import counted
 from bench.stats.between_runs import BetweenRuns
 from bench.store import units

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from bench.analyse.comparable import CommonShift, StateDifference
-from bench.machine.selfcheck import Detectable
+from bench.machine.facts import Detectable
 from bench.show.comparison import notes
 from tests.analyse.tables import failed, row, table
 from tests.examples import case

@@ -7,8 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from bench.sampling.checks import SHIFTS
-from bench.sampling.timed_inputs import TURNS, JudgedCalls, drawn, parts
+from bench.sampling.inputs import SHIFTS, TURNS, JudgedCalls, drawn, parts
 
 
 def test_a_key_says_the_same_of_fewer_tensors() -> None:

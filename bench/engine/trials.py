@@ -1,0 +1,168 @@
+"""Measurements that are no run of a sweep: a look at models, one point tried again and again, a self-check."""
+
+import dataclasses
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from typing import Any, Self
+
+from bench.engine.member import Member
+from bench.engine.pool import Pool
+from bench.engine.replicate import Heard, Replicate
+from bench.engine.run import Run
+from bench.engine.worker import Died, unheard
+from bench.machine import facts, quiet
+from bench.plan.case import Case, Point
+from bench.plan.errors import WrongRequest
+from bench.plan.names import libraries_of
+from bench.plan.sweep import Sweep, load_sweep
+from bench.sampling.rounds import Length
+from bench.store.record import Record
+from bench.store.saved_run import Seen
+
+WRONG = ("error", "unsupported")
+"""The ends of a look at a model that can't be used at all; the others come from the machine."""
+
+
+REPLICATES, ROUNDS_S = 4, 1.5
+"""The replicates of a try, and the seconds of rounds in each."""
+
+
+TWIN, UNLIKE = "impls.control:adapt", "sdpa"
+"""A copy of eager, and a kernel that another speed of the machine may slow by another factor."""
+
+SELFCHECK_SWEEP = "article"
+"""Two small points, which show the same disturbances as large ones in less time."""
+
+SELFCHECK_S = 270.0
+"""The most seconds of a self-check; with its start and end it stays under five minutes."""
+
+SELFCHECK_PROCESSES, LEAST_PROCESSES = 10, 3
+"""The worker processes that measure each point, and the fewest that allow an estimate of their scatter."""
+
+SELFCHECK_ROUNDS_S = 3.0
+"""The seconds for the rounds of a point in one process: a few hundred samples."""
+
+
+class NotSeen(Exception):  # noqa: N818 - an outcome that becomes a line
+    """A model could not be looked at; the message says why."""
+
+
+def look(
+    points: Sequence[Point], settings: Sequence[str], processes: int, timeout_s: float, heard: Any = unheard
+) -> dict[Point, list[Seen]]:
+    """Return what each of some processes sees at the models of the points; the first also tries the settings.
+
+    `heard(stage)` is called for every event. Raises WrongRequest if a model can't be made, called or compared, or has
+    no attention; NotSeen if there is no memory for it or its process ends.
+    """
+    # one server: shares of the time hardly depend on the code layout
+    with closing(Pool(1, (), libraries=libraries_of(points))) as pool:
+        return {
+            point: [
+                _seen(pool, point, number, settings if number == 0 else (), timeout_s, heard)
+                for number in range(processes)
+            ]
+            for point in points
+        }
+
+
+def _seen(
+    pool: Pool, point: Point, number: int, settings: Sequence[str], timeout_s: float, heard: Any
+) -> dict[str, Any]:
+    request = {"request": "look", "point": dataclasses.asdict(point), "seed": number, "settings": [*settings]}
+    try:
+        with pool.worker(point, number) as worker:
+            reply = worker.ask(request, timeout_s, heard)
+    except Died as death:
+        raise NotSeen(f"{death.status}: {death.detail}") from None
+    if reply["status"] in WRONG:
+        raise WrongRequest(reply["detail"])
+    if reply["status"] != "ok":
+        raise NotSeen(f"{reply['status']}: {reply['detail']}")
+    seen: dict[str, Any] = reply["seen"]
+    return seen
+
+
+class Watch:
+    """A context manager inside which implementations are tried at a point; nothing is stored.
+
+    Entering it raises WrongRequest if no process can be started.
+    """
+
+    def __init__(self, point: Point, baseline: str, timeout_s: float) -> None:
+        self._point = point
+        self._baseline = baseline
+        self._timeout_s = timeout_s
+        self._pool = Pool(1, (baseline,))
+        self._seed = random.SystemRandom().randrange(1 << 32)
+
+    def __enter__(self) -> Self:
+        try:
+            torch_facts, _ = self._pool.check([self._point])
+            here = facts.observe(torch_facts, {}, dataclasses.asdict(quiet.watch()))
+        except BaseException:
+            self._pool.close()
+            raise
+        self._env_id = here.env_id
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.close()
+
+    def tried(self, names: Sequence[str], heard: Heard = unheard) -> Iterator[dict[str, Member]]:
+        """Yield the members of each replicate of the baseline and these implementations, until one fails."""
+        for number in range(REPLICATES):
+            members = {
+                name: Member(Case(self._point, name), self._pool, self._env_id, thorough=number == 0)
+                for name in dict.fromkeys((self._baseline, *names))
+            }
+            baselines = dict.fromkeys(members, self._baseline)
+            replicate = Replicate(members, baselines, Length(ROUNDS_S), self._seed, number, heard)
+            replicate.measure(self._timeout_s)
+            yield members
+            if not all(member.is_ok for member in members.values()):
+                return
+
+
+def selfcheck_sweep(threads: Sequence[int]) -> Sweep:
+    """Return the sweep of a self-check, with each of these numbers of threads."""
+    request = facts.here(
+        SELFCHECK_SWEEP,
+        implementations=("eager", TWIN, UNLIKE),
+        control=False,  # the copy is one
+        overrides={"threads": [*threads]},
+        effort={"processes": SELFCHECK_PROCESSES, "race": False, "budget_s": SELFCHECK_ROUNDS_S * SELFCHECK_PROCESSES},
+    )
+    return dataclasses.replace(load_sweep(request), name="selfcheck")
+
+
+def measure_selfcheck(
+    run: Run, limit_s: float = SELFCHECK_S, clock: Callable[[], float] = time.monotonic
+) -> Iterator[int]:
+    """Measure every point in one process after the other, yielding their number, while the next one fits into the time.
+
+    LEAST_PROCESSES are measured in any case.
+    """
+    began = clock()
+    longest_s = 0.0
+    for number in range(1, run.sweep.effort.processes + 1):
+        start = clock()
+        if number > LEAST_PROCESSES and start - began + longest_s > limit_s:
+            return
+        for point in run.sweep.points:
+            run.measure(point, number)
+        run.renew()
+        longest_s = max(longest_s, clock() - start)
+        yield number
+
+
+def measured_records(run: Run) -> dict[Point, dict[str, list[Record]]]:
+    """Return the records of each point by implementation, without those that could not be measured."""
+    records: dict[Point, dict[str, list[Record]]] = {point: {} for point in run.sweep.points}
+    for point, by_name in records.items():
+        for record in run.run_folder.of(point):
+            if record.status == "ok":
+                by_name.setdefault(record.case.implementation, []).append(record)
+    return records

@@ -1,0 +1,119 @@
+"""Measurements that are no run of a sweep: looks at models, and a self-check."""
+
+import dataclasses
+from types import SimpleNamespace
+from typing import Any, cast
+from unittest.mock import MagicMock
+
+import pytest
+
+from bench.engine import trials
+from bench.engine.run import Run
+from bench.engine.worker import Died
+from bench.plan.case import Case, Point
+from bench.plan.errors import WrongRequest
+from bench.store.record import Record
+from tests import examples
+from tests.points import point
+
+AT = point(layer="timm:vit_tiny_patch16_224")
+
+
+@pytest.fixture
+def pool(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return a function that has all processes reply so, or die so, and returns the requests that they get."""
+
+    def replying(reply: dict[str, Any] | Died) -> list[dict[str, Any]]:
+        requests: list[dict[str, Any]] = []
+
+        def ask(request: dict[str, Any], *_: object) -> dict[str, Any]:
+            requests.append(request)
+            if isinstance(reply, Died):
+                raise reply
+            return reply
+
+        pools = MagicMock()
+        pools.return_value.worker.return_value.__enter__.return_value.ask = ask
+        monkeypatch.setattr(trials, "Pool", pools)
+        return requests
+
+    return replying
+
+
+def test_the_first_process_tries_the_settings(pool: Any) -> None:
+    """The others only look; all have the library of the model."""
+    requests = pool({"status": "ok", "detail": "", "seen": {"cores": []}})
+    assert trials.look([AT], ("eager",), 3, 10.0) == {AT: [{"cores": []}] * 3}
+    assert [request["settings"] for request in requests] == [["eager"], [], []]
+    assert requests[0]["point"] == dataclasses.asdict(AT)
+    assert vars(trials)["Pool"].call_args.kwargs == {"libraries": ("timm",)}
+
+
+@pytest.mark.parametrize(
+    ("reply", "kind"),
+    [
+        ({"status": "error", "detail": "no such model", "seen": {}}, WrongRequest),
+        ({"status": "unsupported", "detail": "no such model", "seen": {}}, WrongRequest),
+        ({"status": "oom", "detail": "no memory", "seen": {}}, trials.NotSeen),
+        (Died("crashed", "no memory", is_outside=True), trials.NotSeen),
+    ],
+)
+def test_a_model_that_can_not_be_used_is_a_wrong_request(pool: Any, reply: Any, kind: type[Exception]) -> None:
+    """With the process's own line. If the machine lacks memory, the request was right."""
+    pool(reply)
+    with pytest.raises(kind, match="no such model" if kind is WrongRequest else "no memory"):
+        trials.look([AT], (), 1, 10.0)
+
+
+class Scripted(Run):
+    """A run without processes, each of whose measurements takes ten seconds of a clock that it keeps."""
+
+    def __init__(self) -> None:
+        self.sweep = trials.selfcheck_sweep([1, 2])
+        self.now_s = 0.0
+        self.measured: list[int | None] = []
+        self.renewed = 0
+        self.run_folder = cast(Any, SimpleNamespace(of=self.records))
+
+    def measure(self, point: Point, processes: int | None = None) -> list[Record]:
+        """Let ten seconds pass."""
+        self.now_s += 10
+        self.measured.append(processes)
+        return self.records(point)
+
+    def renew(self) -> None:
+        """Count how often fresh processes are asked for."""
+        self.renewed += 1
+
+    def records(self, point: Point) -> list[Record]:
+        """Return the records of a point: all are good, but for the unlike kernel's."""
+        cases = [Case(point, name) for name in self.sweep.implementations]
+        return [examples.record(case=at, status="error" if at.implementation == "sdpa" else "ok") for at in cases]
+
+
+def test_eager_and_its_copy_are_measured_with_each_number_of_threads() -> None:
+    """The article's two points, once for each. What could not be measured has no records."""
+    run = Scripted()
+    assert run.sweep.implementations == ("eager", trials.TWIN, "sdpa")
+    assert run.sweep.baseline == "eager"
+    assert [(at.num_heads, at.threads) for at in run.sweep.points] == [(1, 1), (1, 2), (4, 1), (4, 2)]
+    assert trials.measured_records(run) == {
+        at: {name: [examples.record(case=Case(at, name))] for name in ("eager", trials.TWIN)} for at in run.sweep.points
+    }
+
+
+@pytest.mark.parametrize(
+    ("limit_s", "processes"),
+    [
+        (170, 4),  # there is no room for a fifth process of 40 s
+        (1e9, trials.SELFCHECK_PROCESSES),
+        (0, trials.LEAST_PROCESSES),  # fewer say nothing of their scatter
+    ],
+)
+def test_a_self_check_begins_no_process_that_would_end_too_late(limit_s: float, processes: int) -> None:
+    """It measures no more than a claim needs; each process is a fresh one."""
+    run = Scripted()
+    numbers = [*range(1, processes + 1)]
+    assert list(trials.measure_selfcheck(run, limit_s, lambda: run.now_s)) == numbers
+    assert run.renewed == processes
+    assert run.measured == [number for number in numbers for _ in range(4)]
