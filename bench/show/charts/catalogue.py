@@ -14,8 +14,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from bench.plan.errors import WrongRequest
-from bench.show.charts import changes, files, frontier, roofline, stage_areas, stage_bars, winners
-from bench.show.charts.files import Sheet
+from bench.show.charts import base, changes, frontier, roofline, stage_areas, stage_bars, winners
+from bench.show.charts.base import Sheet
 from bench.show.comparison.report import Report
 from bench.show.figures import lines, page, scaling
 from bench.store.profile import Profile
@@ -102,7 +102,7 @@ def check_name(file: Path) -> None:
 
 def _save(picture: Figure | Sheet, file: Path) -> None:
     if isinstance(picture, Sheet):
-        files.save_as(picture, file)
+        base.save_as(picture, file)
     else:
         page.save_as(picture, file)
 

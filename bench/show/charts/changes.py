@@ -6,10 +6,23 @@ from typing import Any
 import altair as alt
 from matplotlib.ticker import MaxNLocator
 
-from bench.show.charts.base import SHAPES, SIZE, Spec, chart, layered, log, scale, spec, ticks, wrapped
-from bench.show.charts.files import SMALL_PX, Sheet, text_px
+from bench.show.charts.base import (
+    SHAPES,
+    SIZE,
+    SMALL_PX,
+    Sheet,
+    Spec,
+    chart,
+    in_lines,
+    layered,
+    log,
+    scale,
+    spec,
+    text_px,
+    ticks,
+)
 from bench.show.comparison.report import STAMP, Report, change, counts
-from bench.show.figures import log_axis
+from bench.show.figures import layout
 from bench.show.rows import Row
 from bench.stats.limits import INCONCLUSIVE, Limits
 from bench.store import units
@@ -88,10 +101,10 @@ def changes(rows: Sequence[Row], limits: Limits, *, in_file: bool = False) -> Sp
     """
     description = "The change of each row with its interval"
     base = chart(description).transform_filter("isValid(datum.change) && indexof(kept, datum.id) >= 0")
-    labels = {"labelLimit": 600} if in_file else {"labelLimit": 190, **wrapped(LABEL_CHARACTERS)}
+    labels = {"labelLimit": 600} if in_file else {"labelLimit": 190, **in_lines(LABEL_CHARACTERS)}
     y = alt.Y("label:N", title=None, sort=alt.EncodingSortField("id"), axis=alt.Axis(grid=True, **labels))
     margin, bound = 1 + limits.margin, 1 + limits.bound
-    ends = log_axis.limits(
+    ends = layout.limits(
         [1 / bound, bound, *(row["change"] for row in rows)],
         *([row[name] for row in rows if row[name] is not None] for name in ("change_low", "change_high")),
     )
@@ -170,7 +183,7 @@ def _notes(report: Report, rows: Sequence[Row]) -> list[str]:
 
 def _ticks(low: float, high: float) -> list[float]:
     if high / low > WIDE:
-        return log_axis.ratios(low, high, TICK_GAP)
+        return layout.ratios(low, high, TICK_GAP)
     locator = MaxNLocator(nbins=7, steps=[1, 2, 2.5, 5, 10])
     at = (1 + float(percent) / 100 for percent in locator.tick_values(100 * (low - 1), 100 * (high - 1)))
     return [tick for tick in at if low <= tick <= high]

@@ -7,9 +7,8 @@ import altair as alt
 import pandas as pd
 
 from bench.analyse.scaling.series import Row, by, gathered, point_of
-from bench.show.charts.base import SIZE, THIN, Spec, chart, layered, log, looks, spec, ticks
-from bench.show.charts.files import SMALL_PX, Sheet
-from bench.show.figures import captions, log_axis
+from bench.show.charts.base import SIZE, SMALL_PX, THIN, Sheet, Spec, chart, layered, log, looks, spec, ticks
+from bench.show.figures import layout, page
 from bench.show.rows import is_measured, origins, plain
 from bench.store import units
 
@@ -51,7 +50,7 @@ def sheet(rows: Sequence[Row]) -> Sheet:
     notes = ["the line joins what nothing beats in both", "bars are 95 % intervals over processes", *origins(rows)]
     return Sheet(
         heading="Error against latency, by precision",
-        facts=captions.facts(point_of(rows[0]), rows, VARIED),
+        facts=page.facts(point_of(rows[0]), rows, VARIED),
         notes=notes,
         spec=frontier(rows, names),
         rows=[{**{name: row[name] for name in columns}, "best": any(row is each for each in on_line)} for row in rows],
@@ -65,8 +64,8 @@ def frontier(rows: Sequence[Row], names: Sequence[str]) -> Spec:
     ends = ("latency_s", "latency_low_s", "latency_high_s")
     times = [[row[name] for row in rows if row[name] is not None] for name in ends]
     errors = [row["error"] for row in rows]
-    across, up = log_axis.limits(*times), log_axis.padded(min(errors), max(errors), MARGIN)
-    at = log_axis.decimal(*across)
+    across, up = layout.limits(*times), layout.padded(min(errors), max(errors), MARGIN)
+    at = layout.decimal(*across)
     powers = [10.0**power for power in range(math.ceil(math.log10(up[0])), math.floor(math.log10(up[1])) + 1)]
     x = alt.X("latency_s:Q", title="time per call", scale=log(across),
         axis=ticks(at, [units.seconds(tick, trim=True) for tick in at]))  # fmt: skip

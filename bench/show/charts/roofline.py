@@ -10,9 +10,8 @@ import pandas as pd
 from bench.analyse.scaling.series import Row, by, point_of
 from bench.plan.case import COLUMNS
 from bench.plan.roofline import Roof, roof_of, work_of
-from bench.show.charts.base import SIZE, Spec, chart, layered, log, looks, spec, ticks
-from bench.show.charts.files import SMALL_PX, Sheet
-from bench.show.figures import log_axis
+from bench.show.charts.base import SIZE, SMALL_PX, Sheet, Spec, chart, layered, log, looks, spec, ticks
+from bench.show.figures import layout
 from bench.show.point_text import parts
 from bench.show.rows import devices, is_measured, origins, plain
 from bench.store import units
@@ -68,8 +67,8 @@ def roofline(rows: Sequence[Row], roof: Roof, names: Sequence[str]) -> Spec:
     intensities = [*(row["intensity"] for row in rows), roof.ridge]
     left, right = min(intensities) / ROOM, max(intensities) * ROOM
     values = [*(row["rate"] for row in rows), roof.reached(left), roof.reached(right)]
-    ends = log_axis.padded(min(values), max(values))
-    across, up = log_axis.decimal(left, right), log_axis.decimal(*ends)
+    ends = layout.padded(min(values), max(values))
+    across, up = layout.decimal(left, right), layout.decimal(*ends)
     x = alt.X("intensity:Q", title="operations per byte", scale=log((left, right)),
         axis=ticks(across, [f"{tick:g}" for tick in across]))  # fmt: skip
     y = alt.Y("rate:Q", title="operations per second", scale=log(ends),

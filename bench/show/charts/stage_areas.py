@@ -9,12 +9,10 @@ import altair as alt
 
 from bench.analyse.scaling.growth import StageGrowth, stage_growths
 from bench.analyse.scaling.series import TOKENS, moving
-from bench.show.charts.base import Spec, chart, layered, log, spec, ticks
-from bench.show.charts.files import TEXT_PX, WIDTH_PX, Sheet, text_px
-from bench.show.figures import log_axis
-from bench.show.figures.captions import calls, facts, origin_rows
-from bench.show.figures.page import tick_labels
-from bench.show.figures.placement import spread
+from bench.show.charts.base import TEXT_PX, WIDTH_PX, Sheet, Spec, chart, layered, log, spec, text_px, ticks
+from bench.show.figures import layout
+from bench.show.figures.layout import spread
+from bench.show.figures.page import calls, facts, origin_rows, tick_labels
 from bench.show.palette import QUADRATIC, ink, stage_colour
 from bench.show.rows import origins
 from bench.store import units
@@ -97,7 +95,7 @@ def quadratic(of: StageGrowth) -> list[dict[str, Any]]:
     widths = [text_px(text, bold=True) + ROOM_PX for text in texts]
     # moved if a text would cross an edge of the axes
     centres = [min(max(x, wide / 2), WIDTH_PX - wide / 2) for x, wide in zip(_across(of.places), widths, strict=True)]
-    written = log_axis.spaced(centres, widths, [last, 0, *range(1, last)])
+    written = layout.spaced(centres, widths, [last, 0, *range(1, last)])
     return [
         {"tokens": tokens, "share": share, "text": text if number in written else "",
             "align": "left" if number == 0 else "right" if number == last else "center"}

@@ -9,9 +9,8 @@ from matplotlib.ticker import MaxNLocator
 
 from bench.analyse.profile import time_s
 from bench.plan.case import Point
-from bench.show.charts.base import Spec, chart, layered, spec, ticks
-from bench.show.charts.files import SMALL_PX, TEXT_PX, Sheet, text_px
-from bench.show.figures.captions import calls, facts, origin_rows
+from bench.show.charts.base import SMALL_PX, TEXT_PX, Sheet, Spec, chart, layered, spec, text_px, ticks
+from bench.show.figures.page import calls, facts, origin_rows
 from bench.show.operators import CATEGORY_COLOURS, OTHER, category
 from bench.show.palette import RESIDUAL_COLOUR, on, stage_colour
 from bench.show.rows import origins

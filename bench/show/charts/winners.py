@@ -10,8 +10,7 @@ import pandas as pd
 from bench.analyse.scaling.series import CHANNELS, HEADS, TOKENS, Axis, Row, gathered, moving, places, point_of
 from bench.analyse.standing import ALONE, FASTEST, NAMED, Choice
 from bench.plan.case import Point
-from bench.show.charts.base import IN_RANGE, Spec, chart, layered, spec, variable
-from bench.show.charts.files import SMALL_PX, TEXT_PX, Sheet, text_px
+from bench.show.charts.base import IN_RANGE, SMALL_PX, TEXT_PX, Sheet, Spec, chart, layered, spec, text_px, variable
 from bench.show.choice_text import certainty, choice_of, short, words
 from bench.show.palette import PAGE_COLOURS, in_the_dark, mix, on, style
 from bench.show.point_text import parts

@@ -11,10 +11,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bench.plan.case import HUGE
-from bench.show.figures import log_axis, page
-from bench.show.figures.captions import facts
+from bench.show.figures import layout, page
+from bench.show.figures.layout import spread
 from bench.show.figures.line_data import Failure, Line, Picture, pictures
-from bench.show.figures.placement import spread
+from bench.show.figures.page import facts
 from bench.show.palette import style
 from bench.show.rows import UNTRIED, origins, process_count
 from bench.store import units
@@ -102,13 +102,13 @@ def notes(picture: Picture) -> list[str]:
 def set_vertical_scale(axes: Axes, picture: Picture) -> None:
     """Scale the vertical axis for the values of a picture, with ticks at round numbers of its unit."""
     relative, unit = picture.quantity.axis.relative, picture.quantity.metric.unit
-    ends = log_axis.limits(
+    ends = layout.limits(
         [*((1.0,) if relative else ()), *(value for line in picture.lines for value in line.values)],
         [low for line in picture.lines for low in line.lows],
         [high for line in picture.lines for high in line.highs],
     )
-    round_numbers = log_axis.binary if unit is Unit.BYTES else log_axis.decimal
-    ticks = log_axis.ratios(*ends) if relative else round_numbers(*ends)
+    round_numbers = layout.binary if unit is Unit.BYTES else layout.decimal
+    ticks = layout.ratios(*ends) if relative else round_numbers(*ends)
     page.log_scale(axes.yaxis, ends, ticks, [units.formatted(tick, unit, trim=True) for tick in ticks])
     axes.set_ylabel(_filled(picture.quantity.axis.label, picture))
 

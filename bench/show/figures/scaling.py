@@ -15,7 +15,7 @@ from bench.analyse.scaling.crossover import Crossover
 from bench.analyse.scaling.growth import Exponent, Growth, Scaling, scalings
 from bench.show import intervals
 from bench.show.figures import page
-from bench.show.figures.captions import facts
+from bench.show.figures.layout import Span, sideways_steps
 from bench.show.figures.line_data import LATENCY, Line, Picture, picture
 from bench.show.figures.lines import (
     LINE_WIDTH,
@@ -27,7 +27,7 @@ from bench.show.figures.lines import (
     set_vertical_scale,
     x_label,
 )
-from bench.show.figures.placement import Span, sideways_steps
+from bench.show.figures.page import facts
 from bench.show.palette import style
 from bench.show.rows import is_measured, plain
 from bench.stats.replicates import Array

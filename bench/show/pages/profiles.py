@@ -14,9 +14,17 @@ from bench.analyse.profile import Peak, shares, stage_shares, stage_sum_s, time_
 from bench.plan.case import Point
 from bench.plan.errors import WrongRequest
 from bench.show.charts import base
-from bench.show.charts.memory import Band, MemoryChart, memory, memory_chart
-from bench.show.charts.memory import rows as memory_rows
-from bench.show.charts.timeline import Timeline, box_row, boxes, timeline
+from bench.show.charts.call import (
+    Band,
+    MemoryChart,
+    Timeline,
+    box_row,
+    boxes,
+    memory,
+    memory_chart,
+    memory_rows,
+    timeline,
+)
 from bench.show.operators import CATEGORY_COLOURS, short, shortened
 from bench.show.pages import shell
 from bench.show.palette import (

@@ -14,13 +14,13 @@ from bench.plan.sweep import Effort
 from bench.show import intervals
 from bench.show.answer import At
 from bench.show.blocks import Column
-from bench.show.charts import over_time, quantity
-from bench.show.charts.quantity import Quantity
+from bench.show.charts import interactive
+from bench.show.charts.interactive import Quantity
 from bench.show.charts.winners import cells as cells_of
 from bench.show.charts.winners import maps, winners
 from bench.show.columns import latency_text, of_metric
 from bench.show.pages import shell
-from bench.show.pages.samples import STEPS, by_case, samples
+from bench.show.pages.shell import STEPS, by_case, samples
 from bench.show.point_text import parts, varying
 from bench.show.rows import Row, is_measured, measured
 from bench.store import units
@@ -65,20 +65,20 @@ def data(
     own_series = [each for axis in AXES for each in _series(values, axis, places_of, ignored)]
     series = [one for one, _ in own_series]
     most = max(Counter(each.machine for each in shown).values(), default=0)
-    tooltips = quantity.tooltips(quantities)
-    drawn = {each.name: quantity.charts(each, names, most, tooltips) for each in quantities}
+    tooltips = interactive.tooltips(quantities)
+    drawn = {each.name: interactive.charts(each, names, most, tooltips) for each in quantities}
     growth = [each for number, (one, group) in enumerate(own_series)
         for each in _exponents(number, one, group, places_of)]  # fmt: skip
     if growth:
-        drawn |= {f"growth-{what}": quantity.exponents(names, what) for what in ("latency", "memory")}
+        drawn |= {f"growth-{what}": interactive.exponents(names, what) for what in ("latency", "memory")}
     if any(row["compile_cold_s"] for row in values):
-        drawn["compile"] = {"any": over_time.compilation(names, tooltips)}
-    drawn["samples"] = {"any": over_time.samples()}
+        drawn["compile"] = {"any": interactive.compilation(names, tooltips)}
+    drawn["samples"] = {"any": interactive.samples()}
     records = [_records(run, shown, machine) for machine, run in enumerate(machines.values())]
     kept, every = _samples(records, rows)
     if steps := list(_course(records, shown, baseline, effort.bound)):
         labels = list(dict.fromkeys(each["label"] for each in steps))
-        drawn["course"] = {"any": over_time.course(labels, effort.bound if effort.race else None)}
+        drawn["course"] = {"any": interactive.course(labels, effort.bound if effort.race else None)}
     return {
         "kind": "run",
         "points": [each.label for each in shown],
@@ -105,7 +105,7 @@ def data(
 def quantities_of(rows: Sequence[Row], baseline: str | None) -> list[Quantity]:
     """Return the quantities that some of the rows have."""
     measured_rows = [row for row in rows if is_measured(row)]
-    return [each for each in quantity.quantities(baseline) if any(row[each.column] for row in measured_rows)]
+    return [each for each in interactive.quantities(baseline) if any(row[each.column] for row in measured_rows)]
 
 
 def _ticks(of: Quantity, rows: Sequence[Row]) -> dict[str, Any]:
@@ -236,7 +236,7 @@ def _course(
                 "label": label,
                 "machine": machine,
                 "end_s": round(step.end_s, 1),
-                "bound": _short(max(step.look.bound, over_time.LEAST_BOUND)),
+                "bound": _short(max(step.look.bound, interactive.LEAST_BOUND)),
                 "bound_text": units.percent(step.look.bound),
                 "replicates": step.look.replicates,
                 "named": step.look.named,

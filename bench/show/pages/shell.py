@@ -1,12 +1,13 @@
-"""What all pages share: the template around them, Vega's JavaScript, packed data, and the file that is written."""
+"""What all pages share: the template around them, Vega's JavaScript, packed data, samples, and the file."""
 
 import base64
 import functools
 import hashlib
 import json
 import os
+import statistics
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,23 @@ import vl_convert
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from bench.analyse.summary import flagged
+from bench.plan.case import Case
 from bench.plan.errors import WrongRequest
 from bench.show.charts.base import CONFIG, swatch, variable
 from bench.show.palette import PAGE_COLOURS, in_the_dark, style
-from bench.store import atomic
+from bench.store import atomic, units
+from bench.store.record import Record
 
 PARTS = Path(__file__).parent / "parts"
 CHECKOUT = Path(__file__).parents[3]
+
+
+STEPS = 1_000
+"""A sample is written as its ratio to the case's latency, in steps of a thousandth, which no picture shows."""
+
+MOST_SAMPLES = 250_000
+"""The most samples in a page. Of more, each process keeps the same share, evenly spread."""
 
 
 def render(
@@ -116,3 +127,38 @@ def _environment(filters: Mapping[str, Callable[..., Any]]) -> Environment:
     )
     environment.filters |= filters
     return environment
+
+
+def by_case(records: Iterable[Record]) -> dict[Case, list[Record]]:
+    """Return the records that are ok, by their case."""
+    found: dict[Case, list[Record]] = {}
+    for record in records:
+        if record.status == "ok":
+            found.setdefault(record.case, []).append(record)
+    return found
+
+
+def samples(records: Mapping[int, tuple[float, Sequence[Record]]]) -> tuple[dict[int, Any], int]:
+    """Return the samples of cases, and of how many samples one is in the page.
+
+    `records` has for each case its latency in seconds and its records. A process is its number, its first round, its
+    samples, the places of those that were disturbed, and the median as a ratio and in words. A list of rounds replaces
+    the first if rounds are missing.
+    """
+    total = sum(len(record.samples.rounds) for _, own in records.values() for record in own)
+    every = -(-total // MOST_SAMPLES) or 1
+    return {
+        number: [_process(record, latency_s, every) for record in own]
+        for number, (latency_s, own) in records.items()
+        if own
+    }, every
+
+
+def _process(record: Record, latency_s: float, every: int) -> list[Any]:
+    rounds = record.samples.rounds[::every]
+    values = [round(STEPS * value / latency_s) for value in record.samples.values_s[::every]]
+    disturbed = [place for place, is_flagged in enumerate([*flagged(record)][::every]) if is_flagged]
+    median = statistics.median(values) if values else 0
+    text = units.seconds(median / STEPS * latency_s)
+    follow = rounds == tuple(range(rounds[0], rounds[0] + len(rounds))) if rounds else True
+    return [record.process, (rounds[0] if rounds else 0) if follow else list(rounds), values, disturbed, median, text]

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from bench.analyse.comparison import compare
+from bench.show.charts.base import Sheet, specification
 from bench.show.charts.catalogue import draw_comparison as draw
 from bench.show.charts.changes import MARKS, sheets
-from bench.show.charts.files import Sheet, specification
 from bench.show.comparison.report import STAMP, Report
 from bench.stats.limits import Limits
 from tests.analyse import tables

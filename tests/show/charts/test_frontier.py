@@ -6,7 +6,7 @@ import pandas as pd
 
 from bench.analyse.summary import summarise
 from bench.plan.case import Case
-from bench.show.charts.files import specification
+from bench.show.charts.base import specification
 from bench.show.charts.frontier import best, sheets
 from tests.examples import point
 from tests.show.example_results import record

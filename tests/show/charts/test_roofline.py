@@ -8,7 +8,7 @@ import pytest
 from bench.analyse.summary import summarise
 from bench.plan.case import Case
 from bench.plan.roofline import CEILING_BYTES, CEILING_FLOPS, work_of
-from bench.show.charts.files import specification
+from bench.show.charts.base import specification
 from bench.show.charts.roofline import sheets
 from tests.examples import point
 from tests.show.example_results import record, results

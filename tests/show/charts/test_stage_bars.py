@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bench.show.charts.files import SMALL_PX, text_px
+from bench.show.charts.base import SMALL_PX, text_px
 from bench.show.charts.stage_bars import LONGEST, MOST_NAMED, WIDTH_PX, bars, segments, sheets, short
 from bench.show.operators import CATEGORY_COLOURS, OTHER
 from bench.show.palette import stage_colour

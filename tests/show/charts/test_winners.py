@@ -7,7 +7,7 @@ from bench.analyse.scaling.series import CHANNELS, HEADS
 from bench.analyse.standing import ALONE, FASTEST, NOTHING
 from bench.plan.case import Case
 from bench.plan.sweep import load_sweep
-from bench.show.charts.files import specification
+from bench.show.charts.base import specification
 from bench.show.charts.winners import cells, maps, sheet, sheets
 from bench.show.palette import style
 from tests.examples import point

@@ -1,10 +1,23 @@
 """What the page of any picture has."""
 
+import dataclasses
 from pathlib import Path
 
 import pytest
 
-from bench.show.figures.page import AXES_WIDTH, LEFT, new_figure, save_as, tick_labels, write_beside
+from bench.show.figures.page import (
+    AXES_WIDTH,
+    LEFT,
+    calls,
+    facts,
+    new_figure,
+    origin_rows,
+    save_as,
+    tick_labels,
+    write_beside,
+)
+from bench.show.rows import origins
+from tests.profiles import profile, stepwise
 
 
 def test_heading_and_footnotes_stand_on_the_page() -> None:
@@ -52,3 +65,18 @@ def test_text_beside_axes_keeps_its_place_in_inches() -> None:
     box = axes.get_window_extent()
     x, y = text.get_transform().transform(text.get_position())
     assert [(x - box.x1) / figure.dpi, (y - box.y0) / figure.dpi] == pytest.approx([0.5, 1.5])
+
+
+def test_facts_are_what_is_fixed() -> None:
+    """The device with its name, and no column that the picture shows."""
+    assert facts(stepwise().case.point, origin_rows([stepwise(), profile()])) == [
+        *("vit", "cpu (A CPU)", "float32", "inference", "B=8", "N=197", "C=384", "H=6", "1 thread"),
+    ]
+    assert "N=197" not in facts(stepwise().case.point, origin_rows([stepwise()]), ["num_tokens"])
+
+
+def test_origins_say_how_many_calls_and_with_what() -> None:
+    """A range where profiles differ, and each version once."""
+    other = dataclasses.replace(profile(), calls=7)
+    assert calls([stepwise(), other]) == "means over 3 to 7 calls under the profiler"
+    assert origins(origin_rows([stepwise(), other])) == ["torch 2.13.0", "commit 0123456789ab+"]

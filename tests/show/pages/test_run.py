@@ -17,7 +17,7 @@ import pytest
 
 from bench.plan.case import Case
 from bench.plan.sweep import Effort, load_sweep
-from bench.show.charts import over_time
+from bench.show.charts import interactive
 from bench.show.pages import run as module
 from bench.show.pages import shell
 from bench.show.pages.run import page, write
@@ -85,11 +85,11 @@ def test_the_answer_comes_first(text: str) -> None:
     assert "The machine was quiet" in text
 
 
-def test_a_change_of_precision_is_told(tmp_path: Path) -> None:
+def test_a_change_of_precision_is_shown(text: str, tmp_path: Path) -> None:
     """It stands with the answer; a run in one dtype has no such line."""
     both = [measured("eager", dtype, process) for dtype in ("float32", "bfloat16") for process in range(3)]
-    text = page(SavedRun(runs.saved(tmp_path / "both", both)))
-    assert text.index("bfloat16 instead of float32: eager is 2.00x") < text.index("Point by point")
+    page_of_both = page(SavedRun(runs.saved(tmp_path / "both", both)))
+    assert page_of_both.index("bfloat16 instead of float32: eager is 2.00x") < page_of_both.index("Point by point")
     assert "instead of float32" not in text
 
 
@@ -159,7 +159,7 @@ def test_the_bound_of_each_point_is_drawn_against_the_time(quick: SavedRun, text
     assert course["replicates"] == [2, 3] * 12
     named = quick.table[quick.table["rank"] == 1]
     assert course["named"][1::2] == named["implementation"].tolist()
-    least = (named["slowdown_high"] - 1).clip(lower=over_time.LEAST_BOUND)
+    least = (named["slowdown_high"] - 1).clip(lower=interactive.LEAST_BOUND)
     assert course["bound"][1::2] == pytest.approx(least.tolist(), rel=1e-5)
     assert "dashed line" not in text
 
@@ -185,14 +185,14 @@ def test_one_replicate_draws_no_bounds(tmp_path: Path) -> None:
 
 def test_many_points_share_a_colour() -> None:
     """A legend names those of a few points."""
-    few, many = (over_time.course([f"N={n}" for n in range(count)], None)["layer"][0] for count in (10, 11))
+    few, many = (interactive.course([f"N={n}" for n in range(count)], None)["layer"][0] for count in (10, 11))
     assert len(few["encoding"]["color"]["scale"]["domain"]) == 10
     assert "value" in many["encoding"]["color"]
 
 
 def test_many_samples_are_thinned_and_the_page_says_so(quick: SavedRun, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each process keeps the same share."""
-    monkeypatch.setattr("bench.show.pages.samples.MOST_SAMPLES", 1000)
+    monkeypatch.setattr("bench.show.pages.shell.MOST_SAMPLES", 1000)
     data = data_of(page(quick))
     kept = [len(values) for own in json.loads(unpacked(data["samples"])).values() for _, _, values, *_ in own]
     assert data["every"] == 3

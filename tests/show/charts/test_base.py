@@ -7,9 +7,8 @@ from pathlib import Path
 import matplotlib as mpl
 import pytest
 
-from bench.show.charts import files
-from bench.show.charts.base import SHAPES, chart, spec, swatch
-from bench.show.charts.files import Sheet, save_as, specification
+from bench.show.charts import base
+from bench.show.charts.base import SHAPES, Sheet, chart, save_as, spec, specification, swatch
 from bench.show.palette import PAGE_COLOURS, style
 from impls.catalogue import IMPLEMENTATIONS
 
@@ -46,7 +45,7 @@ def test_a_mixed_colour_is_mixed() -> None:
 
 def test_a_picture_that_grows_too_large_is_drawn_coarser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A PNG has a largest size; thousands of rows keep within it, and are not refused."""
-    monkeypatch.setattr(files, "LARGEST_PIXELS", 500)
+    monkeypatch.setattr(base, "LARGEST_PIXELS", 500)
     save_as(sheet(), tmp_path / "one.png")
     assert 490 < max(struct.unpack(">II", (tmp_path / "one.png").read_bytes()[16:24])) <= 500
 

@@ -7,7 +7,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from bench.show.figures import log_axis
+from bench.show.figures import layout
+from bench.show.figures.layout import Span, sideways_steps, spread
+
+GAP = 1.0
+PLACES = st.lists(st.floats(0, 20), min_size=1, max_size=15)
 
 
 @pytest.mark.parametrize(
@@ -21,14 +25,14 @@ from bench.show.figures import log_axis
 )
 def test_decimal_ticks_are_round_numbers(low: float, high: float, ticks: list[float]) -> None:
     """Four to eight round numbers mark an axis, however long or short it is."""
-    assert log_axis.decimal(low, high) == pytest.approx(ticks)
+    assert layout.decimal(low, high) == pytest.approx(ticks)
 
 
 @pytest.mark.parametrize("span", [1.1, 1.3, 1.5, 1.8, 2, 2.7, 4, 6, 9, 30, 300, 1e5])
 @pytest.mark.parametrize("low", [3.3e-7, 1.02, 1.5, 2.4e6, 7.9])
 def test_decimal_ticks_reach_the_ends(low: float, span: float) -> None:
     """No third of an axis is without a tick at either end: what is drawn there can be read off."""
-    ticks = log_axis.decimal(low, low * span)
+    ticks = layout.decimal(low, low * span)
     assert math.log(ticks[0] / low) < math.log(span) / 3
     assert math.log(low * span / ticks[-1]) < math.log(span) / 3
 
@@ -44,14 +48,14 @@ def test_decimal_ticks_reach_the_ends(low: float, span: float) -> None:
 )
 def test_ratios_are_marked_about_1(low: float, high: float, ticks: list[float]) -> None:
     """Each side has round ratios of its own, however unlike the sides are."""
-    assert log_axis.ratios(low, high) == pytest.approx(ticks)
+    assert layout.ratios(low, high) == pytest.approx(ticks)
 
 
 @given(st.floats(0.01, 0.99), st.floats(1.01, 100))
 def test_each_side_of_1_that_has_room_has_two_ratios(low: float, high: float) -> None:
     """A side of a quarter of the axis has two ticks, one of them in its outer half, and none touch."""
-    assume(high / low >= log_axis.LEAST_SPAN)
-    ticks, span = log_axis.ratios(low, high), math.log(high / low)
+    assume(high / low >= layout.LEAST_SPAN)
+    ticks, span = layout.ratios(low, high), math.log(high / low)
     assert 1 in ticks
     assert all(low <= tick <= high for tick in ticks)
     assert all(math.log(b / a) > 0.049 * span for a, b in itertools.pairwise(ticks))
@@ -64,13 +68,13 @@ def test_each_side_of_1_that_has_room_has_two_ratios(low: float, high: float) ->
 
 def test_binary_ticks_are_powers_of_two() -> None:
     """Memory is marked at powers of two, further apart on a longer axis."""
-    assert log_axis.binary(2.1e6, 5e8) == [2.0**power for power in range(22, 29)]
-    assert log_axis.binary(2**10, 2**30) == [2.0**power for power in range(12, 31, 3)]
+    assert layout.binary(2.1e6, 5e8) == [2.0**power for power in range(22, 29)]
+    assert layout.binary(2**10, 2**30) == [2.0**power for power in range(12, 31, 3)]
 
 
 def test_a_short_axis_of_memory_is_marked_in_steps_of_its_unit() -> None:
     """Between 11 and 12 MiB there is no power of two."""
-    ticks = log_axis.binary(11 * 2**20, 12 * 2**20)
+    ticks = layout.binary(11 * 2**20, 12 * 2**20)
     assert len(ticks) >= 4
     assert all(tick / 2**20 * 5 == pytest.approx(round(tick / 2**20 * 5)) for tick in ticks)
 
@@ -79,7 +83,7 @@ def test_a_short_axis_of_memory_is_marked_in_steps_of_its_unit() -> None:
 @pytest.mark.parametrize("low", [3.3e-7, 1.0, 777.0, 2.4e6])
 def test_every_axis_has_ticks_inside(low: float, span: float) -> None:
     """No axis is without ticks, and none has so many that they can't be read."""
-    for find in (log_axis.decimal, log_axis.binary):
+    for find in (layout.decimal, layout.binary):
         ticks = find(low, low * span)
         assert 2 <= len(ticks) <= 12
         assert all(low <= tick <= low * span for tick in ticks)
@@ -91,16 +95,59 @@ def test_limits_hold_values_and_their_intervals() -> None:
 
     An interval over three decades widens it by half at most, margins apart.
     """
-    low, high = log_axis.limits([1.0, 2.0, math.nan], [0.9, math.nan], [2.2, math.nan])
+    low, high = layout.limits([1.0, 2.0, math.nan], [0.9, math.nan], [2.2, math.nan])
     assert 0.8 < low < 0.9
     assert 2.2 < high < 2.5
-    low, high = log_axis.limits([1.0, 2.0], [1e-3], [1e3])
+    low, high = layout.limits([1.0, 2.0], [1e-3], [1e3])
     assert 0.5 < low < 1 / 1.5
     assert 3 < high < 4
-    low, high = log_axis.limits([1.0, 1.0], [], [])
-    assert high / low >= log_axis.LEAST_SPAN
+    low, high = layout.limits([1.0, 1.0], [], [])
+    assert high / low >= layout.LEAST_SPAN
 
 
 def test_labels_that_would_touch_are_left_out() -> None:
     """The first in order are kept, and each of the rest only where there is room."""
-    assert log_axis.spaced([0, 1, 1.2, 3], [0.5] * 4, order=[3, 0, 2, 1]) == [0, 2, 3]
+    assert layout.spaced([0, 1, 1.2, 3], [0.5] * 4, order=[3, 0, 2, 1]) == [0, 2, 3]
+
+
+@given(PLACES)
+def test_no_two_labels_touch(wanted: list[float]) -> None:
+    """Wherever labels want to be, two of them are a gap apart, in the order of their lines; none leaves the room."""
+    placed = spread(wanted, GAP, 0, 20)
+    assert all(above - below >= GAP - 1e-9 for below, above in itertools.pairwise(sorted(placed)))
+    assert all(-1e-9 <= place <= 20 + 1e-9 for place in placed)
+    for one, other in itertools.combinations(range(len(wanted)), 2):
+        if wanted[one] < wanted[other]:
+            assert placed[one] < placed[other]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "placed"), [([3, 8, 5], [3, 8, 5]), ([5, 5, 5], [4, 5, 6]), ([20, 20], [19, 20]), ([0, 0], [0, 1])]
+)
+def test_labels_move_as_little_as_possible(wanted: list[float], placed: list[float]) -> None:
+    """With room nothing moves; a crowd is spread about its middle, and at an edge grows away from it."""
+    assert spread(wanted, GAP, 0, 20) == pytest.approx(placed)
+
+
+ENDS = st.tuples(st.integers(0, 30), st.integers(0, 8)).map(lambda of: (float(of[0]), float(of[0] + of[1])))
+
+
+@given(st.lists(ENDS, max_size=9))
+def test_no_two_that_overlap_stand_in_one_place(spans: list[Span]) -> None:
+    """Marks that share a step are apart in height; only those that overlap another leave their place."""
+    marks = [(*span, step) for span, step in zip(spans, sideways_steps(spans), strict=True)]
+    crowded = set()
+    for (one, (low, high, at)), (other, (other_low, other_high, other_at)) in itertools.combinations(
+        enumerate(marks), 2
+    ):
+        if low <= other_high and other_low <= high:
+            crowded |= {one, other}
+            assert abs(at - other_at) >= 1
+    assert all(step == 0 for index, (_, _, step) in enumerate(marks) if index not in crowded)
+
+
+def test_marks_that_overlap_are_centred() -> None:
+    """Two stand half a step from their place, three a whole one, and what is missing takes no room."""
+    assert sorted(sideways_steps([(1.0, 2.0), (1.5, 3.0)])) == [-0.5, 0.5]
+    assert sorted(sideways_steps([(1.0, 2.0), (1.5, 3.0), (1.8, 1.9), (math.nan, math.nan)])) == [-1.0, 0.0, 0.0, 1.0]
+    assert sideways_steps([]) == []
