@@ -8,26 +8,34 @@ import functools
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import altair as alt
 import matplotlib as mpl
 import vl_convert
-from altair.utils.schemapi import debug_mode
+from altair.utils import schemapi
 
 from bench.show.figures.page import ALARM, FONT, LARGEST_PIXELS, POINTS, text_width, wrapped
-from bench.show.palette import PAGE_COLOURS, mix, style
+from bench.show.palette import PAGE_COLOURS, in_the_dark, mix, style
 from bench.store.units import TIME_UNITS
 from impls.catalogue import Style
+
+# Altair would check each part of a chart as it is made, which takes seconds; a test checks whole charts
+schemapi.disable_debug_mode()
 
 Spec = dict[str, Any]
 """A specification of Vega-Lite."""
 
-ROWS = "rows"
-"""The name of the data that a page or a file gives to a chart."""
+VERSION = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
+"""The version of Vega-Lite that Altair writes."""
+
+ROWS = alt.NamedData(name="rows")
+"""The data that a page or a file gives to a chart."""
+
+PARAMETERS = ("shown", "chosen", "kept", "at", "xs", "ys", "labels")
+"""What a page or a file tells a chart: what is shown, chosen and kept, the point, and the ticks with their labels."""
 
 SHAPES = {
     "o": "M-1.1,0A1.1,1.1 0 1,1 1.1,0A1.1,1.1 0 1,1 -1.1,0Z",
@@ -51,8 +59,11 @@ SHAPES = {
 SIZE, THIN = 70, 1.6
 """The area of a mark in square pixels, and the width of a line."""
 
-LINES_PX = 300
-"""The height of a chart of lines."""
+LINES_PX, WIDTH_PX = 300, 620
+"""The height of a chart of lines, and in a file the width of a chart, without what stands beside it."""
+
+HEADING_PX, TEXT_PX, SMALL_PX = 17, 13, 11
+"""The sizes of text in a file."""
 
 CONFIG: Spec = {
     "view": {"stroke": None},
@@ -68,18 +79,8 @@ CONFIG: Spec = {
 LABEL_LINE_PX, LABEL_LINES = 12, 5
 """The height of a line of a row's label, and how many lines of it the row has room for."""
 
-SHOWN = "indexof(shown, datum.implementation) >= 0"
-"""Keeps the implementations that the legend shows."""
-
 IN_RANGE = "length(chosen) == 0 || indexof(chosen, datum.point) >= 0"
 """Keeps the points that are marked; all if none is."""
-
-
-WIDTH_PX = 620
-"""The width of a chart, without what stands beside it."""
-
-HEADING_PX, TEXT_PX, SMALL_PX = 17, 13, 11
-"""The sizes of text."""
 
 PNG_SCALE = 2
 """The pixels of a PNG for each of the chart's."""
@@ -88,113 +89,6 @@ VARIABLE = re.compile(r"var\(--(\w+)\)")
 MIXED = re.compile(r"color-mix\(in srgb, (#\w{6}) (\d+)%, (#\w{6})\)")
 LIGHT = re.compile(r"light-dark\((#\w{6}), #\w{6}\)")
 SVG_SIZE = re.compile(r'width="(\d+)[\d.]*" height="(\d+)')
-
-
-def unchecked() -> AbstractContextManager[None]:
-    """Return a context in which Altair doesn't check every part of a chart, which takes it seconds; a test does."""
-    return debug_mode(False)
-
-
-def chart(description: str) -> alt.Chart:
-    """Return a chart of the rows."""
-    return alt.Chart(alt.NamedData(name=ROWS), description=description)
-
-
-def layered(*layers: alt.Chart, height: Any = LINES_PX) -> alt.LayerChart:
-    """Return charts on top of each other, of the same rows."""
-    return alt.LayerChart(layer=[*layers], data=alt.NamedData(name=ROWS)).properties(height=height)
-
-
-def spec(of: alt.LayerChart | alt.Chart, description: str) -> Spec:
-    """Return the specification of a chart that is as wide as its place."""
-    shared = [alt.param(name=name, value=[]) for name in ("shown", "chosen", "xs", "ys", "labels")]
-    fit = alt.AutoSizeParams(type="fit-x", contains="padding")
-    whole = of.add_params(*shared).properties(width="container", autosize=fit, description=description)
-    unneeded = ("$schema", "config", "usermeta")
-    return {key: value for key, value in whole.to_dict(validate=False).items() if key not in unneeded}
-
-
-def variable(number: int) -> str:
-    """Return the CSS variable that holds the colour of the implementation with this number."""
-    return f"var(--i{number})"
-
-
-def swatch(name: str) -> dict[str, Any]:
-    """Return how an implementation is drawn: the path of its mark, and its dashes."""
-    of: Style = style(name)
-    return {"shape": SHAPES.get(of.marker, SHAPES["o"]), "dash": [*of.dash]}
-
-
-def colour(names: Sequence[str]) -> alt.Color:
-    """Return the colours of implementations."""
-    return alt.Color("implementation:N", scale=scale(names, map(variable, range(len(names)))), legend=None)
-
-
-def dash(names: Sequence[str]) -> alt.StrokeDash:
-    """Return the dashes of implementations."""
-    dashes = ([THIN * each for each in style(name).dash] or [1, 0] for name in names)
-    return alt.StrokeDash("implementation:N", scale=scale(names, dashes), legend=None)
-
-
-def shape(names: Sequence[str]) -> alt.Shape:
-    """Return the markers of implementations."""
-    return alt.Shape("implementation:N", scale=scale(names, (swatch(name)["shape"] for name in names)), legend=None)
-
-
-def looks(names: Sequence[str]) -> dict[str, Any]:
-    """Return colour, marker, and whether it is hollow, of implementations, with a legend of them all."""
-    fills = ("var(--surface)" if style(name).hollow else variable(number) for number, name in enumerate(names))
-    channels = {
-        "stroke": alt.Stroke("implementation:N", scale=scale(names, map(variable, range(len(names))))),
-        "fill": alt.Fill("implementation:N", scale=scale(names, fills)),
-        "shape": shape(names),
-    }
-    return {
-        name: each.legend(title=None, symbolSize=SIZE, symbolOpacity=1, labelLimit=400)
-        for name, each in channels.items()
-    }
-
-
-def ticks(values: Sequence[float], labels: Sequence[str], **options: Any) -> alt.Axis:
-    """Return an axis with these ticks alone."""
-    at = f"indexof({json.dumps([*values])}, datum.value)"
-    return alt.Axis(values=[*values], labelExpr=f"{json.dumps([*labels], ensure_ascii=False)}[{at}]", **options)
-
-
-def log(ends: tuple[float, float]) -> alt.Scale:
-    """Return a logarithmic scale with these ends."""
-    return alt.Scale(type="log", domain=[*ends], nice=False)
-
-
-def seconds(value: str) -> str:
-    """Return the expression that writes the value of another one, in seconds, with its unit."""
-    texts = [f"format({value} / {scale:g}, '.3~f') + ' {name}'" for name, scale in TIME_UNITS]
-    limits = [scale for _, scale in TIME_UNITS[1:]]
-    tests = (f"{value} < {limit:g} ? {text} : " for limit, text in zip(limits, texts, strict=False))
-    return f"{value} == 0 ? '0' : {''.join(tests)}{texts[-1]}"
-
-
-def in_lines(characters: int) -> dict[str, Any]:
-    """Return the properties of an axis whose labels have their words in lines of at most so many characters.
-
-    The middle of the lines stands at the row.
-    """
-    joined = rf"replace(datum.value, regexp('(.{{1,{characters}}})( +|$)', 'g'), '$1|')"
-    lines = rf"split(replace({joined}, regexp('[|]$'), ''), '|')"
-    offsets = [
-        {"test": f"length({lines}) === {number}", "value": -LABEL_LINE_PX * (number - 1) / 2}
-        for number in range(2, LABEL_LINES + 1)
-    ]
-    return {
-        "labelExpr": lines,
-        "labelLineHeight": LABEL_LINE_PX,
-        "labelOffset": {"condition": offsets, "value": 0},
-    }
-
-
-def scale(names: Iterable[str], values: Iterable[Any]) -> alt.Scale:
-    """Return a scale that gives each name its value."""
-    return alt.Scale(domain=[*names], range=[*values])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -218,6 +112,129 @@ class Sheet:
     alarm: Sequence[str] = ()
 
 
+def chart(kind: str = "") -> alt.Chart:
+    """Return a chart of the rows, or of those of a kind."""
+    whole = alt.Chart(ROWS)
+    return whole.transform_filter(f"datum.kind === '{kind}'") if kind else whole
+
+
+def inline(rows: Iterable[Mapping[str, Any]]) -> alt.Chart:
+    """Return a chart of rows of its own."""
+    return alt.Chart(alt.InlineData(values=[*rows]))
+
+
+def layered(*layers: alt.Chart, height: Any = LINES_PX) -> alt.LayerChart:
+    """Return charts on top of each other, of the same rows."""
+    return alt.LayerChart(layer=[*layers], data=ROWS).properties(height=height)
+
+
+def spec(of: alt.LayerChart | alt.Chart, description: str) -> Spec:
+    """Return the specification of a chart that is as wide as its place."""
+    fit = alt.AutoSizeParams(type="fit-x", contains="padding")
+    whole = of.add_params(*(alt.param(name=name, value=[]) for name in PARAMETERS))
+    whole = whole.properties(width="container", autosize=fit, description=description)
+    unneeded = ("$schema", "config", "usermeta")
+    return {key: value for key, value in whole.to_dict(validate=False).items() if key not in unneeded}
+
+
+def variable(number: int) -> str:
+    """Return the CSS variable that holds the colour of the implementation with this number."""
+    return f"var(--i{number})"
+
+
+def variables(names: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """Return the CSS variables of a page with these implementations: their colours in the light and in the dark."""
+    colours = [style(name).colour for name in names]
+    return {**PAGE_COLOURS, **{f"i{number}": (each, in_the_dark(each)) for number, each in enumerate(colours)}}
+
+
+def swatch(name: str) -> dict[str, Any]:
+    """Return how an implementation is drawn: the path of its mark, and its dashes."""
+    of = style(name)
+    return {"shape": SHAPES.get(of.marker, SHAPES["o"]), "dash": [*of.dash]}
+
+
+def colour(names: Sequence[str]) -> alt.Color:
+    """Return the colours of implementations."""
+    return alt.Color("implementation:N", scale=scale(names, map(variable, range(len(names)))), legend=None)
+
+
+def own_colour(column: str = "fill") -> alt.Color:
+    """Return the colours that the rows themselves have in a column."""
+    return alt.Color(f"{column}:N", scale=None, legend=None)
+
+
+def dash(names: Sequence[str]) -> alt.StrokeDash:
+    """Return the dashes of implementations."""
+    dashes = ([THIN * each for each in style(name).dash] or [1, 0] for name in names)
+    return alt.StrokeDash("implementation:N", scale=scale(names, dashes), legend=None)
+
+
+def shape(names: Sequence[str]) -> alt.Shape:
+    """Return the markers of implementations."""
+    return alt.Shape("implementation:N", scale=scale(names, (swatch(name)["shape"] for name in names)), legend=None)
+
+
+def looks(names: Sequence[str]) -> dict[str, Any]:
+    """Return colour, marker, and whether it is hollow, of implementations, with a legend of them all."""
+    numbered = {name: replace(style(name), colour=variable(number)) for number, name in enumerate(names)}
+    return marks("implementation:N", numbered, labelLimit=400)
+
+
+def marks(column: str, styles: Mapping[str, Style], **options: Any) -> dict[str, Any]:
+    """Return colour, marker, and whether it is hollow, of each value of a column, with a legend of them all."""
+    legend = alt.Legend(title=None, symbolSize=SIZE, symbolOpacity=1, **options)
+    values: list[tuple[Any, list[str]]] = [
+        (alt.Stroke, [each.colour for each in styles.values()]),
+        (alt.Fill, ["var(--surface)" if each.hollow else each.colour for each in styles.values()]),
+        (alt.Shape, [SHAPES.get(each.marker, SHAPES["o"]) for each in styles.values()]),
+    ]
+    return {of.__name__.lower(): of(column, scale=scale(styles, each), legend=legend) for of, each in values}
+
+
+def ticks(values: Sequence[float], labels: Iterable[str], **options: Any) -> alt.Axis:
+    """Return an axis with these ticks alone."""
+    at = f"indexof({json.dumps([*values])}, datum.value)"
+    return alt.Axis(values=[*values], labelExpr=f"{json.dumps([*labels], ensure_ascii=False)}[{at}]", **options)
+
+
+def page_ticks(**options: Any) -> alt.Axis:
+    """Return an axis whose ticks and labels the page gives."""
+    return alt.Axis(values=alt.ExprRef("ys"), labelExpr="labels[indexof(ys, datum.value)]", **options)
+
+
+def log(ends: tuple[float, float]) -> alt.Scale:
+    """Return a logarithmic scale with these ends."""
+    return alt.Scale(type="log", domain=[*ends], nice=False)
+
+
+def scale(names: Iterable[str], values: Iterable[Any]) -> alt.Scale:
+    """Return a scale that gives each name its value."""
+    return alt.Scale(domain=[*names], range=[*values])
+
+
+def seconds(value: str = "datum.value") -> str:
+    """Return the expression that writes the value of another one, in seconds, with its unit."""
+    texts = [f"format({value} / {scale:g}, '.3~f') + ' {name}'" for name, scale in TIME_UNITS]
+    limits = [scale for _, scale in TIME_UNITS[1:]]
+    tests = (f"{value} < {limit:g} ? {text} : " for limit, text in zip(limits, texts, strict=False))
+    return f"{value} == 0 ? '0' : {''.join(tests)}{texts[-1]}"
+
+
+def in_lines(characters: int) -> dict[str, Any]:
+    """Return the properties of an axis whose labels have their words in lines of at most so many characters.
+
+    The middle of the lines stands at the row.
+    """
+    joined = rf"replace(datum.value, regexp('(.{{1,{characters}}})( +|$)', 'g'), '$1|')"
+    lines = rf"split(replace({joined}, regexp('[|]$'), ''), '|')"
+    offsets = [
+        {"test": f"length({lines}) === {number}", "value": -LABEL_LINE_PX * (number - 1) / 2}
+        for number in range(2, LABEL_LINES + 1)
+    ]
+    return {"labelExpr": lines, "labelLineHeight": LABEL_LINE_PX, "labelOffset": {"condition": offsets, "value": 0}}
+
+
 def text_px(text: str, size: float = TEXT_PX, *, bold: bool = False) -> float:
     """Return the width of a text in a file, in pixels."""
     return POINTS * text_width(text, size, bold=bold)
@@ -229,57 +246,49 @@ def save_as(of: Sheet, file: Path) -> None:
     The same chart gives the same file, byte for byte.
     """
     _add_fonts()
-    version = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
-    svg = vl_convert.vegalite_to_svg(specification(of), vl_version=version)
+    svg = vl_convert.vegalite_to_svg(specification(of), vl_version=VERSION)
     if file.suffix == ".svg":
         file.write_text(svg, encoding="utf-8")
         return
-    found = SVG_SIZE.search(svg)
-    largest = max(map(int, found.groups())) if found else 1
+    size = SVG_SIZE.search(svg)
+    largest = max(map(int, size.groups())) if size else 1
     file.write_bytes(vl_convert.svg_to_png(svg, scale=min(PNG_SCALE, LARGEST_PIXELS / largest)))
 
 
 def specification(of: Sheet) -> Spec:
     """Return the specification of a file: that of the chart, with its text and in the colours of a light page."""
-    inside = {
-        key: value for key, value in of.spec.items() if key not in ("autosize", "datasets", "params", "description")
-    }
-    notes = _lines(of.notes, of.across, SMALL_PX)
-    below = {"text": notes, "orient": "bottom", "fontSize": SMALL_PX, "lineHeight": 17, "offset": 14}
-    facts = {"text": _lines(of.facts, of.across, TEXT_PX), "fontSize": TEXT_PX, "lineHeight": 18, "offset": 14}
+
+    def text(words: Sequence[str], size: int, **options: Any) -> dict[str, Any]:
+        return {"text": wrapped(words, of.across / POINTS, size), "fontSize": size, "offset": 14, **options}
+
+    notes = text(of.notes, SMALL_PX, lineHeight=17, orient="bottom")
+    facts = text(of.facts, TEXT_PX, lineHeight=18)
     heading = {"text": of.heading, "fontSize": HEADING_PX, "fontWeight": "bold", "color": "var(--ink)", "offset": 9}
     if of.alarm:
-        words = {"": _lines(of.alarm, of.across, TEXT_PX, bold=True), "Color": ALARM, "FontWeight": "bold",
-            "FontSize": TEXT_PX, "LineHeight": 18}  # fmt: skip
-        heading |= {**{f"subtitle{name}": value for name, value in words.items()}}
-    params = [
-        {**each, "value": of.parameters[each["name"]]} if each["name"] in of.parameters else each
-        for each in of.spec.get("params", [])
-    ]
+        heading |= {"subtitle": wrapped(of.alarm, of.across / POINTS, TEXT_PX, bold=True), "subtitleColor": ALARM,
+            "subtitleFontWeight": "bold", "subtitleFontSize": TEXT_PX, "subtitleLineHeight": 18}  # fmt: skip
+    inside = {
+        name: part for name, part in of.spec.items() if name not in ("autosize", "datasets", "params", "description")
+    }
     whole = {
         "$schema": alt.SCHEMA_URL,
         "background": "var(--surface)",
         "padding": 16,
         "config": {**CONFIG, "font": f"{FONT}, Verdana, sans-serif"},
-        "params": params,
-        "datasets": {**of.spec.get("datasets", {}), ROWS: [*of.rows]},
+        "params": [{**each, "value": of.parameters.get(each["name"], each["value"])} for each in of.spec["params"]],
+        "datasets": {**of.spec.get("datasets", {}), ROWS.name: [*of.rows]},
         "title": heading,
-        "vconcat": [{"title": facts, "vconcat": [{**inside, "width": of.width, "title": below}]}],
+        "vconcat": [{"title": facts, "vconcat": [{**inside, "width": of.width, "title": notes}]}],
     }
     return _in_colours(whole, of.names)
 
 
-def _lines(words: Sequence[str], across: float, size: float, *, bold: bool = False) -> list[str]:
-    return wrapped(words, across / POINTS, size, bold=bold)
-
-
 def _in_colours(whole: Spec, names: Sequence[str]) -> Spec:
     """Return a specification with the colours of a light page in place of its variables."""
-    colours = {name: light for name, (light, _) in PAGE_COLOURS.items()}
-    colours |= {variable(number)[6:-1]: style(name).colour for number, name in enumerate(names)}
-    text = VARIABLE.sub(lambda found: colours[found[1]], json.dumps(whole, ensure_ascii=False))
-    text = MIXED.sub(lambda found: mix(found[3], found[1], int(found[2]) / 100), text)
-    return dict(json.loads(LIGHT.sub(lambda found: found[1], text)))
+    colours = variables(names)
+    text = VARIABLE.sub(lambda match: colours[match[1]][0], json.dumps(whole, ensure_ascii=False))
+    text = MIXED.sub(lambda match: mix(match[3], match[1], int(match[2]) / 100), text)
+    return dict(json.loads(LIGHT.sub(lambda match: match[1], text)))
 
 
 @functools.cache

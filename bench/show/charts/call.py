@@ -12,7 +12,7 @@ from typing import Any
 import altair as alt
 
 from bench.analyse.profile import Peak, live_bytes, peak
-from bench.show.charts.base import Spec, chart, layered, seconds, spec
+from bench.show.charts.base import Spec, chart, layered, own_colour, page_ticks, seconds, spec
 from bench.show.operators import CATEGORY_COLOURS, category, short
 from bench.show.palette import page_variable, stage_colour
 from bench.store import units
@@ -20,6 +20,9 @@ from bench.store.profile import STAGE, Block, Profile, Span
 
 LEFT_PX, ROW_PX, LEAST_PX = 80, 20, 34
 """The room for the names of lanes, the height of a row, and the least width of a box that has its name in it."""
+
+LANES: dict[str, Any] = {"minExtent": LEFT_PX, "maxExtent": LEFT_PX, "ticks": False, "domain": False}
+"""The options of an axis that takes the room for the names of lanes, so that charts below each other are aligned."""
 
 NARROWEST = 1 / 1200
 """The share of the call below which a span is narrower than a pixel and left out."""
@@ -122,38 +125,35 @@ def box_row(name: str, start_s: float, end_s: float, row: str, colour: str, word
 
 def boxes(description: str) -> Spec:
     """Return the chart of boxes along the time of a call, with their names where there is room; one may be chosen."""
-    base = chart(description)
     scale = alt.Scale(nice=False, zero=True)
-    x = alt.X("start:Q", title=None, scale=scale, axis=alt.Axis(labelExpr=seconds("datum.value"), tickCount=5))
-    names = alt.Axis(labelExpr="split(datum.value, '|')[1]", labelLimit=LEFT_PX - 8, minExtent=LEFT_PX,
-        maxExtent=LEFT_PX, ticks=False, domain=False)  # fmt: skip
+    x = alt.X("start:Q", title=None, scale=scale, axis=alt.Axis(labelExpr=seconds(), tickCount=5))
+    names = alt.Axis(labelExpr="split(datum.value, '|')[1]", labelLimit=LEFT_PX - 8, **LANES)
     y = alt.Y("row:N", title=None, axis=names, scale=alt.Scale(padding=0))
     is_chosen = "indexof(chosen, datum.id) >= 0"
-    drawn = base.mark_rect().encode(
+    drawn = chart().mark_rect().encode(
         x=x, x2="end:Q", y=y,
-        color=alt.Color("fill:N", scale=None, legend=None),
+        color=own_colour(),
         stroke=alt.condition(is_chosen, alt.value("var(--ink)"), alt.value("var(--surface)")),
         strokeWidth=alt.condition(is_chosen, alt.value(2), alt.value(1)),
         tooltip=alt.Tooltip("text:N", title="span"),
     )  # fmt: skip
     room = "scale('x', datum.end) - scale('x', datum.start)"
     # a name without room is left out, not only hidden: what reaches beyond the chart would make it narrower
-    labels = base.mark_text(
+    labels = chart().mark_text(
         align="left", dx=5, fontSize=12, limit=alt.ExprRef(f"max(1, {room} - 8)"),
         text=alt.ExprRef(f"{room} < {LEAST_PX} ? '' : datum.name"),
-    ).encode(x=x, y=y, color=alt.Color("ink:N", scale=None, legend=None))  # fmt: skip
+    ).encode(x=x, y=y, color=own_colour("ink"))  # fmt: skip
     return spec(layered(drawn, labels, height=alt.Step(ROW_PX)), description)
 
 
 @dataclass(frozen=True)
 class Band:
-    """A block in the chart by its letter; `steps` are the moments at which it sinks, with the bytes below it."""
+    """A block in the chart by its letter; `steps` are where it begins, sinks and ends, with the bytes below it."""
 
     letter: str
     block: Block
     colour: str
     steps: tuple[tuple[float, int], ...]
-    end_s: float
 
     @property
     def words(self) -> str:
@@ -191,48 +191,37 @@ def memory_rows(of: MemoryChart) -> list[dict[str, Any]]:
     live = [{"kind": "live", "at": _short(at_s), "high": size} for at_s, size in of.curve]
     bands = []
     for band in of.bands:
-        (start_s, below), *_ = band.steps
-        last = band.end_s, band.steps[-1][1]
         place = {"letter": band.letter, "fill": page_variable(band.colour)}
-        bands += [{"kind": "band", "at": _short(at_s), "low": low, "high": low + band.block.bytes, "words": band.words,
-            **place} for at_s, low in (*band.steps, last)]  # fmt: skip
-        bands.append({"kind": "letter", "at": _short(start_s), "end": _short(band.steps[1][0] if band.steps[1:] else
-            band.end_s), "low": below, "high": below + band.block.bytes, "ink": page_variable(band.colour, "on"),
-            **place})  # fmt: skip
+        steps = [{**place, "at": _short(at_s), "low": low, "high": low + band.block.bytes} for at_s, low in band.steps]
+        bands += [{**step, "kind": "band", "words": band.words} for step in steps]
+        bands.append({**steps[0], "kind": "letter", "end": steps[1]["at"], "ink": page_variable(band.colour, "on")})
     end = {"kind": "live", "at": _short(of.whole_s), "high": of.curve[-1][1]}
     return [*live, end, *bands, {"kind": "peak", "at": _short(of.peak.at_s), "high": of.peak.bytes}]
 
 
 def memory() -> Spec:
     """Return the chart of the memory of a call: all live blocks, the largest as bands, and the peak."""
-    description = "Live memory over one call"
-    base = chart(description)
-    live, bands, letters, top = (
-        base.transform_filter(f"datum.kind === '{kind}'") for kind in ("live", "band", "letter", "peak")
-    )
+    live, bands, letters, top = map(chart, ("live", "band", "letter", "peak"))
     scale = alt.Scale(nice=False, zero=True)
-    x = alt.X("at:Q", title=None, scale=scale, axis=alt.Axis(labelExpr=seconds("datum.value"), tickCount=5, grid=False))
-    sizes = alt.Axis(values=alt.ExprRef("ys"), labelExpr="labels[indexof(ys, datum.value)]", minExtent=LEFT_PX,
-        maxExtent=LEFT_PX, ticks=False, domain=False)  # fmt: skip
-    y = alt.Y("high:Q", title=None, scale=scale, axis=sizes)
-    fill = alt.Color("fill:N", scale=None, legend=None)
+    x = alt.X("at:Q", title=None, scale=scale, axis=alt.Axis(labelExpr=seconds(), tickCount=5, grid=False))
+    y = alt.Y("high:Q", title=None, scale=scale, axis=page_ticks(**LANES))
     layers = [
         live.mark_area(interpolate="step-after", color="var(--live)", opacity=1).encode(x=x, y=y, y2=alt.datum(0)),
         bands.mark_area(interpolate="step-after", opacity=1, stroke="var(--surface)").encode(
-            x=x, y=y, y2="low:Q", color=fill, detail="letter:N", tooltip=alt.Tooltip("words:N", title="block")
+            x=x, y=y, y2="low:Q", color=own_colour(), detail="letter:N", tooltip=alt.Tooltip("words:N", title="block")
         ),
         live.mark_line(interpolate="step-after", color="var(--ink)", strokeWidth=1.2).encode(x=x, y=y),
         letters.mark_text(
             align="left", baseline="top", dx=5, dy=3, fontWeight="bold",
             opacity=alt.ExprRef(f"scale('y', datum.low) - scale('y', datum.high) < {LETTER_PX} || "
                 f"scale('x', datum.end) - scale('x', datum.at) < {LETTER_PX} ? 0 : 1"),
-        ).encode(x=x, y=y, text="letter:N", color=alt.Color("ink:N", scale=None, legend=None)),
+        ).encode(x=x, y=y, text="letter:N", color=own_colour("ink")),
         top.mark_rule(strokeDash=[3, 3], color="var(--ink)").encode(x=x),
         top.mark_text(baseline="bottom", dy=-3, fontWeight=600, align=alt.ExprRef(
             "scale('x', datum.at) < 30 ? 'left' : scale('x', datum.at) > width - 30 ? 'right' : 'center'"
         )).encode(x=x, y=y, text=alt.value("peak")),
     ]  # fmt: skip
-    return spec(layered(*layers, height=HEIGHT_PX), description)
+    return spec(layered(*layers, height=HEIGHT_PX), "Live memory over one call")
 
 
 def _band(letter: str, block: Block, before: Sequence[Block], whole_s: float) -> Band:
@@ -241,7 +230,7 @@ def _band(letter: str, block: Block, before: Sequence[Block], whole_s: float) ->
     moments = [block.start_s, *sorted({b.end_s for b in before if b.end_s and block.start_s < b.end_s < end_s})]
     below = [sum(each.bytes for each in before if each.end_s is None or each.end_s > moment_s) for moment_s in moments]
     colour = stage_colour(block.stage) if block.stage else CATEGORY_COLOURS[category(block.operator)]
-    return Band(letter, block, colour, tuple(zip(moments, below, strict=True)), end_s)
+    return Band(letter, block, colour, (*zip(moments, below, strict=True), (end_s, below[-1])))
 
 
 def _thinned(curve: Sequence[tuple[float, int]], whole_s: float) -> list[tuple[float, int]]:

@@ -9,7 +9,20 @@ import altair as alt
 
 from bench.analyse.scaling.growth import StageGrowth, stage_growths
 from bench.analyse.scaling.series import TOKENS, moving
-from bench.show.charts.base import TEXT_PX, WIDTH_PX, Sheet, Spec, chart, layered, log, spec, text_px, ticks
+from bench.show.charts.base import (
+    TEXT_PX,
+    WIDTH_PX,
+    Sheet,
+    Spec,
+    chart,
+    inline,
+    layered,
+    log,
+    own_colour,
+    spec,
+    text_px,
+    ticks,
+)
 from bench.show.figures import layout
 from bench.show.figures.layout import spread
 from bench.show.figures.page import calls, facts, origin_rows, tick_labels
@@ -105,7 +118,6 @@ def quadratic(of: StageGrowth) -> list[dict[str, Any]]:
 
 def stage_areas(of: StageGrowth) -> Spec:
     """Return the chart of stacked shares, with a line over the quadratic ones, and the stages' names beside it."""
-    description = "The share of each stage in the time of all, against tokens"
     places, stages = of.places, stacked(of)
     x = alt.X("tokens:Q", title=f"{TOKENS.name} {TOKENS.symbol}", scale=log((places[0], places[-1])),
         axis=ticks(places, tick_labels(places, (places[0], places[-1])), grid=False))  # fmt: skip
@@ -116,11 +128,11 @@ def stage_areas(of: StageGrowth) -> Spec:
         return alt.Y(f"{column}:Q", title="share of the time in stages", scale=scale, axis=axis, stack=None)
 
     colours = alt.Scale(domain=stages, range=[stage_colour(stage) for stage in stages])
-    filled = chart(description).mark_area(stroke="var(--surface)", strokeWidth=0.5).encode(
+    filled = chart().mark_area(stroke="var(--surface)", strokeWidth=0.5).encode(
         x=x, y=y("bottom"), y2="top:Q", color=alt.Color("stage:N", scale=colours, legend=None)
     )  # fmt: skip
     half = alt.Chart().mark_rule(strokeDash=[4, 3], color=INK).encode(y=alt.datum(0.5, scale=scale))
-    over = alt.Chart(alt.InlineData(values=quadratic(of)))
+    over = inline(quadratic(of))
     line = over.mark_line(strokeWidth=2.4, color=INK, point={"color": INK, "size": 50}).encode(x=x, y=y("share"))
     up = alt.ExprRef(f"datum.share < {HIGHEST} ? -13 : 13")
     style: dict[str, Any] = {"fontSize": TEXT_PX, "fontWeight": "bold", "dy": up, "align": alt.ExprRef("datum.align")}
@@ -128,16 +140,15 @@ def stage_areas(of: StageGrowth) -> Spec:
         over.mark_text(**style, **colour).encode(x=x, y=y("share"), text="text:N")
         for colour in ({"color": INK, "stroke": "#ffffff", "strokeWidth": 3}, {"color": INK})
     )
-    beside = alt.Chart(alt.InlineData(values=labels(of)))
+    beside = inline(labels(of))
     end = alt.value({"expr": f"width + {LEADER_PX}"})
     leader = beside.mark_rule(color="var(--quiet)").encode(x=alt.value("width"), x2=end, y=y("middle"), y2="place:Q")
-    square = beside.mark_square(size=120, opacity=1, xOffset=6).encode(
-        x=end, y=y("place"), color=alt.Color("fill:N", scale=None, legend=None)
-    )
+    square = beside.mark_square(size=120, opacity=1, xOffset=6).encode(x=end, y=y("place"), color=own_colour())
     names = beside.mark_text(align="left", dx=18, fontSize=TEXT_PX).encode(
-        x=end, y=y("place"), text="text:N", color=alt.Color("ink:N", scale=None, legend=None)
+        x=end, y=y("place"), text="text:N", color=own_colour("ink")
     )
-    return spec(layered(filled, half, line, halo, words, leader, square, names, height=HEIGHT_PX), description)
+    whole = layered(filled, half, line, halo, words, leader, square, names, height=HEIGHT_PX)
+    return spec(whole, "The share of each stage in the time of all, against tokens")
 
 
 def _across(places: Sequence[int]) -> list[float]:

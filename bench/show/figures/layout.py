@@ -74,10 +74,10 @@ def decimal(low: float, high: float) -> list[float]:
 def ratios(low: float, high: float, gap: float = LEAST_GAP) -> list[float]:
     """Return ticks at 1 and at round ratios on both sides of it, two or more on each side that has room for them.
 
-    The axis holds 1; ticks are at least `gap` of it apart.
+    The axis holds 1; the distance of two ticks is at least `gap` of it.
     """
-    apart = gap * math.log(high / low)
-    return [*reversed(_side(low, 1.0, apart)), 1.0, *_side(1.0, high, apart)]
+    distance = gap * math.log(high / low)
+    return [*reversed(_side(low, 1.0, distance)), 1.0, *_side(1.0, high, distance)]
 
 
 def binary(low: float, high: float) -> list[float]:
@@ -158,11 +158,11 @@ def spread(targets: Sequence[float], gap: float, low: float, high: float) -> lis
     They keep the order of the targets. If there is too little room for all, they go beyond `low`.
     """
     order, steps = np.argsort(targets, kind="stable"), gap * np.arange(len(targets))
-    # minus their steps, positions that are a gap apart are positions that don't fall
-    apart = isotonic_regression(np.asarray(targets)[order] - steps).x + steps
+    # minus their steps, positions with a gap between them are positions that don't fall
+    with_gaps = isotonic_regression(np.asarray(targets)[order] - steps).x + steps
     positions = np.empty(len(targets))
-    positions[order] = np.minimum(np.maximum(apart, low + steps), high - steps[::-1])
-    return [float(position) for position in positions]
+    positions[order] = np.minimum(np.maximum(with_gaps, low + steps), high - steps[::-1])
+    return list(map(float, positions))
 
 
 def sideways_steps(spans: Sequence[Span]) -> list[float]:

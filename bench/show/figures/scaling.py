@@ -16,7 +16,7 @@ from bench.analyse.scaling.growth import Exponent, Growth, Scaling, scalings
 from bench.show import intervals
 from bench.show.figures import page
 from bench.show.figures.layout import Span, sideways_steps
-from bench.show.figures.line_data import LATENCY, Line, Picture, picture
+from bench.show.figures.line_data import Line, Picture, picture, quantities
 from bench.show.figures.lines import (
     LINE_WIDTH,
     LineStyle,
@@ -69,7 +69,7 @@ def figures(table: pd.DataFrame) -> Iterator[page.Drawing]:
 
 def name(of: Scaling) -> str:
     """Return the picture in one word: a file name that stays the same whatever else was measured."""
-    return f"scaling-{_latencies(of).name.removeprefix(f'{LATENCY.name}-')}"
+    return f"scaling-{_latencies(of).name.removeprefix('latency-')}"
 
 
 @page.styled()
@@ -82,7 +82,7 @@ def figure(of: Scaling) -> Figure:
     }
     slopes = {label: slopes_of for label, slopes_of in slopes.items() if any(slopes_of.values())}
     words = [*(line.label for line in latencies.lines), *map(change, of.crossovers)]
-    made = page.new_figure(
+    sheet = page.new_figure(
         f"How latency and memory grow with {of.axis.name}",
         facts(latencies.point, latencies.rows, latencies.varying),
         list(_notes(of, latencies)),
@@ -94,18 +94,19 @@ def figure(of: Scaling) -> Figure:
         right=page.LABEL_START + max(map(page.text_width, words)) + page.EDGE,
         gap=GAP,
     )
-    page.share_places(made, latencies.xs, x_label(latencies))
-    panels = iter(made.axes)
+    page.share_places(sheet, latencies.xs, x_label(latencies))
+    panels = iter(sheet.axes)
     if of.crossovers:
         crossovers(next(panels), of.crossovers)
     latency(next(panels), of, latencies)
     for axes, (label, slopes_of) in zip(panels, slopes.items(), strict=True):
         exponents(axes, label, slopes_of)
-    return made
+    return sheet
 
 
 def _latencies(of: Scaling) -> Picture:
-    latencies = picture(of.rows, LATENCY, of.axis, None)
+    (quantity,) = (each for each in quantities(None) if each.column == "latency_s")
+    latencies = picture(of.rows, quantity, of.axis)
     assert latencies is not None, "a series holds latencies"
     return latencies
 

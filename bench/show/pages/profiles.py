@@ -13,7 +13,6 @@ from bench.analyse import profile as analyse
 from bench.analyse.profile import Peak, shares, stage_shares, stage_sum_s, time_s
 from bench.plan.case import Point
 from bench.plan.errors import WrongRequest
-from bench.show.charts import base
 from bench.show.charts.call import (
     Band,
     MemoryChart,
@@ -25,6 +24,7 @@ from bench.show.charts.call import (
     memory_rows,
     timeline,
 )
+from bench.show.charts.stage_bars import by_point
 from bench.show.operators import CATEGORY_COLOURS, short, shortened
 from bench.show.pages import shell
 from bench.show.palette import (
@@ -119,15 +119,14 @@ def page(profiles: Sequence[Profile], title: str, warning: str = "") -> str:
     operators = [operator for case in cases for operator, _ in case.operators]
     names = [name for operator in operators for name in (operator.name, *operator.kernels)]
     used = [style(case.implementation).colour for case in cases]
-    with base.unchecked():
-        charts = {"boxes": boxes("Spans of one call"), "memory": memory()}
+    charts = {"boxes": boxes("Spans of one call"), "memory": memory()}
     drawn = {case.anchor: _drawn(case) for case in cases}
     return shell.render(
         "profiles.html",
         title,
         [],
         {"kind": "profiles", "charts": charts, "cases": shell.packed(shell.as_data(drawn))},
-        variables=page_variables(
+        colours=page_variables(
             [*STAGE_COLOURS.values(), *OTHER_STAGE_COLOURS, *CATEGORY_COLOURS.values(), RESIDUAL_COLOUR, *used]
         ),
         filters=FILTERS,
@@ -236,13 +235,11 @@ def _peak_blocks(of: MemoryChart) -> tuple[tuple[Block, Band | None], ...]:
 
 
 def _groups(profiles: Sequence[Profile]) -> list[Group]:
-    by_point: dict[Point, list[Profile]] = {}
-    for profile in profiles:
-        by_point.setdefault(profile.case.point, []).append(profile)
-    columns = varying(by_point)
+    points = by_point(profiles)
+    columns = varying(points)
     most = min(MOST_SPANS, max(FEWEST_SPANS, SPANS_OF_A_PAGE // len(profiles)))
     groups: list[Group] = []
-    for number, (point, members) in enumerate(by_point.items()):
+    for number, (point, members) in enumerate(points.items()):
         members.sort(key=lambda profile: profile.timed_s)
         cases = (_case_view(f"case-{number}-{place}", profile, most) for place, profile in enumerate(members))
         groups.append(Group(point, differences(point, columns) or " · ".join(parts(point)), tuple(cases)))

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import altair
 import vl_convert
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
@@ -19,14 +18,17 @@ from markupsafe import Markup
 from bench.analyse.summary import flagged
 from bench.plan.case import Case
 from bench.plan.errors import WrongRequest
-from bench.show.charts.base import CONFIG, swatch, variable
-from bench.show.palette import PAGE_COLOURS, in_the_dark, style
+from bench.show.charts import interactive
+from bench.show.charts.base import CONFIG, VERSION, swatch, variables
+from bench.show.rows import Row
 from bench.store import atomic, units
 from bench.store.record import Record
 
 PARTS = Path(__file__).parent / "parts"
 CHECKOUT = Path(__file__).parents[3]
 
+ANY = "any"
+"""The key of a chart that is the same whatever the axis is."""
 
 STEPS = 1_000
 """A sample is written as its ratio to the case's latency, in steps of a thousandth, which no picture shows."""
@@ -41,39 +43,37 @@ def render(
     names: Sequence[str],
     data: Mapping[str, Any],
     *,
-    variables: Mapping[str, tuple[str, str]] | None = None,
+    colours: Mapping[str, tuple[str, str]] | None = None,
     filters: Mapping[str, Callable[..., Any]] | None = None,
     **values: Any,
 ) -> str:
     """Return a page of a template; `names` are the implementations, whose colours are CSS variables by their number.
 
-    `data` is what the page's script reads, `variables` more colours, in the light and in the dark, and `filters` and
-    `values` what the template uses.
+    `data` is what the page's script reads, `colours` more CSS variables, in the light and in the dark, and `filters`
+    and `values` what the template uses.
     """
-    script = (PARTS / "page.js").read_text(encoding="utf-8")
-    vega = vega_script()
-    return (
-        _environment(filters or {})
-        .get_template(template)
-        .render(
-            title=title,
-            variables={**PAGE_COLOURS, **_colours(names), **(variables or {})},
-            names=list(names),
-            data=as_data({"names": [*names], **data, "config": CONFIG, "swatches": [swatch(name) for name in names]}),
-            vega=Markup(vega),  # noqa: S704 # Vega's own, which vl-convert brings
-            script=Markup(script),  # noqa: S704 # our own file
-            hashes=[_hash(vega), _hash(script)],
-            **values,
-        )
+    loader = FileSystemLoader(PARTS)
+    environment = Environment(
+        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters |= filters or {}
+    scripts = [vega_script(), (PARTS / "page.js").read_text(encoding="utf-8")]
+    return environment.get_template(template).render(
+        title=title,
+        variables={**variables(names), **(colours or {})},
+        names=names,
+        data=as_data({"names": [*names], **data, "config": CONFIG, "swatches": [*map(swatch, names)]}),
+        scripts=[Markup(script) for script in scripts],  # noqa: S704 # Vega's, which vl-convert brings, and our own
+        hashes=[base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts],
+        **values,
     )
 
 
 @functools.cache
 def vega_script() -> str:
     """Return the JavaScript of Vega, Vega-Lite and Vega-Embed; it takes some seconds to put together, once."""
-    version = ".".join(altair.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
     # its stub doesn't know that the snippet has a default, which is what we want
-    return str(vl_convert.javascript_bundle(vl_version=version))  # type: ignore[call-arg]
+    return str(vl_convert.javascript_bundle(vl_version=VERSION))  # type: ignore[call-arg]
 
 
 def write(path: Path, text: str) -> Path:
@@ -107,51 +107,29 @@ def document(name: str, folder: Path) -> str:
     return os.path.relpath(CHECKOUT / "docs" / name, folder.resolve()) if inside else ""
 
 
-def _hash(script: str) -> str:
-    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-
-
-def _colours(names: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """Return the CSS variables of implementations, with their colours in the light and in the dark."""
-    colours = [style(name).colour for name in names]
-    return {variable(number)[6:-1]: (each, in_the_dark(each)) for number, each in enumerate(colours)}
-
-
-def _environment(filters: Mapping[str, Callable[..., Any]]) -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(PARTS),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= filters
-    return environment
-
-
 def by_case(records: Iterable[Record]) -> dict[Case, list[Record]]:
     """Return the records that are ok, by their case."""
-    found: dict[Case, list[Record]] = {}
+    cases: dict[Case, list[Record]] = {}
     for record in records:
         if record.status == "ok":
-            found.setdefault(record.case, []).append(record)
-    return found
+            cases.setdefault(record.case, []).append(record)
+    return cases
 
 
-def samples(records: Mapping[int, tuple[float, Sequence[Record]]]) -> tuple[dict[int, Any], int]:
-    """Return the samples of cases, and of how many samples one is in the page.
+def samples(runs: Sequence[Mapping[int, tuple[Row, Sequence[Record]]]]) -> dict[str, Any]:
+    """Return what the script reads of the samples: of each run the cases by number, and the chart of one case.
 
-    `records` has for each case its latency in seconds and its records. A process is its number, its first round, its
-    samples, the places of those that were disturbed, and the median as a ratio and in words. A list of rounds replaces
-    the first if rounds are missing.
+    A case comes as its row, which has a time, and its records. In the page it is a list of processes. A process is its
+    number, its first round, its samples, the places of those that were disturbed, and the median as a ratio and in
+    words. A list of rounds replaces the first if rounds are missing. Only one of `every` samples is in the page.
     """
-    total = sum(len(record.samples.rounds) for _, own in records.values() for record in own)
-    every = -(-total // MOST_SAMPLES) or 1
-    return {
-        number: [_process(record, latency_s, every) for record in own]
-        for number, (latency_s, own) in records.items()
-        if own
-    }, every
+    totals = [sum(len(record.samples.rounds) for _, own in run.values() for record in own) for run in runs]
+    steps = [-(-total // MOST_SAMPLES) or 1 for total in totals]
+    packs = [
+        {number: [_process(each, row["latency_s"], every) for each in own] for number, (row, own) in run.items() if own}
+        for run, every in zip(runs, steps, strict=True)
+    ]
+    return {"samples": packed(as_data(packs)), "every": max(steps), "steps": STEPS, "strip": interactive.samples()}
 
 
 def _process(record: Record, latency_s: float, every: int) -> list[Any]:
