@@ -7,7 +7,7 @@ from bench.analyse.summary import summarise
 from bench.store.saved_run import SavedRun
 from tests.examples import record
 from tests.refusals import refusal
-from tests.show.pages.runs_in_time import weekly
+from tests.show.pages.saved import weekly
 
 
 @pytest.fixture(scope="module")

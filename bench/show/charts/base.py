@@ -88,6 +88,7 @@ PNG_SCALE = 2
 VARIABLE = re.compile(r"var\(--(\w+)\)")
 MIXED = re.compile(r"color-mix\(in srgb, (#\w{6}) (\d+)%, (#\w{6})\)")
 LIGHT = re.compile(r"light-dark\((#\w{6}), #\w{6}\)")
+CLIP = re.compile(r"\bclip\d+\b")
 SVG_SIZE = re.compile(r'width="(\d+)[\d.]*" height="(\d+)')
 
 
@@ -247,6 +248,9 @@ def save_as(of: Sheet, file: Path) -> None:
     """
     _add_fonts()
     svg = vl_convert.vegalite_to_svg(specification(of), vl_version=VERSION)
+    # Vega goes on counting clips from chart to chart
+    clips = list(dict.fromkeys(CLIP.findall(svg)))
+    svg = CLIP.sub(lambda match: f"clip{clips.index(match[0]) + 1}", svg)
     if file.suffix == ".svg":
         file.write_text(svg, encoding="utf-8")
         return

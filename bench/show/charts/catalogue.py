@@ -74,7 +74,7 @@ def draw(
         folder.mkdir(parents=True, exist_ok=True)
         for suffix in (PNG, SVG) if svg else (PNG,):
             paths.append(folder / f"{name}{suffix}")
-            _save(picture, paths[-1])
+            save(picture, paths[-1])
     return paths
 
 
@@ -88,7 +88,7 @@ def draw_comparison(report: Report, file: Path) -> bool:
     for number, (name, picture) in enumerate(drawings):
         path = file.with_stem(f"{file.stem}-{name}") if number else file
         try:
-            _save(picture, path)
+            save(picture, path)
         except OSError as error:
             raise WrongRequest(f"{path} can't be written: {error.strerror}") from None
     return bool(drawings)
@@ -100,7 +100,8 @@ def check_name(file: Path) -> None:
         raise WrongRequest(f"the picture {file} must end in {PNG} or {SVG}")
 
 
-def _save(picture: Figure | Sheet, file: Path) -> None:
+def save(picture: Figure | Sheet, file: Path) -> None:
+    """Write a picture in the format that the file's name ends with; raises OSError if it can't be written."""
     if isinstance(picture, Sheet):
         base.save_as(picture, file)
     else:

@@ -9,24 +9,19 @@ from typing import Any
 
 import pytest
 
-from bench.show.pages import shell
 from bench.show.pages.profiles import MOST_SPANS, page, write
 from bench.store.profile import KERNEL, OPERATOR, Block, Operator, Profile, Span
 from tests.profiles import MIB, profile, stepwise
 from tests.refusals import refusal
-from tests.show.pages.test_run import data_of, unpacked
+from tests.show.pages.saved import data_of, unpacked
+
+pytestmark = pytest.mark.usefixtures("without_vega")
 
 TEMPLATED = "void at::native::elementwise_kernel<4, " + "at::native::Functor<float, " * 30 + ">>>(int, char*)"
 VEGA = 900_000
 """More than the bytes of Vega's JavaScript, which these tests leave out."""
 
 HOSTILE = "<script>alert('x')</script>\" onload=\"alert(1)"
-
-
-@pytest.fixture(autouse=True)
-def _without_vega(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave out Vega's JavaScript, which takes seconds to put together."""
-    monkeypatch.setattr(shell, "vega_script", lambda: "")
 
 
 class Page(HTMLParser):

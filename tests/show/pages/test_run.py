@@ -1,16 +1,13 @@
 """The page of a run as a file: what it holds, without a browser."""
 
-import base64
 import dataclasses
 import json
 import re
 import shutil
 import statistics
-import zlib
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import altair
 import pytest
@@ -19,7 +16,7 @@ from bench.plan.case import Case
 from bench.plan.sweep import Effort, load_sweep
 from bench.show.charts import interactive
 from bench.show.pages import run as module
-from bench.show.pages import shell
+from bench.show.pages import view
 from bench.show.pages.run import page, write
 from bench.store import environment, journal, machines, plan, units
 from bench.store.saved_run import SavedRun
@@ -30,14 +27,11 @@ from tests.examples import case, record
 from tests.refusals import refusal
 from tests.show import example_results
 from tests.show.pages import saved
+from tests.show.pages.saved import data_of, unpacked
+
+pytestmark = pytest.mark.usefixtures("without_vega")
 
 HOSTILE = "</script><script>alert('x')</script>"
-
-
-@pytest.fixture(autouse=True)
-def _without_vega(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave out Vega's JavaScript, which takes seconds to put together."""
-    monkeypatch.setattr(shell, "vega_script", lambda: "")
 
 
 @pytest.fixture(scope="module")
@@ -47,23 +41,9 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> SavedRun:
 
 
 @pytest.fixture(scope="module")
-def text(quick: SavedRun) -> str:
+def text(quick: SavedRun, without_vega: None) -> str:
     """Return the page of that run."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shell, "vega_script", lambda: "")
-        return page(quick)
-
-
-def data_of(text: str) -> dict[str, Any]:
-    """Return what the script of a page reads."""
-    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
-    assert found
-    return dict(json.loads(found[1]))
-
-
-def unpacked(text: str) -> str:
-    """Return a packed text."""
-    return zlib.decompress(base64.b64decode(text)).decode()
+    return page(quick)
 
 
 def test_the_title_names_the_sweep_and_the_device(quick: SavedRun, tmp_path: Path) -> None:
@@ -115,22 +95,22 @@ def test_series_have_their_points_and_exponents(text: str) -> None:
     assert {one["axis"] for one in data["series"]} == {"tokens", "heads", "channels"}
     first = data["series"][data["first"]]
     assert (first["axis"], first["xs"]) == ("tokens", [50, 197, 577, 1024])
-    assert {*data["growth"]["what"]} == {"latency", "memory"}
-    assert len(data["maps"]) == 2
-    assert len(data["ticks"]) == len(data["series"]) + 1
+    assert {"growth-latency", "growth-memory"} < {*data["figures"]}
+    assert len(data["figures"]["winners"]["parts"]) == 2
+    assert len(data["figures"]["latency"]["ticks"]) == len(data["series"]) + 1
 
 
 def test_a_cell_of_a_map_says_what_the_point_says(text: str, tmp_path: Path) -> None:
     """In the words of the table of points; one without any time has no colour of an implementation."""
-    cells = [each for found in data_of(text)["maps"] for each in found["cells"]]
+    cells = [each for part in data_of(text)["figures"]["winners"]["parts"] for each in part["rows"]]
     assert len(cells) == 14
     for each in cells:
         assert f"<td>{each['words']}</td>" in text
         assert each["lines"][0] == each["names"].split(",")[0]
     cases = [case(name, num_tokens=n, num_heads=h) for n in (50, 197) for h in (3, 6) for name in ("eager", "sdpa")]
     lost = [example_results.record(each, 0, ("oom", "") if each.point == cases[0].point else None) for each in cases]
-    (found,) = data_of(page(SavedRun(runs.saved(tmp_path / "lost", lost))))["maps"]
-    fills = {each["lines"][0]: each["fill"] for each in found["cells"]}
+    (part,) = data_of(page(SavedRun(runs.saved(tmp_path / "lost", lost))))["figures"]["winners"]["parts"]
+    fills = {each["lines"][0]: each["fill"] for each in part["rows"]}
     assert fills.pop("nothing was measured") == "var(--open)"
     assert all("color-mix" in fill for fill in fills.values())
 
@@ -138,7 +118,7 @@ def test_a_cell_of_a_map_says_what_the_point_says(text: str, tmp_path: Path) -> 
 def test_samples_are_those_of_the_journal(text: str) -> None:
     """Process by process, as ratios to the latency of the case, to a thousandth."""
     data = data_of(text)
-    samples = json.loads(unpacked(data["samples"]))
+    (samples,) = json.loads(unpacked(data["samples"]))
     rows = data["rows"]
     number = rows["implementation"].index("sdpa")
     case = next(case for case in {r.case: r for r in saved.records()} if case.implementation == "sdpa")
@@ -154,7 +134,7 @@ def test_samples_are_those_of_the_journal(text: str) -> None:
 def test_the_bound_of_each_point_is_drawn_against_the_time(quick: SavedRun, text: str) -> None:
     """After the second and the third of three replicates; the last one is the bound of the table."""
     data = data_of(text)
-    course = data["course"]
+    course = data["figures"]["course"]["rows"]
     assert course["point"] == [number for number in range(12) for _ in range(2)]
     assert course["replicates"] == [2, 3] * 12
     named = quick.table[quick.table["rank"] == 1]
@@ -171,7 +151,9 @@ def test_a_race_has_a_line_at_its_bound(quick: SavedRun, tmp_path: Path) -> None
     plan.save(race, copy)
     text = page(SavedRun(copy))
     assert "until its bound is at most 5%, the dashed line" in text
-    assert {"y": {"datum": 0.05}} in [each["encoding"] for each in data_of(text)["charts"]["course"]["any"]["layer"]]
+    assert {"y": {"datum": 0.05}} in [
+        each["encoding"] for each in data_of(text)["figures"]["course"]["charts"]["any"]["layer"]
+    ]
     (copy / plan.PLAN).write_text("{}")
     assert "dashed line" not in page(SavedRun(copy))
 
@@ -179,8 +161,7 @@ def test_a_race_has_a_line_at_its_bound(quick: SavedRun, tmp_path: Path) -> None
 def test_one_replicate_draws_no_bounds(tmp_path: Path) -> None:
     """There are none."""
     data = data_of(page(SavedRun(saved.of(tmp_path / "run", [case("eager"), case("sdpa")], processes=1))))
-    assert "course" not in data["charts"]
-    assert data["course"] == {}
+    assert "course" not in data["figures"]
 
 
 def test_many_points_share_a_colour() -> None:
@@ -194,7 +175,7 @@ def test_many_samples_are_thinned_and_the_page_says_so(quick: SavedRun, monkeypa
     """Each process keeps the same share."""
     monkeypatch.setattr("bench.show.pages.shell.MOST_SAMPLES", 1000)
     data = data_of(page(quick))
-    kept = [len(values) for own in json.loads(unpacked(data["samples"])).values() for _, _, values, *_ in own]
+    kept = [len(values) for own in json.loads(unpacked(data["samples"]))[0].values() for _, _, values, *_ in own]
     assert data["every"] == 3
     assert {*kept} == {4}
 
@@ -208,7 +189,7 @@ def test_the_csv_is_the_file_beside_it(quick: SavedRun, text: str) -> None:
 
 def test_a_large_run_says_what_is_left_out_and_how_to_get_it(quick: SavedRun, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whole points are kept, and the answer counts all."""
-    monkeypatch.setattr(module, "MOST_CASES", 30)
+    monkeypatch.setattr(view, "MOST_CASES", 30)
     monkeypatch.setattr(module, "MOST_CSV_BYTES", 10)
     text = page(quick)
     assert "shows the first 4 of 12 points" in text
@@ -255,7 +236,7 @@ def test_a_merged_run_has_a_chart_for_each_machine(tmp_path: Path) -> None:
     assert data["points"] == ["N=50 (here)", "N=50 (there)", "N=197 (here)", "N=197 (there)", "N=577 (there)"]
     (series,) = data["series"]
     assert series["at"] == {"0": 50, "1": 50, "2": 197, "3": 197, "4": 577}
-    assert {*data["growth"]["machine"]} == {0, 1}
+    assert {*data["figures"]["growth-latency"]["rows"]["machine"]} == {0, 1}
     assert "here: Use sdpa" in text
     assert "there: Use sdpa" in text
     assert '<li class="good">here: All 4 cases were measured.</li>' in text
@@ -300,7 +281,9 @@ def test_a_folder_that_cannot_be_written_is_refused(quick: SavedRun, monkeypatch
 def test_charts_are_valid_and_name_what_they_show(text: str) -> None:
     """Each follows Vega-Lite's schema, has a description for those who don't see it, and its data by name."""
     data = data_of(text)
-    charts = data["charts"] | {"winners": {str(number): each["chart"] for number, each in enumerate(data["maps"])}}
+    charts = {kind: figure["charts"] for kind, figure in data["figures"].items()} | {"samples": {"any": data["strip"]}}
+    parts = data["figures"]["winners"]["parts"]
+    charts["winners"] = {str(number): part["chart"] for number, part in enumerate(parts)}
     for kind, specs in charts.items():
         for spec in specs.values():
             assert spec["description"], kind
