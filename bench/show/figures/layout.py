@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.ticker import MaxNLocator
@@ -60,7 +60,7 @@ def padded(low: float, high: float, margin: float = MARGIN) -> tuple[float, floa
 
 def decimal(low: float, high: float) -> list[float]:
     """Return ticks at round decimal numbers, logarithmic or, if the axis is short, evenly spaced."""
-    ladders = [_within(_ladder(steps, low), low, high) for steps in LADDERS]
+    ladders = [_ladder(steps, low, high) for steps in LADDERS]
     others = (
         [even(low, high, bins) for bins in BINS]
         if high / low < SHORT
@@ -84,7 +84,7 @@ def binary(low: float, high: float) -> list[float]:
     """Return ticks at powers of two, or at even steps of a binary unit if the axis is short."""
     for stride in (1, 2, 3, 4, 5):
         first = math.ceil(math.log2(low) / stride) * stride
-        ticks = _within((2.0**power for power in itertools.count(first, stride)), low, high)
+        ticks = [2.0**power for power in range(first, math.floor(math.log2(high)) + 1, stride)]
         if FEW <= len(ticks) <= MANY:
             return ticks
     unit = 2.0 ** (10 * max(0, math.floor(math.log2(low) / 10)))
@@ -115,9 +115,9 @@ def _bare(ticks: Sequence[float], low: float, high: float) -> float:
 def _side(low: float, high: float, gap: float) -> list[float]:
     """Return ticks between 1 and the other end of an axis, from 1 on: the furthest reaching, of these the coarsest.
 
-    Their logarithms are at least `gap` apart.
+    The distance of their logarithms is at least `gap`.
     """
-    ladders = (_within(_ladder(steps, low), low, high) for steps in RATIO_LADDERS)
+    ladders = (_ladder(steps, low, high) for steps in RATIO_LADDERS)
     best: list[float] = []
     for ticks in (*ladders, *(_multiples(step, low, high) for step in RATIO_STEPS)):
         outward = sorted((tick for tick in ticks if tick != 1), key=lambda tick: abs(math.log(tick)))
@@ -137,13 +137,10 @@ def _multiples(step: float, low: float, high: float) -> list[float]:
     return [round(number * step, 9) for number in range(max(1, math.ceil(low / step)), math.floor(high / step) + 1)]
 
 
-def _within(ticks: Iterator[float], low: float, high: float) -> list[float]:
-    return list(itertools.takewhile(lambda tick: tick <= high, itertools.dropwhile(lambda tick: tick < low, ticks)))
-
-
-def _ladder(steps: Sequence[float], low: float) -> Iterator[float]:
-    for decade in itertools.count(math.floor(math.log10(low))):
-        yield from (float(f"{step}e{decade}") for step in steps)
+def _ladder(steps: Sequence[float], low: float, high: float) -> list[float]:
+    decades = range(math.floor(math.log10(low)), math.floor(math.log10(high)) + 1)
+    ticks = (float(f"{step}e{decade}") for decade in decades for step in steps)
+    return [tick for tick in ticks if low <= tick <= high]
 
 
 def even(low: float, high: float, bins: int = BINS[0]) -> list[float]:

@@ -16,6 +16,7 @@ from bench.show.columns import latency_text
 from bench.show.comparison import blocks
 from bench.show.comparison.report import Report, counts, explanations, implementations
 from bench.show.pages import shell
+from bench.show.pages.shell import ANY, Figure
 from bench.show.point_text import names as labels_of
 from bench.show.rows import Row, is_measured, plain
 from bench.store.saved_run import SavedRun
@@ -60,6 +61,7 @@ def write(path: Path, report: Report, base: SavedRun, new: SavedRun) -> Path:
         " and ".join(_names(base, new)),
         list(dict.fromkeys(str(row["implementation"]) for row in rows)),
         _data(report, rows, base, new),
+        figures=[_changes(report, rows)] if any(map(is_drawn, rows)) else [],
         stamp=report.mark,
         head=blocks.head(report),
         left_out=f"This page has the first {len(rows)} rows; --format csv has the other {left} too." if left else "",
@@ -92,21 +94,28 @@ def _data(report: Report, rows: Sequence[Row], base: SavedRun, new: SavedRun) ->
         {**drawn_row(report, row), "point": points.index(label), "sides": [_side(side.get(case)) for side in sides]}
         for row, label, case in zip(rows, labels, cases, strict=True)
     ]
-    judged = [row for row in rows if is_drawn(row)]
     records = [shell.by_case(run.records) for run in (base, new)]
     return {
         "kind": "comparison",
         "points": points,
         "rows": shell.columns(drawn_rows),
-        "figures": {"changes": {"charts": {shell.ANY: changes(judged, report.limits)}, "needs": "change"}}
-        if judged
-        else {},
         "sides": ["BASE", "NEW"],
         **shell.samples([
             {number: (side[case], of.get(case, [])) for number, case in enumerate(cases) if case in side}
             for side, of in zip(sides, records, strict=True)
         ]),
     }  # fmt: skip
+
+
+def _changes(report: Report, rows: Sequence[Row]) -> Figure:
+    return Figure(
+        kind="changes",
+        title="What changed",
+        note="NEW's speed-up over the baseline, divided by BASE's; left of 0 is slower. Bars are 95\u00a0% intervals. "
+        "Click on a row to see the samples of both runs.",
+        charts={ANY: changes([row for row in rows if is_drawn(row)], report.limits)},
+        needs="change",
+    )
 
 
 def _side(row: Row | None) -> dict[str, Any]:
@@ -131,15 +140,21 @@ def write_history(path: Path, of: History) -> Path:
         "kind": "history",
         "points": points,
         "rows": shell.columns([_history_row(row, points) for row in rows]),
-        "figures": {"history": {"charts": {shell.ANY: interactive.history(names)}}},
     }
+    figure = Figure(
+        kind="history",
+        title=f"Speed-up over {of.baseline} from run to run",
+        note="Bars are 95\u00a0% intervals. An arrow marks a step that is shown against the run before. The versions "
+        "of a run stand on its mark.",
+        charts={ANY: interactive.history(names)},
+    )
     page = shell.render(
         "history.html",
         f"{len(of.runs)} runs",
         names,
         data,
+        figures=[figure],
         head=history.head(of),
-        baseline=of.baseline,
         table=Table(COLUMNS, rows),
     )
     return shell.write(path, page)

@@ -43,7 +43,6 @@ def write(saved: SavedRun) -> Path:
 def page(saved: SavedRun) -> str:
     """Return the page of a run, a merged one with each of its machines; raises WrongRequest if it has no rows."""
     view = view_of(saved)
-    figures = run_data.figures(view)
     answers = {name: answer.answer(points, view.baseline) for name, points in view.points.items()}
     columns = of_page(view.rows, view.baseline)
     cells = [
@@ -53,7 +52,8 @@ def page(saved: SavedRun) -> str:
         "run.html",
         _title(saved.folder, view),
         view.names,
-        run_data.data(view, figures),
+        run_data.data(view),
+        figures=run_data.figures(view),
         baseline=view.baseline,
         answers=[view.of(name, sentences[0]) for name, sentences in answers.items()],
         verdicts=[*(("", view.of(name, sentence)) for name, of in answers.items() for sentence in of[1:]),
@@ -61,7 +61,6 @@ def page(saved: SavedRun) -> str:
         left_out=" ".join([*view.refused, *_left_out(view, saved)]),
         note=_note(view),
         points=[_line(each, view.baseline) for each in view.shown],
-        figures=figures,
         table={"columns": columns, "cells": cells},
         letters=legend([flag for row in measured(view.rows) for flag in flags_of(row)]),
         csv=_csv(view),

@@ -3,7 +3,6 @@
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from bench.analyse.course import course
@@ -12,11 +11,11 @@ from bench.analyse.scaling.series import SERIES, TOKENS, Axis, places, point_of
 from bench.plan.case import Case
 from bench.show import intervals
 from bench.show.charts import interactive
-from bench.show.charts.base import Spec
 from bench.show.charts.winners import cells, maps, winners
 from bench.show.columns import latency_text, of_metric
 from bench.show.figures.line_data import Quantity
 from bench.show.pages import shell
+from bench.show.pages.shell import ANY, Figure
 from bench.show.pages.view import View
 from bench.show.point_text import parts, varying
 from bench.show.rows import Row, is_measured, measured
@@ -35,43 +34,13 @@ NOTES = {
 """What is said under the title of a metric's charts; of others it is the metric's meaning."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Figure:
-    """A section with charts: its kind, its title, what it shows in words, and its charts by axis, by POINTS or by ANY.
-
-    The rows are those of the table, unless it has `rows` of its own, or `parts`: charts with a title and rows each.
-    Beside it stands a table: `columns` of the large one, or fields of its own rows with their `headings`.
-    `ticks` are those of each series and of all points. The charts of one point let the reader choose a point that has a
-    value in the column `at`.
-    """
-
-    kind: str
-    title: str
-    note: str
-    is_wide: bool = False
-    at: str = ""
-    charts: Mapping[str, Spec]
-    rows: Sequence[Mapping[str, Any]] | None = None
-    parts: Sequence[Mapping[str, Any]] = ()
-    columns: Sequence[str] = ()
-    headings: Mapping[str, str] | None = None
-    ticks: Sequence[Mapping[str, Any]] = ()
-
-    @property
-    def data(self) -> dict[str, Any]:
-        """What the page's script reads of it."""
-        rows = None if self.rows is None else shell.columns(self.rows)
-        own = {"rows": rows, "parts": self.parts, "headings": self.headings, "ticks": self.ticks, "at": self.at}
-        return {"charts": self.charts, "columns": self.columns, **{name: each for name, each in own.items() if each}}
-
-
 def figures(view: View) -> list[Figure]:
     """Return the sections with charts, from top to bottom."""
     kinds = (_quantities, _winners, _growth, _compilation, _course)
     return [figure for kind in kinds for figure in kind(view)]
 
 
-def data(view: View, sections: Sequence[Figure]) -> dict[str, Any]:
+def data(view: View) -> dict[str, Any]:
     """Return what the page's script reads; rows of the table are in the same order as here."""
     series = [_series(view, axis, rows) for axis, rows in view.series]
     texts = {each.column: of_metric(each.metric, view.baseline) for each in view.quantities}
@@ -98,7 +67,6 @@ def data(view: View, sections: Sequence[Figure]) -> dict[str, Any]:
         "rows": shell.columns(rows),
         "series": series,
         "first": _first_view(series),
-        "figures": {each.kind: each.data for each in sections},
         **_samples(view),
     }
 
@@ -232,7 +200,7 @@ def _compilation(view: View) -> Iterator[Figure]:
             note="Time per call if the first compilation is shared by all calls. Right of a crossing the compiled "
             "implementation costs less in all. It uses measured means, whether or not the difference is shown.",
             at="compile_cold_s",
-            charts={shell.ANY: interactive.compilation(view.names, interactive.tooltips(view.quantities))},
+            charts={ANY: interactive.compilation(view.names, interactive.tooltips(view.quantities))},
             columns=("compile_cold_s", "latency_s", "paid"),
         )
 
@@ -253,7 +221,7 @@ def _course(view: View) -> Iterator[Figure]:
             title="How the bound fell",
             note=f"{what} {goal} Interruptions of the run are left out.",
             is_wide=True,
-            charts={shell.ANY: interactive.course(labels, view.effort.bound if view.effort.race else None)},
+            charts={ANY: interactive.course(labels, view.effort.bound if view.effort.race else None)},
             rows=steps,
             headings={"name": "point", "replicates": "replicates", "end_s": "seconds", "named": "named",
                 "bound_text": "bound", "left": "left"},

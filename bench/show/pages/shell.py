@@ -8,6 +8,7 @@ import os
 import statistics
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from bench.analyse.summary import flagged
 from bench.plan.case import Case
 from bench.plan.errors import WrongRequest
 from bench.show.charts import interactive
-from bench.show.charts.base import CONFIG, VERSION, swatch, variables
+from bench.show.charts.base import CONFIG, VERSION, Spec, swatch, variables
 from bench.show.rows import Row
 from bench.store import atomic, units
 from bench.store.record import Record
@@ -37,22 +38,57 @@ MOST_SAMPLES = 250_000
 """The most samples in a page. Of more, each process keeps the same share, evenly spread."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """A section with charts: its kind, its title, what it shows in words, and its charts by axis, by POINTS or by ANY.
+
+    The rows are those of the table, unless it has `rows` of its own, or `parts`: charts with a title and rows each.
+    Beside it stands a table: `columns` of the large one, or fields of its own rows with their `headings`.
+    `ticks` are those of each series and of all points. A row needs a value in the column `needs`. The charts of one
+    point let the reader choose a point that has a value in the column `at`.
+    """
+
+    kind: str
+    title: str
+    note: str
+    is_wide: bool = False
+    at: str = ""
+    needs: str = ""
+    charts: Mapping[str, Spec]
+    rows: Sequence[Mapping[str, Any]] | None = None
+    parts: Sequence[Mapping[str, Any]] = ()
+    columns: Sequence[str] = ()
+    headings: Mapping[str, str] | None = None
+    ticks: Sequence[Mapping[str, Any]] = ()
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """What the page's script reads of it."""
+        rows = None if self.rows is None else columns(self.rows)
+        own = {"rows": rows, "parts": self.parts, "headings": self.headings, "ticks": self.ticks, "at": self.at,
+            "needs": self.needs}  # fmt: skip
+        return {"charts": self.charts, "columns": self.columns, **{name: each for name, each in own.items() if each}}
+
+
 def render(
     template: str,
     title: str,
     names: Sequence[str],
     data: Mapping[str, Any],
     *,
+    figures: Sequence[Figure] = (),
     colours: Mapping[str, tuple[str, str]] | None = None,
     filters: Mapping[str, Callable[..., Any]] | None = None,
     **values: Any,
 ) -> str:
     """Return a page of a template; `names` are the implementations, whose colours are CSS variables by their number.
 
-    `data` is what the page's script reads, `colours` more CSS variables, in the light and in the dark, and `filters`
-    and `values` what the template uses.
+    `data` is what the page's script reads, `figures` are the sections with charts, `colours` more CSS variables, in the
+    light and in the dark, and `filters` and `values` what the template uses.
     """
     loader = FileSystemLoader(PARTS)
+    looks = {"config": CONFIG, "swatches": [swatch(name) for name in names]}
+    own = {"names": [*names], "figures": {each.kind: each.data for each in figures}, **data, **looks}
     environment = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
@@ -62,7 +98,8 @@ def render(
         title=title,
         variables={**variables(names), **(colours or {})},
         names=names,
-        data=as_data({"names": [*names], **data, "config": CONFIG, "swatches": [*map(swatch, names)]}),
+        figures=figures,
+        data=as_data(own),
         scripts=[Markup(script) for script in scripts],  # noqa: S704 # Vega's, which vl-convert brings, and our own
         hashes=[base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts],
         **values,
