@@ -126,16 +126,16 @@ def inline(rows: Iterable[Mapping[str, Any]]) -> alt.Chart:
 
 def layered(*layers: alt.Chart, height: Any = LINES_PX) -> alt.LayerChart:
     """Return charts on top of each other, of the same rows."""
-    return alt.LayerChart(layer=[*layers], data=ROWS).properties(height=height)
+    return alt.LayerChart(layer=[*layers], data=ROWS, height=height)
 
 
 def spec(of: alt.LayerChart | alt.Chart, description: str) -> Spec:
     """Return the specification of a chart that is as wide as its place."""
-    fit = alt.AutoSizeParams(type="fit-x", contains="padding")
-    whole = of.add_params(*(alt.param(name=name, value=[]) for name in PARAMETERS))
-    whole = whole.properties(width="container", autosize=fit, description=description)
-    unneeded = ("$schema", "config", "usermeta")
-    return {key: value for key, value in whole.to_dict(validate=False).items() if key not in unneeded}
+    whole = of.to_dict(validate=False)
+    # not by Altair, which would copy the chart for each of them
+    whole["params"] = [*whole.get("params", []), *({"name": name, "value": []} for name in PARAMETERS)]
+    whole |= {"width": "container", "autosize": {"type": "fit-x", "contains": "padding"}, "description": description}
+    return {key: value for key, value in whole.items() if key not in ("$schema", "config", "usermeta")}
 
 
 def variable(number: int) -> str:

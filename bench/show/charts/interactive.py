@@ -9,7 +9,7 @@ from typing import Any
 
 import altair as alt
 
-from bench.analyse.scaling.series import AXES, Axis
+from bench.analyse.scaling.series import Axis
 from bench.show.charts.base import (
     IN_RANGE,
     LABEL_LINE_PX,
@@ -85,8 +85,10 @@ def ticks(of: Quantity, values: Sequence[float]) -> list[float]:
     return of.ticks(low, high)
 
 
-def charts(of: Quantity, names: Sequence[str], points: int, tooltip: list[alt.Tooltip]) -> dict[str, Spec]:
-    """Return the charts of a quantity: one against each axis, and one with a row for each point."""
+def charts(
+    of: Quantity, names: Sequence[str], axes: Sequence[Axis], points: int, tooltip: list[alt.Tooltip]
+) -> dict[str, Spec]:
+    """Return the charts of a quantity: one against each of the axes, and one with a row for each of the points."""
     label = of.filled(of.axis.label)
     is_crowded = points > CROWDED
     words = {} if is_crowded else in_lines(16)
@@ -100,7 +102,7 @@ def charts(of: Quantity, names: Sequence[str], points: int, tooltip: list[alt.To
     by_point = layered(*_layers(of, names, tooltip, rows, "x"), height=height)
     return {
         axis.name: spec(layered(*_layers(of, names, tooltip, {"x": _x(axis)}, "y")), f"{label} against {axis.name}")
-        for axis in AXES
+        for axis in axes
     } | {POINTS: spec(by_point, f"{label}, a row for each point")}
 
 
@@ -139,12 +141,8 @@ def _layers(
     return [*layers, marks]
 
 
-def exponents(names: Sequence[str], what: str) -> dict[str, Spec]:
-    """Return the charts of local exponents of latency or memory against each axis."""
-    return {axis.name: _exponents(names, what, axis) for axis in AXES}
-
-
-def _exponents(names: Sequence[str], what: str, axis: Axis) -> Spec:
+def exponents(names: Sequence[str], what: str, axis: Axis) -> Spec:
+    """Return the chart of local exponents of latency or memory against an axis."""
     base = chart().transform_filter(SHOWN)
     y = alt.Y("slope:Q", title=f"exponent of {what}", axis=alt.Axis(tickCount=6))
     own = colour(names)

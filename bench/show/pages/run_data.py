@@ -111,7 +111,7 @@ def _quantities(view: View) -> Iterator[Figure]:
             title=each.filled(each.axis.title),
             note=each.filled(NOTES.get(each.column, f"{meaning[:1].upper()}{meaning[1:]}.")),
             is_wide=each.axis.relative,
-            charts=interactive.charts(each, view.names, most, tooltips),
+            charts=interactive.charts(each, view.names, view.axes, most, tooltips),
             columns=interactive.columns(each),
             ticks=[_ticks(each, rows) for rows in [*(own for _, own in view.series), view.rows]],
         )
@@ -161,7 +161,7 @@ def _growth(view: View) -> Iterator[Figure]:
     slow = " If the machine was slow for a while, it shows here too."
     for what, title, more in (("latency", "Growth of latency", slow), ("memory", "Growth of peak memory", "")):
         if rows := [row for kind, row in segments if kind == what]:
-            charts = interactive.exponents(view.names, what)
+            charts = {axis.name: interactive.exponents(view.names, what, axis) for axis in view.axes}
             kind = f"growth-{what}"
             yield Figure(kind=kind, title=title, note=f"{note}{more}", charts=charts, rows=rows, headings=headings)
 

@@ -96,6 +96,11 @@ class View:
         """The rows of each series along an axis, of all machines."""
         return [(axis, rows) for axis in AXES for rows in groups(self.rows, axis, self.ignored) if measured(rows)]
 
+    @property
+    def axes(self) -> list[Axis]:
+        """The axes of the series."""
+        return list(dict.fromkeys(axis for axis, _ in self.series))
+
     @cached_property
     def quantities(self) -> list[Quantity]:
         """The quantities that some row has: ratios to the baseline first, then in the order of the table."""

@@ -59,15 +59,14 @@ def test_stages_stand_on_top_and_lanes_below() -> None:
 
 
 def test_a_box_is_as_long_as_its_span_and_says_what_it_is() -> None:
-    """From its start to its end in seconds; in words its time, its share of the call, and the stage that it lies in."""
-    box = rows(timeline(SPANS, 99))["aten::bmm"]
+    """From its start to its end in seconds; in words its time, its share of the call, and the stage that it lies in.
+
+    Within a stage all have its colour; a kernel on a stream without stages has that of its category.
+    """
+    boxes = rows(timeline(SPANS, 99))
+    box = boxes["aten::bmm"]
     assert (box["start"], box["end"]) == (1.0, 5.0)
     assert box["text"] == "aten::bmm · 4.00 s · 40% · scores"
-
-
-def test_a_box_has_the_colour_of_its_stage_or_else_of_what_it_does() -> None:
-    """Within a stage all have its colour; a kernel on a stream without stages has that of its category."""
-    boxes = rows(timeline(SPANS, 99))
     of_stage = page_variable(stage_colour("scores"))
     assert {boxes[name]["fill"] for name in ("scores", "aten::matmul", "aten::bmm")} == {of_stage}
     assert boxes["sgemm_tn"]["fill"] == page_variable(CATEGORY_COLOURS["matrix product"])
@@ -126,11 +125,13 @@ def test_the_curve_is_what_was_alive_when() -> None:
 
 
 def test_a_band_sinks_when_what_it_lies_on_is_freed() -> None:
-    """The second block lies on the first until the first is freed, then on the ground."""
+    """The second block lies on the first until the first is freed, then on the ground, also if both are equal."""
     chart = drawn(FIRST, SECOND)
     band = [row for row in memory_rows(chart) if row["kind"] == "band" and row["letter"] == "B"]
     assert [(row["at"], row["low"], row["high"]) for row in band] == [(2.0, 60, 100), (5.0, 0, 40), (10.0, 0, 40)]
     assert band[0]["words"] == "B 40 B by aten::bmm in scores"
+    first, second = drawn(SECOND, SECOND).bands
+    assert (first.steps[0][1], second.steps[0][1]) == (0, 40)
 
 
 def test_bands_have_letters_in_order_of_time_and_the_colour_of_their_stage() -> None:
@@ -149,12 +150,6 @@ def test_only_the_largest_have_bands() -> None:
     assert FIRST in [band.block for band in chart.bands]
     assert [band.block for band in drawn(FIRST, Block(1, "aten::view", "", 0.0, None)).bands] == [FIRST]
     assert memory_chart(dataclasses.replace(profile(), blocks=()), 10.0) is None
-
-
-def test_two_equal_blocks_lie_on_each_other() -> None:
-    """Blocks that differ in nothing have a band each, one on the other."""
-    first, second = drawn(SECOND, SECOND).bands
-    assert (first.steps[0][1], second.steps[0][1]) == (0, 40)
 
 
 def test_thousands_of_blocks_make_a_short_curve_with_the_same_peak() -> None:

@@ -168,7 +168,10 @@ def test_blocks_are_seen_in_the_colour_of_their_stage(chromium: Browser, page: P
 
 
 def test_words_leave_only_the_cases_that_have_them(chromium: Browser, page: Path) -> None:
-    """The field hides what doesn't have all its words, in the list and beside it, and says how many are left."""
+    """The field hides what doesn't have all its words, in the list and beside it, and says how many are left.
+
+    What a link shows shortened is its title in full, and it leads to where that stands.
+    """
     chromium.open(page)
     field = chromium.one("#filter")
     field.send_keys("SDPA n=577")
@@ -176,6 +179,8 @@ def test_words_leave_only_the_cases_that_have_them(chromium: Browser, page: Path
     assert len([case for case in chromium.all("details.case") if case.is_displayed()]) == 1
     assert len([point for point in chromium.all(".point") if point.is_displayed()]) == 1
     assert chromium.one("#found").text == "1 of 4 cases"
+    for link in chromium.all("a.long"):
+        assert link.get_attribute("title") == chromium.one(link.get_attribute("hash") or "").text
 
 
 @pytest.mark.parametrize("width", [400, 700, 1040, 1120])
@@ -205,10 +210,3 @@ def test_paper_has_every_case_and_the_screen_keeps_its_state(chromium: Browser, 
 
     chromium.one("#open-all").click()
     assert printed == chromium.pages_on_paper() > 3
-
-
-def test_a_shortened_name_is_whole_when_pointed_at(chromium: Browser, page: Path) -> None:
-    """What a link shows shortened is its title in full, and it leads to where that stands."""
-    chromium.open(page)
-    for link in chromium.all("a.long"):
-        assert link.get_attribute("title") == chromium.one(link.get_attribute("hash") or "").text

@@ -35,6 +35,6 @@ def test_a_metric_is_a_column_and_a_chart_without_other_edits(monkeypatch: pytes
     assert shown[headings.index("heat")].cell(view.rows[0]) == Cell("12.0 mJ", 0.012)
     (heat,) = [each for each in view.quantities if each.name == "heat"]
     assert "20 mJ" in [heat.tick_label(tick) for tick in interactive.ticks(heat, [0.01, 0.1])]
-    specs = interactive.charts(heat, ["eager"], 12, interactive.tooltips([heat]))
+    specs = interactive.charts(heat, ["eager"], view.axes, 12, interactive.tooltips([heat]))
     assert set(specs) == {"tokens", "heads", "channels", "points"}
     assert "heat of a call" in str(specs["points"])
