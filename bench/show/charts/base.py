@@ -149,10 +149,10 @@ def variables(names: Sequence[str]) -> dict[str, tuple[str, str]]:
     return {**PAGE_COLOURS, **{f"i{number}": (each, in_the_dark(each)) for number, each in enumerate(colours)}}
 
 
-def swatch(name: str) -> dict[str, Any]:
-    """Return how an implementation is drawn: the path of its mark, and its dashes."""
-    of = style(name)
-    return {"shape": SHAPES.get(of.marker, SHAPES["o"]), "dash": [*of.dash]}
+def swatch(name: str) -> tuple[str, str, str]:
+    """Return an implementation with how it is drawn in SVG: the path of its mark, and its dashes."""
+    own = style(name)
+    return name, SHAPES.get(own.marker, SHAPES["o"]), " ".join(f"{THIN * each:g}" for each in own.dash)
 
 
 def colour(names: Sequence[str]) -> alt.Color:
@@ -173,7 +173,7 @@ def dash(names: Sequence[str]) -> alt.StrokeDash:
 
 def shape(names: Sequence[str]) -> alt.Shape:
     """Return the markers of implementations."""
-    return alt.Shape("implementation:N", scale=scale(names, (swatch(name)["shape"] for name in names)), legend=None)
+    return alt.Shape("implementation:N", scale=scale(names, (swatch(name)[1] for name in names)), legend=None)
 
 
 def looks(names: Sequence[str]) -> dict[str, Any]:

@@ -1,11 +1,11 @@
 """The picture of the share of each stage against tokens."""
 
-import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import accumulate
 from typing import Any
 
 import altair as alt
+import numpy as np
 
 from bench.analyse.scaling.growth import StageGrowth, stage_growths
 from bench.analyse.scaling.series import TOKENS, moving
@@ -105,10 +105,12 @@ def quadratic(of: StageGrowth) -> list[dict[str, Any]]:
     """Return the share of the quadratic stages at each place, with its text where there is room for it."""
     shares, last = of.share_of(QUADRATIC), len(of.places) - 1
     texts = [f"{share:.0%}" for share in shares]
-    widths = [text_px(text, bold=True) + ROOM_PX for text in texts]
+    widths = np.array([text_px(text, bold=True) + ROOM_PX for text in texts])
+    logs = np.log(of.places)
+    across = WIDTH_PX * (logs - logs[0]) / (logs[-1] - logs[0])
     # moved if a text would cross an edge of the axes
-    centres = [min(max(x, wide / 2), WIDTH_PX - wide / 2) for x, wide in zip(_across(of.places), widths, strict=True)]
-    written = layout.spaced(centres, widths, [last, 0, *range(1, last)])
+    centres = np.clip(across, widths / 2, WIDTH_PX - widths / 2)
+    written = layout.spaced(centres.tolist(), widths.tolist(), [last, 0, *range(1, last)])
     return [
         {"tokens": tokens, "share": share, "text": text if number in written else "",
             "align": "left" if number == 0 else "right" if number == last else "center"}
@@ -149,12 +151,6 @@ def stage_areas(of: StageGrowth) -> Spec:
     )
     whole = layered(filled, half, line, halo, words, leader, square, names, height=HEIGHT_PX)
     return spec(whole, "The share of each stage in the time of all, against tokens")
-
-
-def _across(places: Sequence[int]) -> list[float]:
-    """Return where places stand on the axis, in pixels."""
-    scale = WIDTH_PX / math.log(places[-1] / places[0])
-    return [math.log(place / places[0]) * scale for place in places]
 
 
 def _notes(of: StageGrowth) -> Iterator[str]:

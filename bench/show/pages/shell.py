@@ -87,8 +87,7 @@ def render(
     light and in the dark, and `filters` and `values` what the template uses.
     """
     loader = FileSystemLoader(PARTS)
-    looks = {"config": CONFIG, "swatches": [swatch(name) for name in names]}
-    own = {"names": [*names], "figures": {each.kind: each.data for each in figures}, **data, **looks}
+    shared = {"names": [*names], "figures": {each.kind: each.data for each in figures}, "config": CONFIG}
     environment = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
@@ -97,9 +96,9 @@ def render(
     return environment.get_template(template).render(
         title=title,
         variables={**variables(names), **(colours or {})},
-        names=names,
+        swatches=[*map(swatch, names)],
         figures=figures,
-        data=as_data(own),
+        data=as_data({**shared, **data}),
         scripts=[Markup(script) for script in scripts],  # noqa: S704 # Vega's, which vl-convert brings, and our own
         hashes=[base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts],
         **values,

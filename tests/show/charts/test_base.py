@@ -53,4 +53,4 @@ def test_a_picture_that_grows_too_large_is_drawn_coarser(tmp_path: Path, monkeyp
 def test_every_marker_of_the_catalogue_has_a_shape() -> None:
     """And one that isn't there is a circle."""
     assert {entry.style.marker for entry in IMPLEMENTATIONS.values()} <= set(SHAPES)
-    assert swatch("somebody:kernel")["shape"] in SHAPES.values()
+    assert swatch("somebody:kernel")[1] in SHAPES.values()

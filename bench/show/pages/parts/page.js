@@ -6,9 +6,9 @@ const data = JSON.parse(document.getElementById("data").textContent);
 const one = (selector, inside = document) => inside.querySelector(selector);
 const every = (selector, inside = document) => [...inside.querySelectorAll(selector)];
 
-function make(tag, text, attributes = {}) {
+function make(tag, content = "", attributes = {}) {
   const element = document.createElement(tag);
-  element.textContent = text ?? "";
+  element.append(...[content].flat());
   Object.entries(attributes).forEach(([name, value]) => element.setAttribute(name, value));
   return element;
 }
@@ -181,15 +181,9 @@ function filterTable() {
 document.getElementById("words")?.addEventListener("input", update);
 
 function table(names, values) {
-  const made = document.createElement("table");
-  const head = made.createTHead().insertRow();
-  names.forEach((name) => head.appendChild(make("th", name, { scope: "col" })));
-  const inside = made.createTBody();
-  values.forEach((row) => {
-    const line = inside.insertRow();
-    row.forEach((text) => line.insertCell().append(text));
-  });
-  return made;
+  const head = make("tr", names.map((name) => make("th", name, { scope: "col" })));
+  const body = values.map((row) => make("tr", row.map((text) => make("td", String(text)))));
+  return make("table", [make("thead", head), make("tbody", body)]);
 }
 
 function fillTable(kind, { headings: own, columns }, values) {
@@ -243,11 +237,7 @@ async function openSamples(datum) {
   const line = lines[row.id];
   document.getElementById("case-title").textContent = data.sides ? row.label : `${row.implementation} · ${data.points?.[row.point] ?? row.label}`;
   const facts = headings.map((heading, n) => [heading.textContent.trim(), inFull(line.children[n])]).slice(2).filter(([, text]) => text);
-  document.getElementById("case-facts").replaceChildren(...facts.map(([name, text]) => {
-    const box = make("div");
-    box.append(make("dt", name), make("dd", text));
-    return box;
-  }));
+  document.getElementById("case-facts").replaceChildren(...facts.map(([name, text]) => make("div", [make("dt", name), make("dd", text)])));
   const place = document.getElementById("case-charts");
   place.replaceChildren();
   dialog.showModal();
@@ -279,22 +269,6 @@ lines.forEach((line, id) => {
 });
 
 // The legend, the view, the range.
-
-every("svg[data-key]").forEach((icon) => {
-  const number = Number(icon.dataset.key);
-  const { shape, dash } = data.swatches[number];
-  const space = "http://www.w3.org/2000/svg";
-  const line = document.createElementNS(space, "path");
-  line.setAttribute("d", "M-16,0H16");
-  line.setAttribute("stroke", `var(--i${number})`);
-  line.setAttribute("stroke-width", "1.8");
-  line.setAttribute("stroke-dasharray", dash.map((each) => 1.6 * each).join(" "));
-  const mark = document.createElementNS(space, "path");
-  mark.setAttribute("d", shape);
-  mark.setAttribute("transform", "scale(4.3)");
-  mark.setAttribute("fill", `var(--i${number})`);
-  icon.append(line, mark);
-});
 
 every(".legend input").forEach((box) => box.addEventListener("change", () => {
   state.shown = every(".legend input:checked").map((each) => each.dataset.name);
