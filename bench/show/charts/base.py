@@ -35,7 +35,7 @@ ROWS = alt.NamedData(name="rows")
 """The data that a page or a file gives to a chart."""
 
 PARAMETERS = ("shown", "chosen", "kept", "at", "xs", "ys", "labels")
-"""What a page or a file tells a chart: what is shown, chosen and kept, the point, and the ticks with their labels."""
+"""What a page or a file gives a chart: what is shown, chosen and kept, the point, and the ticks with their labels."""
 
 SHAPES = {
     "o": "M-1.1,0A1.1,1.1 0 1,1 1.1,0A1.1,1.1 0 1,1 -1.1,0Z",

@@ -35,7 +35,7 @@ MARKS = {
     "equivalent": Style("var(--ink)", SOLID, "s"),
     "faster": Style("var(--good)", SOLID, ">"),
 }
-"""The verdicts of rows that are judged, told by colour and by marker."""
+"""The verdicts of rows that are judged, distinguished by colour and by marker."""
 
 TITLE = "← slower\u2003\u2003change\u2003\u2003faster →"
 
@@ -147,9 +147,9 @@ def _rows(rows: Sequence[Row], ends: tuple[float, float], *, in_file: bool) -> I
         tooltip=[alt.Tooltip("label:N", title="row"), alt.Tooltip("verdict:N"), alt.Tooltip("text:N", title="change")],
     )  # fmt: skip
     if in_file:
-        words = base.transform_calculate(said="datum.verdict + ' ' + datum.text")
+        words = base.transform_calculate(words="datum.verdict + ' ' + datum.text")
         yield words.mark_text(align="left", dx=10, fontSize=SMALL_PX).encode(
-            y=y, x=alt.value("width"), text="said:N", color=own_colour("colour")
+            y=y, x=alt.value("width"), text="words:N", color=own_colour("colour")
         )
 
 

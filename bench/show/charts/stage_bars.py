@@ -24,7 +24,7 @@ LONGEST = 34
 """An operator's name is cut to this number of characters."""
 
 UNSAID = ("aten::", "_scaled_dot_product_")
-"""Prefixes of operators' names that tell nothing."""
+"""Prefixes of operators' names that carry no meaning."""
 
 WIDTH_PX, TALL_PX, OVERHANG_PX, GAP_PX, TICKS = 760, 46, 7, 20, 7
 """The width of the axes, the height of a bar, how far the mark of the whole reaches above it, and the gap below it; the

@@ -150,7 +150,7 @@ def even(low: float, high: float, bins: int = BINS[0]) -> list[float]:
 
 
 def spread(targets: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    """Return positions as near as possible to the targets, at least `gap` apart and between low and high.
+    """Return positions as near as possible to the targets, with gaps of at least `gap`, and between low and high.
 
     They keep the order of the targets. If there is too little room for all, they go beyond `low`.
     """

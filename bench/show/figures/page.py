@@ -162,7 +162,7 @@ def share_places(figure: Figure, places: Sequence[int], label: str) -> None:
 def tick_labels(places: Sequence[int], ends: tuple[float, float], width: float = AXES_WIDTH) -> list[str]:
     """Return a label for each place of a logarithmic axis, empty if there is no room.
 
-    The ends come first, then the others from the right, where the places of a sweep are far apart.
+    The ends come first, then the others from the right, where the distances of a sweep's places are long.
     """
     scale = width / math.log(ends[1] / ends[0])
     last = len(places) - 1

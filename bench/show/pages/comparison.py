@@ -77,7 +77,7 @@ def write(path: Path, report: Report, base: SavedRun, new: SavedRun) -> Path:
 
 
 def _names(base: SavedRun, new: SavedRun) -> tuple[str, str]:
-    """Return the names of two runs, with as many of their folders as tell them apart."""
+    """Return the names of two runs, with as many of their folders as it takes to distinguish them."""
     first, second = (saved.path.resolve().parts for saved in (base, new))
     longest = max(len(first), len(second))
     count = next((count for count in range(1, longest + 1) if first[-count:] != second[-count:]), 1)

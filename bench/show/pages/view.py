@@ -39,7 +39,7 @@ class Shown:
 class View:
     """What a page shows of the runs of some machines, by their names: of each all points, and those that the page has.
 
-    Points of one series may differ in the columns `ignored`, which tell machines apart.
+    Points of one series may differ in the columns `ignored`, which distinguish machines.
     `refused` has a sentence for each machine that is left out.
     """
 
@@ -126,7 +126,7 @@ def view_of(saved: SavedRun) -> View:
     machines, refused = _machines(saved)
     points = {name: answer.points_of(run.whole) for name, run in machines.items()}
     ignored: frozenset[str] = frozenset()
-    if len(points) > 1:  # no name of a point has the columns that tell machines apart
+    if len(points) > 1:  # no name of a point has the columns that distinguish machines
         ignored = machine_columns([at.point for at in of] for of in points.values())
         different = varying({without(at.point, ignored) for of in points.values() for at in of})
         points = {

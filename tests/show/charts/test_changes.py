@@ -1,4 +1,4 @@
-"""The chart of a comparison: every judged row, told apart by more than colour, whatever their number."""
+"""The chart of a comparison: every judged row, distinguished by more than colour, whatever their number."""
 
 from pathlib import Path
 from typing import Any

@@ -71,7 +71,7 @@ def test_shares_of_places_that_are_near_each_other_are_written_where_there_is_ro
 
 @pytest.mark.parametrize("tokens", [TOKENS, (1024, 16384)])
 def test_every_stage_is_named_beside_its_area_with_its_last_share(tokens: tuple[int, ...]) -> None:
-    """In the order of the areas, a line's height apart, also where next to all is quadratic."""
+    """In the order of the areas, at a distance of a line's height, also where next to all is quadratic."""
     names = labels(series(tokens=tokens))
     assert [each["text"].rpartition(" ")[0] for each in names] == stacked(series(tokens=tokens))
     ups = [each["place"] * HEIGHT_PX for each in names]

@@ -118,7 +118,7 @@ def test_no_mark_hides_another() -> None:
 
 
 def test_marks_that_overlap_none_stand_at_their_place() -> None:
-    """Three that lie far apart at a place are not moved, and nothing is shaded."""
+    """Three at a place with long distances are not moved, and nothing is shaded."""
     far = timed(TOKENS, {"eager": lambda at: 1e-4 * at.num_tokens, "sdpa": lambda at: 1e-5 * at.num_tokens})
     sheet = figure(scaling.series(far)[0])
     assert all(xs == [at.num_tokens for at in TOKENS] for xs, _ in marks(sheet).values())

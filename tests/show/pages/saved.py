@@ -48,7 +48,7 @@ def _fate(case: Case) -> tuple[str, str] | None:
 
 
 def weekly(folder: Path, sdpa_s: Sequence[float], processes: int = 6) -> list[Path]:
-    """Write a run for each latency of sdpa, a week apart, where eager takes a second; return their folders."""
+    """Write a run for each latency of sdpa, one each week, where eager takes a second; return their folders."""
     folder.mkdir(exist_ok=True)
     folders = []
     for number, latency_s in enumerate(sdpa_s):

@@ -128,7 +128,7 @@ def test_a_heading_sorts_its_table_with_the_keyboard(chromium: Browser, page: Pa
 
 
 def test_a_timeline_is_explored_with_the_keyboard(chromium: Browser, page: Path) -> None:
-    """Arrows move from span to span, each told with its time and share, and down from a stage to what it called."""
+    """Arrows move from span to span, each named with its time and share, and down from a stage to what it called."""
     chromium.open(page)
     chromium.one("#open-all").click()
     timeline = chromium.tab_to(".explore[aria-label]")

@@ -174,8 +174,8 @@ function filterTable() {
       || !words.every((word) => text.includes(word));
   });
   state.kept = lines.flatMap((line, id) => (line.hidden ? [] : [id]));
-  const found = document.getElementById("found");
-  if (found) found.textContent = state.kept.length < lines.length ? `${state.kept.length} of ${lines.length} rows` : "";
+  const status = document.getElementById("found");
+  if (status) status.textContent = state.kept.length < lines.length ? `${state.kept.length} of ${lines.length} rows` : "";
 }
 
 document.getElementById("words")?.addEventListener("input", update);
