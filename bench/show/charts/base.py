@@ -124,14 +124,9 @@ def inline(rows: Iterable[Mapping[str, Any]]) -> alt.Chart:
     return alt.Chart(alt.InlineData(values=[*rows]))
 
 
-def layered(*layers: alt.Chart, height: Any = LINES_PX) -> alt.LayerChart:
-    """Return charts on top of each other, of the same rows."""
-    return alt.LayerChart(layer=[*layers], data=ROWS, height=height)
-
-
-def spec(of: alt.LayerChart | alt.Chart, description: str) -> Spec:
-    """Return the specification of a chart that is as wide as its place."""
-    whole = of.to_dict(validate=False)
+def spec(description: str, *layers: alt.Chart, height: Any = LINES_PX, **options: Any) -> Spec:
+    """Return the specification of charts on top of each other, of the same rows, that are as wide as their place."""
+    whole = alt.LayerChart(layer=[*layers], data=ROWS, height=height, **options).to_dict(validate=False)
     # not by Altair, which would copy the chart for each of them
     whole["params"] = [*whole.get("params", []), *({"name": name, "value": []} for name in PARAMETERS)]
     whole |= {"width": "container", "autosize": {"type": "fit-x", "contains": "padding"}, "description": description}

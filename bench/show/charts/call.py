@@ -12,7 +12,7 @@ from typing import Any
 import altair as alt
 
 from bench.analyse.profile import Peak, live_bytes, peak
-from bench.show.charts.base import Spec, chart, layered, own_colour, page_ticks, seconds, spec
+from bench.show.charts.base import Spec, chart, own_colour, page_ticks, seconds, spec
 from bench.show.operators import CATEGORY_COLOURS, category, short
 from bench.show.palette import page_variable, stage_colour
 from bench.store import units
@@ -143,7 +143,7 @@ def boxes(description: str) -> Spec:
         align="left", dx=5, fontSize=12, limit=alt.ExprRef(f"max(1, {room} - 8)"),
         text=alt.ExprRef(f"{room} < {LEAST_PX} ? '' : datum.name"),
     ).encode(x=x, y=y, color=own_colour("ink"))  # fmt: skip
-    return spec(layered(drawn, labels, height=alt.Step(ROW_PX)), description)
+    return spec(description, drawn, labels, height=alt.Step(ROW_PX))
 
 
 @dataclass(frozen=True)
@@ -221,7 +221,7 @@ def memory() -> Spec:
             "scale('x', datum.at) < 30 ? 'left' : scale('x', datum.at) > width - 30 ? 'right' : 'center'"
         )).encode(x=x, y=y, text=alt.value("peak")),
     ]  # fmt: skip
-    return spec(layered(*layers, height=HEIGHT_PX), "Live memory over one call")
+    return spec("Live memory over one call", *layers, height=HEIGHT_PX)
 
 
 def _band(letter: str, block: Block, before: Sequence[Block], whole_s: float) -> Band:

@@ -14,7 +14,6 @@ from bench.show.charts.base import (
     chart,
     in_lines,
     inline,
-    layered,
     log,
     marks,
     own_colour,
@@ -106,8 +105,8 @@ def changes(rows: Sequence[Row], limits: Limits, *, in_file: bool = False) -> Sp
     )
     height = alt.Step(ROW_PX if in_file else WRAPPED_ROW_PX)
     layers = [*_limits(limits, ends), *_rows(rows, ends, in_file=in_file)]
-    whole = layered(*layers, height=height).resolve_axis(x="independent")
-    return spec(whole, "The change of each row with its interval")
+    resolve = alt.Resolve(axis={"x": "independent"})
+    return spec("The change of each row with its interval", *layers, height=height, resolve=resolve)
 
 
 def _limits(limits: Limits, ends: tuple[float, float]) -> Iterator[alt.Chart]:

@@ -7,7 +7,7 @@ import altair as alt
 import pandas as pd
 
 from bench.analyse.scaling.series import Row, by, gathered, point_of
-from bench.show.charts.base import SIZE, SMALL_PX, THIN, Sheet, Spec, chart, layered, log, looks, spec, ticks
+from bench.show.charts.base import SIZE, SMALL_PX, THIN, Sheet, Spec, chart, log, looks, spec, ticks
 from bench.show.figures import layout
 from bench.show.figures.page import facts
 from bench.show.rows import is_measured, origins, plain
@@ -90,4 +90,4 @@ def frontier(rows: Sequence[Row], names: Sequence[str]) -> Spec:
         .mark_text(align="right", dx=-3, dy=-12, color="var(--quiet)", fontSize=SMALL_PX)
         .encode(x=alt.value("width"), y=alt.Y("highest:Q"), text="dtype:N")
     )
-    return spec(layered(line, bars, marks, precisions, height=HEIGHT_PX), "Error against latency, by precision")
+    return spec("Error against latency, by precision", line, bars, marks, precisions, height=HEIGHT_PX)

@@ -23,7 +23,6 @@ from bench.show.charts.base import (
     colour,
     dash,
     in_lines,
-    layered,
     page_ticks,
     seconds,
     shape,
@@ -99,11 +98,11 @@ def charts(
     if not is_crowded:
         rows["yOffset"] = alt.YOffset("implementation:N", sort=list(names))
         height = alt.Step(max(ROW_PX, LABEL_LINES * LABEL_LINE_PX / len(names)), **{"for": "offset"})
-    by_point = layered(*_layers(of, names, tooltip, rows, "x"), height=height)
+    by_point = spec(f"{label}, a row for each point", *_layers(of, names, tooltip, rows, "x"), height=height)
     return {
-        axis.name: spec(layered(*_layers(of, names, tooltip, {"x": _x(axis)}, "y")), f"{label} against {axis.name}")
+        axis.name: spec(f"{label} against {axis.name}", *_layers(of, names, tooltip, {"x": _x(axis)}, "y"))
         for axis in axes
-    } | {POINTS: spec(by_point, f"{label}, a row for each point")}
+    } | {POINTS: by_point}
 
 
 def _layers(
@@ -161,7 +160,7 @@ def exponents(names: Sequence[str], what: str, axis: Axis) -> Spec:
     )  # fmt: skip
     is_exact = what == "memory"  # which has no interval
     layers = [segments, marks] if is_exact else [segments, interval, marks]
-    return spec(layered(*layers, height=LINES_PX * 0.8), f"Local exponents of {what} against {axis.name}")
+    return spec(f"Local exponents of {what} against {axis.name}", *layers, height=LINES_PX * 0.8)
 
 
 def compilation(names: Sequence[str], tooltip: list[alt.Tooltip]) -> Spec:
@@ -182,8 +181,7 @@ def compilation(names: Sequence[str], tooltip: list[alt.Tooltip]) -> Spec:
     lines = base.mark_line(strokeWidth=THIN).encode(
         x=x, y=y, color=colour(names), strokeDash=dash(names), tooltip=tooltip
     )
-    description = "Time per call against calls, the first compilation shared by all of them"
-    return spec(lines.properties(height=LINES_PX), description)
+    return spec("Time per call against calls, the first compilation shared by all of them", lines)
 
 
 def course(labels: Sequence[str], goal: float | None) -> Spec:
@@ -204,7 +202,7 @@ def course(labels: Sequence[str], goal: float | None) -> Spec:
             alt.Tooltip("bound_text:N", title="bound"), alt.Tooltip("left:Q")],
     )  # fmt: skip
     layers = [lines, marks] if goal is None else [_dashed(y=alt.datum(goal)), lines, marks]
-    return spec(layered(*layers), "The bound of each point's choice against the seconds of the run")
+    return spec("The bound of each point's choice against the seconds of the run", *layers)
 
 
 def _colour_of_points(labels: Sequence[str]) -> alt.Color:
@@ -245,7 +243,7 @@ def samples() -> Spec:
         x=x, y=y, tooltip=[alt.Tooltip("text:N", title="latency")]
     )
     layers = points, titles, medians, interval, value
-    return spec(layered(*layers, height=260), "Every sample of the case, process by process")
+    return spec("Every sample of the case, process by process", *layers, height=260)
 
 
 def history(names: Sequence[str]) -> Spec:
@@ -264,7 +262,7 @@ def history(names: Sequence[str]) -> Spec:
             alt.Tooltip("speedup_text:N", title="speed-up"), alt.Tooltip("step:N")],
     )  # fmt: skip
     steps = base.mark_text(dy=-16, fontWeight="bold", fontSize=13).encode(x=x, y=y, text="arrow:N", color=own)
-    return spec(layered(lines, rules, marks, steps), "Speed-ups from run to run")
+    return spec("Speed-ups from run to run", lines, rules, marks, steps)
 
 
 def _dashed(**place: Any) -> alt.Chart:

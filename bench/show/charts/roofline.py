@@ -10,7 +10,7 @@ import pandas as pd
 from bench.analyse.scaling.series import Row, by, point_of
 from bench.plan.case import COLUMNS
 from bench.plan.roofline import Roof, roof_of, work_of
-from bench.show.charts.base import SIZE, SMALL_PX, Sheet, Spec, chart, inline, layered, log, looks, spec, ticks
+from bench.show.charts.base import SIZE, SMALL_PX, Sheet, Spec, chart, inline, log, looks, spec, ticks
 from bench.show.figures import layout
 from bench.show.point_text import parts
 from bench.show.rows import devices, is_measured, origins, plain
@@ -82,5 +82,5 @@ def roofline(rows: Sequence[Row], roof: Roof, names: Sequence[str]) -> Spec:
         inline(corners[:1]).mark_text(align="left", dx=12, **style).encode(x=x, y=y, text=alt.value(slope)),
     ]
     marks = chart().mark_point(size=SIZE, opacity=0.85).encode(x=x, y=y, **looks(names))
-    whole = layered(line, marks, *words, height=HEIGHT_PX)
-    return spec(whole, "Operations per second against operations per byte, under the roof of the device")
+    description = "Operations per second against operations per byte, under the roof of the device"
+    return spec(description, line, marks, *words, height=HEIGHT_PX)

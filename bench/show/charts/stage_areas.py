@@ -16,7 +16,6 @@ from bench.show.charts.base import (
     Spec,
     chart,
     inline,
-    layered,
     log,
     own_colour,
     spec,
@@ -149,8 +148,8 @@ def stage_areas(of: StageGrowth) -> Spec:
     names = beside.mark_text(align="left", dx=18, fontSize=TEXT_PX).encode(
         x=end, y=y("place"), text="text:N", color=own_colour("ink")
     )
-    whole = layered(filled, half, line, halo, words, leader, square, names, height=HEIGHT_PX)
-    return spec(whole, "The share of each stage in the time of all, against tokens")
+    layers = filled, half, line, halo, words, leader, square, names
+    return spec("The share of each stage in the time of all, against tokens", *layers, height=HEIGHT_PX)
 
 
 def _notes(of: StageGrowth) -> Iterator[str]:

@@ -8,7 +8,7 @@ import altair as alt
 
 from bench.analyse.profile import time_s
 from bench.plan.case import Point
-from bench.show.charts.base import SMALL_PX, TEXT_PX, Sheet, Spec, chart, layered, own_colour, spec, text_px, ticks
+from bench.show.charts.base import SMALL_PX, TEXT_PX, Sheet, Spec, chart, own_colour, spec, text_px, ticks
 from bench.show.figures import layout
 from bench.show.figures.page import calls, facts, origin_rows
 from bench.show.operators import CATEGORY_COLOURS, OTHER, category
@@ -211,8 +211,7 @@ def stage_bars(bars_of_point: Sequence[Bar], height: float) -> Spec:
         squares.encode(x=x(), y=y(), color=own_colour()),
         names.mark_text(align="left", dx=SQUARE_PX + PAD_PX / 2, **small).encode(x=x(), y=y(), text="text:N"),
     ]
-    whole = layered(*layers, height=height)
-    return spec(whole, "The time of a call by stages or operators, a bar for each implementation")
+    return spec("The time of a call by stages or operators, a bar for each implementation", *layers, height=height)
 
 
 def _notes(profiles: Sequence[Profile], bars_of_point: Sequence[Bar]) -> Iterator[str]:

@@ -17,7 +17,6 @@ from bench.show.charts.base import (
     Sheet,
     Spec,
     chart,
-    layered,
     own_colour,
     spec,
     text_px,
@@ -102,8 +101,8 @@ def winners(of: WinnerMap) -> Spec:
     up = f"-{LINE_PX / 2} * (length(datum.lines) - 1)"
     name = texts("datum.lines[0]", TEXT_PX - 1, "bold", up)
     others = texts("slice(datum.lines, 1)", SMALL_PX, "normal", f"{up} + {LINE_PX}")
-    whole = layered(cells, name, others, height=alt.Step(ROOM_PX + LINE_PX * most_lines))
-    return spec(whole, f"What to use, over tokens and {axis.name}")
+    height = alt.Step(ROOM_PX + LINE_PX * most_lines)
+    return spec(f"What to use, over tokens and {axis.name}", cells, name, others, height=height)
 
 
 def cells(of: WinnerMap, names: Sequence[str]) -> list[dict[str, Any]]:

@@ -17,7 +17,7 @@ NAMES = ["eager", "sdpa"]
 
 def sheet() -> Sheet:
     """Return a picture of one mark, in the colour of sdpa."""
-    drawn = spec(chart().mark_point(color="var(--i1)").encode(x="x:Q"), "One mark")
+    drawn = spec("One mark", chart().mark_point(color="var(--i1)").encode(x="x:Q"))
     words = ["first " * 9, "second " * 9, "third " * 9]
     return Sheet(heading="Heading", facts=words, notes=["note " * 12], spec=drawn, rows=[{"x": 1}], names=NAMES)
 
