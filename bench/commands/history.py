@@ -28,9 +28,9 @@ def run(arguments: argparse.Namespace) -> int:
     over_time = history([run_of(folder.resolve().name, SavedRun(folder).table) for folder in folders])
     console().print(render(blocks(over_time)))
     if arguments.report:
-        from bench.show.pages import history as page  # slow to import
+        from bench.show.pages import comparison as page  # slow to import
 
-        say(str(page.write(arguments.report, over_time)))
+        say(str(page.write_history(arguments.report, over_time)))
     return FINE
 
 

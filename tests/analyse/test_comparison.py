@@ -32,7 +32,7 @@ from tests import examples
 from tests.analyse.tables import Row, baseline, cases, drawn, failed, of_layers, row, table
 from tests.examples import case, record
 from tests.refusals import refusal
-from tests.show.pages.runs_in_time import weekly
+from tests.show.pages.saved import weekly
 
 SDPA, SELF = case("sdpa"), case("sdpa", layer="self", num_heads=1, key_channels=6)
 CLOSE = [-0.001, 0.0, 0.001]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bench.show.pages import shell
-from tests.show.pages.runs_in_time import weekly
+from tests.show.pages.saved import weekly
 
 Printed = Callable[..., str]
 

@@ -14,8 +14,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from bench.plan.errors import WrongRequest
-from bench.show.charts import changes, files, frontier, roofline, stage_areas, stage_bars, winners
-from bench.show.charts.files import Sheet
+from bench.show.charts import base, changes, frontier, roofline, stage_areas, stage_bars, winners
+from bench.show.charts.base import Sheet
 from bench.show.comparison.report import Report
 from bench.show.figures import lines, page, scaling
 from bench.store.profile import Profile
@@ -74,7 +74,7 @@ def draw(
         folder.mkdir(parents=True, exist_ok=True)
         for suffix in (PNG, SVG) if svg else (PNG,):
             paths.append(folder / f"{name}{suffix}")
-            _save(picture, paths[-1])
+            save(picture, paths[-1])
     return paths
 
 
@@ -88,7 +88,7 @@ def draw_comparison(report: Report, file: Path) -> bool:
     for number, (name, picture) in enumerate(drawings):
         path = file.with_stem(f"{file.stem}-{name}") if number else file
         try:
-            _save(picture, path)
+            save(picture, path)
         except OSError as error:
             raise WrongRequest(f"{path} can't be written: {error.strerror}") from None
     return bool(drawings)
@@ -100,9 +100,10 @@ def check_name(file: Path) -> None:
         raise WrongRequest(f"the picture {file} must end in {PNG} or {SVG}")
 
 
-def _save(picture: Figure | Sheet, file: Path) -> None:
+def save(picture: Figure | Sheet, file: Path) -> None:
+    """Write a picture in the format that the file's name ends with; raises OSError if it can't be written."""
     if isinstance(picture, Sheet):
-        files.save_as(picture, file)
+        base.save_as(picture, file)
     else:
         page.save_as(picture, file)
 

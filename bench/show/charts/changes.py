@@ -1,15 +1,28 @@
 """The chart of a comparison: every judged row with its interval, and the limits by which it is judged."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import altair as alt
-from matplotlib.ticker import MaxNLocator
 
-from bench.show.charts.base import SHAPES, SIZE, Spec, chart, layered, log, scale, spec, ticks, wrapped
-from bench.show.charts.files import SMALL_PX, Sheet, text_px
+from bench.show.charts.base import (
+    SIZE,
+    SMALL_PX,
+    Sheet,
+    Spec,
+    chart,
+    in_lines,
+    inline,
+    log,
+    marks,
+    own_colour,
+    spec,
+    text_px,
+    ticks,
+)
 from bench.show.comparison.report import STAMP, Report, change, counts
-from bench.show.figures import log_axis
+from bench.show.figures import layout
 from bench.show.rows import Row
 from bench.stats.limits import INCONCLUSIVE, Limits
 from bench.store import units
@@ -21,12 +34,12 @@ MARKS = {
     "equivalent": Style("var(--ink)", SOLID, "s"),
     "faster": Style("var(--good)", SOLID, ">"),
 }
-"""The verdicts of rows that are judged, told by colour and by marker."""
+"""The verdicts of rows that are judged, distinguished by colour and by marker."""
 
 TITLE = "← slower\u2003\u2003change\u2003\u2003faster →"
 
-TICK_GAP = 0.11
-"""The least distance of two ticks as a share of the axis, so that labels such as +150% don't touch."""
+TICK_GAP, TICKS = 0.11, 7
+"""The least distance of two ticks as a share of the axis, so that labels such as +150% don't touch; even ticks."""
 
 WIDE = 3.0
 """An axis that spans more than this factor has ticks at round ratios, a shorter one at round percentages."""
@@ -69,10 +82,9 @@ def is_drawn(row: Row) -> bool:
 
 def drawn_row(report: Report, row: Row) -> dict[str, Any]:
     """Return a row of a comparison as its chart draws it."""
-    place = report.point(row)
     ends = {name: row[name] if is_drawn(row) else None for name in ("change", "change_low", "change_high")}
     return {
-        "label": " ".join(filter(None, (str(row["implementation"]), place))),
+        "label": f"{row['implementation']} {report.point(row)}".strip(),
         "implementation": str(row["implementation"]),
         "verdict": str(row["verdict"]),
         "text": change(row),
@@ -84,76 +96,68 @@ def drawn_row(report: Report, row: Row) -> dict[str, Any]:
 def changes(rows: Sequence[Row], limits: Limits, *, in_file: bool = False) -> Spec:
     """Return the chart of the changes of some rows: marks with intervals, the margin, and the bounds of equivalence.
 
-    In a file each row has its verdict beside it in words; a page tells it on pointing, and wraps labels.
+    In a file each row has its verdict beside it in words; a page shows it on pointing, and wraps labels.
     """
-    description = "The change of each row with its interval"
-    base = chart(description).transform_filter("isValid(datum.change) && indexof(kept, datum.id) >= 0")
-    labels = {"labelLimit": 600} if in_file else {"labelLimit": 190, **wrapped(LABEL_CHARACTERS)}
-    y = alt.Y("label:N", title=None, sort=alt.EncodingSortField("id"), axis=alt.Axis(grid=True, **labels))
-    margin, bound = 1 + limits.margin, 1 + limits.bound
-    ends = log_axis.limits(
+    bound = 1 + limits.bound
+    ends = layout.limits(
         [1 / bound, bound, *(row["change"] for row in rows)],
         *([row[name] for row in rows if row[name] is not None] for name in ("change_low", "change_high")),
     )
+    height = alt.Step(ROW_PX if in_file else WRAPPED_ROW_PX)
+    layers = [*_limits(limits, ends), *_rows(rows, ends, in_file=in_file)]
+    resolve = alt.Resolve(axis={"x": "independent"})
+    return spec("The change of each row with its interval", *layers, height=height, resolve=resolve)
+
+
+def _limits(limits: Limits, ends: tuple[float, float]) -> Iterator[alt.Chart]:
+    """Yield the margin as a shade, and lines at both bounds of equivalence and at 1, which is no change."""
+    margin, bound, once = 1 + limits.margin, 1 + limits.bound, inline([{}])
+
+    def x(value: float) -> Any:
+        return alt.datum(value, scale=log(ends), axis=None)
+
+    yield once.mark_rect(color="var(--rule)", opacity=0.6).encode(x=x(1 / margin), x2=alt.datum(margin))
+    for end in (1 / bound, bound):
+        yield once.mark_rule(strokeDash=[3, 3], color="var(--quiet)").encode(x=x(end))
+    yield once.mark_rule(color="var(--ink)").encode(x=x(1.0))
+
+
+def _rows(rows: Sequence[Row], ends: tuple[float, float], *, in_file: bool) -> Iterator[alt.Chart]:
+    """Yield the interval of each row with its caps, its mark, and in a file its verdict in words."""
+    base = chart().transform_filter("isValid(datum.change) && indexof(kept, datum.id) >= 0")
+    labels = {"labelLimit": 600} if in_file else {"labelLimit": 190, **in_lines(LABEL_CHARACTERS)}
+    y = alt.Y("label:N", title=None, sort=alt.EncodingSortField("id"), axis=alt.Axis(grid=True, **labels))
     at = _ticks(*ends)
 
     def x(column: str, **axis: Any) -> alt.X:
         """Return a place on the axis, which is drawn by the layers that give it properties alone."""
-        own = ticks(at, [_percentage(tick) for tick in at], **axis) if axis else None
-        return alt.X(column, scale=log(ends), axis=own)
+        own = ticks(at, map(_percentage, at), **axis) if axis else None
+        return alt.X(f"{column}:Q", scale=log(ends), axis=own)
 
-    def rule(value: float, **style: Any) -> alt.Chart:
-        place = alt.datum(value, scale=log(ends), axis=None)
-        line: alt.Chart = alt.Chart(alt.InlineData(values=[{}])).mark_rule(**style).encode(x=place)
-        return line
-
-    verdicts = [name for name in MARKS if any(row["verdict"] == name for row in rows)]
-    looks = _looks(rows, verdicts)
-    stroke = looks["stroke"]
-    shade = alt.Chart(alt.InlineData(values=[{}])).mark_rect(color="var(--rule)", opacity=0.6)
+    looks = _looks(rows)
     bars = base.transform_filter("isValid(datum.change_low)")
-    cap: dict[str, Any] = {"thickness": 1, "size": 7, "clip": True}
-    layers = [
-        shade.encode(x=alt.datum(1 / margin, scale=log(ends), axis=None), x2=alt.datum(margin)),
-        *(rule(end, strokeDash=[3, 3], color="var(--quiet)") for end in (1 / bound, bound)),
-        rule(1.0, color="var(--ink)"),
-        bars.mark_rule(strokeWidth=1.6, clip=True, cursor="pointer").encode(
-            y=y, x=x("change_low:Q", orient="bottom", title=TITLE), x2="change_high:Q", stroke=stroke
-        ),
-        bars.mark_tick(**cap).encode(y=y, x=x("change_low:Q"), stroke=stroke),
-        bars.mark_tick(**cap).encode(y=y, x=x("change_high:Q"), stroke=stroke),
-        base.mark_point(size=SIZE * 0.6, opacity=1, cursor="pointer").encode(
-            y=y, x=x("change:Q", orient="top", title=None), **looks,
-            tooltip=[alt.Tooltip("label:N", title="row"), alt.Tooltip("verdict:N"),
-                alt.Tooltip("text:N", title="change")],
-        ),
-    ]  # fmt: skip
-    if in_file:
-        words = base.transform_calculate(said="datum.verdict + ' ' + datum.text")
-        colour = alt.Color("colour:N", scale=None, legend=None)
-        layers.append(words.mark_text(align="left", dx=10, fontSize=SMALL_PX).encode(y=y, x=alt.value("width"),
-            text="said:N", color=colour))  # fmt: skip
-    whole = layered(*layers, height=alt.Step(ROW_PX if in_file else WRAPPED_ROW_PX)).resolve_axis(x="independent")
-    return spec(whole.add_params(alt.param(name="kept", value=[])), description)
-
-
-def _looks(rows: Sequence[Row], verdicts: Sequence[str]) -> dict[str, Any]:
-    """Return colour, marker, and whether it is hollow, of verdicts, with a legend that counts them."""
-    words = [f"{sum(row['verdict'] == name for row in rows)} {name}" for name in verdicts]
-    legend = alt.Legend(
-        title=None,
-        orient="bottom",
-        symbolSize=SIZE,
-        symbolOpacity=1,
-        labelExpr=f"{words}[indexof({verdicts}, datum.value)]",
+    yield bars.mark_rule(strokeWidth=1.6, clip=True, cursor="pointer").encode(
+        y=y, x=x("change_low", orient="bottom", title=TITLE), x2="change_high:Q", stroke=looks["stroke"]
     )
-    marks = [MARKS[name] for name in verdicts]
-    fills = ["var(--surface)" if mark.hollow else mark.colour for mark in marks]
-    return {
-        "stroke": alt.Stroke("verdict:N", scale=scale(verdicts, [mark.colour for mark in marks]), legend=legend),
-        "fill": alt.Fill("verdict:N", scale=scale(verdicts, fills), legend=legend),
-        "shape": alt.Shape("verdict:N", scale=scale(verdicts, [SHAPES[mark.marker] for mark in marks]), legend=legend),
-    }
+    for end in ("change_low", "change_high"):
+        yield bars.mark_tick(thickness=1, size=7, clip=True).encode(y=y, x=x(end), stroke=looks["stroke"])
+    yield base.mark_point(size=SIZE * 0.6, opacity=1, cursor="pointer").encode(
+        y=y, x=x("change", orient="top", title=None), **looks,
+        tooltip=[alt.Tooltip("label:N", title="row"), alt.Tooltip("verdict:N"), alt.Tooltip("text:N", title="change")],
+    )  # fmt: skip
+    if in_file:
+        words = base.transform_calculate(words="datum.verdict + ' ' + datum.text")
+        yield words.mark_text(align="left", dx=10, fontSize=SMALL_PX).encode(
+            y=y, x=alt.value("width"), text="words:N", color=own_colour("colour")
+        )
+
+
+def _looks(rows: Sequence[Row]) -> dict[str, Any]:
+    """Return colour, marker, and whether it is hollow, of verdicts, with a legend that counts them."""
+    numbers = Counter(row["verdict"] for row in rows)
+    styles = {name: mark for name, mark in MARKS.items() if name in numbers}
+    words = [f"{numbers[name]} {name}" for name in styles]
+    return marks("verdict:N", styles, orient="bottom", labelExpr=f"{words}[indexof({[*styles]}, datum.value)]")
 
 
 def _notes(report: Report, rows: Sequence[Row]) -> list[str]:
@@ -170,10 +174,8 @@ def _notes(report: Report, rows: Sequence[Row]) -> list[str]:
 
 def _ticks(low: float, high: float) -> list[float]:
     if high / low > WIDE:
-        return log_axis.ratios(low, high, TICK_GAP)
-    locator = MaxNLocator(nbins=7, steps=[1, 2, 2.5, 5, 10])
-    at = (1 + float(percent) / 100 for percent in locator.tick_values(100 * (low - 1), 100 * (high - 1)))
-    return [tick for tick in at if low <= tick <= high]
+        return layout.ratios(low, high, TICK_GAP)
+    return [1 + percent / 100 for percent in layout.even(100 * (low - 1), 100 * (high - 1), TICKS)]
 
 
 def _percentage(ratio: float) -> str:

@@ -7,9 +7,9 @@ import altair as alt
 import pandas as pd
 
 from bench.analyse.series import Row, by, gathered, point_of
-from bench.show.charts.base import SIZE, THIN, Spec, chart, layered, log, looks, spec, ticks
-from bench.show.charts.files import SMALL_PX, Sheet
-from bench.show.figures import captions, log_axis
+from bench.show.charts.base import SIZE, SMALL_PX, THIN, Sheet, Spec, chart, log, looks, spec, ticks
+from bench.show.figures import layout
+from bench.show.figures.page import facts
 from bench.show.rows import is_measured, origins, plain
 from bench.store import units
 
@@ -51,7 +51,7 @@ def sheet(rows: Sequence[Row]) -> Sheet:
     notes = ["the line joins what nothing beats in both", "bars are 95 % intervals over processes", *origins(rows)]
     return Sheet(
         heading="Error against latency, by precision",
-        facts=captions.facts(point_of(rows[0]), rows, VARIED),
+        facts=facts(point_of(rows[0]), rows, VARIED),
         notes=notes,
         spec=frontier(rows, names),
         rows=[{**{name: row[name] for name in columns}, "best": any(row is each for each in on_line)} for row in rows],
@@ -61,32 +61,33 @@ def sheet(rows: Sequence[Row]) -> Sheet:
 
 def frontier(rows: Sequence[Row], names: Sequence[str]) -> Spec:
     """Return the chart of errors against latencies: marks with intervals, the line of the best, and each precision."""
-    description = "Error against latency, by precision"
     ends = ("latency_s", "latency_low_s", "latency_high_s")
     times = [[row[name] for row in rows if row[name] is not None] for name in ends]
     errors = [row["error"] for row in rows]
-    across, up = log_axis.limits(*times), log_axis.padded(min(errors), max(errors), MARGIN)
-    at = log_axis.decimal(*across)
+    across, up = layout.limits(*times), layout.padded(min(errors), max(errors), MARGIN)
+    at = layout.decimal(*across)
     powers = [10.0**power for power in range(math.ceil(math.log10(up[0])), math.floor(math.log10(up[1])) + 1)]
     x = alt.X("latency_s:Q", title="time per call", scale=log(across),
-        axis=ticks(at, [units.seconds(tick, trim=True) for tick in at]))  # fmt: skip
+        axis=ticks(at, (units.seconds(tick, trim=True) for tick in at)))  # fmt: skip
     y = alt.Y("error:Q", title="error, relative to the largest value", scale=log(up),
-        axis=ticks(powers, [f"{tick:.0e}".replace("e-0", "e-") for tick in powers]))  # fmt: skip
-    base = chart(description)
+        axis=ticks(powers, (f"{tick:.0e}".replace("e-0", "e-") for tick in powers)))  # fmt: skip
     line = (
-        base.transform_filter("datum.best")
+        chart()
+        .transform_filter("datum.best")
         .mark_line(interpolate="step-after", color="var(--quiet)", strokeWidth=THIN)
         .encode(x=x, y=y, order="latency_s:Q")
     )
     bars = (
-        base.transform_filter("isValid(datum.latency_low_s)")
+        chart()
+        .transform_filter("isValid(datum.latency_low_s)")
         .mark_rule(opacity=0.5, clip=True)
         .encode(x="latency_low_s:Q", x2="latency_high_s:Q", y=y, stroke=looks(names)["stroke"])
     )
-    marks = base.mark_point(size=SIZE, opacity=1).encode(x=x, y=y, **looks(names))
+    marks = chart().mark_point(size=SIZE, opacity=1).encode(x=x, y=y, **looks(names))
     precisions = (
-        base.transform_aggregate(highest="max(error)", groupby=["dtype"])
+        chart()
+        .transform_aggregate(highest="max(error)", groupby=["dtype"])
         .mark_text(align="right", dx=-3, dy=-12, color="var(--quiet)", fontSize=SMALL_PX)
         .encode(x=alt.value("width"), y=alt.Y("highest:Q"), text="dtype:N")
     )
-    return spec(layered(line, bars, marks, precisions, height=HEIGHT_PX), description)
+    return spec("Error against latency, by precision", line, bars, marks, precisions, height=HEIGHT_PX)

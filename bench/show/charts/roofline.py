@@ -10,9 +10,8 @@ import pandas as pd
 from bench.analyse.series import Row, by, point_of
 from bench.plan.case import COLUMNS
 from bench.plan.layers import Roof, roof_of, work_of
-from bench.show.charts.base import SIZE, Spec, chart, layered, log, looks, spec, ticks
-from bench.show.charts.files import SMALL_PX, Sheet
-from bench.show.figures import log_axis
+from bench.show.charts.base import SIZE, SMALL_PX, Sheet, Spec, chart, inline, log, looks, spec, ticks
+from bench.show.figures import layout
 from bench.show.rows import devices, is_measured, origins, plain
 from bench.show.text import parts
 from bench.store import units
@@ -42,10 +41,10 @@ def sheets(table: pd.DataFrame) -> Iterator[tuple[str, Sheet]]:
 def sheet(rows: Sequence[Row]) -> Sheet:
     """Return the picture of the rows of one setting as a file; each has a rate and ceilings."""
     names = list(by(rows, "implementation"))
-    works = [work for row in rows if (work := work_of(point_of(row), row))]
     marks = [
         {"implementation": row["implementation"], "intensity": work.intensity, "rate": row["flops_per_s"]}
-        for row, work in zip(rows, works, strict=True)
+        for row in rows
+        if (work := work_of(point_of(row), row))
     ]
     highest = functools.reduce(Roof.raised, [roof for row in rows if (roof := roof_of(row))])
     return Sheet(
@@ -64,28 +63,24 @@ def sheet(rows: Sequence[Row]) -> Sheet:
 
 def roofline(rows: Sequence[Row], roof: Roof, names: Sequence[str]) -> Spec:
     """Return the chart of the rates: marks of cases, the roof, and its two ceilings in words."""
-    description = "Operations per second against operations per byte, under the roof of the device"
     intensities = [*(row["intensity"] for row in rows), roof.ridge]
     left, right = min(intensities) / ROOM, max(intensities) * ROOM
     values = [*(row["rate"] for row in rows), roof.reached(left), roof.reached(right)]
-    ends = log_axis.padded(min(values), max(values))
-    across, up = log_axis.decimal(left, right), log_axis.decimal(*ends)
+    ends = layout.padded(min(values), max(values))
+    across, up = layout.decimal(left, right), layout.decimal(*ends)
     x = alt.X("intensity:Q", title="operations per byte", scale=log((left, right)),
-        axis=ticks(across, [f"{tick:g}" for tick in across]))  # fmt: skip
+        axis=ticks(across, (f"{tick:g}" for tick in across)))  # fmt: skip
     y = alt.Y("rate:Q", title="operations per second", scale=log(ends),
-        axis=ticks(up, [units.rate(tick, "FLOP/s", trim=True) for tick in up]))  # fmt: skip
+        axis=ticks(up, (units.rate(tick, "FLOP/s", trim=True) for tick in up)))  # fmt: skip
     corners = [{"intensity": at, "rate": roof.reached(at)} for at in (left, roof.ridge, right)]
-    line = _at(corners).mark_line(color="var(--ink)", strokeWidth=1.8).encode(x=x, y=y)
+    line = inline(corners).mark_line(color="var(--ink)", strokeWidth=1.8).encode(x=x, y=y)
     flat = f"matrix products {units.rate(roof.flops_per_s, 'FLOP/s')}"
     slope = f"copy {units.rate(roof.bytes_per_s, 'B/s')}"
     style: dict[str, Any] = {"color": "var(--quiet)", "fontSize": SMALL_PX}
     words = [
-        _at(corners[2:]).mark_text(align="right", dy=-7, **style).encode(x=x, y=y, text=alt.value(flat)),
-        _at(corners[:1]).mark_text(align="left", dx=12, **style).encode(x=x, y=y, text=alt.value(slope)),
+        inline(corners[2:]).mark_text(align="right", dy=-7, **style).encode(x=x, y=y, text=alt.value(flat)),
+        inline(corners[:1]).mark_text(align="left", dx=12, **style).encode(x=x, y=y, text=alt.value(slope)),
     ]
-    marks = chart(description).mark_point(size=SIZE, opacity=0.85).encode(x=x, y=y, **looks(names))
-    return spec(layered(line, marks, *words, height=HEIGHT_PX), description)
-
-
-def _at(places: list[dict[str, float]]) -> alt.Chart:
-    return alt.Chart(alt.InlineData(values=places))
+    marks = chart().mark_point(size=SIZE, opacity=0.85).encode(x=x, y=y, **looks(names))
+    description = "Operations per second against operations per byte, under the roof of the device"
+    return spec(description, line, marks, *words, height=HEIGHT_PX)

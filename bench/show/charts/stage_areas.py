@@ -1,20 +1,30 @@
 """The picture of the share of each stage against tokens."""
 
-import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import accumulate
 from typing import Any
 
 import altair as alt
+import numpy as np
 
 from bench.analyse.growth import StageGrowth, stage_growths
 from bench.analyse.series import TOKENS, moving
-from bench.show.charts.base import Spec, chart, layered, log, spec, ticks
-from bench.show.charts.files import TEXT_PX, WIDTH_PX, Sheet, text_px
-from bench.show.figures import log_axis
-from bench.show.figures.captions import calls, facts, origin_rows
-from bench.show.figures.page import tick_labels
-from bench.show.figures.placement import spread
+from bench.show.charts.base import (
+    TEXT_PX,
+    WIDTH_PX,
+    Sheet,
+    Spec,
+    chart,
+    inline,
+    log,
+    own_colour,
+    spec,
+    text_px,
+    ticks,
+)
+from bench.show.figures import layout
+from bench.show.figures.layout import spread
+from bench.show.figures.page import calls, facts, origin_rows, tick_labels
 from bench.show.palette import QUADRATIC, ink, stage_colour
 from bench.show.rows import origins
 from bench.store import units
@@ -94,10 +104,12 @@ def quadratic(of: StageGrowth) -> list[dict[str, Any]]:
     """Return the share of the quadratic stages at each place, with its text where there is room for it."""
     shares, last = of.share_of(QUADRATIC), len(of.places) - 1
     texts = [f"{share:.0%}" for share in shares]
-    widths = [text_px(text, bold=True) + ROOM_PX for text in texts]
+    widths = np.array([text_px(text, bold=True) + ROOM_PX for text in texts])
+    logs = np.log(of.places)
+    across = WIDTH_PX * (logs - logs[0]) / (logs[-1] - logs[0])
     # moved if a text would cross an edge of the axes
-    centres = [min(max(x, wide / 2), WIDTH_PX - wide / 2) for x, wide in zip(_across(of.places), widths, strict=True)]
-    written = log_axis.spaced(centres, widths, [last, 0, *range(1, last)])
+    centres = np.clip(across, widths / 2, WIDTH_PX - widths / 2)
+    written = layout.spaced(centres.tolist(), widths.tolist(), [last, 0, *range(1, last)])
     return [
         {"tokens": tokens, "share": share, "text": text if number in written else "",
             "align": "left" if number == 0 else "right" if number == last else "center"}
@@ -107,7 +119,6 @@ def quadratic(of: StageGrowth) -> list[dict[str, Any]]:
 
 def stage_areas(of: StageGrowth) -> Spec:
     """Return the chart of stacked shares, with a line over the quadratic ones, and the stages' names beside it."""
-    description = "The share of each stage in the time of all, against tokens"
     places, stages = of.places, stacked(of)
     x = alt.X("tokens:Q", title=f"{TOKENS.name} {TOKENS.symbol}", scale=log((places[0], places[-1])),
         axis=ticks(places, tick_labels(places, (places[0], places[-1])), grid=False))  # fmt: skip
@@ -118,11 +129,11 @@ def stage_areas(of: StageGrowth) -> Spec:
         return alt.Y(f"{column}:Q", title="share of the time in stages", scale=scale, axis=axis, stack=None)
 
     colours = alt.Scale(domain=stages, range=[stage_colour(stage) for stage in stages])
-    filled = chart(description).mark_area(stroke="var(--surface)", strokeWidth=0.5).encode(
+    filled = chart().mark_area(stroke="var(--surface)", strokeWidth=0.5).encode(
         x=x, y=y("bottom"), y2="top:Q", color=alt.Color("stage:N", scale=colours, legend=None)
     )  # fmt: skip
     half = alt.Chart().mark_rule(strokeDash=[4, 3], color=INK).encode(y=alt.datum(0.5, scale=scale))
-    over = alt.Chart(alt.InlineData(values=quadratic(of)))
+    over = inline(quadratic(of))
     line = over.mark_line(strokeWidth=2.4, color=INK, point={"color": INK, "size": 50}).encode(x=x, y=y("share"))
     up = alt.ExprRef(f"datum.share < {HIGHEST} ? -13 : 13")
     style: dict[str, Any] = {"fontSize": TEXT_PX, "fontWeight": "bold", "dy": up, "align": alt.ExprRef("datum.align")}
@@ -130,22 +141,15 @@ def stage_areas(of: StageGrowth) -> Spec:
         over.mark_text(**style, **colour).encode(x=x, y=y("share"), text="text:N")
         for colour in ({"color": INK, "stroke": "#ffffff", "strokeWidth": 3}, {"color": INK})
     )
-    beside = alt.Chart(alt.InlineData(values=labels(of)))
+    beside = inline(labels(of))
     end = alt.value({"expr": f"width + {LEADER_PX}"})
     leader = beside.mark_rule(color="var(--quiet)").encode(x=alt.value("width"), x2=end, y=y("middle"), y2="place:Q")
-    square = beside.mark_square(size=120, opacity=1, xOffset=6).encode(
-        x=end, y=y("place"), color=alt.Color("fill:N", scale=None, legend=None)
-    )
+    square = beside.mark_square(size=120, opacity=1, xOffset=6).encode(x=end, y=y("place"), color=own_colour())
     names = beside.mark_text(align="left", dx=18, fontSize=TEXT_PX).encode(
-        x=end, y=y("place"), text="text:N", color=alt.Color("ink:N", scale=None, legend=None)
+        x=end, y=y("place"), text="text:N", color=own_colour("ink")
     )
-    return spec(layered(filled, half, line, halo, words, leader, square, names, height=HEIGHT_PX), description)
-
-
-def _across(places: Sequence[int]) -> list[float]:
-    """Return where places stand on the axis, in pixels."""
-    scale = WIDTH_PX / math.log(places[-1] / places[0])
-    return [math.log(place / places[0]) * scale for place in places]
+    layers = filled, half, line, halo, words, leader, square, names
+    return spec("The share of each stage in the time of all, against tokens", *layers, height=HEIGHT_PX)
 
 
 def _notes(of: StageGrowth) -> Iterator[str]:

@@ -5,13 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import altair as alt
-from matplotlib.ticker import MaxNLocator
 
 from bench.analyse.profile import time_s
 from bench.plan.case import Point
-from bench.show.charts.base import Spec, chart, layered, spec, ticks
-from bench.show.charts.files import SMALL_PX, TEXT_PX, Sheet, text_px
-from bench.show.figures.captions import calls, facts, origin_rows
+from bench.show.charts.base import SMALL_PX, TEXT_PX, Sheet, Spec, chart, own_colour, spec, text_px, ticks
+from bench.show.figures import layout
+from bench.show.figures.page import calls, facts, origin_rows
 from bench.show.palette import CATEGORY_COLOURS, OTHER, RESIDUAL_COLOUR, category, on, stage_colour
 from bench.show.rows import origins
 from bench.store import units
@@ -24,10 +23,11 @@ LONGEST = 34
 """An operator's name is cut to this number of characters."""
 
 UNSAID = ("aten::", "_scaled_dot_product_")
-"""Prefixes of operators' names that tell nothing."""
+"""Prefixes of operators' names that carry no meaning."""
 
-WIDTH_PX, TALL_PX, OVERHANG_PX, GAP_PX = 760, 46, 7, 20
-"""The width of the axes, the height of a bar, how far the mark of the whole reaches above it, and the gap below it."""
+WIDTH_PX, TALL_PX, OVERHANG_PX, GAP_PX, TICKS = 760, 46, 7, 20, 7
+"""The width of the axes, the height of a bar, how far the mark of the whole reaches above it, and the gap below it; the
+number of ticks."""
 
 LINE_PX, SQUARE_PX, PAD_PX = 18, 9, 6
 """Under a bar: the height of a line of names, the side of a name's coloured square, and the room around text."""
@@ -72,14 +72,10 @@ def bars(profiles: Sequence[Profile]) -> list[Bar]:
 
 
 def _stages(profile: Profile) -> tuple[Segment, ...]:
+    names = (f"{each.name}{', backward' * (each.direction == BACKWARD)}" for each in profile.stages)
     return tuple(
-        Segment(
-            f"{stage.name}, backward" if stage.direction == BACKWARD else stage.name,
-            stage.time_s,
-            stage_colour(stage.name),
-            stage.direction == BACKWARD,
-        )
-        for stage in profile.stages
+        Segment(name, each.time_s, stage_colour(each.name), each.direction == BACKWARD)
+        for name, each in zip(names, profile.stages, strict=True)
     )
 
 
@@ -106,10 +102,15 @@ def short(name: str) -> str:
 
 def sheets(profiles: Iterable[Profile]) -> Iterator[tuple[str, Sheet]]:
     """Yield the name and the picture of each point that has profiles."""
+    return ((f"stages-{point.name}", sheet(of)) for point, of in by_point(profiles).items())
+
+
+def by_point(profiles: Iterable[Profile]) -> dict[Point, list[Profile]]:
+    """Return the profiles of each point."""
     points: dict[Point, list[Profile]] = {}
     for profile in profiles:
         points.setdefault(profile.case.point, []).append(profile)
-    return ((f"stages-{point.name}", sheet(of)) for point, of in points.items())
+    return points
 
 
 def sheet(profiles: Sequence[Profile]) -> Sheet:
@@ -127,21 +128,14 @@ def sheet(profiles: Sequence[Profile]) -> Sheet:
     )
 
 
-def whole(bar: Bar) -> tuple[str, str]:
-    """Return the texts beside a bar: the latency of the whole, and the part of it in no segment."""
-    share = units.percent(bar.residual_s / bar.timed_s)
-    return f"{units.seconds(bar.timed_s)} timed", f"residual {units.seconds(bar.residual_s)} ({share})"
-
-
 def segments(bars_of_point: Sequence[Bar]) -> tuple[list[dict[str, Any]], float]:
     """Return what is drawn of the bars, and the height of them all in pixels.
 
     Seconds go to the right and pixels down. A `segment` has its name in it, or none if a `name` stands below the bar,
     in one of several lines; then there is the `residual`, if it is above 0, and the `whole` with its texts.
     """
-    end_s = max(max(bar.sum_s, bar.timed_s) for bar in bars_of_point)
     rows: list[dict[str, Any]] = []
-    top, scale = GAP_PX / 2, WIDTH_PX / end_s
+    top, scale = GAP_PX / 2, WIDTH_PX / _end_s(bars_of_point)
     for bar in bars_of_point:
         place = {"implementation": bar.implementation, "top": top, "bottom": top + TALL_PX}
         start_s = 0.0
@@ -156,9 +150,10 @@ def segments(bars_of_point: Sequence[Bar]) -> tuple[list[dict[str, Any]], float]
             start_s += each.time_s
         if bar.residual_s > 0:
             rows.append({**place, "kind": "residual", "start": start_s, "end": bar.timed_s, "fill": RESIDUAL_COLOUR})
-        beside, residual = whole(bar)
-        rows.append({**place, "kind": "whole", "top": top - OVERHANG_PX, "start": bar.timed_s, "text": beside,
-            "residual": residual, "end": max(start_s, bar.timed_s)})  # fmt: skip
+        share = units.percent(bar.residual_s / bar.timed_s)
+        rows.append({**place, "kind": "whole", "top": top - OVERHANG_PX, "start": bar.timed_s,
+            "text": f"{units.seconds(bar.timed_s)} timed", "end": max(start_s, bar.timed_s),
+            "residual": f"residual {units.seconds(bar.residual_s)} ({share})"})  # fmt: skip
         lines = _lines(below)
         for number, line in enumerate(lines):
             down = top + TALL_PX + LINE_PX * (number + 0.6)
@@ -168,58 +163,54 @@ def segments(bars_of_point: Sequence[Bar]) -> tuple[list[dict[str, Any]], float]
     return rows, top
 
 
+def _end_s(bars_of_point: Sequence[Bar]) -> float:
+    return max(max(bar.sum_s, bar.timed_s) for bar in bars_of_point)
+
+
 def stage_bars(bars_of_point: Sequence[Bar], height: float) -> Spec:
     """Return the chart of the bars: their segments, the residual, and a mark at the latency of the whole."""
-    description = "The time of a call by stages or operators, a bar for each implementation"
-    end_s = max(max(bar.sum_s, bar.timed_s) for bar in bars_of_point)
-    locator = MaxNLocator(nbins=7, steps=[1, 2, 2.5, 5, 10])
-    at = [float(tick) for tick in locator.tick_values(0, end_s) if tick <= end_s]
-    seconds = [units.seconds(tick, trim=True) if tick else "0" for tick in at]
+    end_s = _end_s(bars_of_point)
+    at = layout.even(0, end_s, TICKS)
+    axis = ticks(at, (units.seconds(tick, trim=True) if tick else "0" for tick in at))
+    across, down = alt.Scale(domain=[0, end_s], nice=False), alt.Scale(domain=[height, 0], nice=False)
 
-    def x(column: str) -> alt.X:
-        scale = alt.Scale(domain=[0, end_s], nice=False)
-        return alt.X(f"{column}:Q", title="time of a call", scale=scale, axis=ticks(at, seconds))
+    def x(column: str = "start") -> alt.X:
+        return alt.X(f"{column}:Q", title="time of a call", scale=across, axis=axis)
 
-    def y(column: str) -> alt.Y:
-        return alt.Y(f"{column}:Q", axis=None, scale=alt.Scale(domain=[height, 0], nice=False))
+    def y(column: str = "top") -> alt.Y:
+        return alt.Y(f"{column}:Q", axis=None, scale=down)
 
     def of(kind: str, **calculated: str) -> alt.Chart:
-        kept = chart(description).transform_filter(f"datum.kind === '{kind}'")
-        return kept.transform_calculate(middle=f"datum.bottom - {TALL_PX / 2}", **calculated)
+        return chart(kind).transform_calculate(middle=f"datum.bottom - {TALL_PX / 2}", **calculated)
 
-    fill, ink = (alt.Color(f"{name}:N", scale=None, legend=None) for name in ("fill", "ink"))
     small: dict[str, Any] = {"fontSize": SMALL_PX, "baseline": "middle"}
-    box = {"x": x("start"), "x2": "end:Q", "y": y("top"), "y2": "bottom:Q", "color": fill}
-    backward = chart(description).transform_filter("datum.backward")
+    box = {"x": x(), "x2": "end:Q", "y": y(), "y2": "bottom:Q", "color": own_colour()}
+    backward, wholes, names = chart().transform_filter("datum.backward"), of("whole"), chart("name")
     edges = (
         backward.transform_calculate(edge=f"datum.{side} {sign} 4")
         .mark_rule(color="#ffffff", strokeWidth=1.5, strokeDash=[5, 3])
-        .encode(x=x("start"), x2="end:Q", y=y("edge"))
+        .encode(x=x(), x2="end:Q", y=y("edge"))
         for side, sign in (("top", "+"), ("bottom", "-"))
     )
     texts = of("segment", center="(datum.start + datum.end) / 2").mark_text(lineHeight=16, dy=-8, **small)
-    wholes = of("whole")
-    mark = wholes.mark_rule(strokeWidth=3, color="var(--ink)").encode(x=x("start"), y=y("top"), y2="bottom:Q")
-    beside = [
+    beside = (
         wholes.mark_text(align="left", dx=10, dy=dy, color=colour, **small).encode(x=x("end"), y=y("middle"), text=text)
         for dy, colour, text in ((-8, "var(--ink)", "text:N"), (8, "var(--quiet)", "residual:N"))
-    ]
-    left = wholes.mark_text(align="right", dx=-10, fontSize=TEXT_PX, fontWeight="bold", baseline="middle").encode(
-        x=alt.value(0), y=y("middle"), text="implementation:N"
     )
-    names = chart(description).transform_filter("datum.kind === 'name'")
+    left: dict[str, Any] = {"align": "right", "dx": -10, "fontSize": TEXT_PX, "fontWeight": "bold"}
     squares = names.mark_square(size=SQUARE_PX**2, opacity=1, xOffset=SQUARE_PX / 2)
-    words = names.mark_text(align="left", dx=SQUARE_PX + PAD_PX / 2, **small)
     layers = [
         of("residual").mark_rect().encode(**box),
         of("segment").mark_rect(stroke="#ffffff", strokeWidth=0.7).encode(**box),
         *edges,
-        texts.encode(x=x("center"), y=y("middle"), text="text:N", color=ink),
-        mark, *beside, left,
-        squares.encode(x=x("start"), y=y("top"), color=fill),
-        words.encode(x=x("start"), y=y("top"), text="text:N"),
-    ]  # fmt: skip
-    return spec(layered(*layers, height=height), description)
+        texts.encode(x=x("center"), y=y("middle"), text="text:N", color=own_colour("ink")),
+        wholes.mark_rule(strokeWidth=3, color="var(--ink)").encode(x=x(), y=y(), y2="bottom:Q"),
+        *beside,
+        wholes.mark_text(baseline="middle", **left).encode(x=alt.value(0), y=y("middle"), text="implementation:N"),
+        squares.encode(x=x(), y=y(), color=own_colour()),
+        names.mark_text(align="left", dx=SQUARE_PX + PAD_PX / 2, **small).encode(x=x(), y=y(), text="text:N"),
+    ]
+    return spec("The time of a call by stages or operators, a bar for each implementation", *layers, height=height)
 
 
 def _notes(profiles: Sequence[Profile], bars_of_point: Sequence[Bar]) -> Iterator[str]:

@@ -10,8 +10,18 @@ import pandas as pd
 from bench.analyse.series import CHANNELS, HEADS, TOKENS, Axis, Row, gathered, moving, places, point_of
 from bench.analyse.standing import ALONE, FASTEST, NAMED, Choice
 from bench.plan.case import Point
-from bench.show.charts.base import IN_RANGE, Spec, chart, layered, spec, variable
-from bench.show.charts.files import SMALL_PX, TEXT_PX, Sheet, text_px
+from bench.show.charts.base import (
+    IN_RANGE,
+    SMALL_PX,
+    TEXT_PX,
+    Sheet,
+    Spec,
+    chart,
+    own_colour,
+    spec,
+    text_px,
+    variable,
+)
 from bench.show.choice_text import certainty, choice_of, short, words
 from bench.show.palette import PAGE_COLOURS, in_the_dark, mix, on, style
 from bench.show.rows import devices, measured, origins, plain, process_count
@@ -68,15 +78,14 @@ def winners(of: WinnerMap) -> Spec:
     """Return the chart of a map; its cells are as high as the fullest one."""
     axis, most_lines = of.axis, max(len(short(each)) for each in of.cells.values())
     follows = axis is CHANNELS and "token_len" in of.varying
-    description = f"What to use, over tokens and {axis.name}"
-    base = chart(description).transform_filter(IN_RANGE)
+    base = chart().transform_filter(IN_RANGE)
     x = alt.X("x:O", title="tokens N", axis=alt.Axis(labelAngle=0, orient="bottom"))
     title = [f"{axis.name} {axis.symbol}", *(["(token length = channels)"] if follows else [])]
     y = alt.Y("y:O", title=title, sort="descending", axis=alt.Axis(labelAngle=0))
     cells = base.mark_rect(stroke="var(--surface)", strokeWidth=2, cursor="pointer").encode(
         x=x,
         y=y,
-        color=alt.Color("fill:N", scale=None, legend=None),
+        color=own_colour(),
         opacity=alt.condition(ANY_SHOWN, alt.value(1), alt.value(0.2)),
         tooltip=[alt.Tooltip("label:N", title="point"), alt.Tooltip("words:N", title="what to use")],
     )
@@ -86,14 +95,14 @@ def winners(of: WinnerMap) -> Spec:
             baseline="middle", fontSize=size, fontWeight=weight, lineHeight=LINE_PX, dy=alt.ExprRef(dy),
             limit=alt.ExprRef("bandwidth('x') - 4"),
         )  # fmt: skip
-        ink = alt.Color("ink:N", scale=None, legend=None)
-        encoded: alt.Chart = drawn.encode(x=x, y=y, text="text:N", color=ink)
+        encoded: alt.Chart = drawn.encode(x=x, y=y, text="text:N", color=own_colour("ink"))
         return encoded
 
     up = f"-{LINE_PX / 2} * (length(datum.lines) - 1)"
     name = texts("datum.lines[0]", TEXT_PX - 1, "bold", up)
     others = texts("slice(datum.lines, 1)", SMALL_PX, "normal", f"{up} + {LINE_PX}")
-    return spec(layered(cells, name, others, height=alt.Step(ROOM_PX + LINE_PX * most_lines)), description)
+    height = alt.Step(ROOM_PX + LINE_PX * most_lines)
+    return spec(f"What to use, over tokens and {axis.name}", cells, name, others, height=height)
 
 
 def cells(of: WinnerMap, names: Sequence[str]) -> list[dict[str, Any]]:

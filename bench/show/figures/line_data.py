@@ -6,63 +6,100 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from bench.analyse.series import CHANNELS, HEADS, TOKENS, Axis, by, groups, moving, places, point_of
+from bench.analyse.series import AXES, TOKENS, Axis, by, groups, moving, places, point_of
 from bench.plan.case import Point
+from bench.show.figures import layout
 from bench.show.rows import Row, is_measured, plain
+from bench.store import units
 from bench.store.metrics import COLUMNS as METRICS
 from bench.store.metrics import Axis as VerticalAxis
-from bench.store.metrics import Metric
+from bench.store.metrics import Metric, Unit
 from bench.store.table import baseline_of
+
+ALLOCATOR = "allocator"
 
 
 @dataclass(frozen=True)
 class Quantity:
-    """A metric on the vertical axis of pictures."""
+    """A metric that has an axis in pictures, with the baseline that it may refer to."""
 
     metric: Metric
     axis: VerticalAxis
+    baseline: str | None
 
     @property
     def name(self) -> str:
-        """The first word of its pictures' file names."""
+        """The first word of its pictures' file names, and the kind of its charts on pages."""
         return self.axis.name
+
+    @property
+    def column(self) -> str:
+        """The column of its values."""
+        return self.metric.name
+
+    @property
+    def heading(self) -> str:
+        """The heading of its column in tables."""
+        return self.metric.heading.text if self.metric.heading else self.axis.title.lower()
+
+    @property
+    def place(self) -> float:
+        """The place of its column in tables; that of a metric without a column is behind all others."""
+        return self.metric.heading.place if self.metric.heading else math.inf
+
+    @property
+    def is_share(self) -> bool:
+        """Whether it is a share, which a page draws from 0 on."""
+        return self.metric.unit is Unit.SHARE
+
+    def filled(self, text: str) -> str:
+        """Return a text in which the baseline is named."""
+        return text.format(baseline=self.baseline or "the baseline")
+
+    def ticks(self, low: float, high: float) -> list[float]:
+        """Return ticks at round numbers of its unit on a logarithmic axis with these ends."""
+        if self.axis.relative:
+            return layout.ratios(low, high)
+        return (layout.binary if self.metric.unit is Unit.BYTES else layout.decimal)(low, high)
+
+    def tick_label(self, value: float) -> str:
+        """Return a value as it is written on the axis."""
+        return units.formatted(value, self.metric.unit, trim=True)
+
+
+def quantities(baseline: str | None) -> list[Quantity]:
+    """Return every metric that has an axis."""
+    return [Quantity(metric, metric.axis, baseline) for metric in METRICS.values() if metric.axis]
 
 
 @dataclass(frozen=True)
-class Line:
-    """The values of one implementation, one for each x of its picture; NaN if it is missing.
-
-    `allocator` is set only if the picture shows several of them.
-    """
+class _Labelled:
+    """What an implementation has in a picture; `allocator` is set only if the picture shows several of them."""
 
     implementation: str
+    allocator: str
+
+    @property
+    def label(self) -> str:
+        """The name beside it, unique in its picture."""
+        return ", ".join(filter(None, (self.implementation, self.allocator)))
+
+
+@dataclass(frozen=True)
+class Line(_Labelled):
+    """The values of one implementation, one for each x of its picture; NaN if it is missing."""
+
     values: tuple[float, ...]
     lows: tuple[float, ...]
     highs: tuple[float, ...]
-    allocator: str = ""
-
-    @property
-    def label(self) -> str:
-        """The line's name, unique in its picture."""
-        return _label(self.implementation, self.allocator)
 
 
 @dataclass(frozen=True)
-class Failure:
-    """The values of x at which an implementation ended with a status other than ok.
+class Failure(_Labelled):
+    """The values of x at which an implementation ended with a status other than ok."""
 
-    `allocator` is set only if the picture shows several of them.
-    """
-
-    implementation: str
     status: str
     xs: tuple[int, ...]
-    allocator: str = ""
-
-    @property
-    def label(self) -> str:
-        """The name beside it."""
-        return _label(self.implementation, self.allocator)
 
 
 @dataclass(frozen=True)
@@ -75,7 +112,6 @@ class Picture:
     xs: tuple[int, ...]
     lines: tuple[Line, ...]
     failures: tuple[Failure, ...]
-    baseline: str | None
     rows: tuple[Row, ...]
 
     @property
@@ -86,7 +122,7 @@ class Picture:
     @property
     def reference(self) -> str:
         """The label of the rule at 1 in a picture of ratios to the baseline, empty in others."""
-        return f"{self.baseline or 'baseline'} = 1" if self.quantity.axis.relative else ""
+        return f"{self.quantity.baseline or 'baseline'} = 1" if self.quantity.axis.relative else ""
 
     @property
     def varying(self) -> set[str]:
@@ -100,43 +136,25 @@ class Picture:
         return f"{self.quantity.name}-{self.axis.name}{by}-{self.point.short_name(self.varying)}"
 
 
-QUANTITIES = {metric.name: Quantity(metric, metric.axis) for metric in METRICS.values() if metric.axis}
-"""Every quantity that is drawn, by the name of its metric."""
-
-LATENCY = QUANTITIES["latency_s"]
-
-SHOWN = [
-    (quantity, axis)
-    for axis in (TOKENS, HEADS, CHANNELS)
-    for quantity in QUANTITIES.values()
-    if axis.name in quantity.axis.over
-]
-
-ALLOCATOR = "allocator"
-
-
 def pictures(table: pd.DataFrame) -> Iterator[Picture]:
     """Yield every picture that the table has values for.
 
     A picture shows a series along its axis.
     Points that differ in the allocator alone are also drawn together, a line for each.
     """
-    rows, baseline = plain(table), baseline_of(table)
-    for quantity, axis in SHOWN:
-        yield from filter(None, (picture(group, quantity, axis, baseline) for group in groups(rows, axis)))
-    for quantity in (quantity for quantity in QUANTITIES.values() if quantity.axis.by_allocator):
+    rows, every = plain(table), quantities(baseline_of(table))
+    for axis in AXES:
+        for quantity in (each for each in every if axis.name in each.axis.over):
+            yield from filter(None, (picture(group, quantity, axis) for group in groups(rows, axis)))
+    for quantity in (each for each in every if each.axis.by_allocator):
         for group in groups(rows, TOKENS, {ALLOCATOR}):
             parts = by(group, ALLOCATOR)
             if len(parts) > 1:
-                yield from filter(None, [picture(group, quantity, TOKENS, baseline, parts)])
+                yield from filter(None, [picture(group, quantity, TOKENS, parts)])
 
 
 def picture(
-    group: Sequence[Row],
-    quantity: Quantity,
-    axis: Axis,
-    baseline: str | None,
-    by_allocator: Mapping[str, Sequence[Row]] | None = None,
+    group: Sequence[Row], quantity: Quantity, axis: Axis, by_allocator: Mapping[str, Sequence[Row]] | None = None
 ) -> Picture | None:
     """Return the data of a series' picture, None if nothing of this quantity was measured.
 
@@ -148,39 +166,26 @@ def picture(
         for allocator, part in parts.items()
         for name, rows in by(part, "implementation").items()
         # a ratio of the baseline to itself is 1 by definition: a rule in the picture, not a line
-        if not (quantity.axis.relative and name == baseline)
-        if any(map(math.isfinite, (line := _line(name, rows, xs, quantity, axis, allocator)).values))
+        if not (quantity.axis.relative and name == quantity.baseline)
+        if any(map(math.isfinite, (line := _line(name, allocator, rows, xs, quantity, axis)).values))
     )
     if not lines:
         return None
-    return Picture(
-        quantity=quantity,
-        axis=axis,
-        point=point_of(group[0]),
-        xs=xs,
-        lines=lines,
-        failures=tuple(failure for name, part in parts.items() for failure in _failures(part, axis, name)),
-        baseline=baseline,
-        rows=tuple(group),
-    )
+    failures = tuple(failure for allocator, part in parts.items() for failure in _failures(part, axis, allocator))
+    return Picture(quantity, axis, point_of(group[0]), xs, lines, failures, tuple(group))
 
 
-def _line(name: str, rows: Sequence[Row], xs: Sequence[int], quantity: Quantity, axis: Axis, allocator: str) -> Line:
+def _line(name: str, allocator: str, rows: Sequence[Row], xs: Sequence[int], quantity: Quantity, axis: Axis) -> Line:
     at = {row[axis.column]: row for row in rows if is_measured(row)}
-    columns = (quantity.metric.name, quantity.axis.low, quantity.axis.high)
-    values, lows, highs = (tuple(_value(at.get(x), column) for x in xs) for column in columns)
-    return Line(name, values, lows, highs, allocator)
+    columns = (quantity.column, quantity.axis.low, quantity.axis.high)
+    return Line(name, allocator, *(tuple(_value(at.get(x), column) for x in xs) for column in columns))
 
 
 def _failures(group: Sequence[Row], axis: Axis, allocator: str) -> Iterator[Failure]:
     for name, rows in by(group, "implementation").items():
         for status in dict.fromkeys(row["status"] for row in rows if row["status"] != "ok"):
             xs = tuple(sorted(row[axis.column] for row in rows if row["status"] == status))
-            yield Failure(name, status, xs, allocator)
-
-
-def _label(implementation: str, allocator: str) -> str:
-    return ", ".join(filter(None, (implementation, allocator)))
+            yield Failure(name, allocator, status, xs)
 
 
 def _value(row: Row | None, column: str) -> float:

@@ -11,14 +11,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bench.plan.case import HUGE
-from bench.show.figures import log_axis, page
-from bench.show.figures.captions import facts
+from bench.show.figures import layout, page
+from bench.show.figures.layout import spread
 from bench.show.figures.line_data import Failure, Line, Picture, pictures
-from bench.show.figures.placement import spread
+from bench.show.figures.page import facts
 from bench.show.palette import style
 from bench.show.rows import UNTRIED, origins, process_count
-from bench.store import units
-from bench.store.metrics import Unit
 from impls.catalogue import DOTTED, LONG, Dash, Style
 
 STRIP_GAP = 0.12
@@ -59,23 +57,23 @@ def figure(picture: Picture) -> Figure:
     """Return the picture as a figure."""
     by = ", by allocator" if picture.by_allocator else ""
     names = [*(line.label for line in picture.lines), *(failure.label for failure in picture.failures)]
-    made = page.new_figure(
-        f"{_filled(picture.quantity.axis.title, picture)} against {picture.axis.name}{by}",
+    sheet = page.new_figure(
+        f"{picture.quantity.filled(picture.quantity.axis.title)} against {picture.axis.name}{by}",
         facts(picture.point, picture.rows, picture.varying),
         notes(picture),
         [plot_height(picture), *([page.ROW_HEIGHT * len(picture.failures)] if picture.failures else [])],
         right=page.LABEL_START + max(map(page.text_width, [*names, picture.reference])) + page.EDGE,
         gap=STRIP_GAP,
     )
-    page.share_places(made, picture.xs, x_label(picture))
-    main, bottom = made.axes[0], made.axes[-1]
+    page.share_places(sheet, picture.xs, x_label(picture))
+    main, bottom = sheet.axes[0], sheet.axes[-1]
     bottom.tick_params(axis="x", length=TICK_LENGTH)
     set_vertical_scale(main, picture)
     draw_lines(main, picture)
     draw_labels(main, picture)
     if picture.failures:
         draw_failures(bottom, picture.failures)
-    return made
+    return sheet
 
 
 def plot_height(picture: Picture) -> float:
@@ -101,20 +99,15 @@ def notes(picture: Picture) -> list[str]:
 
 def set_vertical_scale(axes: Axes, picture: Picture) -> None:
     """Scale the vertical axis for the values of a picture, with ticks at round numbers of its unit."""
-    relative, unit = picture.quantity.axis.relative, picture.quantity.metric.unit
-    ends = log_axis.limits(
-        [*((1.0,) if relative else ()), *(value for line in picture.lines for value in line.values)],
+    quantity = picture.quantity
+    ends = layout.limits(
+        [*((1.0,) if quantity.axis.relative else ()), *(value for line in picture.lines for value in line.values)],
         [low for line in picture.lines for low in line.lows],
         [high for line in picture.lines for high in line.highs],
     )
-    round_numbers = log_axis.binary if unit is Unit.BYTES else log_axis.decimal
-    ticks = log_axis.ratios(*ends) if relative else round_numbers(*ends)
-    page.log_scale(axes.yaxis, ends, ticks, [units.formatted(tick, unit, trim=True) for tick in ticks])
-    axes.set_ylabel(_filled(picture.quantity.axis.label, picture))
-
-
-def _filled(text: str, picture: Picture) -> str:
-    return text.format(baseline=picture.baseline or "the baseline")
+    ticks = quantity.ticks(*ends)
+    page.log_scale(axes.yaxis, ends, ticks, [*map(quantity.tick_label, ticks)])
+    axes.set_ylabel(quantity.filled(quantity.axis.label))
 
 
 @dataclass(frozen=True)
@@ -168,7 +161,7 @@ def draw_lines(axes: Axes, picture: Picture) -> None:
 
 def reference_colour(picture: Picture) -> str:
     """Return the colour of the rule at 1: that of the baseline if it is known."""
-    return style(picture.baseline).colour if picture.baseline else page.GREY
+    return style(picture.quantity.baseline).colour if picture.quantity.baseline else page.GREY
 
 
 def _style_of(line: Line) -> Style:

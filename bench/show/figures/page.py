@@ -1,8 +1,11 @@
-"""What all pictures share: style, page, axes, text beside them, and writing of files. Lengths are in inches."""
+"""What all pictures share: style, page, axes, text around and beside them, and writing of files.
+
+Lengths are in inches.
+"""
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +19,12 @@ from matplotlib.textpath import text_to_path
 from matplotlib.transforms import BboxTransformTo, ScaledTranslation, Transform
 from numpy.typing import NDArray
 
-from bench.show.figures import log_axis
+from bench.plan.case import Point
+from bench.show.figures import layout
 from bench.show.palette import ink
+from bench.show.rows import Row, devices
+from bench.show.text import counted, parts
+from bench.store.profile import Profile
 from impls.catalogue import Style
 
 PNG_DPI = 160
@@ -143,7 +150,7 @@ def log_scale(axis: Axis, ends: tuple[float, float], ticks: Sequence[float], lab
 
 def share_places(figure: Figure, places: Sequence[int], label: str) -> None:
     """Give all axes of a figure the same logarithmic scale around some places, with labels at the lowest alone."""
-    ends = log_axis.padded(places[0], places[-1])
+    ends = layout.padded(places[0], places[-1])
     for axes in figure.axes:
         log_scale(axes.xaxis, ends, places, [])
         axes.tick_params(axis="x", length=0)
@@ -155,11 +162,11 @@ def share_places(figure: Figure, places: Sequence[int], label: str) -> None:
 def tick_labels(places: Sequence[int], ends: tuple[float, float], width: float = AXES_WIDTH) -> list[str]:
     """Return a label for each place of a logarithmic axis, empty if there is no room.
 
-    The ends come first, then the others from the right, where the places of a sweep are far apart.
+    The ends come first, then the others from the right, where the distances of a sweep's places are long.
     """
     scale = width / math.log(ends[1] / ends[0])
     last = len(places) - 1
-    written = log_axis.spaced(
+    written = layout.spaced(
         [math.log(place) * scale for place in places],
         [text_width(f"{place}") + TICK_GAP for place in places],
         [last, 0, *range(last - 1, 0, -1)],
@@ -210,3 +217,20 @@ def save_as(figure: Figure, file: Path) -> None:
     dpi = min(PNG_DPI, LARGEST_PIXELS / max(figure.get_size_inches()))
     with styled():
         figure.savefig(file, dpi=dpi, metadata={"Date": None} if file.suffix == ".svg" else None)
+
+
+def facts(point: Point, rows: Sequence[Row], varying: Collection[str] = ()) -> list[str]:
+    """Return the fixed values: layer, device, dtype, mode and so on; `rows` name the device."""
+    layer, *words = parts(point, without=("device", *varying))
+    names = ", ".join(devices(rows))
+    return [layer, f"{point.device} ({names})" if names else point.device, *words]
+
+
+def origin_rows(profiles: Sequence[Profile]) -> list[Row]:
+    """Return the origins of profiles by column, as in rows of the results."""
+    return [vars(profile.origin) for profile in profiles]
+
+
+def calls(profiles: Sequence[Profile]) -> str:
+    """Return how many calls were profiled."""
+    return f"means over {counted([each.calls for each in profiles], 'call', 'calls')} under the profiler"

@@ -15,8 +15,8 @@ from bench.analyse.growth import Exponent, Growth, Scaling, scalings
 from bench.analyse.series import Crossover
 from bench.show import intervals
 from bench.show.figures import page
-from bench.show.figures.captions import facts
-from bench.show.figures.line_data import LATENCY, Line, Picture, picture
+from bench.show.figures.layout import Span, sideways_steps
+from bench.show.figures.line_data import Line, Picture, picture, quantities
 from bench.show.figures.lines import (
     LINE_WIDTH,
     LineStyle,
@@ -27,7 +27,7 @@ from bench.show.figures.lines import (
     set_vertical_scale,
     x_label,
 )
-from bench.show.figures.placement import Span, sideways_steps
+from bench.show.figures.page import facts
 from bench.show.palette import style
 from bench.show.rows import is_measured, plain
 from bench.stats.estimates import Array
@@ -69,7 +69,7 @@ def figures(table: pd.DataFrame) -> Iterator[page.Drawing]:
 
 def name(of: Scaling) -> str:
     """Return the picture in one word: a file name that stays the same whatever else was measured."""
-    return f"scaling-{_latencies(of).name.removeprefix(f'{LATENCY.name}-')}"
+    return f"scaling-{_latencies(of).name.removeprefix('latency-')}"
 
 
 @page.styled()
@@ -82,7 +82,7 @@ def figure(of: Scaling) -> Figure:
     }
     slopes = {label: slopes_of for label, slopes_of in slopes.items() if any(slopes_of.values())}
     words = [*(line.label for line in latencies.lines), *map(change, of.crossovers)]
-    made = page.new_figure(
+    sheet = page.new_figure(
         f"How latency and memory grow with {of.axis.name}",
         facts(latencies.point, latencies.rows, latencies.varying),
         list(_notes(of, latencies)),
@@ -94,18 +94,19 @@ def figure(of: Scaling) -> Figure:
         right=page.LABEL_START + max(map(page.text_width, words)) + page.EDGE,
         gap=GAP,
     )
-    page.share_places(made, latencies.xs, x_label(latencies))
-    panels = iter(made.axes)
+    page.share_places(sheet, latencies.xs, x_label(latencies))
+    panels = iter(sheet.axes)
     if of.crossovers:
         crossovers(next(panels), of.crossovers)
     latency(next(panels), of, latencies)
     for axes, (label, slopes_of) in zip(panels, slopes.items(), strict=True):
         exponents(axes, label, slopes_of)
-    return made
+    return sheet
 
 
 def _latencies(of: Scaling) -> Picture:
-    latencies = picture(of.rows, LATENCY, of.axis, None)
+    (quantity,) = (each for each in quantities(None) if each.column == "latency_s")
+    latencies = picture(of.rows, quantity, of.axis)
     assert latencies is not None, "a series holds latencies"
     return latencies
 
@@ -143,9 +144,9 @@ def exponents(axes: Axes, label: str, exponents_of: Mapping[str, Sequence[Expone
     """Draw each exponent between its two places, all implementations side by side."""
     slopes = [each.slope for of in exponents_of.values() for each in of]
     low, high = min(*USUAL, *(slope.value for slope in slopes)), max(*USUAL, *(slope.value for slope in slopes))
-    known = [slope for slope in slopes if slope.is_known]
-    bottom = max(low - REACH, min([low, *(slope.low for slope in known)])) - MARGIN
-    top = min(high + REACH, max([high, *(slope.high for slope in known)])) + MARGIN
+    ends = [(slope.low, slope.high) for slope in slopes if slope.is_known]
+    bottom = max(low - REACH, min([low, *(end for end, _ in ends)])) - MARGIN
+    top = min(high + REACH, max([high, *(end for _, end in ends)])) + MARGIN
     axes.set_ylim(bottom, top)
     axes.set_yticks(range(math.ceil(bottom), math.floor(top) + 1))
     axes.set_ylabel(label)
@@ -184,9 +185,9 @@ def _implementation(
     axes: Axes, places: Sequence[int], line_style: LineStyle, line: Line, curve: Curve, side_factors: Array
 ) -> None:
     """Draw a curve, and the marks of its line at their values, each moved sideways by its factor."""
-    known = np.isfinite(line.values)
+    is_there = np.isfinite(line.values)
     rows = (places, line.values, line.lows, line.highs, side_factors)
-    xs, values, lows, highs, side_factor = (np.asarray(row)[known] for row in rows)
+    xs, values, lows, highs, side_factor = (np.asarray(row)[is_there] for row in rows)
     curve_xs = np.geomspace(xs[0], xs[-1], CURVE_POINTS)
     options = {**line_style.on_axes, "marker": "none", "linewidth": CURVE_WIDTH}
     axes.plot(curve_xs, curve(curve_xs), gid=f"curve {line.label}", **options)
@@ -198,8 +199,8 @@ def _curve(growth: Growth, places: Sequence[int], values: Sequence[float]) -> Cu
     """Return the fitted curve, or straight lines from place to place if there is no fit."""
     if growth.fit:
         return growth.fit.seconds
-    known = np.isfinite(values)
-    xs, ys = np.asarray(places)[known], np.asarray(values)[known]
+    is_there = np.isfinite(values)
+    xs, ys = np.asarray(places)[is_there], np.asarray(values)[is_there]
     if len(xs) < 2:
         return lambda at: np.full_like(at, ys[0], dtype=np.float64)
     straight = make_interp_spline(np.log(xs), np.log(ys), k=1)
@@ -207,7 +208,7 @@ def _curve(growth: Growth, places: Sequence[int], values: Sequence[float]) -> Cu
 
 
 def _on(curve: Curve, places: Sequence[int], line: Line) -> Line:
-    """Return the line with each known value replaced by the curve's."""
+    """Return the line with each value replaced by the curve's."""
     values = np.where(np.isfinite(line.values), curve(np.asarray(places, dtype=np.float64)), np.nan)
     return replace(line, values=tuple(values.tolist()))
 

@@ -1,41 +1,67 @@
-"""The page of a comparison: the verdicts, the changes with their intervals, and both runs' samples of each row."""
+"""Pages of several runs: a comparison with both runs' samples of each row, and a history with its steps marked."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bench.analyse.comparison import Entry, History
 from bench.plan.case import Case
-from bench.show.blocks import Lines, Table
-from bench.show.charts import base as base_of_charts
-from bench.show.charts import over_time
+from bench.show import history, intervals
+from bench.show.blocks import Column, Lines, Table
+from bench.show.charts import interactive
 from bench.show.charts.changes import changes, drawn_row, is_drawn
 from bench.show.columns import latency_text
 from bench.show.comparison import blocks
 from bench.show.comparison.report import Report, counts, explanations, implementations
 from bench.show.pages import shell
-from bench.show.pages.samples import STEPS, by_case, samples
+from bench.show.pages.shell import ANY, Figure
 from bench.show.rows import Row, is_measured, plain
+from bench.show.text import names as labels_of
 from bench.store.saved_run import SavedRun
 
 MOST_ROWS = 1_500
 """The most rows in a page, the worst first."""
 
+TIMES = ("latency_s", "latency_low_s", "latency_high_s")
+
+
+@dataclass(frozen=True)
+class Step:
+    """A case in a run of a history, with the names of both."""
+
+    case: Case
+    point: str
+    number: int
+    run: str
+    version: str
+    entry: Entry
+
+
+COLUMNS = (
+    Column("point", lambda row: row.point, key="point"),
+    Column("implementation", lambda row: row.case.implementation, key="implementation"),
+    Column("run", lambda row: row.run, key="run"),
+    Column("versions", lambda row: row.version, key="version"),
+    Column("speed-up", lambda row: intervals.ratio(row.entry.speedup), lambda row: row.entry.speedup.value,
+        key="speedup"),
+    Column("step", lambda row: f"{history.ARROWS[row.entry.step]} {row.entry.step}" if row.entry.step else "",
+        key="step"),
+)  # fmt: skip
+"""The columns of a history's table from left to right."""
+
 
 def write(path: Path, report: Report, base: SavedRun, new: SavedRun) -> Path:
     """Write the page of a comparison, and return its file; raises WrongRequest if it can't be written."""
-    return shell.write(path, page(report, base, new))
-
-
-def page(report: Report, base: SavedRun, new: SavedRun) -> str:
-    """Return the page of a comparison of two runs."""
     rows = report.rows[:MOST_ROWS]
-    names = list(dict.fromkeys(str(row["implementation"]) for row in rows))
     left = len(report.rows) - len(rows)
-    return shell.render(
+    page = shell.render(
         "comparison.html",
         " and ".join(_names(base, new)),
-        names,
+        list(dict.fromkeys(str(row["implementation"]) for row in rows)),
         _data(report, rows, base, new),
+        figures=[_changes(report, rows)] if any(map(is_drawn, rows)) else [],
         stamp=report.mark,
         head=blocks.head(report),
         left_out=f"This page has the first {len(rows)} rows; --format csv has the other {left} too." if left else "",
@@ -47,18 +73,15 @@ def page(report: Report, base: SavedRun, new: SavedRun) -> str:
             Lines([*explanations(report), *report.notes], is_list=True),
         ],
     )
+    return shell.write(path, page)
 
 
 def _names(base: SavedRun, new: SavedRun) -> tuple[str, str]:
-    """Return the names of two runs, with as many of their folders as tell them apart."""
+    """Return the names of two runs, with as many of their folders as it takes to distinguish them."""
     first, second = (saved.path.resolve().parts for saved in (base, new))
     longest = max(len(first), len(second))
     count = next((count for count in range(1, longest + 1) if first[-count:] != second[-count:]), 1)
     return "/".join(first[-count:]), "/".join(second[-count:])
-
-
-def _number(value: float | None) -> float | None:
-    return None if value is None else float(value)
 
 
 def _data(report: Report, rows: Sequence[Row], base: SavedRun, new: SavedRun) -> dict[str, Any]:
@@ -66,48 +89,91 @@ def _data(report: Report, rows: Sequence[Row], base: SavedRun, new: SavedRun) ->
     labels = [report.point(row) or "the only point" for row in rows]
     points = list(dict.fromkeys(labels))
     cases = [Case.from_columns(row) for row in rows]
-    sides = [_rows_by_case(saved) for saved in (base, new)]
+    sides = [{Case.from_columns(row): row for row in plain(run.table) if is_measured(row)} for run in (base, new)]
     drawn_rows = [
-        {
-            **drawn_row(report, row),
-            "point": points.index(label),
-            "sides": [_side(rows_of_side.get(case)) for rows_of_side in sides],
-        }
+        {**drawn_row(report, row), "point": points.index(label), "sides": [_side(side.get(case)) for side in sides]}
         for row, label, case in zip(rows, labels, cases, strict=True)
     ]
-    packs = [_samples(saved, cases, own) for saved, own in zip((base, new), sides, strict=True)]
-    judged = [row for row in rows if is_drawn(row)]
-    with base_of_charts.unchecked():
-        drawn = {"samples": {"any": over_time.samples()}}
-        if judged:
-            drawn["changes"] = {"any": changes(judged, report.limits)}
+    records = [shell.by_case(run.records) for run in (base, new)]
     return {
         "kind": "comparison",
         "points": points,
         "rows": shell.columns(drawn_rows),
-        "charts": drawn,
-        "samples": shell.packed(shell.as_data([pack for pack, _ in packs])),
-        "every": max(every for _, every in packs),
-        "steps": STEPS,
         "sides": ["BASE", "NEW"],
-    }
+        **shell.samples([
+            {number: (side[case], of.get(case, [])) for number, case in enumerate(cases) if case in side}
+            for side, of in zip(sides, records, strict=True)
+        ]),
+    }  # fmt: skip
 
 
-def _rows_by_case(saved: SavedRun) -> dict[Case, Row]:
-    return {Case.from_columns(row): row for row in plain(saved.table) if is_measured(row)}
+def _changes(report: Report, rows: Sequence[Row]) -> Figure:
+    return Figure(
+        kind="changes",
+        title="What changed",
+        note="NEW's speed-up over the baseline, divided by BASE's; left of 0 is slower. Bars are 95\u00a0% intervals. "
+        "Click on a row to see the samples of both runs.",
+        charts={ANY: changes([row for row in rows if is_drawn(row)], report.limits)},
+        needs="change",
+    )
 
 
 def _side(row: Row | None) -> dict[str, Any]:
+    """Return the latency of a row on one side of a comparison, with its interval and in words."""
     if row is None:
         return {"latency_s": None}
-    numbers = {name: _number(row[name]) for name in ("latency_s", "latency_low_s", "latency_high_s")}
+    numbers = {name: None if row[name] is None else float(row[name]) for name in TIMES}
     return {**numbers, "latency_text": latency_text(row)}
 
 
-def _samples(saved: SavedRun, cases: Sequence[Case], rows: Mapping[Case, Row]) -> tuple[dict[int, Any], int]:
-    records = by_case(saved.records)
-    return samples({
-        number: (float(rows[case]["latency_s"]), records.get(case, []))
-        for number, case in enumerate(cases)
-        if case in rows
-    })  # fmt: skip
+def write_history(path: Path, of: History) -> Path:
+    """Write the page of a history, and return its file; raises WrongRequest if it can't be written."""
+    names = list(dict.fromkeys(case.implementation for case in of.entries))
+    labels = labels_of(history.points_of(of))
+    rows = [
+        Step(case, labels[case.point], number, history.label(of, number), of.runs[number].version, entry)
+        for case, entries in of.entries.items()
+        for number, entry in entries.items()
+    ]
+    points = list(labels.values())
+    data = {
+        "kind": "history",
+        "points": points,
+        "rows": shell.columns([_history_row(row, points) for row in rows]),
+    }
+    figure = Figure(
+        kind="history",
+        title=f"Speed-up over {of.baseline} from run to run",
+        note="Bars are 95\u00a0% intervals. An arrow marks a step that is shown against the run before. The versions "
+        "of a run stand on its mark.",
+        charts={ANY: interactive.history(names)},
+    )
+    page = shell.render(
+        "history.html",
+        f"{len(of.runs)} runs",
+        names,
+        data,
+        figures=[figure],
+        head=history.head(of),
+        table=Table(COLUMNS, rows),
+    )
+    return shell.write(path, page)
+
+
+def _history_row(row: Step, points: Sequence[str]) -> dict[str, Any]:
+    """Return what the page's script reads of a row of the table."""
+    speedup, step = row.entry.speedup, row.entry.step
+    return {
+        "point": points.index(row.point),
+        "label": f"{row.number:04d}|{row.run}, {row.version}",
+        "implementation": row.case.implementation,
+        "status": "ok",
+        "speedup": speedup.value,
+        "speedup_low": speedup.low if math.isfinite(speedup.low) else None,
+        "speedup_high": speedup.high if math.isfinite(speedup.high) else None,
+        "speedup_text": intervals.ratio(speedup),
+        "version": row.version,
+        "run_label": row.run,
+        "step": step,
+        "arrow": history.ARROWS.get(step, ""),
+    }

@@ -10,13 +10,20 @@ from typing import Any
 from markupsafe import Markup
 
 from bench.analyse import profile as analyse
-from bench.analyse.profile import Peak, shares, stage_shares, stage_sum_s, time_s
-from bench.plan.case import Point
+from bench.analyse.profile import Peak, shares, stage_shares, time_s
 from bench.plan.errors import WrongRequest
-from bench.show.charts import base
-from bench.show.charts.memory import Band, MemoryChart, memory, memory_chart
-from bench.show.charts.memory import rows as memory_rows
-from bench.show.charts.timeline import Timeline, box_row, boxes, timeline
+from bench.show.charts.call import (
+    Band,
+    MemoryChart,
+    Timeline,
+    box_row,
+    boxes,
+    memory,
+    memory_chart,
+    memory_rows,
+    timeline,
+)
+from bench.show.charts.stage_bars import by_point
 from bench.show.pages import shell
 from bench.show.palette import (
     CATEGORY_COLOURS,
@@ -86,15 +93,6 @@ class CaseView:
         return sum(share for stage, share in self.stages if stage.name in QUADRATIC)
 
 
-@dataclass(frozen=True)
-class Group:
-    """The cases of one point; `label` names the values that differ from other points of the page."""
-
-    point: Point
-    label: str
-    cases: tuple[CaseView, ...]
-
-
 def write(profiles: Sequence[Profile], run: Path, warning: str = "") -> Path:
     """Write the page of a run's profiles into its folder, and return its file.
 
@@ -109,26 +107,25 @@ def write(profiles: Sequence[Profile], run: Path, warning: str = "") -> Path:
 def page(profiles: Sequence[Profile], title: str, warning: str = "") -> str:
     """Return the page of some profiles, under a title; it begins with `warning`, if that isn't empty."""
     groups = _groups(profiles)
-    cases = [case for group in groups for case in group.cases]
+    cases: list[CaseView] = [case for group in groups for case in group["cases"]]
     operators = [operator for case in cases for operator, _ in case.operators]
     names = [name for operator in operators for name in (operator.name, *operator.kernels)]
     used = [style(case.implementation).colour for case in cases]
-    with base.unchecked():
-        charts = {"boxes": boxes("Spans of one call"), "memory": memory()}
+    charts = {"boxes": boxes("Spans of one call"), "memory": memory()}
     drawn = {case.anchor: _drawn(case) for case in cases}
     return shell.render(
         "profiles.html",
         title,
         [],
         {"kind": "profiles", "charts": charts, "cases": shell.packed(shell.as_data(drawn))},
-        variables=page_variables(
+        colours=page_variables(
             [*STAGE_COLOURS.values(), *OTHER_STAGE_COLOURS, *CATEGORY_COLOURS.values(), RESIDUAL_COLOUR, *used]
         ),
         filters=FILTERS,
         warning=warning,
         facts=_facts(profiles),
         groups=groups,
-        heavy=analyse.HEAVY,
+        analyse=analyse,
         quadratic=QUADRATIC,
         long_names={name: f"name-{number}" for number, name in enumerate(shortened_names(names))},
     )
@@ -136,14 +133,14 @@ def page(profiles: Sequence[Profile], title: str, warning: str = "") -> str:
 
 def _drawn(case: CaseView) -> dict[str, Any]:
     """Return the rows of a case's charts, with what they show in words, by the kind of chart."""
-    found: dict[str, Any] = {}
+    charts: dict[str, Any] = {}
     if case.stages:
-        found["stages"] = {
+        charts["stages"] = {
             "description": f"Time of each stage of {case.implementation}, one after another",
             "rows": shell.columns(_stage_rows(case.profile)),
         }
     if case.timeline.rows:
-        found["timeline"] = {
+        charts["timeline"] = {
             "description": f"Timeline of one call of {case.implementation}: {len(case.timeline.rows)} spans on "
             f"{', '.join(case.timeline.lanes)}; what called another span stands above it",
             "rows": shell.columns(case.timeline.rows),
@@ -151,14 +148,14 @@ def _drawn(case: CaseView) -> dict[str, Any]:
     if case.memory:
         top = case.memory.peak
         ys = [0, top.bytes / 2, top.bytes]
-        found["memory"] = {
+        charts["memory"] = {
             "description": f"Live memory over one call of {case.implementation}. It peaks at {units.size(top.bytes)}, "
             f"{units.seconds(top.at_s)} into the call. The largest blocks: "
             f"{', '.join(band.words for band in case.memory.bands)}",
             "rows": memory_rows(case.memory),
             "signals": {"ys": ys, "labels": [units.size(y) or "0" for y in ys]},
         }
-    return found
+    return charts
 
 
 def _stage_rows(profile: Profile) -> list[dict[str, Any]]:
@@ -229,17 +226,17 @@ def _peak_blocks(of: MemoryChart) -> tuple[tuple[Block, Band | None], ...]:
     return tuple((block, bands.get(id(block))) for block in largest[:MOST_BLOCKS])
 
 
-def _groups(profiles: Sequence[Profile]) -> list[Group]:
-    by_point: dict[Point, list[Profile]] = {}
-    for profile in profiles:
-        by_point.setdefault(profile.case.point, []).append(profile)
-    columns = varying(by_point)
+def _groups(profiles: Sequence[Profile]) -> list[dict[str, Any]]:
+    """Return the points with their cases; `label` names the values that differ from other points of the page."""
+    points = by_point(profiles)
+    columns = varying(points)
     most = min(MOST_SPANS, max(FEWEST_SPANS, SPANS_OF_A_PAGE // len(profiles)))
-    groups: list[Group] = []
-    for number, (point, members) in enumerate(by_point.items()):
+    groups = []
+    for number, (point, members) in enumerate(points.items()):
         members.sort(key=lambda profile: profile.timed_s)
-        cases = (_case_view(f"case-{number}-{place}", profile, most) for place, profile in enumerate(members))
-        groups.append(Group(point, differences(point, columns) or " · ".join(parts(point)), tuple(cases)))
+        cases = [_case_view(f"case-{number}-{place}", profile, most) for place, profile in enumerate(members)]
+        words = parts(point)
+        groups.append({"words": words, "label": differences(point, columns) or " · ".join(words), "cases": cases})
     return groups
 
 
@@ -279,14 +276,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "signed": lambda share: f"{100 * share:+.1f}%",
     "short": short_name,
     "breakable": _breakable,
-    "parts": parts,
     "peak_words": _peak_words,
-    "overhead": analyse.overhead,
-    "residual_s": analyse.residual_s,
-    "stage_sum_s": stage_sum_s,
-    "unnamed_s": analyse.unnamed_s,
-    "time_s": time_s,
-    "flops_per_s": analyse.rate,
     "colour": lambda name: page_variable(stage_colour(name)),
     "variable": page_variable,
     "implementation_colour": lambda name: page_variable(style(name).colour),

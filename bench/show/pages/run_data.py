@@ -1,134 +1,73 @@
-"""What the script of a run's page reads: rows, series of them, ticks, growth, maps, courses, charts, and samples."""
+"""The sections with charts of a run's page, and what the page's script reads of them and of the rows."""
 
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from bench.analyse.conclusions import course
 from bench.analyse.growth import Exponent, scalings
-from bench.analyse.series import AXES, SERIES, TOKENS, Axis, groups, places, point_of
+from bench.analyse.series import SERIES, TOKENS, Axis, places, point_of
 from bench.plan.case import Case
-from bench.plan.sweep import Effort
 from bench.show import intervals
-from bench.show.answer import At
-from bench.show.blocks import Column
-from bench.show.charts import over_time, quantity
-from bench.show.charts.quantity import Quantity
-from bench.show.charts.winners import cells as cells_of
-from bench.show.charts.winners import maps, winners
+from bench.show.charts import interactive
+from bench.show.charts.winners import cells, maps, winners
 from bench.show.columns import latency_text, of_metric
+from bench.show.figures.line_data import Quantity
 from bench.show.pages import shell
-from bench.show.pages.samples import STEPS, by_case, samples
+from bench.show.pages.shell import ANY, Figure
+from bench.show.pages.view import View
 from bench.show.rows import Row, is_measured, measured
 from bench.show.text import parts, varying
 from bench.store import units
-from bench.store.record import Record
-from bench.store.saved_run import SavedRun
+
+NOTES = {
+    "speedup": "How many times as fast as {baseline}; above 1 is faster. Bands and bars are 95 % intervals. What to "
+    "use stands in the table Point by point. A speed-up is paired within rounds, so it is not the quotient of the two "
+    "latencies. Drag over the chart to mark some points, click on a mark to see its samples.",
+    "latency_s": "Time per call, with 95 % intervals.",
+    "memory_bytes": "The most that one call holds at once, beyond its input and weights. A horizontal tick is the peak "
+    "that follows from the shapes by a formula.",
+    "roofline_share": "How near a call comes to the highest rates that this device has shown. Above 100 % the data fit "
+    "into a cache.",
+}
+"""What is said under the title of a metric's charts; of others it is the metric's meaning."""
 
 
-@dataclass(frozen=True)
-class Shown:
-    """A point of the page: the number of its machine, what the run says of it, and its name with that of the machine.
-
-    A run of one machine names none.
-    """
-
-    machine: int
-    at: At
-    label: str
+def figures(view: View) -> list[Figure]:
+    """Return the sections with charts, from top to bottom."""
+    kinds = (_quantities, _winners, _growth, _compilation, _course)
+    return [figure for kind in kinds for figure in kind(view)]
 
 
-def ordered(at: At) -> list[Row]:
-    """Return the rows of a point, the one to use first, and those without a time after them."""
-    return sorted(at.rows, key=lambda row: (not is_measured(row), row["rank"] if row["rank"] is not None else math.inf))
-
-
-def data(
-    machines: Mapping[str, SavedRun],
-    shown: Sequence[Shown],
-    names: Sequence[str],
-    baseline: str | None,
-    ignored: frozenset[str],
-    effort: Effort,
-) -> dict[str, Any]:
-    """Return what the page's script reads; rows of the table are in the same order as here.
-
-    `ignored` are the columns that tell machines apart: points of one series may differ in them.
-    """
-    rows = [(number, each, row) for number, each in enumerate(shown) for row in ordered(each.at)]
-    values = [row for _, _, row in rows]
-    places_of = {id(row): (each.machine, number) for number, each, row in rows}
-    quantities = quantities_of(values, baseline)
-    texts = {each: of_metric(each.metric, baseline) for each in quantities}
-    own_series = [each for axis in AXES for each in _series(values, axis, places_of, ignored)]
-    series = [one for one, _ in own_series]
-    most = max(Counter(each.machine for each in shown).values(), default=0)
-    tooltips = quantity.tooltips(quantities)
-    drawn = {each.name: quantity.charts(each, names, most, tooltips) for each in quantities}
-    growth = [each for number, (one, group) in enumerate(own_series)
-        for each in _exponents(number, one, group, places_of)]  # fmt: skip
-    if growth:
-        drawn |= {f"growth-{what}": quantity.exponents(names, what) for what in ("latency", "memory")}
-    if any(row["compile_cold_s"] for row in values):
-        drawn["compile"] = {"any": over_time.compilation(names, tooltips)}
-    drawn["samples"] = {"any": over_time.samples()}
-    records = [_records(run, shown, machine) for machine, run in enumerate(machines.values())]
-    kept, every = _samples(records, rows)
-    if steps := list(_course(records, shown, baseline, effort.bound)):
-        labels = list(dict.fromkeys(each["label"] for each in steps))
-        drawn["course"] = {"any": over_time.course(labels, effort.bound if effort.race else None)}
+def data(view: View) -> dict[str, Any]:
+    """Return what the page's script reads; rows of the table are in the same order as here."""
+    series = [_series(view, axis, rows) for axis, rows in view.series]
+    texts = {each.column: of_metric(each.metric, view.baseline) for each in view.quantities}
+    numbers = dict.fromkeys(column for each in view.quantities for column in interactive.columns(each))
+    numbers |= dict.fromkeys(("latency_s", "latency_low_s", "latency_high_s", "compile_cold_s"))
+    rows = [
+        {
+            "point": row["number"],
+            "label": view.shown[row["number"]].at.label,
+            "implementation": str(row["implementation"]),
+            "machine": row["machine"],
+            "is_baseline": row["implementation"] == view.baseline,
+            "status": row["status"],
+            **{column: _short(row[column]) if is_measured(row) else None for column in numbers},
+            **{f"{column}_text": text.cell(row).text if is_measured(row) else "" for column, text in texts.items()},
+            "latency_text": latency_text(row) if is_measured(row) else "",
+        }
+        for row in view.rows
+    ]
     return {
         "kind": "run",
-        "points": [each.label for each in shown],
-        "machines": list(machines),
-        "rows": shell.columns([_row(number, each, row, baseline, texts) for number, each, row in rows]),
+        "points": [each.label for each in view.shown],
+        "machines": list(view.machines),
+        "rows": shell.columns(rows),
         "series": series,
-        "ticks": [
-            {each.name: _ticks(each, group) for each in quantities}
-            for group in [*(own for _, own in own_series), values]
-        ],
-        "growth": shell.columns(growth),
-        "maps": list(_maps(machines, shown, names)),
-        "course": shell.columns(steps),
-        "charts": drawn,
-        "samples": shell.packed(shell.as_data(kept)),
-        "every": every,
-        "steps": STEPS,
         "first": _first_view(series),
-        "beside": {each.name: each.columns for each in quantities}
-        | {"compile": ["compile_cold_s", "latency_s", "paid"]},
-    }
-
-
-def quantities_of(rows: Sequence[Row], baseline: str | None) -> list[Quantity]:
-    """Return the quantities that some of the rows have."""
-    measured_rows = [row for row in rows if is_measured(row)]
-    return [each for each in quantity.quantities(baseline) if any(row[each.column] for row in measured_rows)]
-
-
-def _ticks(of: Quantity, rows: Sequence[Row]) -> dict[str, Any]:
-    """Return the ticks of a quantity's axis and their labels."""
-    values = [float(row[name]) for row in rows if is_measured(row) for name in of.columns if row[name]]
-    ticks = of.ticks(values)
-    return {"ys": ticks, "labels": [of.tick_label(tick) for tick in ticks]}
-
-
-def _row(number: int, shown: Shown, row: Row, baseline: str | None, texts: Mapping[Quantity, Column]) -> dict[str, Any]:
-    name, is_ok = str(row["implementation"]), is_measured(row)
-    numbers = dict.fromkeys(column for each in texts for column in each.columns)
-    numbers |= dict.fromkeys(("latency_s", "latency_low_s", "latency_high_s", "compile_cold_s"))
-    return {
-        "point": number,
-        "label": shown.at.label,
-        "implementation": name,
-        "machine": shown.machine,
-        "is_baseline": name == baseline,
-        "status": row["status"],
-        **{column: _short(row[column]) if is_ok else None for column in numbers},
-        **{f"{each.column}_text": text.cell(row).text if is_ok else "" for each, text in texts.items()},
-        "latency_text": latency_text(row) if is_ok else "",
+        **_samples(view),
     }
 
 
@@ -137,25 +76,20 @@ def _short(value: float | None) -> float | None:
     return None if value is None else float(f"{float(value):.6g}")
 
 
-def _series(
-    rows: Sequence[Row], axis: Axis, places_of: Mapping[int, tuple[int, int]], ignored: frozenset[str]
-) -> Iterator[tuple[dict[str, Any], list[Row]]]:
-    """Yield each series along an axis: its words and the place of each of its points, and its rows, of all machines."""
-    for group in groups(rows, axis, ignored):
-        if not measured(group):
-            continue
-        at = {places_of[id(row)][1]: row[axis.column] for row in group}
-        fixed = _fixed_words(group, rows, axis, ignored)
-        label = f"{axis.name} {', '.join(map(str, places(group, axis)))}{f' at {fixed}' if fixed else ''}"
-        xs = list(places(group, axis))
-        yield {"axis": axis.name, "symbol": axis.symbol, "label": label, "at": at, "xs": xs}, group
-
-
-def _fixed_words(group: Sequence[Row], rows: Sequence[Row], axis: Axis, ignored: frozenset[str]) -> str:
-    """Return, in words, the columns that are constant in this series but vary in the run."""
-    different = varying(dict.fromkeys(map(point_of, rows))) - ignored
-    moving = varying(dict.fromkeys(map(point_of, group)))
-    return " ".join(parts(point_of(group[0]), different - moving - {axis.column}))
+def _series(view: View, axis: Axis, group: Sequence[Row]) -> dict[str, Any]:
+    """Return the words of a series, its places, and the place of each of its points."""
+    # what is constant in this series, but varies in the run
+    different = varying(dict.fromkeys(map(point_of, view.rows))) - view.ignored
+    fixed = different - varying(dict.fromkeys(map(point_of, group))) - {axis.column}
+    at = " ".join(parts(point_of(group[0]), fixed))
+    xs = list(places(group, axis))
+    return {
+        "axis": axis.name,
+        "symbol": axis.symbol,
+        "label": f"{axis.name} {', '.join(map(str, xs))}{f' at {at}' if at else ''}",
+        "at": {row["number"]: row[axis.column] for row in group},
+        "xs": xs,
+    }
 
 
 def _first_view(series: Sequence[Mapping[str, Any]]) -> int:
@@ -167,24 +101,81 @@ def _first_view(series: Sequence[Mapping[str, Any]]) -> int:
     return min(long, key=lambda n: (series[n]["axis"] != TOKENS.name, -len(series[n]["xs"])), default=-1)
 
 
-def _exponents(
-    number: int, one: Mapping[str, Any], group: Sequence[Row], places_of: Mapping[int, tuple[int, int]]
-) -> Iterator[dict[str, Any]]:
-    """Yield the local exponents of latency and memory along a series, which has a number, on each machine."""
-    for machine in sorted({places_of[id(row)][0] for row in group}):
-        own = [row for row in group if is_measured(row) and places_of[id(row)][0] == machine]
-        for each in scalings(own):
-            if each.axis.name != one["axis"]:
+def _quantities(view: View) -> Iterator[Figure]:
+    most = max(Counter(each.machine for each in view.shown).values(), default=0)
+    tooltips = interactive.tooltips(view.quantities)
+    for each in view.quantities:
+        meaning = each.metric.meaning.replace("`", "")
+        yield Figure(
+            kind=each.name,
+            title=each.filled(each.axis.title),
+            note=each.filled(NOTES.get(each.column, f"{meaning[:1].upper()}{meaning[1:]}.")),
+            is_wide=each.axis.relative,
+            charts=interactive.charts(each, view.names, view.axes, most, tooltips),
+            columns=interactive.columns(each),
+            ticks=[_ticks(each, rows) for rows in [*(own for _, own in view.series), view.rows]],
+        )
+
+
+def _ticks(of: Quantity, rows: Sequence[Row]) -> dict[str, Any]:
+    """Return the ticks of a quantity's axis and their labels."""
+    columns = interactive.columns(of)
+    ticks = interactive.ticks(of, [float(row[name]) for row in measured(rows) for name in columns if row[name]])
+    return {"ys": ticks, "labels": [of.tick_label(tick) for tick in ticks]}
+
+
+def _winners(view: View) -> Iterator[Figure]:
+    if drawn := list(_maps(view)):
+        yield Figure(
+            kind="winners",
+            title="What to use where",
+            note="A cell names what to use and what that can cost at most. The stronger the colour, the surer; that of "
+            "a compiled one is paler from the start.",
+            charts={},
+            parts=drawn,
+            headings={"label": "point", "words": "what to use"},
+        )
+
+
+def _maps(view: View) -> Iterator[dict[str, Any]]:
+    """Yield each map of winners whose points are in the page: its words, its chart, and its cells."""
+    for machine, (name, saved) in enumerate(view.machines.items()):
+        number_of = {each.at.point: number for number, each in enumerate(view.shown) if each.machine == machine}
+        for each in maps(saved.table):
+            points = {(row[TOKENS.column], row[each.axis.column]): number_of.get(point_of(row)) for row in each.rows}
+            if None in points.values():
                 continue
-            for growth in each.growths:
+            words = parts(each.point, without=each.varying)
+            yield {
+                "title": " · ".join([*([name] if view.several else []), *words]),
+                "chart": winners(each),
+                "rows": [{**cell, "point": points[cell["x"], cell["y"]]} for cell in cells(each, view.names)],
+            }
+
+
+def _growth(view: View) -> Iterator[Figure]:
+    segments = list(_segments(view))
+    headings = {"machine_name": "machine"} if view.several else {}
+    headings |= {"implementation": "implementation", "from_to": "between", "text": "exponent"}
+    note = "The exponent between two adjacent values: 1 is linear, 2 is quadratic."
+    slow = " If the machine was slow for a while, it shows here too."
+    for what, title, more in (("latency", "Growth of latency", slow), ("memory", "Growth of peak memory", "")):
+        if rows := [row for kind, row in segments if kind == what]:
+            charts = {axis.name: interactive.exponents(view.names, what, axis) for axis in view.axes}
+            kind = f"growth-{what}"
+            yield Figure(kind=kind, title=title, note=f"{note}{more}", charts=charts, rows=rows, headings=headings)
+
+
+def _segments(view: View) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the local exponents of latency and memory along each series on each machine."""
+    for number, (axis, rows) in enumerate(view.series):
+        for machine, name in enumerate(view.machines):
+            own = scalings(row for row in measured(rows) if row["machine"] == machine)
+            for growth in (growth for each in own if each.axis == axis for growth in each.growths):
+                place = {"series": number, "machine": machine, "machine_name": name}
+                place["implementation"] = growth.implementation
                 for what, exponents in (("latency", growth.latency), ("memory", growth.memory)):
-                    place = {
-                        "series": number,
-                        "machine": machine,
-                        "implementation": growth.implementation,
-                        "what": what,
-                    }
-                    yield from ({**place, **_segment(one["symbol"], of)} for of in exponents)
+                    yield from ((what, {**place, **_segment(axis.symbol, of)}) for of in exponents)
 
 
 def _segment(symbol: str, of: Exponent) -> dict[str, Any]:
@@ -201,42 +192,55 @@ def _segment(symbol: str, of: Exponent) -> dict[str, Any]:
     }
 
 
-def _maps(machines: Mapping[str, SavedRun], shown: Sequence[Shown], names: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Yield each map of winners whose points are in the page: its words, its chart, and its cells."""
-    for machine, (name, saved) in enumerate(machines.items()):
-        number_of = {each.at.point: number for number, each in enumerate(shown) if each.machine == machine}
-        for each in maps(saved.table):
-            points = {(row[TOKENS.column], row[each.axis.column]): number_of.get(point_of(row)) for row in each.rows}
-            if None in points.values():
-                continue
-            words_of = parts(each.point, without=each.varying)
-            yield {
-                "label": " · ".join([*([name] if len(machines) > 1 else []), *words_of]),
-                "chart": winners(each),
-                "cells": [{**cell, "point": points[cell["x"], cell["y"]]} for cell in cells_of(each, names)],
-            }
+def _compilation(view: View) -> Iterator[Figure]:
+    if any(row["compile_cold_s"] for row in view.rows):
+        yield Figure(
+            kind="compile",
+            title="What compilation costs",
+            note="Time per call if the first compilation is shared by all calls. Right of a crossing the compiled "
+            "implementation costs less in all. It uses measured means, whether or not the difference is shown.",
+            at="compile_cold_s",
+            charts={ANY: interactive.compilation(view.names, interactive.tooltips(view.quantities))},
+            columns=("compile_cold_s", "latency_s", "paid"),
+        )
 
 
-def _records(run: SavedRun, shown: Sequence[Shown], machine: int) -> list[Record]:
-    """Return the records of the points that the page shows of a machine; those of others are not read."""
-    points = {each.at.point for each in shown if each.machine == machine}
-    return list(run.loaded(entry for entry in run.entries if entry.case.point in points))
+def _course(view: View) -> Iterator[Figure]:
+    bound = units.percent(view.effort.bound, trim=True)
+    goal = f"From a large mark on it is at most {bound}, or one is shown to be the fastest."
+    if view.effort.race:
+        goal = (
+            f"While there is time, a point is measured on until its bound is at most {bound}, the dashed line, or one "
+            "is shown to be the fastest; a large mark says that it is answered."
+        )
+    what = "The bound of each point's choice, what it can cost at most, after each replicate."
+    if steps := list(_steps(view)):
+        labels = list(dict.fromkeys(each["label"] for each in steps))
+        yield Figure(
+            kind="course",
+            title="How the bound fell",
+            note=f"{what} {goal} Interruptions of the run are left out.",
+            is_wide=True,
+            charts={ANY: interactive.course(labels, view.effort.bound if view.effort.race else None)},
+            rows=steps,
+            headings={"name": "point", "replicates": "replicates", "end_s": "seconds", "named": "named",
+                "bound_text": "bound", "left": "left"},
+        )  # fmt: skip
 
 
-def _course(
-    records: Sequence[Sequence[Record]], shown: Sequence[Shown], baseline: str | None, bound: float
-) -> Iterator[dict[str, Any]]:
+def _steps(view: View) -> Iterator[dict[str, Any]]:
     """Yield the looks at the points of each machine, with the seconds of its run."""
-    numbers = {(each.machine, each.at.point): (number, each.at.label) for number, each in enumerate(shown)}
-    for machine, own in enumerate(records):
-        for step in course(own, baseline or "", bound):
-            number, label = numbers[machine, step.point]
+    numbers = {(each.machine, each.at.point): number for number, each in enumerate(view.shown)}
+    for machine, records in enumerate(view.records):
+        for step in course(records, view.baseline or "", view.effort.bound):
+            number = numbers[machine, step.point]
             yield {
                 "point": number,
-                "label": label,
+                "label": view.shown[number].at.label,
+                "name": view.shown[number].label,
                 "machine": machine,
                 "end_s": round(step.end_s, 1),
-                "bound": _short(max(step.look.bound, over_time.LEAST_BOUND)),
+                "bound": _short(max(step.look.bound, interactive.LEAST_BOUND)),
                 "bound_text": units.percent(step.look.bound),
                 "replicates": step.look.replicates,
                 "named": step.look.named,
@@ -245,12 +249,10 @@ def _course(
             }
 
 
-def _samples(records: Sequence[Sequence[Record]], rows: Sequence[tuple[int, Shown, Row]]) -> tuple[dict[int, Any], int]:
+def _samples(view: View) -> dict[str, Any]:
     """Return the samples of the cases of the page."""
-    cases = {number: (shown.machine, Case.from_columns(row)) for number, (_, shown, row) in enumerate(rows)
-        if is_measured(row)}  # fmt: skip
-    by_machine = [by_case(own) for own in records]
-    return samples({
-        number: (float(rows[number][2]["latency_s"]), by_machine[machine].get(case, []))
-        for number, (machine, case) in cases.items()
-    })  # fmt: skip
+    records = [shell.by_case(own) for own in view.records]
+    rows = {number: row for number, row in enumerate(view.rows) if is_measured(row)}
+    return shell.samples([
+        {number: (row, records[row["machine"]].get(Case.from_columns(row), [])) for number, row in rows.items()}
+    ])  # fmt: skip

@@ -1,27 +1,73 @@
-"""What all pages share: the template around them, Vega's JavaScript, packed data, and the file that is written."""
+"""What all pages share: the template around them, Vega's JavaScript, packed data, samples, and the file."""
 
 import base64
 import functools
 import hashlib
 import json
 import os
+import statistics
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import altair
 import vl_convert
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from bench.analyse.summary import flagged
+from bench.plan.case import Case
 from bench.plan.errors import WrongRequest
-from bench.show.charts.base import CONFIG, swatch, variable
-from bench.show.palette import PAGE_COLOURS, in_the_dark, style
-from bench.store import files
+from bench.show.charts import interactive
+from bench.show.charts.base import CONFIG, VERSION, Spec, swatch, variables
+from bench.show.rows import Row
+from bench.store import files, units
+from bench.store.record import Record
 
 PARTS = Path(__file__).parent / "parts"
 CHECKOUT = Path(__file__).parents[3]
+
+ANY = "any"
+"""The key of a chart that is the same whatever the axis is."""
+
+STEPS = 1_000
+"""A sample is written as its ratio to the case's latency, in steps of a thousandth, which no picture shows."""
+
+MOST_SAMPLES = 250_000
+"""The most samples in a page. Of more, each process keeps the same share, evenly spread."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """A section with charts: its kind, its title, what it shows in words, and its charts by axis, by POINTS or by ANY.
+
+    The rows are those of the table, unless it has `rows` of its own, or `parts`: charts with a title and rows each.
+    Beside it stands a table: `columns` of the large one, or fields of its own rows with their `headings`.
+    `ticks` are those of each series and of all points. A row needs a value in the column `needs`. The charts of one
+    point let the reader choose a point that has a value in the column `at`.
+    """
+
+    kind: str
+    title: str
+    note: str
+    is_wide: bool = False
+    at: str = ""
+    needs: str = ""
+    charts: Mapping[str, Spec]
+    rows: Sequence[Mapping[str, Any]] | None = None
+    parts: Sequence[Mapping[str, Any]] = ()
+    columns: Sequence[str] = ()
+    headings: Mapping[str, str] | None = None
+    ticks: Sequence[Mapping[str, Any]] = ()
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """What the page's script reads of it."""
+        rows = None if self.rows is None else columns(self.rows)
+        own = {"rows": rows, "parts": self.parts, "headings": self.headings, "ticks": self.ticks, "at": self.at,
+            "needs": self.needs}  # fmt: skip
+        return {"charts": self.charts, "columns": self.columns, **{name: each for name, each in own.items() if each}}
 
 
 def render(
@@ -30,39 +76,40 @@ def render(
     names: Sequence[str],
     data: Mapping[str, Any],
     *,
-    variables: Mapping[str, tuple[str, str]] | None = None,
+    figures: Sequence[Figure] = (),
+    colours: Mapping[str, tuple[str, str]] | None = None,
     filters: Mapping[str, Callable[..., Any]] | None = None,
     **values: Any,
 ) -> str:
     """Return a page of a template; `names` are the implementations, whose colours are CSS variables by their number.
 
-    `data` is what the page's script reads, `variables` more colours, in the light and in the dark, and `filters` and
-    `values` what the template uses.
+    `data` is what the page's script reads, `figures` are the sections with charts, `colours` more CSS variables, in the
+    light and in the dark, and `filters` and `values` what the template uses.
     """
-    script = (PARTS / "page.js").read_text(encoding="utf-8")
-    vega = vega_script()
-    return (
-        _environment(filters or {})
-        .get_template(template)
-        .render(
-            title=title,
-            variables={**PAGE_COLOURS, **_colours(names), **(variables or {})},
-            names=list(names),
-            data=as_data({"names": [*names], **data, "config": CONFIG, "swatches": [swatch(name) for name in names]}),
-            vega=Markup(vega),  # noqa: S704 # Vega's own, which vl-convert brings
-            script=Markup(script),  # noqa: S704 # our own file
-            hashes=[_hash(vega), _hash(script)],
-            **values,
-        )
+    loader = FileSystemLoader(PARTS)
+    shared = {"names": [*names], "figures": {each.kind: each.data for each in figures}, "config": CONFIG}
+    environment = Environment(
+        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters |= filters or {}
+    scripts = [vega_script(), (PARTS / "page.js").read_text(encoding="utf-8")]
+    return environment.get_template(template).render(
+        title=title,
+        variables={**variables(names), **(colours or {})},
+        swatches=[*map(swatch, names)],
+        figures=figures,
+        data=as_data({**shared, **data}),
+        scripts=[Markup(script) for script in scripts],  # noqa: S704 # Vega's, which vl-convert brings, and our own
+        hashes=[base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts],
+        **values,
     )
 
 
 @functools.cache
 def vega_script() -> str:
     """Return the JavaScript of Vega, Vega-Lite and Vega-Embed; it takes some seconds to put together, once."""
-    version = ".".join(altair.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
     # its stub doesn't know that the snippet has a default, which is what we want
-    return str(vl_convert.javascript_bundle(vl_version=version))  # type: ignore[call-arg]
+    return str(vl_convert.javascript_bundle(vl_version=VERSION))  # type: ignore[call-arg]
 
 
 def write(path: Path, text: str) -> Path:
@@ -96,23 +143,36 @@ def document(name: str, folder: Path) -> str:
     return os.path.relpath(CHECKOUT / "docs" / name, folder.resolve()) if inside else ""
 
 
-def _hash(script: str) -> str:
-    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+def by_case(records: Iterable[Record]) -> dict[Case, list[Record]]:
+    """Return the records that are ok, by their case."""
+    cases: dict[Case, list[Record]] = {}
+    for record in records:
+        if record.status == "ok":
+            cases.setdefault(record.case, []).append(record)
+    return cases
 
 
-def _colours(names: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """Return the CSS variables of implementations, with their colours in the light and in the dark."""
-    colours = [style(name).colour for name in names]
-    return {variable(number)[6:-1]: (each, in_the_dark(each)) for number, each in enumerate(colours)}
+def samples(runs: Sequence[Mapping[int, tuple[Row, Sequence[Record]]]]) -> dict[str, Any]:
+    """Return what the script reads of the samples: of each run the cases by number, and the chart of one case.
+
+    A case comes as its row, which has a time, and its records. In the page it is a list of processes. A process is its
+    number, its first round, its samples, the places of those that were disturbed, and the median as a ratio and in
+    words. A list of rounds replaces the first if rounds are missing. Only one of `every` samples is in the page.
+    """
+    totals = [sum(len(record.samples.rounds) for _, own in run.values() for record in own) for run in runs]
+    steps = [-(-total // MOST_SAMPLES) or 1 for total in totals]
+    packs = [
+        {number: [_process(each, row["latency_s"], every) for each in own] for number, (row, own) in run.items() if own}
+        for run, every in zip(runs, steps, strict=True)
+    ]
+    return {"samples": packed(as_data(packs)), "every": max(steps), "steps": STEPS, "strip": interactive.samples()}
 
 
-def _environment(filters: Mapping[str, Callable[..., Any]]) -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(PARTS),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= filters
-    return environment
+def _process(record: Record, latency_s: float, every: int) -> list[Any]:
+    rounds = record.samples.rounds[::every]
+    values = [round(STEPS * value / latency_s) for value in record.samples.values_s[::every]]
+    disturbed = [place for place, is_flagged in enumerate([*flagged(record)][::every]) if is_flagged]
+    median = statistics.median(values) if values else 0
+    text = units.seconds(median / STEPS * latency_s)
+    follow = rounds == tuple(range(rounds[0], rounds[0] + len(rounds))) if rounds else True
+    return [record.process, (rounds[0] if rounds else 0) if follow else list(rounds), values, disturbed, median, text]

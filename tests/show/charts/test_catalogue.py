@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import altair as alt
 import matplotlib as mpl
 import pandas as pd
 import pytest
@@ -15,10 +16,12 @@ from bench.analyse.summary import summarise
 from bench.plan.case import Case
 from bench.plan.layers import CEILING_BYTES, CEILING_FLOPS
 from bench.show.charts import catalogue
-from bench.show.charts.catalogue import KINDS, PNG, Kind, Needs
+from bench.show.charts.base import Sheet, specification
+from bench.show.charts.catalogue import KINDS, PNG, SVG, Kind, Needs
 from bench.show.comparison.report import Report
 from bench.store.profile import Profile
 from tests.profiles import profile, stepwise
+from tests.show.charts.test_frontier import table as precisions
 from tests.show.comparison.example_comparisons import every_verdict
 from tests.show.example_results import point, quick, record, results
 
@@ -31,34 +34,55 @@ def material(*heads: int) -> dict[str, Any]:
     ceilings = {CEILING_FLOPS: 1e11, CEILING_BYTES: 1e9}
     records = [record(case, process) for case in cases for process in range(2)]
     records = [dataclasses.replace(each, metrics={**each.metrics, **ceilings}) for each in records]
-    profiles = [made for tokens in (197, 577) for made in (stepwise(num_tokens=tokens), profile(num_tokens=tokens))]
+    profiles = [of(num_tokens=tokens) for tokens in (197, 577) for of in (stepwise, profile)]
     return {"results": summarise(records, "eager"), "profiles": profiles}
 
 
-@pytest.mark.parametrize(
-    ("kind", "begin"),
-    [
-        ("lines", {"latency", "speedup", "memory"}),
-        ("scaling", {"scaling"}),
-        ("winners", {"winners"}),
-        ("roofline", {"roofline"}),
-        ("stages", {"stages"}),
-        ("shares", {"shares"}),
-    ],
-)
-def test_a_kind_is_drawn_and_the_same_again_whatever_the_users_style(
-    kind: str, begin: set[str], tmp_path: Path
-) -> None:
-    """A file of each picture lies in a folder that is made, an SVG too if it is asked for, the same byte for byte."""
-    given = material(6, 12) if kind == "winners" else material(6)
-    with mpl.rc_context({"font.size": 30, "lines.linewidth": 9, "axes.facecolor": "red", "hatch.linewidth": 5}):
-        files = catalogue.draw(tmp_path / "run" / "plots", [kind], svg=True, **given)
-    again = catalogue.draw(tmp_path / "again", [kind], svg=True, **given)
-    assert sorted(files) == sorted((tmp_path / "run" / "plots").iterdir())
-    assert [file.suffix for file in files] == [".png", ".svg"] * (len(files) // 2)
-    assert {file.stem.partition("-")[0] for file in files} == begin
-    for one, other in zip(files[1::2], again[1::2], strict=True):
-        assert one.read_bytes() == other.read_bytes()
+BEGIN = {
+    "lines": {"latency", "speedup", "memory"},
+    "scaling": {"scaling"},
+    "winners": {"winners"},
+    "roofline": {"roofline"},
+    "frontier": {"frontier"},
+    "stages": {"stages"},
+    "shares": {"shares"},
+    "changes": {"changes"},
+}
+"""The beginning of the file names of each kind, which is asked for by its name."""
+
+
+def test_every_kind_has_its_files() -> None:
+    """Names are unique."""
+    assert [kind.name for kind in KINDS] == list(BEGIN)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_a_kind_is_drawn_and_the_same_again_whatever_the_users_style(kind: Kind, tmp_path: Path) -> None:
+    """A file of each picture lies in a folder that is made, an SVG too if it is asked for, the same byte for byte.
+
+    A chart follows Vega-Lite's schema.
+    """
+    given = material(6, 12) if kind.name == "winners" else material(6)
+    if kind.name == "frontier":
+        given = {"results": precisions(tokens=(50,))}
+    of = {
+        Needs.RESULTS: given["results"],
+        Needs.PROFILES: given.get("profiles"),
+        Needs.COMPARISON: Report(every_verdict()),
+    }
+    pictures = dict(kind.pictures(of[kind.needs]))
+    if kind.needs is not Needs.COMPARISON:
+        with mpl.rc_context({"font.size": 30, "lines.linewidth": 9, "axes.facecolor": "red", "hatch.linewidth": 5}):
+            files = catalogue.draw(tmp_path / "run" / "plots", [kind.name], svg=True, **given)
+        assert sorted(files) == sorted((tmp_path / "run" / "plots").iterdir())
+        assert files == [tmp_path / "run" / "plots" / f"{name}{end}" for name in pictures for end in (PNG, SVG)]
+        for file in files[1::2]:
+            catalogue.save(pictures[file.stem], tmp_path / "again.svg")
+            assert file.read_bytes() == (tmp_path / "again.svg").read_bytes()
+    assert {name.partition("-")[0] for name in pictures} == BEGIN[kind.name]
+    for picture in pictures.values():
+        if isinstance(picture, Sheet):
+            alt.VConcatChart.from_dict(specification(picture), validate=True)
 
 
 CASES = [Case(point(num_tokens=tokens), name) for tokens in (50, 197) for name in ("eager", "sdpa")]
@@ -85,11 +109,6 @@ def test_what_lacks_values_writes_nothing(
 def test_without_a_series_of_stages_there_are_no_shares(profiles: list[Profile], tmp_path: Path) -> None:
     """Neither a single point nor points without stages have any."""
     assert catalogue.draw(tmp_path / "plots", ["shares"], profiles=profiles) == []
-
-
-def test_names_are_unique() -> None:
-    """A kind is asked for by its name."""
-    assert len({kind.name for kind in KINDS}) == len(KINDS)
 
 
 def test_a_kind_that_is_added_is_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

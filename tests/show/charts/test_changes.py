@@ -1,4 +1,4 @@
-"""The chart of a comparison: every judged row, told apart by more than colour, whatever their number."""
+"""The chart of a comparison: every judged row, distinguished by more than colour, whatever their number."""
 
 from pathlib import Path
 from typing import Any
@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from bench.analyse.comparison import compare
+from bench.show.charts.base import Sheet, specification
 from bench.show.charts.catalogue import draw_comparison as draw
 from bench.show.charts.changes import MARKS, sheets
-from bench.show.charts.files import Sheet, specification
 from bench.show.comparison.report import STAMP, Report
 from bench.stats.limits import Limits
 from tests.analyse import tables
@@ -67,8 +67,8 @@ def test_verdicts_are_told_by_colour_and_by_marker_and_in_words() -> None:
     assert all(each["text"].startswith("-10.0% ±") for each in rows)
 
 
-def test_intervals_reach_as_far_as_they_do() -> None:
-    """The bar of a row is its interval, and a row without one has none."""
+def test_a_bar_is_an_interval() -> None:
+    """A row without one has none."""
     one, two = case("sdpa", num_tokens=1), case("sdpa", num_tokens=2)
     report = Report(compare(table(row(one, NOISY), row(two, [0.0])), table(row(one, NOISY), row(two, [0.3]))))
     of = sheet(report)
@@ -89,8 +89,9 @@ def test_the_margin_is_shaded_and_the_bounds_are_dashed() -> None:
 
 def test_what_was_forced_is_stamped_in_the_picture() -> None:
     """With its reasons, under the title."""
-    assert sheet(many(5, unlike=UNLIKE)).alarm == [STAMP, *UNLIKE]
-    assert STAMP in str(specification(sheet(many(5, unlike=UNLIKE)))["title"])
+    forced = sheet(many(5, unlike=UNLIKE))
+    assert forced.alarm == [STAMP, *UNLIKE]
+    assert STAMP in str(specification(forced)["title"])
     assert sheet(many(5)).alarm == []
 
 

@@ -6,7 +6,7 @@ import pandas as pd
 
 from bench.analyse.summary import summarise
 from bench.plan.case import Case
-from bench.show.charts.files import specification
+from bench.show.charts.base import specification
 from bench.show.charts.frontier import best, sheets
 from tests.examples import point
 from tests.show.example_results import record
@@ -35,10 +35,10 @@ def table(*, dtypes: tuple[str, ...] = ("float32", "bfloat16"), tokens: tuple[in
 def test_a_mark_stands_at_the_time_and_the_error_of_its_case() -> None:
     """Each implementation has a mark for each precision, and its interval; both axes are logarithmic and hold them."""
     of = table()
-    ((_, found),) = sheets(of)
+    ((_, picture),) = sheets(of)
     for column in ("implementation", "dtype", "error", "latency_s", "latency_low_s", "latency_high_s"):
-        assert [row[column] for row in found.rows] == of[column].to_list()
-    drawn = specification(found)["vconcat"][0]["vconcat"][0]["layer"]
+        assert [row[column] for row in picture.rows] == of[column].to_list()
+    drawn = specification(picture)["vconcat"][0]["vconcat"][0]["layer"]
     for channel, column in (("x", "latency_s"), ("y", "error")):
         (scale, *_) = [each["encoding"][channel]["scale"] for each in drawn if "scale" in each["encoding"][channel]]
         assert scale["type"] == "log"
@@ -47,11 +47,11 @@ def test_a_mark_stands_at_the_time_and_the_error_of_its_case() -> None:
 
 def test_the_frontier_is_what_nothing_beats() -> None:
     """Along it the time rises and the error falls; every other case has one that is no slower and no worse."""
-    ((_, found),) = sheets(table())
-    on_it = [(row["latency_s"], row["error"]) for row in best([dict(row) for row in found.rows])]
-    assert sorted((row["latency_s"], row["error"]) for row in found.rows if row["best"]) == on_it
+    ((_, picture),) = sheets(table())
+    on_it = [(row["latency_s"], row["error"]) for row in best([dict(row) for row in picture.rows])]
+    assert sorted((row["latency_s"], row["error"]) for row in picture.rows if row["best"]) == on_it
     assert [error for _, error in on_it] == sorted((error for _, error in on_it), reverse=True)
-    for row in found.rows:
+    for row in picture.rows:
         assert any(time <= row["latency_s"] and error <= row["error"] for time, error in on_it)
 
 

@@ -8,7 +8,7 @@ import pytest
 from bench.analyse.summary import summarise
 from bench.plan.case import Case
 from bench.plan.layers import CEILING_BYTES, CEILING_FLOPS, work_of
-from bench.show.charts.files import specification
+from bench.show.charts.base import specification
 from bench.show.charts.roofline import sheets
 from tests.examples import point
 from tests.show.example_results import record, results
@@ -28,8 +28,8 @@ def table(*, others: bool = False) -> pd.DataFrame:
 def test_a_mark_stands_at_the_rate_of_its_case() -> None:
     """Each case is a mark at its operations per byte and its operations per second."""
     of = table()
-    ((_, found),) = sheets(of)
-    rows = [row for row in found.rows if row["implementation"] == "sdpa"]
+    ((_, picture),) = sheets(of)
+    rows = [row for row in picture.rows if row["implementation"] == "sdpa"]
     works = [work for each in POINTS if (work := work_of(each, {}))]
     assert [row["intensity"] for row in rows] == pytest.approx([work.intensity for work in works])
     latencies = of.loc[of["implementation"] == "sdpa", "latency_s"]

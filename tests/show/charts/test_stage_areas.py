@@ -20,20 +20,20 @@ EQUAL = 197
 
 def growing(num_tokens: int, **changes: Any) -> Profile:
     """Return a profile whose stages take a time linear or quadratic in the tokens."""
-    made = stepwise(num_tokens=num_tokens, **changes)
-    powers = {stage.name: 2 if stage.name in QUADRATIC else 1 for stage in made.stages}
+    base = stepwise(num_tokens=num_tokens, **changes)
+    powers = {stage.name: 2 if stage.name in QUADRATIC else 1 for stage in base.stages}
     stages = [
         dataclasses.replace(stage, time_s=stage.time_s * (num_tokens / EQUAL) ** powers[stage.name])
-        for stage in made.stages
+        for stage in base.stages
     ]
-    return dataclasses.replace(made, stages=tuple(stages))
+    return dataclasses.replace(base, stages=tuple(stages))
 
 
 @functools.cache
 def series(mode: str = "inference", tokens: tuple[int, ...] = TOKENS) -> StageGrowth:
     """Return a series of a mode."""
-    (found,) = stage_growths([growing(number, mode=mode) for number in tokens])
-    return found
+    (growth,) = stage_growths([growing(number, mode=mode) for number in tokens])
+    return growth
 
 
 def height(stage: str, place: int, mode: str = "inference") -> float:
@@ -71,10 +71,10 @@ def test_shares_of_places_that_are_near_each_other_are_written_where_there_is_ro
 
 @pytest.mark.parametrize("tokens", [TOKENS, (1024, 16384)])
 def test_every_stage_is_named_beside_its_area_with_its_last_share(tokens: tuple[int, ...]) -> None:
-    """In the order of the areas, a line's height apart, also where next to all is quadratic."""
-    found = labels(series(tokens=tokens))
-    assert [each["text"].rpartition(" ")[0] for each in found] == stacked(series(tokens=tokens))
-    ups = [each["place"] * HEIGHT_PX for each in found]
+    """In the order of the areas, at a distance of a line's height, also where next to all is quadratic."""
+    names = labels(series(tokens=tokens))
+    assert [each["text"].rpartition(" ")[0] for each in names] == stacked(series(tokens=tokens))
+    ups = [each["place"] * HEIGHT_PX for each in names]
     assert all(b - a > LABEL_PX - 1e-6 for a, b in itertools.pairwise(ups))
     assert 0 < ups[0] < ups[-1] < HEIGHT_PX
 
@@ -93,5 +93,5 @@ def test_the_name_says_what_is_fixed_and_whose_stages_they_are() -> None:
         dataclasses.replace(each, case=dataclasses.replace(each.case, implementation="mine:adapt"))
         for each in series().profiles
     ]
-    (found,) = stage_growths(own)
-    assert name(found).endswith("-mine.adapt")
+    (growth,) = stage_growths(own)
+    assert name(growth).endswith("-mine.adapt")

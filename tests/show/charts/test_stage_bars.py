@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from bench.show.charts.files import SMALL_PX, text_px
-from bench.show.charts.stage_bars import LONGEST, MOST_NAMED, WIDTH_PX, bars, segments, sheets, short
+from bench.show.charts.base import SMALL_PX, text_px
+from bench.show.charts.stage_bars import LONGEST, MOST_NAMED, WIDTH_PX, Bar, bars, segments, sheets, short
 from bench.show.palette import CATEGORY_COLOURS, OTHER, stage_colour
 from bench.store.profile import Operator, Profile
 from tests.profiles import STEPS, profile, stepwise
@@ -82,46 +82,40 @@ def test_every_segment_is_named_with_its_time_in_it_or_below(mode: str) -> None:
     assert {"copy_ 200 µs", "9 other 9.00 µs"} <= {row["text"] for row in below}
 
 
-def test_the_name_says_what_is_fixed() -> None:
-    """Whatever was profiled there."""
-    for each in (stepwise(), profile()):
-        assert [name for name, _ in sheets([each])] == ["stages-vit-cpu-float32-inference-b8-n197-c384-h6-t1"]
+def bar_of(*operators: Operator) -> Bar:
+    """Return the bar of a profile with these operators."""
+    (bar,) = bars([profile(operators=operators)])
+    return bar
 
 
 def test_a_few_operators_are_named_and_the_rest_are_one() -> None:
-    """Nothing is lost: the segments make the time of all operators."""
-    many = tuple(Operator(f"aten::op{number}", 1, 1e-3 * (number + 1), 0) for number in range(10))
-    (bar,) = bars([profile(operators=many)])
+    """Nothing is lost: the segments make the time of all operators. What takes next to nothing is not named."""
+    bar = bar_of(*(Operator(f"aten::op{number}", 1, 1e-3 * (number + 1), 0) for number in range(10)))
     assert [each.name for each in bar.segments] == [*(f"op{9 - number}" for number in range(MOST_NAMED)), "4 other"]
     assert bar.sum_s == pytest.approx(55e-3)
     assert bar.segments[-1].colour == CATEGORY_COLOURS[OTHER]
-
-
-def test_what_takes_next_to_nothing_is_not_named() -> None:
-    """However few operators there are."""
-    (bar,) = bars([profile(operators=(Operator("aten::mm", 1, 1.0, 0), Operator("aten::view", 1, 1e-6, 0)))])
+    bar = bar_of(Operator("aten::mm", 1, 1.0, 0), Operator("aten::view", 1, 1e-6, 0))
     assert [each.name for each in bar.segments] == ["mm", "1 other"]
 
 
 def test_operators_stand_in_the_order_of_the_work_they_do() -> None:
-    """So that bars can be compared by eye: the same work is in the same place, whatever it takes."""
-    names = ("aten::add", "aten::_softmax", "aten::bmm", "aten::mm")
-    (bar,) = bars([profile(operators=tuple(Operator(name, 1, 1e-3, 0) for name in names))])
+    """So that bars can be compared by eye: the same work is in the same place, whatever it takes.
+
+    On a GPU a segment is the GPU's time; what the host took to launch is no part of it.
+    """
+    bar = bar_of(*(Operator(name, 1, 1e-3, 0) for name in ("aten::add", "aten::_softmax", "aten::bmm", "aten::mm")))
     assert [each.name for each in bar.segments] == ["mm", "bmm", "_softmax", "add"]
-
-
-def test_on_a_gpu_a_segment_is_the_gpus_time() -> None:
-    """What the host took to launch is no part of it."""
-    (bar,) = bars([profile(operators=(Operator("aten::mm", 1, 5e-6, 0, device_s=2e-3),))])
-    assert bar.sum_s == 2e-3
+    assert bar_of(Operator("aten::mm", 1, 5e-6, 0, device_s=2e-3)).sum_s == 2e-3
 
 
 def test_stages_come_first_and_then_the_slowest() -> None:
-    """However the profiles came."""
+    """However the profiles came; the name of the picture says what is fixed, whatever was profiled there."""
     times = {"sdpa": 1.0, "eager": 3.0, "compiled_eager": 2.0}
     profiles = [dataclasses.replace(profile(name), timed_s=time_s) for name, time_s in times.items()]
-    found = bars([*profiles, stepwise()])
-    assert [bar.implementation for bar in found] == ["stepwise", "eager", "compiled_eager", "sdpa"]
+    ordered = [bar.implementation for bar in bars([*profiles, stepwise()])]
+    assert ordered == ["stepwise", "eager", "compiled_eager", "sdpa"]
+    for each in (stepwise(), profile()):
+        assert [name for name, _ in sheets([each])] == ["stages-vit-cpu-float32-inference-b8-n197-c384-h6-t1"]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from bench.analyse.series import CHANNELS, HEADS
 from bench.analyse.standing import ALONE, FASTEST, NOTHING
 from bench.plan.case import Case
 from bench.plan.sweep import load_sweep
-from bench.show.charts.files import specification
+from bench.show.charts.base import specification
 from bench.show.charts.winners import cells, maps, sheet, sheets
 from bench.show.palette import style
 from tests.examples import point
@@ -19,9 +19,9 @@ SECONDS = {"eager": 0.04, "sdpa": 0.02}
 
 def test_a_cell_has_what_to_use_there() -> None:
     """With its lead over the next: twice as fast as sdpa, not as eager."""
-    (found,) = maps(timed(GRID, {**SECONDS, "online": 0.01}))
-    assert len(found.cells) == 4
-    cell = found.cells[50, 3]
+    (winners,) = maps(timed(GRID, {**SECONDS, "online": 0.01}))
+    assert len(winners.cells) == 4
+    cell = winners.cells[50, 3]
     assert (cell.standing, cell.name) == (FASTEST, "online")
     assert cell.ahead is not None
     assert 1.9 < cell.ahead.low < 2 < cell.ahead.high < 2.1
@@ -31,17 +31,17 @@ def test_a_cell_has_what_to_use_there() -> None:
 def test_what_has_no_rival_has_no_lead(failing: tuple[str, ...], standing: str) -> None:
     """A cell says if one or none was measured."""
     fates: dict[Case, Fate] = {Case(GRID[0], name): ("oom", "") for name in failing}
-    (found,) = maps(results([Case(at, name) for at in GRID for name in ("eager", "sdpa")], fates))
-    cell = found.cells[50, 3]
+    (winners,) = maps(results([Case(at, name) for at in GRID for name in ("eager", "sdpa")], fates))
+    cell = winners.cells[50, 3]
     assert (cell.standing, cell.ahead) == (standing, None)
 
 
 def test_quick_has_a_map_of_heads_and_one_of_channels() -> None:
     """A cross is a map with blanks; the article's points, all at one token count, have none."""
-    found = list(maps(quick()))
-    assert [each.axis for each in found] == [HEADS, CHANNELS]
-    assert [len(each.cells) for each in found] == [7, 7]
-    assert [each.name for each in found] == [
+    drawn = list(maps(quick()))
+    assert [each.axis for each in drawn] == [HEADS, CHANNELS]
+    assert [len(each.cells) for each in drawn] == [7, 7]
+    assert [each.name for each in drawn] == [
         "winners-tokens-heads-vit-cpu-float32-inference-b8-c384-t1",
         "winners-tokens-channels-vit-cpu-float32-inference-b8-h6-t1",
     ]
@@ -78,8 +78,8 @@ def test_a_cell_has_the_colour_of_what_to_use_as_strong_as_that_is_sure() -> Non
         timed(GRID, close).assign(standing="named", rank=[2, 1] * 4, slowdown_high=1.08),
         timed(GRID, SECONDS, processes=1),
     ):
-        (found,) = maps(table)
-        (fill,) = {cell["fill"] for cell in cells(found, ["eager", "sdpa"])}
+        (winners,) = maps(table)
+        (fill,) = {cell["fill"] for cell in cells(winners, ["eager", "sdpa"])}
         assert fill.startswith("color-mix(in srgb, var(--i1) ")
         shares.append(int(fill.split()[3].removesuffix("%,")))
     assert shares[0] == 100
@@ -89,8 +89,8 @@ def test_a_cell_has_the_colour_of_what_to_use_as_strong_as_that_is_sure() -> Non
 
 def test_text_in_a_cell_is_readable_on_its_colour() -> None:
     """Black on what is pale, white on what is dark; in a file the colours of a light page stand for all variables."""
-    (found,) = maps(timed(GRID, {"eager": 0.01, "sdpa": 0.02}))
-    (row, *_) = specification(sheet(found))["datasets"]["rows"]
+    (winners,) = maps(timed(GRID, {"eager": 0.01, "sdpa": 0.02}))
+    (row, *_) = specification(sheet(winners))["datasets"]["rows"]
     assert (row["fill"], row["ink"]) == (style("eager").colour, "#ffffff")
 
 

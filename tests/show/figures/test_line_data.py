@@ -5,110 +5,106 @@ import math
 from bench.analyse.series import CHANNELS, HEADS, TOKENS
 from bench.plan.case import HUGE, Case
 from bench.plan.sweep import load_sweep
-from bench.show.figures.line_data import LATENCY, QUANTITIES, Failure, Picture, pictures
+from bench.show.figures.line_data import Failure, Picture, pictures
 from tests.examples import point
 from tests.show.example_results import Fate, quick, results
 
+NAMES = ("eager", "sdpa", "online")
 FOUR = [point(num_tokens=number) for number in (50, 197, 577, 1024)]
 OOM: dict[Case, Fate] = {Case(FOUR[2], "eager"): ("oom", ""), Case(FOUR[3], "eager"): ("oom", "")}
 
 
 def tokens(fates: dict[Case, Fate] | None = None) -> list[Picture]:
     """Return the pictures of three implementations at four token counts."""
-    return list(pictures(results([Case(at, name) for at in FOUR for name in ("eager", "sdpa", "online")], fates)))
+    return list(pictures(results([Case(at, name) for at in FOUR for name in NAMES], fates)))
+
+
+def names(of: Picture) -> list[str]:
+    """Return the implementations that have a line."""
+    return [line.implementation for line in of.lines]
 
 
 def test_the_shipped_sweep_has_its_pictures() -> None:
-    """`quick` shows tokens, heads (also at the article's shape) and channels, each under a name of its own."""
-    shown = list(pictures(quick()))
+    """`quick` shows tokens, heads (also at the article's shape) and channels, each under a name of its own.
+
+    Along the channels the token length changes too: it is one series all the same.
+    """
+    drawn = list(pictures(quick()))
     ratios = [(name, axis) for name in ("latency", "speedup") for axis in ("channels", "heads", "heads", "tokens")]
-    assert sorted((each.quantity.name, each.axis.name) for each in shown) == sorted([*ratios, ("memory", "tokens")])
-    assert len({each.name for each in shown}) == len(shown)
-    assert "latency-tokens-vit-cpu-float32-inference-b8-c384-h6-t1" in {each.name for each in shown}
-
-
-def test_the_token_length_follows_the_channels() -> None:
-    """Along the channels of `quick` the token length changes too: it is one series all the same."""
-    (picture,) = [each for each in pictures(quick()) if (each.quantity, each.axis) == (LATENCY, CHANNELS)]
-    assert picture.xs == (96, 192, 384, 768)
-    assert "c" not in {word[0] for word in picture.name.split("-b8-")[1].split("-")}
+    assert sorted((each.quantity.name, each.axis.name) for each in drawn) == sorted([*ratios, ("memory", "tokens")])
+    assert len({each.name for each in drawn}) == len(drawn)
+    assert "latency-tokens-vit-cpu-float32-inference-b8-c384-h6-t1" in {each.name for each in drawn}
+    along_channels = next(each for each in drawn if (each.quantity.name, each.axis) == ("latency", CHANNELS))
+    assert along_channels.xs == (96, 192, 384, 768)
+    assert "c" not in {word[0] for word in along_channels.name.split("-b8-")[1].split("-")}
 
 
 def test_a_fixed_token_length_makes_a_series_of_its_own() -> None:
     """Points that keep their token length are not mixed with those where it follows."""
     points = [point(token_len=width or channels, channels=channels) for width in (0, 49) for channels in (96, 192, 384)]
-    found = [each for each in pictures(results([Case(at, "eager") for at in points])) if each.axis is CHANNELS]
-    assert {each.point.token_len == 49 for each in found} == {True, False}
+    drawn = [each for each in pictures(results([Case(at, "eager") for at in points])) if each.axis is CHANNELS]
+    assert {each.point.token_len == 49 for each in drawn} == {True, False}
 
 
 def test_every_implementation_has_a_line() -> None:
     """All that was measured is drawn, but the baseline's speed-up, which is 1; no name depends on what else was."""
     latency, speedup, memory = tokens()
-    assert [line.implementation for line in latency.lines] == ["eager", "sdpa", "online"]
-    assert [line.implementation for line in speedup.lines] == ["sdpa", "online"]
-    assert [line.implementation for line in memory.lines] == ["eager", "sdpa", "online"]
-    names = ("latency_s", "speedup", "memory_bytes")
-    assert [each.quantity for each in tokens()] == [QUANTITIES[name] for name in names]
+    assert [each.quantity.column for each in (latency, speedup, memory)] == ["latency_s", "speedup", "memory_bytes"]
+    assert [names(each) for each in (latency, speedup, memory)] == [[*NAMES], ["sdpa", "online"], [*NAMES]]
     assert latency.name == "latency-tokens-vit-cpu-float32-inference-b8-c384-h6-t1"
     assert not latency.by_allocator
 
 
-def test_a_line_has_a_gap_where_its_row_failed() -> None:
-    """A failed row has no value, and stands among the failures with its status."""
+def test_a_failed_row_is_a_gap_and_a_failure() -> None:
+    """It has no value, and stands among the failures with its status.
+
+    An implementation without a single time is in the picture; if it is the baseline there are no speed-ups.
+    """
     latency = tokens(OOM)[0]
     assert [math.isnan(value) for value in latency.lines[0].values] == [False, False, True, True]
-    assert latency.failures == (Failure("eager", "oom", (577, 1024)),)
-
-
-def test_what_never_succeeded_is_a_failure_and_no_line() -> None:
-    """An implementation without a single time is in the picture; if it is the baseline there are no speed-ups."""
+    assert latency.failures == (Failure("eager", "", "oom", (577, 1024)),)
     latency = tokens({Case(at, "sdpa"): ("unsupported", "") for at in FOUR})[0]
-    assert [line.implementation for line in latency.lines] == ["eager", "online"]
+    assert names(latency) == ["eager", "online"]
     assert [failure.implementation for failure in latency.failures] == ["sdpa"]
     without_baseline = tokens({Case(at, "eager"): ("crashed", "") for at in FOUR})
-    assert [picture.quantity.name for picture in without_baseline] == ["latency", "memory"]
+    assert [each.quantity.name for each in without_baseline] == ["latency", "memory"]
 
 
 def test_what_is_no_series_has_no_picture() -> None:
     """Neither a table in which all failed nor a single point has one."""
-    assert tokens({Case(at, name): ("error", "") for at in FOUR for name in ("eager", "sdpa", "online")}) == []
+    assert tokens({Case(at, name): ("error", "") for at in FOUR for name in NAMES}) == []
     assert list(pictures(results([Case(point(), "eager")]))) == []
 
 
 def test_pairs_are_drawn_where_nothing_longer_is() -> None:
     """Two places are a picture of their own, but not beside a real series of the same setting."""
     pair = [point(num_heads=number) for number in (1, 4)]
-    alone = pictures(results([Case(at, "eager") for at in pair]))
-    assert [picture.axis for picture in alone] == [HEADS]
+    assert [each.axis for each in pictures(results([Case(at, "eager") for at in pair]))] == [HEADS]
     grid = [point(num_tokens=n, num_heads=h) for n in (197, 577) for h in (1, 3, 6)]
     beside = [*grid, *(point(num_tokens=n) for n in (50, 1024))]
-    drawn = {
-        picture.point.num_heads
-        for picture in pictures(results([Case(at, "eager") for at in beside]))
-        if picture.axis is TOKENS
-    }
-    assert drawn == {6}
+    drawn = pictures(results([Case(at, "eager") for at in beside]))
+    assert {each.point.num_heads for each in drawn if each.axis is TOKENS} == {6}
 
 
 def test_two_allocators_are_drawn_together_and_each_alone() -> None:
     """Where a sweep has both, latency and speed-up have a picture with a line for each allocator as well."""
     points = [point(num_tokens=n, allocator=name) for name in ("retained", "system") for n in (50, 197, 577)]
-    found = list(pictures(results([Case(at, name) for at in points for name in ("eager", "sdpa")])))
-    together = [picture for picture in found if picture.by_allocator]
-    assert [[line.label for line in picture.lines] for picture in together] == [
+    drawn = list(pictures(results([Case(at, name) for at in points for name in ("eager", "sdpa")])))
+    together = [each for each in drawn if each.by_allocator]
+    assert [[line.label for line in each.lines] for each in together] == [
         ["eager, retained", "sdpa, retained", "eager, system", "sdpa, system"],
         ["sdpa, retained", "sdpa, system"],
     ]
     assert together[0].name == "latency-tokens-allocator-vit-cpu-float32-inference-b8-c384-h6-t1"
-    assert len({picture.name for picture in found}) == len(found) == 3 * 2 + 2
+    assert len({each.name for each in drawn}) == len(drawn) == 3 * 2 + 2
 
 
 def test_a_failure_under_one_of_several_allocators_is_named_with_it() -> None:
     """Its implementation has values under the other allocator."""
     points = [point(num_tokens=n, allocator=name) for name in ("retained", HUGE) for n in (50, 197, 577)]
     fates: dict[Case, Fate] = {Case(at, "eager"): ("unsupported", "") for at in points if at.allocator == HUGE}
-    found = pictures(results([Case(at, "eager") for at in points], fates))
-    (together,) = [picture for picture in found if picture.by_allocator]
+    drawn = pictures(results([Case(at, "eager") for at in points], fates))
+    (together,) = [each for each in drawn if each.by_allocator]
     assert [line.label for line in together.lines] == ["eager, retained"]
     assert [(failure.label, failure.xs) for failure in together.failures] == [("eager, retained-huge", (50, 197, 577))]
 
@@ -116,4 +112,4 @@ def test_a_failure_under_one_of_several_allocators_is_named_with_it() -> None:
 def test_the_widest_sweep_has_a_number_of_pictures_that_one_can_look_at() -> None:
     """`full` has series of tokens, heads and channels in three modes, and none of its accidental pairs."""
     cases = [case for case in load_sweep("full").cases() if case.implementation in ("eager", "sdpa")]
-    assert len({picture.name for picture in pictures(results(cases, processes=1))}) <= 50
+    assert len({each.name for each in pictures(results(cases, processes=1))}) <= 50

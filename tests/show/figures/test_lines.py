@@ -44,36 +44,47 @@ def sheets(*, failing: bool) -> list[tuple[Picture, Figure]]:
     return [(picture, figure(picture)) for picture in pictures(table(FATES if failing else None))]
 
 
-def labels(made: Figure) -> list[Text]:
+def lines(sheet: Figure) -> dict[str, Line2D]:
+    """Return the lines of a figure by their labels."""
+    return drawn(sheet, "line", Line2D)
+
+
+def labels(sheet: Figure) -> list[Text]:
     """Return the labels of lines."""
-    made.draw_without_rendering()
-    return [text for text in drawn(made, "label", Text).values() if text.get_text() and text.get_visible()]
+    sheet.draw_without_rendering()
+    return [text for text in drawn(sheet, "label", Text).values() if text.get_text() and text.get_visible()]
 
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_little_is_drawn_too(processes: int) -> None:
     """One line, with or without intervals, is a picture, and what failed everywhere else is a mark without a line."""
     alone = results([Case(at, "eager") for at in TOKENS[:2]], processes=processes)
-    assert [len(drawn(figure(picture), "line", Line2D)) for picture in pictures(alone)] == [1, 1]
+    assert [len(lines(figure(picture))) for picture in pictures(alone)] == [1, 1]
     fates: dict[Case, Fate] = {Case(at, name): ("oom", "") for at in TOKENS[1:] for name in FEW}
     latency, *_ = pictures(table(fates, FEW))
-    assert set(drawn(figure(latency), "line", Line2D)) == set(FEW)
+    assert set(lines(figure(latency))) == set(FEW)
 
 
 def test_every_series_is_drawn() -> None:
-    """Eight implementations are eight lines, also where they coincide; failures have no strip if there are none."""
-    for picture, made in sheets(failing=False):
+    """Eight implementations are eight lines, also where they coincide; failures have no strip if there are none.
+
+    The memory of four is the same to the byte, and each shows a stripe of its own.
+    """
+    for picture, sheet in sheets(failing=False):
         expected = set(NAMES) - ({"eager"} if picture.quantity.name == "speedup" else set())
-        assert set(drawn(made, "line", Line2D)) == expected
-        assert {text.get_text() for text in labels(made)} >= expected
-        assert len(made.axes) == 1
+        assert set(lines(sheet)) == expected
+        assert {text.get_text() for text in labels(sheet)} >= expected
+        assert len(sheet.axes) == 1
+    _, _, (_, memory) = sheets(failing=False)
+    stripes = [lines(memory)[name] for name in ("eager", "manual", "stepwise", "compiled_eager")]
+    assert len({line._dash_pattern[0] for line in stripes}) == 4  # type: ignore[attr-defined]
 
 
 def test_colours_are_the_same_in_all_pictures() -> None:
     """An implementation keeps its colour whatever is shown of it, and whatever else is in the picture."""
     alone = [figure(picture) for picture in pictures(table(names=("mha",)))]
-    for made in (*alone, *(each for failing in (False, True) for _, each in sheets(failing=failing))):
-        for name, line in drawn(made, "line", Line2D).items():
+    for sheet in (*alone, *(each for failing in (False, True) for _, each in sheets(failing=failing))):
+        for name, line in lines(sheet).items():
             assert to_hex(line.get_color()) == style(name).colour
 
 
@@ -81,42 +92,28 @@ def test_each_allocator_has_its_own_dash() -> None:
     """An implementation keeps its colour under all of them, and its usual line under the usual one."""
     allocators = list(COLUMNS["allocator"].choices)
     points = [dataclasses.replace(at, allocator=name) for name in allocators for at in TOKENS]
-    made = timed(points, {"eager": lambda at: 0.01 * (1 + allocators.index(at.allocator))})
-    (picture,) = (each for each in pictures(made) if each.by_allocator)
-    lines = drawn(figure(picture), "line", Line2D)
-    dashes = {name: str(lines[f"eager, {name}"]._dash_pattern[1]) for name in allocators}  # type: ignore[attr-defined]
+    rows = timed(points, {"eager": lambda at: 0.01 * (1 + allocators.index(at.allocator))})
+    (picture,) = (each for each in pictures(rows) if each.by_allocator)
+    of = lines(figure(picture))
+    dashes = {name: str(of[f"eager, {name}"]._dash_pattern[1]) for name in allocators}  # type: ignore[attr-defined]
     assert len({*dashes.values()}) == len(dashes) == 3
     assert dashes["retained"] == "None"
-    assert {to_hex(line.get_color()) for line in lines.values()} == {style("eager").colour}
+    assert {to_hex(line.get_color()) for line in of.values()} == {style("eager").colour}
 
 
-def test_lines_that_coincide_share_one_line_in_stripes() -> None:
-    """The memory of four implementations is the same to the byte, and each shows a stripe of its own."""
-    (memory,) = [made for picture, made in sheets(failing=False) if picture.quantity.name == "memory"]
-    lines = drawn(memory, "line", Line2D)
-    offsets = {lines[name]._dash_pattern[0] for name in ("eager", "manual", "stepwise", "compiled_eager")}  # type: ignore[attr-defined]
-    assert len(offsets) == 4
+def test_all_words_are_on_the_sheet_and_do_not_touch() -> None:
+    """Nothing is cut off at an edge, however long a name or a device's name is, and no two words overlap.
 
-
-@pytest.mark.parametrize("failing", [False, True])
-def test_labels_do_not_touch(failing: bool) -> None:
-    """Labels of lines that end close together are a line of text apart."""
-    for _, made in sheets(failing=failing):
-        boxes = [text.get_window_extent() for text in labels(made)]
-        assert not any(one.overlaps(other) for one, other in itertools.combinations(boxes, 2))
-        main = [text.get_position()[1] for text in labels(made) if text.axes is made.axes[0]]
-        tall = made.axes[0].get_position().height * made.get_size_inches()[1]
-        assert all(above - below >= LABEL_GAP / tall - 1e-9 for below, above in itertools.pairwise(sorted(main)))
-
-
-def test_all_words_are_on_the_sheet() -> None:
-    """Nothing is cut off at an edge, however long a name or a device's name is, and no two words overlap."""
+    Labels of lines that end close together are a line of text from each other.
+    """
     long = "my_package.attention.kernels:the_one_with_a_long_name"
-    made = table(FATES, (*NAMES, long))
-    made["device_name"] = "An accelerator whose maker likes long names, with 141 GB of memory, revision 2"
-    for picture in pictures(made):
-        sheet = figure(picture)
+    rows = table(FATES, (*NAMES, long))
+    rows["device_name"] = "An accelerator whose maker likes long names, with 141 GB of memory, revision 2"
+    for sheet in (*map(figure, pictures(rows)), *(each for _, each in sheets(failing=False))):
         assert_legible(sheet)
+        main = [text.get_position()[1] for text in labels(sheet) if text.axes is sheet.axes[0]]
+        tall = sheet.axes[0].get_position().height * sheet.get_size_inches()[1]
+        assert all(above - below >= LABEL_GAP / tall - 1e-9 for below, above in itertools.pairwise(sorted(main)))
 
 
 def test_failures_are_marked_at_their_place() -> None:
@@ -132,18 +129,14 @@ def test_failures_are_marked_at_their_place() -> None:
     assert to_hex(marks["eager oom"].get_markerfacecolor()) == style("eager").colour
 
 
-def test_titles_say_what_is_fixed() -> None:
-    """Layer, device, type, mode and the fixed values stand over the picture, and what varies doesn't."""
-    titles = [text.get_text() for text in texts(sheets(failing=False)[0][1])]
-    assert "Latency against tokens" in titles
-    assert (
-        "vit · cpu (AMD EPYC 7B13 64-Core Processor) · float32 · inference · B=8 · C=384 · H=6 · 1 thread"
-    ) in titles
+def test_titles_say_what_is_fixed_and_ticks_what_was_measured() -> None:
+    """Layer, device, type, mode and the fixed values stand over the picture, and what varies doesn't.
 
-
-def test_ticks_stand_at_what_was_measured() -> None:
-    """The horizontal axis names the token counts of the sweep, the vertical one round values with their unit."""
-    latency, speedup, memory = (made.axes[0] for _, made in sheets(failing=False))
+    The horizontal axis names the token counts of the sweep, the vertical one round values with their unit.
+    """
+    fixed = "vit · cpu (AMD EPYC 7B13 64-Core Processor) · float32 · inference · B=8 · C=384 · H=6 · 1 thread"
+    assert {"Latency against tokens", fixed} <= {text.get_text() for text in texts(sheets(failing=False)[0][1])}
+    latency, speedup, memory = (sheet.axes[0] for _, sheet in sheets(failing=False))
     assert [text.get_text() for text in latency.get_xticklabels()] == ["50", "197", "577", "1024"]
     assert {text.get_text().split()[1] for text in latency.get_yticklabels()} == {"ms"}
     assert {text.get_text()[-1] for text in speedup.get_yticklabels()} == {"x"}

@@ -10,8 +10,12 @@ from typing import Any
 from selenium import webdriver
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
+from selenium.webdriver.support.wait import WebDriverWait
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+
+PATIENCE_S = 60
+"""The longest wait for something that the page does by itself; machines that run tests are busy."""
 
 FLAGS = (
     "--headless",
@@ -40,19 +44,29 @@ class Browser:
     def __init__(self, driver: webdriver.Chrome) -> None:
         self.driver = driver
 
-    def open(self, page: Path, *, dark: bool = False, width: int = 1200) -> None:
-        """Show a page of the disk, freshly loaded, in a scheme of colours and a width."""
+    def open(self, page: Path, *, dark: bool = False, width: int = 1400) -> None:
+        """Show a page of the disk, freshly loaded, in a scheme of colours and a width; wait until it is drawn."""
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
         size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        self.complaints()
         # the same address alone would only move in the page
         self.driver.get("about:blank")
         self.driver.get(page.as_uri())
+        self.until("document.documentElement.dataset.drawn === 'yes'")
 
     def run(self, script: str, *arguments: object) -> Any:
         """Return what a script in the page returns."""
         return self.driver.execute_script(script, *arguments)
+
+    def until(self, condition: str) -> None:
+        """Wait until a condition is true in the page."""
+        WebDriverWait(self.driver, PATIENCE_S).until(lambda _: self.run(f"return {condition}"))
+
+    def count(self, selector: str) -> int:
+        """Return the number of elements that a selector names."""
+        return int(self.run("return document.querySelectorAll(arguments[0]).length", selector))
 
     def all(self, selector: str) -> list[WebElement]:
         """Return the elements that a selector names."""
@@ -71,18 +85,20 @@ class Browser:
     def tab_to(self, selector: str, most: int = 60) -> WebElement:
         """Press Tab until the focus is on what a selector names, and return it."""
         for _ in range(most):
-            found = self.press(Keys.TAB)
-            if self.run("return arguments[0].matches(arguments[1])", found, selector):
-                return found
+            focused = self.press(Keys.TAB)
+            if self.run("return arguments[0].matches(arguments[1])", focused, selector):
+                return focused
         raise AssertionError(f"Tab doesn't reach {selector}")
 
     def complaints(self) -> list[str]:
         """Return what the console said since it was last asked."""
         return [entry["message"] for entry in self.driver.get_log("browser")]  # type: ignore[no-untyped-call]
 
-    def printed(self) -> bytes:
-        """Return the page as a PDF."""
-        return base64.b64decode(self.driver.print_page())
+    def pages_on_paper(self) -> int:
+        """Return the number of pages of the page as a PDF."""
+        printed = base64.b64decode(self.driver.print_page())
+        assert printed.startswith(b"%PDF")
+        return printed.count(b"/Type /Page\n")
 
 
 @contextmanager

@@ -1,29 +1,27 @@
-"""The page of a run in a browser: legend, marking, samples, table, keyboard, a phone, the dark and paper."""
+"""Pages of runs in a browser: legend, marking, samples, table, keyboard, a phone, the dark and paper."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.select import Select
-from selenium.webdriver.support.wait import WebDriverWait
 
+from bench.cli import main
 from bench.plan.case import Case
 from bench.show.pages.run import write
 from bench.store import saved_run
 from bench.store.saved_run import SavedRun
 from tests.examples import point
 from tests.show.pages import saved
-from tests.show.pages.browser import Browser, browser, missing
+from tests.show.pages.browser import Browser, missing
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(missing()), reason=missing())]
 
-PATIENCE_S = 60
-"""The longest wait for something that the page does by itself; machines that run tests are busy."""
-
 MARKS = "#figure-{} path[aria-roledescription=point]"
 """The marks of a chart."""
+
+KINDS = {"speedup", "latency", "memory", "winners", "compile", "course", "growth-latency", "growth-memory"}
 
 
 @pytest.fixture(scope="module")
@@ -32,63 +30,52 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write(SavedRun(saved.quick(tmp_path_factory.mktemp("quick") / "run")))
 
 
-@pytest.fixture(scope="module")
-def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    """Return a browser for all tests of this file."""
-    with browser(tmp_path_factory.mktemp("profile")) as started:
-        yield started
-
-
-def opened(chromium: Browser, page: Path, *, dark: bool = False, width: int = 1400) -> None:
-    """Open the page, and wait until its charts are drawn."""
-    chromium.complaints()
-    chromium.open(page, dark=dark, width=width)
-    until(chromium, "return document.documentElement.dataset.drawn === 'yes'")
-
-
-def until(chromium: Browser, script: str) -> None:
-    """Wait until a script in the page returns true."""
-    WebDriverWait(chromium.driver, PATIENCE_S).until(lambda _: chromium.run(script))
-
-
 def rows(chromium: Browser) -> list[str]:
     """Return the implementations in the rows of the table that are shown, from top to bottom."""
-    rows = "[...document.querySelectorAll('#table tbody tr:not([hidden])')]"
-    return list(chromium.run(f"return {rows}.map((row) => row.children[1].textContent)"))
+    shown = "[...document.querySelectorAll('#table tbody tr:not([hidden])')]"
+    return list(chromium.run(f"return {shown}.map((row) => row.children[1].textContent)"))
+
+
+def drag(chromium: Browser, start: tuple[float, float], *steps: tuple[float, float]) -> None:
+    """Drag over the chart of speed-ups, from a place beside its middle by steps; all are shares of its size."""
+    chart = chromium.one("#figure-speedup svg")
+    chromium.run("arguments[0].scrollIntoView({block: 'center'})", chart)
+    wide, high = chart.size["width"], chart.size["height"]
+    moves = ActionChains(chromium.driver)
+    moves.move_to_element_with_offset(chart, int(wide * start[0]), int(high * start[1])).click_and_hold()
+    for x, y in steps:
+        moves.move_by_offset(int(wide * x), int(high * y))
+    moves.release().perform()
+    chromium.until("document.getElementById('shown').textContent.includes('points:')")
 
 
 @pytest.mark.parametrize(("dark", "width"), [(False, 1400), (True, 400)], ids=["light", "dark phone"])
 def test_everything_is_drawn_and_nothing_complains(chromium: Browser, page: Path, dark: bool, width: int) -> None:
-    """Each chart has marks and a table beside it, nothing reaches beyond the window, and the console is silent."""
-    opened(chromium, page, dark=dark, width=width)
+    """Each chart has marks and a table beside it, nothing reaches beyond the window, and the console is silent.
+
+    On paper it has some pages.
+    """
+    chromium.open(page, dark=dark, width=width)
     kinds = chromium.run("return [...document.querySelectorAll('.figure:not([hidden])')].map((f) => f.id.slice(7))")
-    assert {*kinds} == {
-        "speedup",
-        "latency",
-        "memory",
-        "winners",
-        "compile",
-        "course",
-        "growth-latency",
-        "growth-memory",
-    }
+    assert {*kinds} == KINDS
     for kind in kinds:
-        assert chromium.run(f"return document.querySelectorAll('#figure-{kind} svg path').length") > 5
-        assert chromium.run(f"return document.querySelectorAll('[data-table=\"{kind}\"] tbody tr').length") > 3
+        assert chromium.count(f"#figure-{kind} svg path") > 5
+        assert chromium.count(f'[data-table="{kind}"] tbody tr') > 3
     assert chromium.run("return document.documentElement.scrollWidth <= innerWidth")
     assert chromium.complaints() == []
+    assert chromium.pages_on_paper() > 2
 
 
 def test_the_cost_of_compiling_is_drawn_at_every_point(chromium: Browser, page: Path) -> None:
     """At points where an implementation has no time too: no logarithm is taken of nothing."""
-    opened(chromium, page)
-    views = Select(chromium.one("#view"))
-    views.select_by_visible_text("every point")
-    until(chromium, "return document.querySelectorAll('#at option').length === 12")
-    for label in [each.text for each in Select(chromium.one("#at")).options]:
+    chromium.open(page)
+    Select(chromium.one("#view")).select_by_visible_text("every point")
+    chromium.until("document.querySelectorAll('#at option').length === 12")
+    labels = [each.text for each in Select(chromium.one("#at")).options]
+    for label in (labels[0], next(label for label in labels if "49→64" in label)):
         Select(chromium.one("#at")).select_by_visible_text(label)
         lines = 6 if "49→64" in label else 7  # mha can't do the article's points
-        until(chromium, f"return document.querySelectorAll('#figure-compile .mark-line path').length === {lines}")
+        chromium.until(f"document.querySelectorAll('#figure-compile .mark-line path').length === {lines}")
     assert chromium.complaints() == []
 
 
@@ -98,75 +85,65 @@ def test_marking_points_of_one_machine_leaves_those_of_the_others(chromium: Brow
     saved_run.save_machines(tmp_path, {"here": "0", "there": "1"})
     for name in ("here", "there"):
         saved.of(tmp_path / name, cases)
-    opened(chromium, write(SavedRun(tmp_path)))
-    chart = chromium.one("#figure-speedup svg")
-    chromium.run("arguments[0].scrollIntoView({block: 'center'})", chart)
-    high = chart.size["height"]
-    drag = ActionChains(chromium.driver).move_to_element_with_offset(chart, 0, -int(high * 0.15))
-    drag.click_and_hold().move_by_offset(0, int(high * 0.1)).move_by_offset(0, int(high * 0.4)).release().perform()
-    until(chromium, "return document.getElementById('shown').textContent.includes('points:')")
-    shown = chromium.one("#shown").text
-    assert shown.count("(here)") > 0, shown
-    assert "there" not in shown
+    chromium.open(write(SavedRun(tmp_path)))
+    drag(chromium, (0, -0.15), (0, 0.1), (0, 0.4))
+    assert "(here)" in chromium.one("#shown").text
+    assert "there" not in chromium.one("#shown").text
 
 
 def test_the_legend_hides_an_implementation_everywhere(chromium: Browser, page: Path) -> None:
     """In all charts and in the table; the page says how many are left."""
-    opened(chromium, page)
-    before = len(chromium.all(MARKS.format("latency")))
+    chromium.open(page)
+    marks = MARKS.format("latency")
+    before = chromium.count(marks)
     chromium.one(".legend input[data-name=sdpa]").click()
-    until(chromium, f"return document.querySelectorAll(`{MARKS.format('latency')}`).length < {before}")
+    chromium.until(f"document.querySelectorAll(`{marks}`).length < {before}")
     assert "sdpa" not in rows(chromium)
     assert "eager" in rows(chromium)
     assert "6 of 7 implementations" in chromium.one("#shown").text
     chromium.one("#reset").click()
-    until(chromium, f"return document.querySelectorAll(`{MARKS.format('latency')}`).length === {before}")
+    chromium.until(f"document.querySelectorAll(`{marks}`).length === {before}")
     assert len(rows(chromium)) == 84
 
 
 def test_marking_points_filters_map_memory_and_table(chromium: Browser, page: Path) -> None:
     """Drag over two of the four places; without a mouse, choose from and to."""
-    opened(chromium, page)
-    before = len(chromium.all(MARKS.format("memory")))
-    chart = chromium.one("#figure-speedup svg")
-    chromium.run("arguments[0].scrollIntoView({block: 'center'})", chart)
-    wide = chart.size["width"]
-    drag = ActionChains(chromium.driver).move_to_element_with_offset(chart, -int(wide * 0.2), 0)
-    drag.click_and_hold().move_by_offset(int(wide * 0.1), 0).move_by_offset(int(wide * 0.2), 0).release().perform()
-    until(chromium, "return document.getElementById('shown').textContent.includes('points')")
-    until(chromium, f"return document.querySelectorAll(`{MARKS.format('memory')}`).length < {before}")
-    marked = len(rows(chromium))
-    assert 0 < marked < 28
-
-    opened(chromium, page)
+    chromium.open(page, width=1400)
+    marks = MARKS.format("memory")
+    before = chromium.count(marks)
+    drag(chromium, (-0.2, 0), (0.1, 0), (0.2, 0))
+    chromium.until(f"document.querySelectorAll(`{marks}`).length < {before}")
+    assert 0 < len(rows(chromium)) < 28
+    chromium.one("#reset").click()
+    chromium.until(f"document.querySelectorAll(`{marks}`).length === {before}")
     Select(chromium.one("#from")).select_by_value("577")
-    until(chromium, "return document.getElementById('shown').textContent.startsWith('Shown: 2 of 12 points')")
+    chromium.until("document.getElementById('shown').textContent.startsWith('Shown: 2 of 12 points')")
     assert len(rows(chromium)) == 14
 
 
 def test_a_click_on_a_mark_shows_its_samples(chromium: Browser, page: Path) -> None:
     """Every sample of every process is drawn, with the interval beside them, and listed by process."""
-    opened(chromium, page)
+    chromium.open(page)
     mark = chromium.all(MARKS.format("latency"))[3]
     chromium.run("arguments[0].scrollIntoView({block: 'center'})", mark)
     ActionChains(chromium.driver).move_to_element(mark).click().perform()
-    until(chromium, "return document.querySelectorAll('#case-charts svg path').length > 36")
+    chromium.until("document.querySelectorAll('#case-charts svg path').length > 36")
     assert chromium.one("#case").get_attribute("open") is not None
     assert " · " in chromium.one("#case-title").text
-    assert len(chromium.all("#case-table tbody tr")) == 3
+    assert chromium.count("#case-table tbody tr") == 3
     assert chromium.complaints() == []
 
 
 def test_the_table_sorts_and_filters(chromium: Browser, page: Path) -> None:
     """By a number, the largest first and rows without one below; by words, all of which a row must have."""
-    opened(chromium, page)
+    chromium.open(page)
     heading = chromium.one("#table th[data-key=speedup]")
     chromium.run("arguments[0].querySelector('button').click()", heading)
     assert heading.get_attribute("aria-sort") == "descending"
     cells = "[...document.querySelectorAll('#table tbody tr')].map((row) => row.children[arguments[0].cellIndex])"
     values = chromium.run(f"return {cells}.map((cell) => cell.dataset.v ?? null)", heading)
-    known = [float(value) for value in values if value is not None]
-    assert known == sorted(known, reverse=True)
+    numbers = [float(value) for value in values if value is not None]
+    assert numbers == sorted(numbers, reverse=True)
     assert values[-2:] == [None, None]
     chromium.one("#words").send_keys("SDPA n=577")
     assert {*rows(chromium)} == {"sdpa", "compiled_sdpa"}
@@ -175,28 +152,50 @@ def test_the_table_sorts_and_filters(chromium: Browser, page: Path) -> None:
 
 def test_all_can_be_done_with_the_keyboard_alone(chromium: Browser, page: Path) -> None:
     """The legend, another view, the samples of a case, and the way back."""
-    opened(chromium, page)
+    chromium.open(page)
     assert chromium.press(Keys.TAB).text == "Skip to the charts"
     chromium.press(Keys.ENTER)
     chromium.tab_to("#view")
-    before = chromium.run("return document.querySelector('#figure-speedup svg').getAttribute('aria-label')")
+    label = "document.querySelector('#figure-speedup svg')?.getAttribute('aria-label')"
+    before = chromium.run(f"return {label}")
     chromium.press(Keys.END)
-    until(chromium, f"return document.querySelector('#figure-speedup svg')?.getAttribute('aria-label') !== '{before}'")
+    chromium.until(f"{label} !== '{before}'")
     chromium.tab_to(".legend input")
     chromium.press(Keys.SPACE)
     assert "eager" not in rows(chromium)
-    chromium.tab_to("#words")
+    chromium.run("document.getElementById('words').focus()")
     chromium.press("mha n=1024")
     chromium.tab_to("#table tbody button", 30)
     chromium.press(Keys.ENTER)
-    until(chromium, "return document.querySelectorAll('#case-charts svg path').length > 36")
+    chromium.until("document.querySelectorAll('#case-charts svg path').length > 36")
     chromium.press(Keys.ESCAPE)
     assert chromium.one("#case").get_attribute("open") is None
 
 
-def test_paper_has_the_answer_and_the_table(chromium: Browser, page: Path) -> None:
-    """A PDF of some pages comes out."""
-    opened(chromium, page)
-    printed = chromium.printed()
-    assert printed.startswith(b"%PDF")
-    assert printed.count(b"/Type /Page\n") > 2
+def test_the_rows_of_a_comparison_are_those_of_its_chart(chromium: Browser, tmp_path: Path) -> None:
+    """Words leave the rows that have them in both; a case has the samples of both runs."""
+    file = tmp_path / "page.html"
+    assert (
+        main(["compare", *map(str, saved.weekly(tmp_path / "runs", (0.4, 0.5))), "--report", str(file), "--force"]) == 1
+    )
+    chromium.open(file)
+    marks = MARKS.format("changes")
+    assert chromium.count(marks) == 2
+    chromium.one("#words").send_keys("N=50")
+    chromium.until(f"document.querySelectorAll(`{marks}`).length === 1")
+    chromium.one("#table tbody tr:not([hidden]) button").click()
+    chromium.until("document.querySelectorAll('#case-charts svg').length === 2")
+    assert chromium.complaints() == []
+
+
+def test_a_history_shows_one_point_at_a_time(chromium: Browser, tmp_path: Path) -> None:
+    """In the chart and in the table."""
+    file = tmp_path / "page.html"
+    assert main(["history", *map(str, saved.weekly(tmp_path / "runs", (0.5, 0.4))), "--report", str(file)]) == 0
+    chromium.open(file)
+    own = "[...document.querySelectorAll('#table tbody tr:not([hidden])')].map((row) => row.children[0].textContent)"
+    for number, label in enumerate(["N=50", "N=197"]):
+        Select(chromium.one("#at")).select_by_index(number)
+        assert {*chromium.run(f"return {own}")} == {label}
+        assert chromium.count(MARKS.format("history")) == 2
+    assert chromium.complaints() == []

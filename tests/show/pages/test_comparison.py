@@ -6,20 +6,16 @@ import re
 import pytest
 
 from bench.cli import main
-from bench.show.pages import shell
-from tests.show.pages.runs_in_time import weekly
-from tests.show.pages.test_run import data_of, unpacked
+from tests.show.pages.saved import data_of, unpacked, weekly
 
 
 @pytest.fixture(scope="module")
-def text(tmp_path_factory: pytest.TempPathFactory) -> str:
+def text(without_vega: None, tmp_path_factory: pytest.TempPathFactory) -> str:
     """Return the page of a comparison in which sdpa became slower at both points."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shell, "vega_script", lambda: "")
-        folder = tmp_path_factory.mktemp("compared")
-        base, new = weekly(folder / "runs", (0.4, 0.5))
-        assert main(["compare", str(base), str(new), "--report", str(folder / "page.html"), "--force"]) == 1
-        return (folder / "page.html").read_text()
+    folder = tmp_path_factory.mktemp("compared")
+    base, new = weekly(folder / "runs", (0.4, 0.5))
+    assert main(["compare", str(base), str(new), "--report", str(folder / "page.html"), "--force"]) == 1
+    return (folder / "page.html").read_text()
 
 
 def test_the_verdicts_come_first(text: str) -> None:

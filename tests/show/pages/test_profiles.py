@@ -9,24 +9,19 @@ from typing import Any
 
 import pytest
 
-from bench.show.pages import shell
 from bench.show.pages.profiles import MOST_SPANS, page, write
 from bench.store.profile import KERNEL, OPERATOR, Block, Operator, Profile, Span
 from tests.profiles import MIB, profile, stepwise
 from tests.refusals import refusal
-from tests.show.pages.test_run import data_of, unpacked
+from tests.show.pages.saved import data_of, unpacked
+
+pytestmark = pytest.mark.usefixtures("without_vega")
 
 TEMPLATED = "void at::native::elementwise_kernel<4, " + "at::native::Functor<float, " * 30 + ">>>(int, char*)"
 VEGA = 900_000
 """More than the bytes of Vega's JavaScript, which these tests leave out."""
 
 HOSTILE = "<script>alert('x')</script>\" onload=\"alert(1)"
-
-
-@pytest.fixture(autouse=True)
-def _without_vega(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave out Vega's JavaScript, which takes seconds to put together."""
-    monkeypatch.setattr(shell, "vega_script", lambda: "")
 
 
 class Page(HTMLParser):
@@ -86,8 +81,8 @@ def drawn(*profiles: Profile) -> Page:
 def on_gpu(*, name: str = "aten::mul", kernel: str = "gemm", spans: int = 0) -> Profile:
     """Return the profile of a case whose one operator launches one kernel."""
     operators = (Operator(name, 2, 1e-3, 3 * MIB, device_s=4e-3, kernels=(kernel,)),)
-    found = tuple(Span(kernel, KERNEL, "stream 7", 0, i * 1e-5, 1e-5) for i in range(spans))
-    return dataclasses.replace(profile(operators=operators, device="cuda", timing="device-cold"), spans=found)
+    own = tuple(Span(kernel, KERNEL, "stream 7", 0, i * 1e-5, 1e-5) for i in range(spans))
+    return dataclasses.replace(profile(operators=operators, device="cuda", timing="device-cold"), spans=own)
 
 
 def large(number: int) -> Profile:
@@ -102,8 +97,8 @@ def large(number: int) -> Profile:
         Operator(f"aten::operator_{i}", 3.5, 1e-4, MIB, 2e-4, 1e9, (f"void kernel_{i}<{'float, ' * 80}>",))
         for i in range(80)
     )
-    made = stepwise(mode="train", num_tokens=100 + number)
-    return dataclasses.replace(made, spans=(*made.spans, *spans), blocks=blocks, operators=operators)
+    short = stepwise(mode="train", num_tokens=100 + number)
+    return dataclasses.replace(short, spans=(*short.spans, *spans), blocks=blocks, operators=operators)
 
 
 def test_a_case_is_told_in_full() -> None:
@@ -136,20 +131,23 @@ def test_the_peak_is_explained_in_words() -> None:
     assert "allocated in scores (60%), softmax (30%) and qkv projection (10%), 90% of it in the N² stages." in text
 
 
-@pytest.mark.parametrize(("profiled", "warned"), [(1.19, False), (1.21, True)])
-def test_much_overhead_is_a_warning(profiled: float, warned: bool) -> None:
-    """Above a fifth, the page says that times aren't to be trusted."""
-    slow = dataclasses.replace(profile(), timed_s=1.0, profiled_s=profiled)
-    assert ("trust counts, bytes and the order of operators, not their times" in drawn(slow).text) == warned
+def test_warnings_come_before_what_they_warn_of() -> None:
+    """Above a fifth of overhead times aren't to be trusted; a control that differs is named before the cases."""
+    for profiled_s, is_warned in ((1.19, False), (1.21, True)):
+        slow = dataclasses.replace(profile(), timed_s=1.0, profiled_s=profiled_s)
+        assert ("trust counts, bytes and the order of operators, not their times" in drawn(slow).text) == is_warned
+    text = Page(page([profile()], "a run", "identical code differs")).text
+    assert text.index("In this run identical code differs.") < text.index("How to read this page")
+    assert "In this run" not in drawn(profile()).text
 
 
 def test_a_case_without_stages_spans_or_blocks_says_so() -> None:
     """What a profile doesn't have is not an empty picture."""
-    found = drawn(dataclasses.replace(profile(), spans=(), blocks=()))
-    assert "No call was kept whole." in found.text
-    assert "This call allocated nothing." in found.text
-    assert found.charts == {"case-0-0": {}}
-    assert [each for each in found.every("div") if "data-drawn" in each] == []
+    shown = drawn(dataclasses.replace(profile(), spans=(), blocks=()))
+    assert "No call was kept whole." in shown.text
+    assert "This call allocated nothing." in shown.text
+    assert shown.charts == {"case-0-0": {}}
+    assert [each for each in shown.every("div") if "data-drawn" in each] == []
 
 
 def test_a_gpu_has_its_own_times_and_kernels() -> None:
@@ -172,67 +170,57 @@ def test_cases_are_grouped_by_point_fastest_first() -> None:
 
 def test_long_names_are_short_where_they_are_many_and_whole_once() -> None:
     """A kernel of a thousand characters is a link to its full name, which stands once in the page."""
-    found = drawn(on_gpu(kernel=TEMPLATED, spans=50), on_gpu(kernel=TEMPLATED))
-    assert found.text.count(TEMPLATED) == 1
-    assert str(found.charts).count("elementwise_kernel<…>") > 50
-    (target,) = {link["href"] for link in found.every("a") if link.get("class") == "long"}
+    shown = drawn(on_gpu(kernel=TEMPLATED, spans=50), on_gpu(kernel=TEMPLATED))
+    assert shown.text.count(TEMPLATED) == 1
+    assert str(shown.charts).count("elementwise_kernel<…>") > 50
+    (target,) = {link["href"] for link in shown.every("a") if link.get("class") == "long"}
     assert target is not None
-    assert target.removeprefix("#") in [item.get("id") for item in found.every("li")]
+    assert target.removeprefix("#") in [item.get("id") for item in shown.every("li")]
 
 
 @pytest.mark.parametrize("where", ["operator", "kernel", "span", "block", "implementation", "title"])
 def test_a_hostile_name_is_only_text(where: str) -> None:
     """Whatever somebody calls a kernel, a stage or a run, it is read and never executed."""
-    made = {
+    hostile = {
         "operator": on_gpu(name=HOSTILE),
         "kernel": on_gpu(kernel=HOSTILE),
         "span": dataclasses.replace(profile(), spans=(Span(HOSTILE, OPERATOR, HOSTILE, 0, 0.0, 1.0),)),
         "block": dataclasses.replace(profile(), blocks=(Block(MIB, HOSTILE, HOSTILE, 0.0, None),)),
         "implementation": profile(HOSTILE),
     }.get(where, profile())
-    found = Page(page([made], HOSTILE if where == "title" else "a run"))
-    read = str(found.charts) if where == "span" else found.text
+    shown = Page(page([hostile], HOSTILE if where == "title" else "a run"))
+    read = str(shown.charts) if where == "span" else shown.text
     assert "<script>alert('x')</script>" in read.replace("\\'", "'")
-    assert len(found.every("script")) == 3
-    assert not any("onload" in attributes for _, attributes in found.elements)
+    assert len(shown.every("script")) == 3
+    assert not any("onload" in attributes for _, attributes in shown.elements)
 
 
-def test_nothing_is_loaded_from_elsewhere() -> None:
-    """The page is one file: it refers to no other, and forbids the browser to load any."""
-    text = page([stepwise(), profile()], "a run")
-    assert not re.search(r"""(src|href)="(?!#|data:)|url\(|@import""", text)
-    policies = [meta.get("content") or "" for meta in Page(text).every("meta")]
-    assert any(policy.startswith("default-src 'none'") for policy in policies)
+def test_every_picture_has_a_name_and_nothing_is_loaded_from_elsewhere() -> None:
+    """A chart says to those who can't see it what it shows; no two elements share an id.
 
-
-def test_every_picture_has_a_name() -> None:
-    """A chart says to those who can't see it what it shows; no two elements share an id."""
-    page = drawn(stepwise(mode="train"), profile(), stepwise(num_tokens=577))
-    ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
+    The page is one file: it refers to no other, and forbids the browser to load any.
+    """
+    shown = drawn(stepwise(mode="train"), profile(), stepwise(num_tokens=577))
+    assert not re.search(r"""(src|href)="(?!#|data:)|url\(|@import""", shown.source)
+    assert any((meta.get("content") or "").startswith("default-src 'none'") for meta in shown.every("meta"))
+    ids = [attributes["id"] for _, attributes in shown.elements if "id" in attributes]
     assert len(ids) == len(set(ids))
-    pictures = [chart for case in page.charts.values() for chart in case.values()]
-    assert len(pictures) == len([each for each in page.every("div") if "data-drawn" in each]) == 8
+    pictures = [chart for case in shown.charts.values() for chart in case.values()]
+    assert len(pictures) == len([each for each in shown.every("div") if "data-drawn" in each]) == 8
     assert all("stepwise" in chart["description"] or "sdpa" in chart["description"] for chart in pictures)
 
 
 @pytest.mark.slow
 def test_a_page_of_36_training_cases_is_below_2_megabytes() -> None:
-    """Timelines of many cases are drawn in fewer spans, and the page says how many were left out."""
+    """Timelines of many cases are drawn in fewer spans, and the page says how many were left out.
+
+    A timeline alone on its page has as many spans as can be told from each other.
+    """
     text = page([large(number) for number in range(36)], "a run")
     assert len(text.encode()) < 2_000_000 - VEGA
     assert re.search(r"\d+ spans are too short to be drawn", text)
 
-
-def test_a_single_case_is_drawn_in_more_detail() -> None:
-    """A timeline alone on its page has as many spans as can be told apart."""
     assert len(drawn(large(0)).charts["case-0-0"]["timeline"]["rows"]["name"]) > MOST_SPANS
-
-
-def test_a_control_that_differs_is_told_before_the_cases() -> None:
-    """And no page of another run has such a line."""
-    text = Page(page([profile()], "a run", "identical code differs")).text
-    assert text.index("In this run identical code differs.") < text.index("How to read this page")
-    assert "In this run" not in drawn(profile()).text
 
 
 def test_the_page_lies_in_its_run(tmp_path: Path) -> None:

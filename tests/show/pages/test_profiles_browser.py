@@ -2,7 +2,6 @@
 
 import io
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,8 +10,7 @@ from selenium.webdriver.common.keys import Keys
 
 from bench.show.pages.profiles import write
 from tests.profiles import profile, stepwise
-from tests.show.pages.browser import Browser, browser, missing
-from tests.show.pages.test_browser import opened, until
+from tests.show.pages.browser import Browser, missing
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(missing()), reason=missing())]
 
@@ -56,17 +54,13 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write(profiles, tmp_path_factory.mktemp("run"))
 
 
-@pytest.fixture(scope="module")
-def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    """Return a browser for all tests of this file."""
-    with browser(tmp_path_factory.mktemp("profile")) as started:
-        yield started
-
-
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_everything_is_there_and_nothing_complains(chromium: Browser, page: Path, dark: bool) -> None:
-    """Tables have rows, pictures have a size and boxes, and the console is silent."""
-    opened(chromium, page, dark=dark)
+def test_everything_is_there_and_can_be_read(chromium: Browser, page: Path, dark: bool) -> None:
+    """Tables have rows, pictures have a size and boxes, and the console is silent.
+
+    All words have a contrast of 4.5 with what lies under them, those in pictures too; dark is dark.
+    """
+    chromium.open(page, dark=dark)
     chromium.one("#open-all").click()
 
     for table in chromium.all("table"):
@@ -77,6 +71,11 @@ def test_everything_is_there_and_nothing_complains(chromium: Browser, page: Path
         assert picture.is_displayed()
         assert picture.size["width"] > 300
         assert len(picture.find_elements("css selector", "path")) > 1
+    contrasts = chromium.run(CONTRASTS)
+    assert len(contrasts) > 200
+    assert [each for each in contrasts if each[1] < READABLE] == []
+    channels = re.findall(r"\d+", chromium.run("return getComputedStyle(document.body).backgroundColor"))
+    assert (sum(map(int, channels[:3])) < 100) if dark else (sum(map(int, channels[:3])) > 700)
     assert chromium.complaints() == []
 
 
@@ -129,8 +128,8 @@ def test_a_heading_sorts_its_table_with_the_keyboard(chromium: Browser, page: Pa
 
 
 def test_a_timeline_is_explored_with_the_keyboard(chromium: Browser, page: Path) -> None:
-    """Arrows move from span to span, each told with its time and share, and down from a stage to what it called."""
-    opened(chromium, page)
+    """Arrows move from span to span, each named with its time and share, and down from a stage to what it called."""
+    chromium.open(page)
     chromium.one("#open-all").click()
     timeline = chromium.tab_to(".explore[aria-label]")
     readout = chromium.one(f"#{timeline.get_attribute('aria-describedby')}")
@@ -142,7 +141,7 @@ def test_a_timeline_is_explored_with_the_keyboard(chromium: Browser, page: Path)
     chromium.press(Keys.ARROW_LEFT)
     assert readout.text == first
     chromium.press(Keys.END)
-    until(chromium, "return document.querySelectorAll('.explore path[stroke-width=\"2\"]').length === 1")
+    chromium.until("document.querySelectorAll('.explore path[stroke-width=\"2\"]').length === 1")
     assert readout.text not in (first, second)
     staged = next(area for area in chromium.all(".explore") if "stages" in (area.get_attribute("textContent") or ""))
     readout = chromium.one(f"#{staged.get_attribute('aria-describedby')}")
@@ -158,7 +157,7 @@ def test_a_timeline_is_explored_with_the_keyboard(chromium: Browser, page: Path)
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_blocks_are_seen_in_the_colour_of_their_stage(chromium: Browser, page: Path, dark: bool) -> None:
     """Nothing is drawn over the bands of the largest blocks but the outline of them all."""
-    opened(chromium, page, dark=dark)
+    chromium.open(page, dark=dark)
     chart = chromium.one("details[open] .memory svg")
     bands = chart.find_elements("css selector", ".mark-area path")
     colours = {tuple(map(int, re.findall(r"\d+", band.value_of_css_property("fill"))[:3])) for band in bands}
@@ -169,7 +168,10 @@ def test_blocks_are_seen_in_the_colour_of_their_stage(chromium: Browser, page: P
 
 
 def test_words_leave_only_the_cases_that_have_them(chromium: Browser, page: Path) -> None:
-    """The field hides what doesn't have all its words, in the list and beside it, and says how many are left."""
+    """The field hides what doesn't have all its words, in the list and beside it, and says how many are left.
+
+    What a link shows shortened is its title in full, and it leads to where that stands.
+    """
     chromium.open(page)
     field = chromium.one("#filter")
     field.send_keys("SDPA n=577")
@@ -177,59 +179,34 @@ def test_words_leave_only_the_cases_that_have_them(chromium: Browser, page: Path
     assert len([case for case in chromium.all("details.case") if case.is_displayed()]) == 1
     assert len([point for point in chromium.all(".point") if point.is_displayed()]) == 1
     assert chromium.one("#found").text == "1 of 4 cases"
-
-
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_words_can_be_read(chromium: Browser, page: Path, dark: bool) -> None:
-    """All words have a contrast of 4.5 with what lies under them, those in pictures too; dark is dark."""
-    opened(chromium, page, dark=dark)
-    chromium.one("#open-all").click()
-    contrasts = chromium.run(CONTRASTS)
-    assert len(contrasts) > 200
-    assert [each for each in contrasts if each[1] < READABLE] == []
-    channels = re.findall(r"\d+", chromium.run("return getComputedStyle(document.body).backgroundColor"))
-    assert (sum(map(int, channels[:3])) < 100) if dark else (sum(map(int, channels[:3])) > 700)
+    for link in chromium.all("a.long"):
+        assert link.get_attribute("title") == chromium.one(link.get_attribute("hash") or "").text
 
 
 @pytest.mark.parametrize("width", [400, 700, 1040, 1120])
-def test_nothing_scrolls_sideways(chromium: Browser, page: Path, width: int) -> None:
-    """On a phone, a tablet and a screen everything fits, and labels stay within their boxes."""
-    opened(chromium, page, width=width)
+def test_nothing_scrolls_sideways_and_no_label_is_cut(chromium: Browser, page: Path, width: int) -> None:
+    """On a phone, a tablet and a screen everything fits.
+
+    What is written in a box ends within it; a box without room has no text.
+    """
+    chromium.open(page, width=width)
     chromium.one("#open-all").click()
     assert chromium.run("return document.documentElement.scrollWidth <= innerWidth")
-    tables = chromium.run(
-        "return [...document.querySelectorAll('table')].map((t) => t.getBoundingClientRect().right <= innerWidth)"
-    )
-    assert all(tables)
-
-
-def test_no_label_is_cut(chromium: Browser, page: Path) -> None:
-    """What is written in a box ends within it, on a phone too; a box without room has no text."""
-    opened(chromium, page, width=400)
-    chromium.one("#open-all").click()
+    tables = "[...document.querySelectorAll('table')].map((t) => t.getBoundingClientRect().right <= innerWidth)"
+    assert all(chromium.run(f"return {tables}"))
     inside = ".explore .mark-text.role-mark text"
     widths = "[text.textContent, text.getBoundingClientRect().width - text.__data__.limit]"
     texts = chromium.run(f"return [...document.querySelectorAll('{inside}')].map((text) => {widths})")
     shown = [text for text, _ in texts if text]
-    assert len(shown) > 2
-    assert len(texts) > len(shown)
+    assert 2 < len(shown) < len(texts)
     assert [text for text, beyond in texts if text and beyond > 1] == []
 
 
 def test_paper_has_every_case_and_the_screen_keeps_its_state(chromium: Browser, page: Path) -> None:
     """A PDF comes out that has as many pages whether or not the cases are open, and closed ones are closed again."""
-    opened(chromium, page)
-    printed = chromium.printed()
-    assert printed.startswith(b"%PDF")
+    chromium.open(page)
+    printed = chromium.pages_on_paper()
     assert len([case for case in chromium.all("details.case") if case.get_attribute("open") is not None]) == 1
 
     chromium.one("#open-all").click()
-    all_open = chromium.printed()
-    assert printed.count(b"/Type /Page\n") == all_open.count(b"/Type /Page\n") > 3
-
-
-def test_a_shortened_name_is_whole_when_pointed_at(chromium: Browser, page: Path) -> None:
-    """What a link shows shortened is its title in full, and it leads to where that stands."""
-    chromium.open(page)
-    for link in chromium.all("a.long"):
-        assert link.get_attribute("title") == chromium.one(link.get_attribute("hash") or "").text
+    assert printed == chromium.pages_on_paper() > 3

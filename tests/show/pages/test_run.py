@@ -1,12 +1,9 @@
 """The page of a run as a file: what it holds, without a browser."""
 
-import base64
 import dataclasses
 import json
 import re
-import shutil
 import statistics
-import zlib
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,13 +12,14 @@ from typing import Any
 import altair
 import pytest
 
+from bench.analyse.summary import summarise
 from bench.plan.case import Case
 from bench.plan.sweep import Effort, load_sweep
-from bench.show.charts import over_time
+from bench.show.charts import interactive
 from bench.show.pages import run as module
-from bench.show.pages import shell
+from bench.show.pages import shell, view
 from bench.show.pages.run import page, write
-from bench.store import environment, journal, plan, saved_run, units
+from bench.store import environment, journal, plan, saved_run, table, units
 from bench.store.saved_run import SavedRun
 from bench.store.table import RESULTS
 from tests import examples
@@ -30,14 +28,12 @@ from tests.examples import in_precision as measured
 from tests.refusals import refusal
 from tests.show import example_results
 from tests.show.pages import saved
+from tests.show.pages.saved import data_of, unpacked
+
+pytestmark = pytest.mark.usefixtures("without_vega")
 
 HOSTILE = "</script><script>alert('x')</script>"
-
-
-@pytest.fixture(autouse=True)
-def _without_vega(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave out Vega's JavaScript, which takes seconds to put together."""
-    monkeypatch.setattr(shell, "vega_script", lambda: "")
+PAIR = [case("eager"), case("sdpa")]
 
 
 @pytest.fixture(scope="module")
@@ -47,188 +43,151 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> SavedRun:
 
 
 @pytest.fixture(scope="module")
-def text(quick: SavedRun) -> str:
+def text(quick: SavedRun, without_vega: None) -> str:
     """Return the page of that run."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shell, "vega_script", lambda: "")
-        return page(quick)
+    return page(quick)
 
 
-def data_of(text: str) -> dict[str, Any]:
-    """Return what the script of a page reads."""
-    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
-    assert found
-    return dict(json.loads(found[1]))
+@pytest.fixture(scope="module")
+def data(text: str) -> dict[str, Any]:
+    """Return what the script of that page reads."""
+    return data_of(text)
 
 
-def unpacked(text: str) -> str:
-    """Return a packed text."""
-    return zlib.decompress(base64.b64decode(text)).decode()
-
-
-def test_the_title_names_the_sweep_and_the_device(quick: SavedRun, tmp_path: Path) -> None:
+def test_the_title_names_the_sweep_and_the_device(tmp_path: Path) -> None:
     """A folder's name, which may be a date, stands among the facts; it is the title if no sweep is known."""
-    copy = shutil.copytree(quick.folder, tmp_path / "monday")
-    assert "<h1>monday</h1>" in page(SavedRun(copy))
-    here = quick.environment
-    assert here
-    (copy / environment.ENVIRONMENT).unlink()
-    environment.save(dataclasses.replace(here, context={**here.context, "sweep": "quick"}), copy)
-    device = quick.table["device_name"].iloc[0]
-    assert f"<h1>Sweep quick on {device}</h1>" in page(SavedRun(copy))
+    run = SavedRun(saved.of(tmp_path / "monday", PAIR))
+    assert "<h1>monday</h1>" in page(run)
+    here = examples.environment()
+    environment.save(dataclasses.replace(here, context={**here.context, "sweep": "quick"}), run.folder)
+    device = run.table["device_name"].iloc[0]
+    assert f"<h1>Sweep quick on {device}</h1>" in page(SavedRun(run.folder))
 
 
-def test_the_answer_comes_first(text: str) -> None:
-    """Before any chart stands what to use; then what failed, and whether the machine was quiet."""
+def test_the_answer_comes_first_and_nothing_is_loaded_from_elsewhere(text: str) -> None:
+    """Before any chart stands what to use; then what failed, and whether the machine was quiet.
+
+    The policy allows the page's own scripts alone.
+    """
     assert text.index("Use sdpa: at all 12 points it takes at most 1.02x as long") < text.index("Point by point")
     assert "2 of 84 cases (12 points × 7 implementations) have no time" in text
     assert "The machine was quiet" in text
-
-
-def test_a_change_of_precision_stands_with_the_answer(text: str, tmp_path: Path) -> None:
-    """A run in one dtype has no such line."""
-    both = [measured("eager", dtype, process) for dtype in ("float32", "bfloat16") for process in range(3)]
-    of_both = page(SavedRun(examples.saved(tmp_path / "both", both)))
-    assert of_both.index("bfloat16 instead of float32: eager is 2.00x") < of_both.index("Point by point")
-    assert "instead of float32" not in text
-
-
-def test_it_needs_nothing_from_elsewhere(text: str) -> None:
-    """No address is loaded; the policy allows the page's own scripts alone."""
     assert re.findall(r"""(?:src|href)=["'](?!data:|#)[^"']*""", text) == []
     assert "default-src 'none'" in text
 
 
-def test_every_case_is_in_the_table_and_in_the_data(text: str) -> None:
-    """Rows of both are in the same order, with what failed in full."""
-    rows = data_of(text)["rows"]
-    assert len(rows["implementation"]) == 84
+def test_a_change_of_precision_is_shown(text: str, tmp_path: Path) -> None:
+    """It stands with the answer; a run in one dtype has no such line."""
+    both = [measured("eager", dtype, process) for dtype in ("float32", "bfloat16") for process in range(3)]
+    page_of_both = page(SavedRun(examples.saved(tmp_path / "both", both)))
+    assert page_of_both.index("bfloat16 instead of float32: eager is 2.00x") < page_of_both.index("Point by point")
+    assert "instead of float32" not in text
+
+
+def test_every_case_is_in_the_table_and_in_the_data(text: str, data: dict[str, Any], quick: SavedRun) -> None:
+    """Rows of both are in the same order, with what failed in full; the packed file is results.csv byte for byte."""
+    names = data["rows"]["implementation"]
+    assert len(names) == 84
     body = text[text.index('id="table"') :]
-    names = re.findall(r"<tr><td>[^<]*</td><td>([^<]*)</td>", body)
-    assert names == rows["implementation"]
+    assert re.findall(r"<tr><td>[^<]*</td><td>([^<]*)</td>", body) == names
     assert body.count("mha needs token_len = channels") == 2
+    (packed,) = re.findall(r'id="download" data-packed="([^"]*)"', text)
+    assert unpacked(packed).encode() == (quick.folder / RESULTS).read_bytes()
 
 
-def test_series_have_their_points_and_exponents(text: str) -> None:
+def test_series_have_their_points_and_exponents(data: dict[str, Any]) -> None:
     """Tokens, heads and channels can be chosen; the longest series of tokens is shown first."""
-    data = data_of(text)
     assert {one["axis"] for one in data["series"]} == {"tokens", "heads", "channels"}
     first = data["series"][data["first"]]
     assert (first["axis"], first["xs"]) == ("tokens", [50, 197, 577, 1024])
-    assert {*data["growth"]["what"]} == {"latency", "memory"}
-    assert len(data["maps"]) == 2
-    assert len(data["ticks"]) == len(data["series"]) + 1
+    assert {"growth-latency", "growth-memory"} < {*data["figures"]}
+    assert len(data["figures"]["winners"]["parts"]) == 2
+    assert len(data["figures"]["latency"]["ticks"]) == len(data["series"]) + 1
 
 
-def test_a_cell_of_a_map_says_what_the_point_says(text: str, tmp_path: Path) -> None:
+def test_a_cell_of_a_map_says_what_the_point_says(text: str, data: dict[str, Any], tmp_path: Path) -> None:
     """In the words of the table of points; one without any time has no colour of an implementation."""
-    cells = [each for found in data_of(text)["maps"] for each in found["cells"]]
+    cells = [each for part in data["figures"]["winners"]["parts"] for each in part["rows"]]
     assert len(cells) == 14
     for each in cells:
         assert f"<td>{each['words']}</td>" in text
         assert each["lines"][0] == each["names"].split(",")[0]
     cases = [case(name, num_tokens=n, num_heads=h) for n in (50, 197) for h in (3, 6) for name in ("eager", "sdpa")]
     lost = [example_results.record(each, 0, ("oom", "") if each.point == cases[0].point else None) for each in cases]
-    (found,) = data_of(page(SavedRun(examples.saved(tmp_path / "lost", lost))))["maps"]
-    fills = {each["lines"][0]: each["fill"] for each in found["cells"]}
+    (part,) = data_of(page(SavedRun(examples.saved(tmp_path / "lost", lost))))["figures"]["winners"]["parts"]
+    fills = {each["lines"][0]: each["fill"] for each in part["rows"]}
     assert fills.pop("nothing was measured") == "var(--open)"
     assert all("color-mix" in fill for fill in fills.values())
 
 
-def test_samples_are_those_of_the_journal(text: str) -> None:
+def test_samples_are_those_of_the_journal(data: dict[str, Any]) -> None:
     """Process by process, as ratios to the latency of the case, to a thousandth."""
-    data = data_of(text)
-    samples = json.loads(unpacked(data["samples"]))
+    (samples,) = json.loads(unpacked(data["samples"]))
     rows = data["rows"]
     number = rows["implementation"].index("sdpa")
-    case = next(case for case in {r.case: r for r in saved.records()} if case.implementation == "sdpa")
-    own = [record for record in saved.records() if record.case == case]
+    of = next(each.case for each in saved.records() if each.case.implementation == "sdpa")
+    records = [each for each in saved.records() if each.case == of]
     assert [process for process, *_ in samples[str(number)]] == [0, 1, 2]
-    for (_, _, ratios, disturbed, _, median), each in zip(samples[str(number)], own, strict=True):
+    for (_, _, ratios, disturbed, _, median), each in zip(samples[str(number)], records, strict=True):
         values = [ratio / data["steps"] * rows["latency_s"][number] for ratio in ratios]
         assert values == pytest.approx(each.samples.values_s, rel=2e-3)
         assert disturbed == []
         assert median == units.seconds(statistics.median(values))
 
 
-def test_the_bound_of_each_point_is_drawn_against_the_time(quick: SavedRun, text: str) -> None:
+def test_the_bound_of_each_point_is_drawn_against_the_time(quick: SavedRun, text: str, data: dict[str, Any]) -> None:
     """After the second and the third of three replicates; the last one is the bound of the table."""
-    data = data_of(text)
-    course = data["course"]
+    course = data["figures"]["course"]["rows"]
     assert course["point"] == [number for number in range(12) for _ in range(2)]
     assert course["replicates"] == [2, 3] * 12
     named = quick.table[quick.table["rank"] == 1]
     assert course["named"][1::2] == named["implementation"].tolist()
-    least = (named["slowdown_high"] - 1).clip(lower=over_time.LEAST_BOUND)
+    least = (named["slowdown_high"] - 1).clip(lower=interactive.LEAST_BOUND)
     assert course["bound"][1::2] == pytest.approx(least.tolist(), rel=1e-5)
     assert "dashed line" not in text
 
 
-def test_a_race_has_a_line_at_its_bound(quick: SavedRun, tmp_path: Path) -> None:
-    """The caption says what it is; a plan that can't be read, as none at all, draws no line."""
-    copy = shutil.copytree(quick.folder, tmp_path / "race")
+def test_a_race_has_a_line_at_its_bound(tmp_path: Path) -> None:
+    """The caption says what it is; a plan that can't be read, as none at all, draws no line.
+
+    One replicate has no bounds to draw.
+    """
+    run = saved.of(tmp_path / "run", PAIR)
     race = dataclasses.replace(load_sweep(str(example_results.WIDE)), effort=Effort(race=True, bound=0.05))
-    plan.save(race, copy)
-    text = page(SavedRun(copy))
+    plan.save(race, run)
+    text = page(SavedRun(run))
     assert "until its bound is at most 5%, the dashed line" in text
-    assert {"y": {"datum": 0.05}} in [each["encoding"] for each in data_of(text)["charts"]["course"]["any"]["layer"]]
-    (copy / plan.PLAN).write_text("{}")
-    assert "dashed line" not in page(SavedRun(copy))
-
-
-def test_one_replicate_draws_no_bounds(tmp_path: Path) -> None:
-    """There are none."""
-    data = data_of(page(SavedRun(saved.of(tmp_path / "run", [case("eager"), case("sdpa")], processes=1))))
-    assert "course" not in data["charts"]
-    assert data["course"] == {}
-
-
-def test_many_points_share_a_colour() -> None:
-    """A legend names those of a few points."""
-    few, many = (over_time.course([f"N={n}" for n in range(count)], None)["layer"][0] for count in (10, 11))
-    assert len(few["encoding"]["color"]["scale"]["domain"]) == 10
-    assert "value" in many["encoding"]["color"]
-
-
-def test_many_samples_are_thinned_and_the_page_says_so(quick: SavedRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each process keeps the same share."""
-    monkeypatch.setattr("bench.show.pages.samples.MOST_SAMPLES", 1000)
-    data = data_of(page(quick))
-    kept = [len(values) for own in json.loads(unpacked(data["samples"])).values() for _, _, values, *_ in own]
-    assert data["every"] == 3
-    assert {*kept} == {4}
-
-
-def test_the_csv_is_the_file_beside_it(quick: SavedRun, text: str) -> None:
-    """Byte for byte."""
-    found = re.search(r'id="download" data-packed="([^"]*)"', text)
-    assert found
-    assert unpacked(found[1]).encode() == (quick.folder / "results.csv").read_bytes()
+    assert {"y": {"datum": 0.05}} in [
+        each["encoding"] for each in data_of(text)["figures"]["course"]["charts"]["any"]["layer"]
+    ]
+    (run / plan.PLAN).write_text("{}")
+    assert "dashed line" not in page(SavedRun(run))
+    assert "course" not in data_of(page(SavedRun(saved.of(tmp_path / "once", PAIR, processes=1))))["figures"]
 
 
 def test_a_large_run_says_what_is_left_out_and_how_to_get_it(quick: SavedRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whole points are kept, and the answer counts all."""
-    monkeypatch.setattr(module, "MOST_CASES", 30)
+    """Whole points are kept, and the answer counts all; each process keeps the same share of many samples."""
+    monkeypatch.setattr(view, "MOST_CASES", 30)
     monkeypatch.setattr(module, "MOST_CSV_BYTES", 10)
+    monkeypatch.setattr(shell, "MOST_SAMPLES", 350)
     text = page(quick)
     assert "shows the first 4 of 12 points" in text
     assert "python -m bench show run prints them" in text
     assert "Use sdpa: at all 12 points it takes at most 1.02x as long" in text
     assert "too large for this page" in text
-    assert len(data_of(text)["rows"]["point"]) == 28
+    data = data_of(text)
+    assert len(data["rows"]["point"]) == 28
+    (samples,) = json.loads(unpacked(data["samples"]))
+    assert data["every"] == 3
+    assert {len(values) for case in samples.values() for _, _, values, *_ in case} == {4}
 
 
 def test_a_hostile_detail_is_text(tmp_path: Path) -> None:
     """Whatever a kernel writes, nothing of it becomes an element."""
-    bad = dataclasses.replace(record("sdpa"), status="error", detail=HOSTILE)
-    folder = tmp_path / "run"
-    folder.mkdir()
-    journal.append(folder, [record("eager"), bad])
-    from bench.analyse.summary import summarise
-    from bench.store import table
-
-    table.save(summarise([record("eager"), bad], "eager"), folder)
-    text = page(SavedRun(folder))
+    records = [record("eager"), dataclasses.replace(record("sdpa"), status="error", detail=HOSTILE)]
+    journal.append(tmp_path, records)
+    table.save(summarise(records, "eager"), tmp_path)
+    text = page(SavedRun(tmp_path))
     assert HOSTILE not in text
     assert "alert(&#39;x&#39;)" in text
 
@@ -249,20 +208,19 @@ def test_a_merged_run_has_a_chart_for_each_machine(tmp_path: Path) -> None:
     cases = [case(name, num_tokens=n) for n in (50, 197, 577) for name in ("eager", "sdpa")]
     text = page(merged(tmp_path, here=cases[:4], there=cases))
     data = data_of(text)
-    assert "<h1>Sweep mine on here and there</h1>" in text
     assert data["machines"] == ["here", "there"]
     assert Counter(data["rows"]["machine"]) == {0: 4, 1: 6}
     assert data["points"] == ["N=50 (here)", "N=50 (there)", "N=197 (here)", "N=197 (there)", "N=577 (there)"]
     (series,) = data["series"]
     assert series["at"] == {"0": 50, "1": 50, "2": 197, "3": 197, "4": 577}
-    assert {*data["growth"]["machine"]} == {0, 1}
-    assert "here: Use sdpa" in text
-    assert "there: Use sdpa" in text
-    assert '<li class="good">here: All 4 cases were measured.</li>' in text
-    assert "<h3>there</h3>" in text
-    packed = re.search(r'data-packed="([^"]+)"', text)
-    assert packed
-    assert len(unpacked(packed[1]).splitlines()) == 1 + 10
+    assert {*data["figures"]["growth-latency"]["rows"]["machine"]} == {0, 1}
+    for words in (
+        *("<h1>Sweep mine on here and there</h1>", "here: Use sdpa", "there: Use sdpa", "<h3>there</h3>"),
+        '<li class="good">here: All 4 cases were measured.</li>',
+    ):
+        assert words in text
+    (packed,) = re.findall(r'data-packed="([^"]+)"', text)
+    assert len(unpacked(packed).splitlines()) == 1 + 10
 
 
 def test_threads_that_a_sweep_varies_are_not_taken_for_the_machines(tmp_path: Path) -> None:
@@ -275,32 +233,32 @@ def test_threads_that_a_sweep_varies_are_not_taken_for_the_machines(tmp_path: Pa
 
 def test_a_machine_without_rows_is_left_out_in_words(tmp_path: Path) -> None:
     """The other machines have their page; a merged run without any rows is refused."""
-    cases = [case(name) for name in ("eager", "sdpa")]
-    run = merged(tmp_path, here=cases, there=cases)
-    table = tmp_path / "there" / RESULTS
-    table.write_bytes(table.read_bytes().splitlines(keepends=True)[0])
+    run = merged(tmp_path, here=PAIR, there=PAIR)
+    empty = tmp_path / "there" / RESULTS
+    empty.write_bytes(empty.read_bytes().splitlines(keepends=True)[0])
     text = page(run)
     assert data_of(text)["machines"] == ["here"]
     assert "holds no rows" in text
-    (tmp_path / "here" / RESULTS).write_bytes(table.read_bytes())
+    (tmp_path / "here" / RESULTS).write_bytes(empty.read_bytes())
     assert "holds no rows" in refusal(page, run)
 
 
-def test_a_folder_that_cannot_be_written_is_refused(quick: SavedRun, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One line names the file and the reason."""
 
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
+    run = SavedRun(saved.of(tmp_path / "run", PAIR))
     monkeypatch.setattr("bench.store.files.replace", full)
-    assert refusal(write, quick) == f"cannot write {quick.page} (No space left on device)"
+    assert refusal(write, run) == f"cannot write {run.page} (No space left on device)"
 
 
 @pytest.mark.slow
-def test_charts_are_valid_and_name_what_they_show(text: str) -> None:
+def test_charts_are_valid_and_name_what_they_show(data: dict[str, Any]) -> None:
     """Each follows Vega-Lite's schema, has a description for those who don't see it, and its data by name."""
-    data = data_of(text)
-    charts = data["charts"] | {"winners": {str(number): each["chart"] for number, each in enumerate(data["maps"])}}
+    charts = {kind: figure["charts"] for kind, figure in data["figures"].items()} | {"samples": {"any": data["strip"]}}
+    charts["winners"] = {part["title"]: part["chart"] for part in data["figures"]["winners"]["parts"]}
     for kind, specs in charts.items():
         for spec in specs.values():
             assert spec["description"], kind

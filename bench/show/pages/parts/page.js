@@ -6,9 +6,9 @@ const data = JSON.parse(document.getElementById("data").textContent);
 const one = (selector, inside = document) => inside.querySelector(selector);
 const every = (selector, inside = document) => [...inside.querySelectorAll(selector)];
 
-function make(tag, text, attributes = {}) {
+function make(tag, content = "", attributes = {}) {
   const element = document.createElement(tag);
-  element.textContent = text ?? "";
+  element.append(...[content].flat());
   Object.entries(attributes).forEach(([name, value]) => element.setAttribute(name, value));
   return element;
 }
@@ -25,15 +25,15 @@ function asRows(values) {
   return (columns[0]?.[1] ?? []).map((_, at) => Object.fromEntries(columns.map(([name, column]) => [name, column[at]])));
 }
 
-const rows = asRows(data.rows).map((row, id) => ({ id, ...row }));
-const growth = asRows(data.growth);
-const course = asRows(data.course);
+const numbered = (values) => asRows(values).map((row, id) => ({ id, ...row }));
+const rows = numbered(data.rows);
+const figures = new Map(Object.entries(data.figures ?? {}).map(([kind, { rows: own, ...figure }]) => [kind, { ...figure, own: own && asRows(own) }]));
 
-// What is shown: the implementations of the legend, a view (a series, or every point), and some of its points.
+// What is shown: the implementations of the legend, a view (a series, or every point), some of its points, one point for
+// the charts that have one, and the rows of the table.
 
-const state = { shown: [...data.names], view: data.first ?? -1, chosen: [], at: 0 };
+const state = { shown: [...data.names], view: data.first ?? -1, chosen: [], at: 0, kept: rows.map((row) => row.id) };
 const charts = new Map();
-const settled = [];
 
 const STYLE = { ...data.config, background: "transparent", font: getComputedStyle(document.body).fontFamily };
 
@@ -41,20 +41,22 @@ const series = () => data.series?.[state.view];
 const inView = (row) => !series() || row.point in series().at;
 const viewed = () => rows.filter(inView).map((row) => ({ ...row, x: series()?.at[row.point] }));
 const pointsInView = () => [...new Set(rows.filter(inView).map((row) => row.point))];
+const several = data.machines?.length > 1;
 
 // A chart with a row for each point, or a map, is as high as it has rows.
-function heightOf({ step, ...of }, values, field) {
+function heightOf({ height, layer }, values) {
+  if (!height.step) return height;
+  const field = layer.map((each) => each.encoding?.y?.field).find(Boolean);
   const number = new Set(values.map((row) => row[field])).size;
-  return number * step * (of.for === "offset" ? data.names.length + 1 : 1);
+  return number * height.step * (height.for === "offset" ? data.names.length + 1 : 1);
 }
 
-async function draw(place, spec, values, signals = {}, onClick = null, lines = "label", more = {}) {
+async function draw(place, spec, values, { signals = {}, onClick = null, description = spec.description } = {}) {
   const node = place.appendChild(make("div", "", { class: "chart" }));
   const narrow = place.clientWidth < 640;
   const config = { ...STYLE, axisY: { labelLimit: narrow ? 126 : 300 } };
-  const params = (spec.params ?? []).map((each) => (each.name in signals ? { ...each, value: signals[each.name] } : each));
-  const height = spec.height.step ? heightOf(spec.height, values, lines) : spec.height;
-  const whole = { ...spec, ...more, params, height, datasets: { ...spec.datasets, rows: values } };
+  const params = spec.params.map((each) => (each.name in signals ? { ...each, value: signals[each.name] } : each));
+  const whole = { ...spec, description, params, height: heightOf(spec, values), datasets: { ...spec.datasets, rows: values } };
   const { view } = await vegaEmbed(node, whole, { actions: false, renderer: "svg", ast: true, config, tooltip: { theme: "custom" } });
   if (onClick) view.addEventListener("click", (_, item) => item?.datum && onClick(item.datum));
   return view;
@@ -65,65 +67,34 @@ function forget(kind) {
   charts.set(kind, []);
 }
 
-// Every kind of chart: the values that it draws now, or none.
+// The charts of a section: its parts, or one for each machine, with the rows that it draws now; none without rows.
 
-const key = () => series()?.axis ?? "points";
-const SOURCES = {
-  default: () => viewed(),
-  growth: () => (series() ? growth.filter((each) => each.series === state.view) : []),
-  compile: () => viewed(),
-  course: () => course,
-  changes: () => rows.filter((row) => row.change !== null),
-};
-
-function specOf(kind) {
-  const found = data.charts[kind];
-  return found?.any ?? found?.[key()];
+function partsOf({ parts, charts: specs, own, needs, at }) {
+  if (parts) return parts.map((part) => ({ ...part, title: parts.length > 1 && part.title }));
+  const chart = specs.any ?? specs[series()?.axis ?? "points"];
+  const values = (own?.filter((row) => (row.series ?? state.view) === state.view) ?? viewed()).filter((row) => !needs || row[needs] !== null);
+  if (!chart || !values.length) return [];
+  // a chart of one point is of one machine
+  const machines = at || !several ? [0] : [...new Set(values.map((row) => row.machine))];
+  if (machines.length === 1) return [{ chart, machine: machines[0], rows: values }];
+  return machines.map((machine) => ({ chart, machine, title: data.machines[machine], rows: values.filter((row) => row.machine === machine) }));
 }
 
-function wanted(kind) {
-  const spec = specOf(kind);
-  return { spec, values: spec ? (SOURCES[kind.split("-")[0]] ?? SOURCES.default)() : [] };
-}
-
-async function show(kind) {
+async function show(kind, figure) {
   const place = one(`.charts[data-kind="${kind}"]`);
-  if (!place) return;
   forget(kind);
   place.replaceChildren();
-  const { spec, values } = wanted(kind);
-  if (!values.length) return;
-  // a chart of one point is of one machine
-  const machines = kind === "compile" ? [0] : [...new Set(values.map((row) => row.machine ?? 0))];
-  place.classList.toggle("several", machines.length > 1);
-  for (const machine of machines) {
+  const parts = partsOf(figure);
+  place.classList.toggle("several", !figure.parts && parts.length > 1);
+  for (const { chart, title, machine, rows: values } of parts) {
     const box = place.appendChild(make("div"));
-    if (machines.length > 1) box.appendChild(make("h3", data.machines[machine]));
-    const own = machines.length > 1 ? values.filter((row) => (row.machine ?? 0) === machine) : values;
-    const xs = [...new Set(own.flatMap((row) => (row.x === undefined ? [row.start, row.end] : [row.x])))].filter((x) => x !== undefined);
-    const signals = { shown: state.shown, chosen: state.chosen, xs, at: state.at, kept: rows.map((row) => row.id),
-      ...data.ticks?.at(state.view)?.[kind] };
-    const view = await draw(box, spec, own, signals, openSamples);
+    if (title) box.appendChild(make("h3", title));
+    const xs = [...new Set(values.flatMap((row) => (row.x === undefined ? [row.start, row.end] : [row.x])))].filter((x) => x !== undefined);
+    const view = await draw(box, chart, values, { signals: { ...state, xs, ...figure.ticks?.at(state.view) }, onClick: openSamples });
     charts.get(kind).push(view);
-    if (kind === "speedup") listen(view, machine);
+    if (chart.params.some((each) => each.select)) listen(view, machine);
   }
-  fillTable(kind);
-}
-
-async function showMaps() {
-  const place = one('.charts[data-kind="winners"]');
-  if (!place || !data.maps?.length) return;
-  forget("winners");
-  place.replaceChildren();
-  for (const map of data.maps) {
-    const box = place.appendChild(make("div"));
-    if (data.maps.length > 1) box.appendChild(make("h3", map.label));
-    const signals = { shown: state.shown, chosen: state.chosen };
-    charts.get("winners").push(await draw(box, map.chart, map.cells, signals, null, "y"));
-  }
-  const cells = data.maps.flatMap((map) => map.cells);
-  one('[data-table="winners"]').replaceChildren(
-    table(["point", "what to use"], cells.map((cell) => [cell.label, cell.words])));
+  fillTable(kind, figure, parts.flatMap((part) => part.rows));
 }
 
 // Marking points on the speed-up chart: Vega's own selection says which.
@@ -147,14 +118,11 @@ function choose(points) {
 }
 
 function update() {
-  for (const views of charts.values()) {
-    views.forEach((view) => {
-      view.signal("shown", state.shown);
-      view.signal("chosen", state.chosen);
-      view.runAsync();
-    });
-  }
   filterTable();
+  for (const view of [...charts.values()].flat()) {
+    ["shown", "chosen", "kept", "at"].forEach((name) => view.signal(name, state[name]));
+    view.runAsync();
+  }
   every("tr[data-point]").forEach((line) => {
     line.hidden = state.chosen.length > 0 && !state.chosen.includes(Number(line.dataset.point));
   });
@@ -197,62 +165,38 @@ every(".sortable th[aria-sort]").forEach((heading) => one("button", heading).add
 
 function filterTable() {
   const words = (document.getElementById("words")?.value ?? "").toLowerCase().split(/\s+/).filter(Boolean);
-  let left = 0;
   lines.forEach((line, id) => {
     const row = rows[id];
     const text = line.textContent.toLowerCase();
-    line.hidden = (row.implementation !== undefined && !state.shown.includes(row.implementation))
+    line.hidden = !state.shown.includes(row.implementation)
       || (data.kind === "history" && row.point !== state.at)
       || (state.chosen.length > 0 && !state.chosen.includes(row.point))
       || !words.every((word) => text.includes(word));
-    left += !line.hidden;
   });
-  const found = document.getElementById("found");
-  if (found) found.textContent = left < lines.length ? `${left} of ${lines.length} rows` : "";
-  keep(words);
+  state.kept = lines.flatMap((line, id) => (line.hidden ? [] : [id]));
+  const status = document.getElementById("found");
+  if (status) status.textContent = state.kept.length < lines.length ? `${state.kept.length} of ${lines.length} rows` : "";
 }
 
-// The chart of a comparison shows the rows of its table.
-function keep() {
-  if (data.kind !== "comparison") return;
-  const kept = lines.flatMap((line, id) => (line.hidden ? [] : [id]));
-  (charts.get("changes") ?? []).forEach((view) => view.signal("kept", kept).runAsync());
-}
-
-document.getElementById("words")?.addEventListener("input", filterTable);
+document.getElementById("words")?.addEventListener("input", update);
 
 function table(names, values) {
-  const made = document.createElement("table");
-  const head = made.createTHead().insertRow();
-  names.forEach((name) => head.appendChild(make("th", name, { scope: "col" })));
-  const inside = made.createTBody();
-  values.forEach((row) => {
-    const line = inside.insertRow();
-    row.forEach((text) => line.insertCell().append(text));
-  });
-  return made;
+  const head = make("tr", names.map((name) => make("th", name, { scope: "col" })));
+  const body = values.map((row) => make("tr", row.map((text) => make("td", String(text)))));
+  return make("table", [make("thead", head), make("tbody", body)]);
 }
 
-function fillTable(kind) {
+function fillTable(kind, { headings: own, columns }, values) {
   const place = one(`[data-table="${kind}"]`);
   if (!place) return;
-  if (kind.startsWith("growth")) {
-    const what = kind.split("-")[1];
-    const values = SOURCES.growth().filter((each) => each.what === what);
-    const several = data.machines?.length > 1;
-    place.replaceChildren(table([...(several ? ["machine"] : []), "implementation", "between", "exponent"], values.map((each) => [
-      ...(several ? [data.machines[each.machine]] : []), each.implementation, each.from_to, each.text])));
+  if (own) {
+    const fields = Object.keys(own);
+    place.replaceChildren(table(Object.values(own), values.map((row) => fields.map((field) => row[field]))));
     return;
   }
-  if (kind === "course") {
-    place.replaceChildren(table(["point", "replicates", "seconds", "named", "bound", "left"], course.map((each) => [
-      data.points[each.point], each.replicates, each.end_s, each.named, each.bound_text, each.left])));
-    return;
-  }
-  const names = ["point", "implementation", ...data.beside[kind]].filter((name) => placeOf(name) >= 0);
-  const numbers = names.map(placeOf);
-  const own = lines.filter((_, id) => inView(rows[id]) && rows[id].status === "ok");
-  place.replaceChildren(table(numbers.map((n) => headings[n].textContent.trim()), own.map((line) => numbers.map((n) => line.children[n].textContent))));
+  const numbers = ["point", "implementation", ...columns].map(placeOf).filter((number) => number >= 0);
+  const shown = lines.filter((_, id) => inView(rows[id]) && rows[id].status === "ok");
+  place.replaceChildren(table(numbers.map((n) => headings[n].textContent.trim()), shown.map((line) => numbers.map((n) => line.children[n].textContent))));
 }
 
 // A case: its samples, process by process.
@@ -293,15 +237,11 @@ async function openSamples(datum) {
   const line = lines[row.id];
   document.getElementById("case-title").textContent = data.sides ? row.label : `${row.implementation} · ${data.points?.[row.point] ?? row.label}`;
   const facts = headings.map((heading, n) => [heading.textContent.trim(), inFull(line.children[n])]).slice(2).filter(([, text]) => text);
-  document.getElementById("case-facts").replaceChildren(...facts.map(([name, text]) => {
-    const box = make("div");
-    box.append(make("dt", name), make("dd", text));
-    return box;
-  }));
+  document.getElementById("case-facts").replaceChildren(...facts.map(([name, text]) => make("div", [make("dt", name), make("dd", text)])));
   const place = document.getElementById("case-charts");
   place.replaceChildren();
   dialog.showModal();
-  const sides = data.sides ? data.sides.map((side, n) => [side, samples[n]?.[row.id], { ...row, ...row.sides[n] }]) : [["", samples[row.id], row]];
+  const sides = (data.sides ?? [""]).map((side, n) => [side, samples[n][row.id], { ...row, ...row.sides?.[n] }]);
   dialog.style.setProperty("--series", `var(--i${data.names.indexOf(row.implementation)})`);
   const all = [];
   for (const [side, processes, own] of sides) {
@@ -311,7 +251,7 @@ async function openSamples(datum) {
       box.appendChild(make("p", "No samples: the case has no time, or the journal isn't there.", { class: "none" }));
       continue;
     }
-    charts.get("case").push(await draw(box, data.charts.samples.any, strip(own, processes)));
+    charts.get("case").push(await draw(box, data.strip, strip(own, processes)));
     processes.forEach(([process, , ratios, disturbed, , median]) => {
       all.push([side, process + 1, ratios.length, median, disturbed.length].slice(side ? 0 : 1));
     });
@@ -330,22 +270,6 @@ lines.forEach((line, id) => {
 
 // The legend, the view, the range.
 
-every("svg[data-key]").forEach((icon) => {
-  const number = Number(icon.dataset.key);
-  const { shape, dash } = data.swatches[number];
-  const space = "http://www.w3.org/2000/svg";
-  const line = document.createElementNS(space, "path");
-  line.setAttribute("d", "M-16,0H16");
-  line.setAttribute("stroke", `var(--i${number})`);
-  line.setAttribute("stroke-width", "1.8");
-  line.setAttribute("stroke-dasharray", dash.map((each) => 1.6 * each).join(" "));
-  const mark = document.createElementNS(space, "path");
-  mark.setAttribute("d", shape);
-  mark.setAttribute("transform", "scale(4.3)");
-  mark.setAttribute("fill", `var(--i${number})`);
-  icon.append(line, mark);
-});
-
 every(".legend input").forEach((box) => box.addEventListener("change", () => {
   state.shown = every(".legend input:checked").map((each) => each.dataset.name);
   update();
@@ -362,46 +286,50 @@ function fillRange() {
   if (xs.length) to.value = xs.at(-1);
 }
 
+const pointChoice = document.getElementById("at");
+
+// The points that the charts of one point can have: those with a value in a column.
+function fillPoints() {
+  const points = pointsInView().filter((point) => rows.some((row) => row.point === point && row[pointChoice.dataset.column]));
+  if (!points.length) return;
+  state.at = points[data.kind === "history" ? 0 : points.length >> 1];
+  pointChoice.replaceChildren(...points.map((point) => make("option", data.points[point], { value: point })));
+  pointChoice.value = state.at;
+}
+
 async function showAll() {
   state.chosen = [];
   fillRange();
-  const points = pointsInView();
-  const compiled = points.filter((point) => rows.some((row) => row.point === point && row.compile_cold_s));
-  const at = document.getElementById("at");
-  if (at && compiled.length) {
-    state.at = compiled[compiled.length >> 1];
-    at.replaceChildren(...compiled.map((point) => make("option", data.points[point], { value: point })));
-    at.value = state.at;
-  }
-  const kinds = Object.keys(data.charts).filter((kind) => kind !== "samples");
+  if (pointChoice) fillPoints();
   // first who is there, because a chart takes the width that its neighbours leave
-  kinds.forEach((kind) => (document.getElementById(`figure-${kind}`).hidden = !wanted(kind).values.length));
-  if (data.maps?.length) document.getElementById("figure-winners").hidden = false;
-  for (const kind of kinds) await show(kind);
+  for (const [kind, figure] of figures) document.getElementById(`figure-${kind}`).hidden = !partsOf(figure).length;
+  filterTable();
+  for (const [kind, figure] of figures) await show(kind, figure);
   update();
 }
+
+pointChoice?.addEventListener("change", () => {
+  state.at = Number(pointChoice.value);
+  update();
+});
 
 if (viewChoice) {
   viewChoice.append(...data.series.map((each, number) => make("option", each.label, { value: number })), make("option", "every point", { value: -1 }));
   viewChoice.value = state.view;
   viewChoice.addEventListener("change", () => {
     state.view = Number(viewChoice.value);
-    settled.push(showAll());
+    showAll();
   });
   for (const id of ["from", "to"]) document.getElementById(id).addEventListener("change", () => {
     const [low, high] = ["from", "to"].map((name) => Number(document.getElementById(name).value));
     const chosen = pointsInView().filter((point) => series().at[point] >= low && series().at[point] <= high);
     choose(chosen.length === pointsInView().length ? [] : chosen);
   });
-  document.getElementById("at")?.addEventListener("change", (event) => {
-    state.at = Number(event.target.value);
-    charts.get("compile").forEach((view) => settled.push(view.signal("at", state.at).runAsync()));
-  });
   document.getElementById("reset").addEventListener("click", () => {
     every(".legend input").forEach((box) => (box.checked = true));
     state.shown = [...data.names];
-    if (document.getElementById("words")) document.getElementById("words").value = "";
-    settled.push(showAll());
+    document.getElementById("words").value = "";
+    showAll();
   });
 }
 
@@ -414,23 +342,6 @@ document.getElementById("download")?.addEventListener("click", async (event) => 
   URL.revokeObjectURL(link.href);
 });
 
-// A history shows one point at a time.
-
-const pointChoice = document.getElementById("point");
-
-async function showHistory() {
-  await show("history");
-  filterTable();
-}
-
-if (pointChoice) {
-  pointChoice.append(...data.points.map((label, number) => make("option", label, { value: number })));
-  pointChoice.addEventListener("change", () => {
-    state.at = Number(pointChoice.value);
-    settled.push(showHistory());
-  });
-}
-
 // Profiles: the charts of each case, those of open cases first; a closed one has no width of its own yet.
 
 const cases = every("details.case");
@@ -440,9 +351,9 @@ async function showCases() {
   for (const details of [...cases].sort((a, b) => b.open - a.open)) {
     for (const place of every("[data-drawn]", details)) {
       const { rows: columns, signals, description } = drawn[details.id][place.dataset.drawn];
-      const values = Array.isArray(columns) ? columns : asRows(columns).map((row, id) => ({ id, ...row }));
+      const values = Array.isArray(columns) ? columns : numbered(columns);
       const spec = place.dataset.drawn === "memory" ? data.charts.memory : data.charts.boxes;
-      const view = await draw(place, spec, values, signals, null, "row", { description });
+      const view = await draw(place, spec, values, { signals, description });
       if (!place.clientWidth) await view.width(document.getElementById("cases").clientWidth - 36).runAsync();
       if (place.dataset.drawn === "timeline") explore(place.closest(".explore"), values, view);
     }
@@ -530,12 +441,6 @@ addEventListener("afterprint", () => closed.forEach((details) => (details.open =
 // A page says when it is drawn, so that a test can wait.
 
 (async () => {
-  if (data.kind === "history") await showHistory();
-  else if (data.kind === "profiles") await showCases();
-  else {
-    await showAll();
-    await showMaps();
-  }
-  keep();
+  await (data.kind === "profiles" ? showCases() : showAll());
   document.documentElement.dataset.drawn = "yes";
 })();

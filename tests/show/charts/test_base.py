@@ -7,9 +7,8 @@ from pathlib import Path
 import matplotlib as mpl
 import pytest
 
-from bench.show.charts import files
-from bench.show.charts.base import SHAPES, chart, spec, swatch
-from bench.show.charts.files import Sheet, save_as, specification
+from bench.show.charts import base
+from bench.show.charts.base import SHAPES, Sheet, chart, save_as, spec, specification, swatch
 from bench.show.palette import PAGE_COLOURS, style
 from impls.catalogue import IMPLEMENTATIONS
 
@@ -18,7 +17,7 @@ NAMES = ["eager", "sdpa"]
 
 def sheet() -> Sheet:
     """Return a picture of one mark, in the colour of sdpa."""
-    drawn = spec(chart("One mark").mark_point(color="var(--i1)").encode(x="x:Q"), "One mark")
+    drawn = spec("One mark", chart().mark_point(color="var(--i1)").encode(x="x:Q"))
     words = ["first " * 9, "second " * 9, "third " * 9]
     return Sheet(heading="Heading", facts=words, notes=["note " * 12], spec=drawn, rows=[{"x": 1}], names=NAMES)
 
@@ -46,7 +45,7 @@ def test_a_mixed_colour_is_mixed() -> None:
 
 def test_a_picture_that_grows_too_large_is_drawn_coarser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A PNG has a largest size; thousands of rows keep within it, and are not refused."""
-    monkeypatch.setattr(files, "LARGEST_PIXELS", 500)
+    monkeypatch.setattr(base, "LARGEST_PIXELS", 500)
     save_as(sheet(), tmp_path / "one.png")
     assert 490 < max(struct.unpack(">II", (tmp_path / "one.png").read_bytes()[16:24])) <= 500
 
@@ -54,4 +53,4 @@ def test_a_picture_that_grows_too_large_is_drawn_coarser(tmp_path: Path, monkeyp
 def test_every_marker_of_the_catalogue_has_a_shape() -> None:
     """And one that isn't there is a circle."""
     assert {entry.style.marker for entry in IMPLEMENTATIONS.values()} <= set(SHAPES)
-    assert swatch("somebody:kernel")["shape"] in SHAPES.values()
+    assert swatch("somebody:kernel")[1] in SHAPES.values()

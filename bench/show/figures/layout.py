@@ -1,10 +1,12 @@
-"""Ends and ticks of a logarithmic axis."""
+"""Along an axis: its ends and its ticks, and places of labels and marks that don't touch."""
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
+import numpy as np
 from matplotlib.ticker import MaxNLocator
+from scipy.optimize import isotonic_regression
 
 FEW, MANY = 4, 8
 
@@ -37,6 +39,10 @@ LEAST_SPAN = 1.1
 """An axis spans at least this factor, so that noise doesn't look like a result."""
 
 
+Span = tuple[float, float]
+"""The lower and the upper end of a mark with its interval."""
+
+
 def limits(values: Sequence[float], lows: Sequence[float], highs: Sequence[float]) -> tuple[float, float]:
     """Return the ends of an axis around positive values and, as far as that is reasonable, their intervals."""
     low, high = min(_finite(values)), max(_finite(values))
@@ -54,7 +60,7 @@ def padded(low: float, high: float, margin: float = MARGIN) -> tuple[float, floa
 
 def decimal(low: float, high: float) -> list[float]:
     """Return ticks at round decimal numbers, logarithmic or, if the axis is short, evenly spaced."""
-    ladders = [_within(_ladder(steps, low), low, high) for steps in LADDERS]
+    ladders = [_ladder(steps, low, high) for steps in LADDERS]
     others = (
         [even(low, high, bins) for bins in BINS]
         if high / low < SHORT
@@ -68,17 +74,17 @@ def decimal(low: float, high: float) -> list[float]:
 def ratios(low: float, high: float, gap: float = LEAST_GAP) -> list[float]:
     """Return ticks at 1 and at round ratios on both sides of it, two or more on each side that has room for them.
 
-    The axis holds 1; ticks are at least `gap` of it apart.
+    The axis holds 1; the distance of two ticks is at least `gap` of it.
     """
-    apart = gap * math.log(high / low)
-    return [*reversed(_side(low, 1.0, apart)), 1.0, *_side(1.0, high, apart)]
+    distance = gap * math.log(high / low)
+    return [*reversed(_side(low, 1.0, distance)), 1.0, *_side(1.0, high, distance)]
 
 
 def binary(low: float, high: float) -> list[float]:
     """Return ticks at powers of two, or at even steps of a binary unit if the axis is short."""
     for stride in (1, 2, 3, 4, 5):
         first = math.ceil(math.log2(low) / stride) * stride
-        ticks = _within((2.0**power for power in itertools.count(first, stride)), low, high)
+        ticks = [2.0**power for power in range(first, math.floor(math.log2(high)) + 1, stride)]
         if FEW <= len(ticks) <= MANY:
             return ticks
     unit = 2.0 ** (10 * max(0, math.floor(math.log2(low) / 10)))
@@ -109,9 +115,9 @@ def _bare(ticks: Sequence[float], low: float, high: float) -> float:
 def _side(low: float, high: float, gap: float) -> list[float]:
     """Return ticks between 1 and the other end of an axis, from 1 on: the furthest reaching, of these the coarsest.
 
-    Their logarithms are at least `gap` apart.
+    The distance of their logarithms is at least `gap`.
     """
-    ladders = (_within(_ladder(steps, low), low, high) for steps in RATIO_LADDERS)
+    ladders = (_ladder(steps, low, high) for steps in RATIO_LADDERS)
     best: list[float] = []
     for ticks in (*ladders, *(_multiples(step, low, high) for step in RATIO_STEPS)):
         outward = sorted((tick for tick in ticks if tick != 1), key=lambda tick: abs(math.log(tick)))
@@ -131,16 +137,64 @@ def _multiples(step: float, low: float, high: float) -> list[float]:
     return [round(number * step, 9) for number in range(max(1, math.ceil(low / step)), math.floor(high / step) + 1)]
 
 
-def _within(ticks: Iterator[float], low: float, high: float) -> list[float]:
-    return list(itertools.takewhile(lambda tick: tick <= high, itertools.dropwhile(lambda tick: tick < low, ticks)))
-
-
-def _ladder(steps: Sequence[float], low: float) -> Iterator[float]:
-    for decade in itertools.count(math.floor(math.log10(low))):
-        yield from (float(f"{step}e{decade}") for step in steps)
+def _ladder(steps: Sequence[float], low: float, high: float) -> list[float]:
+    decades = range(math.floor(math.log10(low)), math.floor(math.log10(high)) + 1)
+    ticks = (float(f"{step}e{decade}") for decade in decades for step in steps)
+    return [tick for tick in ticks if low <= tick <= high]
 
 
 def even(low: float, high: float, bins: int = BINS[0]) -> list[float]:
     """Return evenly spaced ticks at round numbers."""
     locator = MaxNLocator(nbins=bins, steps=[1, 2, 2.5, 5, 10])
     return [float(tick) for tick in locator.tick_values(low, high) if low <= tick <= high]
+
+
+def spread(targets: Sequence[float], gap: float, low: float, high: float) -> list[float]:
+    """Return positions as near as possible to the targets, with gaps of at least `gap`, and between low and high.
+
+    They keep the order of the targets. If there is too little room for all, they go beyond `low`.
+    """
+    order, steps = np.argsort(targets, kind="stable"), gap * np.arange(len(targets))
+    # minus their steps, positions with a gap between them are positions that don't fall
+    with_gaps = isotonic_regression(np.asarray(targets)[order] - steps).x + steps
+    positions = np.empty(len(targets))
+    positions[order] = np.minimum(np.maximum(with_gaps, low + steps), high - steps[::-1])
+    return list(map(float, positions))
+
+
+def sideways_steps(spans: Sequence[Span]) -> list[float]:
+    """Return by how many steps each mark moves to the right, so that none overlaps another; below 0 is to the left.
+
+    A mark that overlaps no other stays at 0, and so does a missing one, whose ends are NaN.
+    A chain of overlapping marks is centred.
+    """
+    steps = [0.0] * len(spans)
+    for group in _overlapping(spans):
+        columns = _columns([spans[index] for index in group])
+        for index, column in zip(group, columns, strict=True):
+            steps[index] = column - max(columns) / 2
+    return steps
+
+
+def _overlapping(spans: Sequence[Span]) -> list[list[int]]:
+    """Return the indices of the spans that overlap directly or through others, group by group, from below."""
+    groups: list[list[int]] = []
+    end = -math.inf
+    for index in sorted((index for index, span in enumerate(spans) if not math.isnan(span[0])), key=spans.__getitem__):
+        low, high = spans[index]
+        if low > end:
+            groups.append([])
+        groups[-1].append(index)
+        end = max(end, high)
+    return groups
+
+
+def _columns(spans: Sequence[Span]) -> list[int]:
+    """Return the first column that is free for each span; spans are in the order of their lower ends."""
+    ends: list[float] = []
+    columns = []
+    for low, high in spans:
+        column = next((place for place, end in enumerate(ends) if end < low), len(ends))
+        ends[column : column + 1] = [high]
+        columns.append(column)
+    return columns
