@@ -22,7 +22,7 @@ BELOW: dict[str, set[str]] = {
     "bench.store": {"bench.plan"},
     "bench.machine": {"bench.store", "bench.plan"},
     "bench.stats": {"bench.plan"},
-    "bench.sampling": {"bench.store"},
+    "bench.sampling": set(),
     "bench.analyse": {"bench.stats", "bench.store", "bench.plan", DECLARED},
     "bench.show": {"bench.analyse", "bench.machine", "bench.stats", "bench.store", "bench.plan", DECLARED},
     "bench.show.terminal": {"bench.show"},
@@ -30,7 +30,7 @@ BELOW: dict[str, set[str]] = {
     "bench.show.advice": {"bench.show"},
     "bench.show.figures": {"bench.show"},
     "bench.show.charts": {"bench.show.comparison", "bench.show.figures", "bench.show"},
-    "bench.show.pages": {"bench.show.charts", "bench.show.comparison", "bench.show"},
+    "bench.show.pages": {"bench.show.charts", "bench.show.comparison", "bench.show.figures", "bench.show"},
     "bench.measure": {"bench.sampling", "bench.machine", "bench.plan", "impls", DECLARED},
     "bench.engine": {"bench.analyse", "bench.sampling", "bench.machine", "bench.store", "bench.plan"},
     "bench.profiling": {

@@ -25,6 +25,7 @@ from bench.plan.layers import Roof
 from bench.plan.layers.layer import Work
 from bench.sampling.inputs import AFTERWARDS, KEY_BITS, NORMAL, PEAKED, SHIFTS, TIMED, JudgedCalls
 from bench.sampling.rounds import Length, Sample, sample, timings
+from bench.store.record import Samples
 
 WARM_UP_SHARE = 1 / 3
 """The largest part of the rounds' time for the warm-up: each implementation was called before, for its check."""
@@ -217,9 +218,9 @@ class Replicate:
 
         turns = {name: partial(turn, name, member) for name, member in active.items()}
         begin = time.perf_counter()
-        for name, samples in sample(turns, self._length, self._rng, failed).items():
-            active[name].samples = samples
-            self.rounds = max(self.rounds, len(samples.rounds))
+        for name, by_round in sample(turns, self._length, self._rng, failed).items():
+            active[name].samples = _samples(by_round)
+            self.rounds = max(self.rounds, len(by_round))
         self.rounds_s = time.perf_counter() - begin
         self._keep_speed({name: member for name, member in active.items() if member.is_ok}, speed, readings)
 
@@ -356,6 +357,11 @@ class Replicate:
 def now() -> str:
     """Return the current time (UTC) in the format of records."""
     return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _samples(by_round: Mapping[int, Sample]) -> Samples:
+    timings_s, switches, faults, others = zip(*by_round.values(), strict=True)
+    return Samples(tuple(by_round), timings_s, switches, faults, tuple(round(share, 2) for share in others))
 
 
 def _cores(point: Point) -> list[int]:

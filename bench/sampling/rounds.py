@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import NamedTuple
 
-from bench.store.record import Samples
-
 LEAST_ROUNDS = 5
 """The fewest rounds, whatever the budget says.
 
@@ -59,10 +57,10 @@ def sample(
     length: Length,
     rng: random.Random,
     failed: Callable[[str, Exception], None],
-) -> dict[str, Samples]:
+) -> dict[str, dict[int, Sample]]:
     """Take turns in rounds for so long; one that raises leaves the rounds, and `failed` is told.
 
-    Returns the samples of those that did not fail.
+    Returns the samples of those that did not fail, by the number of their round.
     """
     taken: dict[str, dict[int, Sample]] = {name: {} for name in turns}
     end, number = perf_counter() + length.budget_s, 0
@@ -74,9 +72,4 @@ def sample(
                 failed(name, error)
                 del taken[name]
         number += 1
-    return {name: _samples(by_round) for name, by_round in taken.items()}
-
-
-def _samples(by_round: Mapping[int, Sample]) -> Samples:
-    timings_s, switches, faults, others = zip(*by_round.values(), strict=True)
-    return Samples(tuple(by_round), timings_s, switches, faults, tuple(round(share, 2) for share in others))
+    return taken

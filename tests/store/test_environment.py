@@ -102,7 +102,7 @@ def test_a_broken_file_is_refused(tmp_path: Path, content: bytes, reason: str) -
 @pytest.mark.slow
 def test_a_worker_needs_no_msgspec() -> None:
     """It may run in another environment, which has torch and little else."""
-    modules = ", ".join(f"bench.measure.{name}" for name in ("server", "worker", "judge"))
+    modules = ", ".join(f"bench.measure.{name}" for name in ("server", "judge"))
     program = f"import sys; sys.modules['msgspec'] = None; import {modules}"
     subprocess.run([sys.executable, "-c", program], check=True)
 
