@@ -147,10 +147,14 @@ def gpu(session: nox.Session) -> None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """Run the test suite in one process more than there are cores, because some tests wait."""
+    """Run the test suite in one process more than there are cores, because some tests wait.
+
+    Tests that wait for a compiler or another runtime are left out: `nox -s tests -- -m toolchain` runs them.
+    """
     _install(session, "test")
     processes = str((os.cpu_count() or 1) + 1)
-    command = ("python", "-m", "pytest", "--numprocesses", processes, "--dist", "worksteal", *session.posargs)
+    chosen = ("-m", "not toolchain")  # of several -m pytest takes the last
+    command = ("python", "-m", "pytest", "--numprocesses", processes, "--dist", "worksteal", *chosen, *session.posargs)
     # tests start hundreds of processes, each of which would compile our modules again
     session.run(*command, env={"PYTHONDONTWRITEBYTECODE": ""})
 

@@ -153,6 +153,7 @@ def test_what_a_backend_cannot_do_is_unsupported_with_the_obstacle() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.toolchain
 def test_flex_computes_the_layer() -> None:
     """flex_attention gives what eager gives."""
     layer, x = ViTAttention(32, 32, 2).eval(), normal(2, 16, 32)

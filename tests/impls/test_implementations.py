@@ -90,6 +90,7 @@ def _fresh_compiler() -> Iterator[None]:
 
 
 @needs_compiler
+@pytest.mark.toolchain
 @pytest.mark.usefixtures("_fresh_compiler")
 def test_a_compiled_implementation() -> None:
     """Its gradients are the reference's too; a real worker trains the other one.

@@ -30,6 +30,7 @@ FUSED = {"openvino": "Softmax+MatMul", "onnxruntime": "MultiHeadAttention", "aot
 
 
 @pytest.mark.slow
+@pytest.mark.toolchain
 @pytest.mark.parametrize("name", [name for name in CASES if name in INSTALLED])
 def test_a_runtime_computes_what_the_layer_does(name: str, tmp_path: Path) -> None:
     """Outputs are as near to float64 as torch's own, for two inputs, and in the precision of the point.

@@ -33,7 +33,7 @@ ROUNDED_OUTPUTS = [[2.0, 7.0, 1.5], [2.0, 8.0, 0.0], [2.0, 7.8, 0.3]]
 """All as the article prints them; its weight matrices are used as `x @ W`."""
 
 THROUGH = ["eager", "manual", "sdpa"]
-COMPILED = pytest.param("compiled_eager", marks=[needs_compiler, pytest.mark.slow])
+COMPILED = pytest.param("compiled_eager", marks=[needs_compiler, pytest.mark.slow, pytest.mark.toolchain])
 
 
 def layer_with(*weights_in_out: list[list[float]]) -> SelfAttention:

@@ -14,7 +14,7 @@ from tests.measure.conftest import Measured, without_huge_pages
 from tests.measure.stub import case
 from tests.points import point
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.toolchain]
 
 
 @pytest.fixture(scope="module")

@@ -104,6 +104,7 @@ def test_nothing_changed_is_nothing_said() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.toolchain
 def test_importing_the_compiler_changes_nothing() -> None:
     """What is compared of torch.compile is what is not at its default."""
     script = (

@@ -163,6 +163,7 @@ def test_stages_lie_outermost_and_what_works_is_there(of_training: tuple[Span, .
     assert {span.lane for span in of_training} == {"host"}
 
 
+@pytest.mark.toolchain
 def test_the_kernels_of_a_compiled_function_are_spans_by_name() -> None:
     """Inductor announces them once it is asked to; one fused kernel does the work of three operators."""
     from torch._inductor import config  # its import takes seconds
