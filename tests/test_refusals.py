@@ -1,0 +1,118 @@
+"""Requests that can't be met, with the exit status and the message of each: a change of any is a change for users."""
+
+import argparse
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+
+from bench.cli import main
+from bench.harness import options
+from tests.refusals import refusal
+
+PUBLISHED = Path(__file__).parents[1] / "results" / "published"
+
+NOWHERE = "nowhere does not exist; expected a run folder or a results.csv"
+NO_MODULE = "implementation 'nomodule:attend': there is no module nomodule; it must lie where you run the command"
+UNKNOWN = "unknown implementation 'eagre'; expected one of eager, manual, "
+
+OF_COMMANDS = {
+    "foo": (2, "argument command: invalid choice: 'foo' (choose from 'show', 'compare', 'duel', 'advise', 'doctor', "),
+    "show": (2, "the following arguments are required: RUN"),
+    "show nowhere": (2, NOWHERE),
+    "show race --where x>1": (2, "unknown column 'x'; expected one of layer, implementation, device, "),
+    "show race --where num_tokens": (
+        2,
+        "--where 'num_tokens' must be COLUMN OPERATOR VALUE, joined by `and`, such as ",
+    ),
+    "show race --across layer": (2, "argument --across: invalid choice: 'layer' (choose from 'dtype')"),
+    "show race --top 0": (2, "--top 0 must be at least 1"),
+    "compare nowhere quick": (2, NOWHERE),
+    "compare quick runtimes": (3, "BASE and NEW share no case: qkv_bias is False in BASE and True in NEW"),
+    "compare quick race": (3, "BASE and NEW were not measured under the same conditions: cpu_flags: "),
+    "compare quick race --fail-on fast": (
+        2,
+        "unknown verdict 'fast'; expected one of slower, newly-failing, missing, ",
+    ),
+    "compare quick race --margin x": (2, "argument --margin: invalid float value: 'x'"),
+    "advise timm": (2, "MODEL 'timm' must be timm:NAME, torchvision:NAME, transformers:CONFIG or module:function"),
+    "advise nolib:thing": (2, "model 'nolib:thing': there is no module nolib; it must lie where you run the command"),
+    "advise timm:vit_small_patch16_224 --batch 0": (2, "--batch 0 must be whole numbers of at least 1, separated by "),
+    "duel eager": (2, "a duel takes two implementations, or one with two --python, got eager"),
+    "duel eager eagre": (2, UNKNOWN),
+    "duel eager sdpa --bound x": (2, "--bound x must be a share such as 2% or 0.02"),
+    "profile race --case implementation=foo": (
+        2,
+        "--case implementation=foo: no case of the run that is ok agrees with ",
+    ),
+    "profile race --case foo=1": (2, "unknown column 'foo'; expected one of layer, implementation, device, "),
+    "scaling nowhere": (2, NOWHERE),
+    "plot nowhere": (2, NOWHERE),
+    "merge out": (2, "the following arguments are required: SHARD"),
+    "export race /nowhere/table.json": (2, "/nowhere/table.json can't be written: No such file or directory"),
+    "history quick": (2, "a history needs two runs or more, got 1; expected run folders, or a folder of them"),
+    "watch nomodule:attend": (2, NO_MODULE),
+    "watch eager --layer foo": (2, "watch takes your kernel as module:attribute, after a baseline or alone; got eager"),
+}
+"""Commands, each with its exit status and the beginning of its message."""
+
+OF_SWEEPS = {
+    "--impl eagre": UNKNOWN,
+    "--impl nomodule:attend": NO_MODULE,
+    "--sweep quik": "unknown sweep 'quik'; expected one of allocator, article, ",
+    "--num-tokens 0": "num_tokens = 0 must be a whole number of at least 1",
+    "--num-tokens 128:x2": "num_tokens = 128:x2 must be first:last, first:last:step or first:last:xfactor, as ",
+    "--num-heads 5": "channels = 384 must be divisible by num_heads = 5",
+    "--run race --num-heads 5": "channels = 384 must be divisible by num_heads = 5",
+    "--dtype float31": "dtype = 'float31' must be one of float32, bfloat16, float16; did you mean float32?",
+    "--layer foo": "layer = 'foo' must be one of conv, patch, self, vit, module:attribute",
+    "--model foo": "unknown model 'foo'; expected one of deit_ti_16_224, ",
+    "--threads 6400": "threads = 6400 is more than the ",
+    "--bound 0": "bound = 0.0 must be a share above 0 and below 1, such as 0.02 for 2 %",
+    "--bound 200%": "bound = 2.0 must be a share above 0 and below 1, such as 0.02 for 2 %",
+    "--within soon": "--within soon must be a duration such as 90s, 30m or 1h",
+    "--no-race --within 3m": "within_s needs a race: with equal shares budget_s says how long a point takes",
+    "--shard 5/4": "--shard 5/4 must be I/N with whole numbers and 1 <= I <= N, such as 1/4",
+}
+"""Options of `pytest bench`, each with the beginning of its message; the status is 4."""
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with copies of published runs, under short names."""
+    folder = tmp_path_factory.mktemp("runs")
+    for name in ("quick", "quick-race", "runtimes"):
+        shutil.copytree(PUBLISHED / f"{name}-xeon-2core", folder / name.removeprefix("quick-"))
+    return folder
+
+
+def status_of(command: str) -> object:
+    """Return the exit status of a command."""
+    try:
+        return main(shlex.split(command))
+    except SystemExit as ended:  # as argparse ends
+        return ended.code
+
+
+@pytest.mark.parametrize("command", OF_COMMANDS)
+def test_a_command_that_cannot_be_carried_out(
+    command: str, runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It ends with its status, and its last line is the program's name and the message."""
+    monkeypatch.chdir(runs)
+    status, message = OF_COMMANDS[command]
+    assert status_of(command) == status
+    line = capsys.readouterr().err.splitlines()[-1]
+    name, _, text = line.partition(": error: " if ": error: " in line else ": ")
+    assert name.startswith(("attention-bench", "python -m bench"))
+    assert text.startswith(message)
+
+
+@pytest.mark.parametrize("line", OF_SWEEPS)
+def test_a_sweep_that_cannot_be_measured(line: str, runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is refused before anything starts."""
+    monkeypatch.chdir(runs)
+    parser = argparse.ArgumentParser()
+    options.add(parser.add_argument)
+    assert refusal(options.sweep, parser.parse_args(shlex.split(line))).startswith(OF_SWEEPS[line])
