@@ -26,7 +26,7 @@ from bench.analyse.series import (
     point_of,
     times_as_fast,
 )
-from bench.stats.estimates import Interval, half_widths
+from bench.stats.estimates import half_widths
 from tests.analyse.planted import HELD, Law, drawn, draws, exact, row
 from tests.examples import case, point
 
@@ -138,23 +138,15 @@ def rival(*logs: float, places: tuple[int, ...] = (100, 400), spread: float = 0.
 
 
 def leaders(rows: list[Row]) -> Leaders:
-    """Return who may be the fastest at each place: all whose speed-up's interval reaches that of the largest."""
-    return {place: _reaching(own) for place, own in by(rows, "num_tokens").items()}
+    """Return who may be the fastest at each place: the fastest, and all that it is not shown to be faster than."""
+    return {place: _may_be_fastest(own) for place, own in by(rows, "num_tokens").items()}
 
 
-def _reaching(rows: list[Row]) -> tuple[str, ...]:
-    paired = all(row["speedup"] is not None for row in rows)
-    speeds = {row["implementation"]: _ratio(row) if paired else _rate(row) for row in rows}
-    first, *others = sorted(speeds, key=lambda name: -speeds[name].value)
-    return (first, *(name for name in others if speeds[name].high >= speeds[first].low))
-
-
-def _ratio(row: Row) -> Interval:
-    return Interval(*(row[name] or math.nan for name in ("speedup", "speedup_low", "speedup_high")))
-
-
-def _rate(row: Row) -> Interval:
-    return Interval(*(1 / (row[name] or math.nan) for name in ("latency_s", "latency_high_s", "latency_low_s")))
+def _may_be_fastest(rows: list[Row]) -> tuple[str, ...]:
+    first, *others = sorted(rows, key=lambda row: -(row["speedup"] or 1 / row["latency_s"]))
+    return tuple(
+        row["implementation"] for row in (first, *others) if row is first or times_as_fast(first, row).low <= 1
+    )
 
 
 def only(rows: list[Row]) -> Crossover:

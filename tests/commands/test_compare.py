@@ -23,7 +23,7 @@ from bench.store import environment, journal, plan, table
 from bench.store.environment import Environment
 from tests.engine.interpreters import two
 from tests.examples import ORIGIN, measured, record, saved, timed
-from tests.points import OF_LAYER, of_layer, point
+from tests.points import point
 
 ROOT = Path(__file__).parents[2]
 TIMES = {"eager": 1.0, "sdpa": 0.5, "mha": 0.8, "online": 0.9}
@@ -144,18 +144,6 @@ def test_what_cannot_be_compared_ends_with_3(base: Path, tmp_path: Path, refused
     alone = folder(tmp_path / "alone", {"eager": 1.0})
     assert "share 2 cases" in refused("compare", base, alone, "--plot", picture, status=3)
     assert not picture.exists()
-
-
-def test_layers_with_columns_of_their_own_are_matched(tmp_path: Path) -> None:
-    """A run of all layers compared with itself misses nothing."""
-    records = [
-        measured(Case(of_layer(layer), name), process, value)
-        for process, layer in itertools.product(range(PROCESSES), OF_LAYER)
-        for name, value in TIMES.items()
-    ]
-    run = str(saved(tmp_path / "run", records))
-    for options in ([], ["--baseline", "sdpa"]):
-        assert main(["compare", run, run, "--fail-on", "missing,new,inconclusive,slower", *options]) == 0
 
 
 # another baseline

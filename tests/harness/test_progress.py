@@ -125,15 +125,6 @@ def test_cases_that_cannot_fit_are_foretold_once(clock: Clock) -> None:
     assert "skipped" not in said(clock)
 
 
-def test_a_time_left_does_not_follow_from_points_that_were_there(clock: Clock) -> None:
-    """Points of an earlier session take no time; only what was measured says how long the rest takes."""
-    written: list[str] = []
-    log = LogProgress(SWEEP, 2, Screen(written.append, is_terminal=False, width=80))
-    log.started()
-    log.finished(summarise(records(0), "eager"))
-    assert "left" not in "".join(written)
-
-
 def test_a_screen_rewrites_one_line_of_a_terminal(clock: Clock) -> None:
     """The line has the time since the beginning, is cut to the width, and goes at the end; a log has none."""
     written: list[str] = []
