@@ -300,7 +300,7 @@ def test_every_verdict_has_one_word_of_the_command_line() -> None:
 
 
 def test_rows_are_matched_by_case_and_not_by_place() -> None:
-    """Cases that differ in one column only are told apart, and each finds its own; layers lack optional columns."""
+    """Cases that differ in one column are matched each with its own; layers lack optional columns."""
     variants: list[dict[str, Any]] = [{}, {"qkv_bias": True}, {"threads": 4}, {"allocator": "system"}, {"batch": 1}]
     of = [*(case("sdpa", **changes) for changes in variants), *of_layers()[1:]]
     rows = [row(one, [level, level + 0.001]) for level, one in enumerate(of)]

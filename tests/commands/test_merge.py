@@ -25,7 +25,7 @@ def test_shards_of_one_machine_are_a_run(tmp_path: Path, capsys: pytest.CaptureF
     assert "sdpa" in capsys.readouterr().out
 
 
-def test_two_machines_are_shown_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_machines_are_shown_separately(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Each under its name, then what to use where; a comparison takes those that both runs have."""
     here = shards(tmp_path, 1)
     there = run(tmp_path / "there", SWEEP.sharded(Shard(1, 1)), NAMED)
