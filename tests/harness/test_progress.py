@@ -21,7 +21,6 @@ from bench.harness.progress import (
     LogProgress,
     Screen,
     TimeLeft,
-    Until,
     progress_of,
     shortened,
 )
@@ -367,7 +366,8 @@ def test_precisions_of_a_point_count_once_and_an_own_layer_takes_as_long_as_the_
 
 def test_a_race_has_as_long_as_its_clock_says(clock: Clock) -> None:
     """Neither the points that are done nor the one at work change that, and when the time is up nothing is left."""
-    left = Until(100.0)
+    left = TimeLeft(SHAPES, 2)
+    left.end_s = 100.0
     assert left.left_s() == 100
     clock.now_s = 30.0
     left.finished(SHAPES[0], 30.0)
