@@ -44,7 +44,6 @@ PYTHONS = ["--python", sys.executable, "--python", sys.executable]
         (["sdpa", *PYTHONS[:2]], "got sdpa and 1 of --python"),
         (["sdpa", *PYTHONS[:2], "--python", "/no/such/python"], "/no/such/python must be a Python interpreter"),
         (["eager", "sdpa", "--bound", "0"], "bound = 0.0 must be a share above 0 and below 1, such as 0.02 for 2 %"),
-        (["eager", "sdpa", "--sweep", "articel"], "unknown sweep 'articel'; expected one of"),
         (["eager", "sdpa", "--num-heads", "5"], "channels = 64 must be divisible by num_heads = 5"),
         (["eager", "sdpa", "--timeout-s", "0"], "timeout_s = 0.0 must be a number above 0"),
     ],
