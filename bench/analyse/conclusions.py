@@ -50,23 +50,21 @@ def changes(records: Iterable[Record]) -> list[Change]:
 
     `point` is that in WIDEST.
     """
-    records_by_case: dict[Point, dict[Case, list[Record]]] = {}
-    for record in latest(records):
-        if record.case.implementation != CONTROL and record.status == "ok" and record.seed is not None:
-            point = dataclasses.replace(record.case.point, dtype=WIDEST)
-            records_by_case.setdefault(point, {}).setdefault(record.case, []).append(record)
-    values_by_point = {
-        point: values({_name(case): rounds_of(own) for case, own in of.items()})
-        for point, of in records_by_case.items()
-        if len({case.point.dtype for case in of}) > 1
+    usable = (each for each in latest(records) if each.status == "ok" and each.seed is not None)
+    by_case = grouped((each for each in usable if each.case.implementation != CONTROL), lambda record: record.case)
+    cases_of = grouped(by_case, lambda case: dataclasses.replace(case.point, dtype=WIDEST))
+    values_of = {
+        point: values({_name(case): rounds_of(by_case[case]) for case in own})
+        for point, own in cases_of.items()
+        if len({case.point.dtype for case in own}) > 1
     }
-    lent = prior([*values_by_point.values()])
+    lent = prior([*values_of.values()])
     all_changes = []
-    for point, own_values in values_by_point.items():
+    for point, own_values in values_of.items():
         of = contrasts(own_values, lent)
-        for case in records_by_case[point]:
+        for case in cases_of[point]:
             wide = Case(point, case.implementation)
-            if case.point.dtype != WIDEST and wide in records_by_case[point]:
+            if case.point.dtype != WIDEST and wide in by_case:
                 speedup = interval(of.speedup(_name(case), _name(wide))).exp()
                 all_changes.append(Change(point, case.implementation, case.point.dtype, speedup))
     return [change for change in all_changes if not math.isnan(change.speedup.value)]

@@ -30,7 +30,7 @@ from bench.show.terminal.console import console, render
 from bench.show.text import python
 from bench.store import saved_run as stored
 from bench.store.saved_run import Seen
-from impls.catalogue import SOURCES, Name, is_model, parse, split
+from impls.catalogue import SOURCES, is_model, parse, split
 
 BATCH = 8
 """The items in a call if nothing says another number."""
@@ -141,8 +141,8 @@ def _model(arguments: argparse.Namespace) -> tuple[str, list[int]]:
         raise WrongRequest(str(error)) from None
     source, colon, rest = parsed.base.partition(":")
     if not (source and colon and rest):
-        near = suggestion(source, SOURCES)
-        raise WrongRequest(f"MODEL {name!r} must be {RULE}{near or f'; did you mean timm:{name}?'}")
+        near = suggestion(source, SOURCES) or f"; did you mean timm:{name}?"
+        raise WrongRequest(f"MODEL {name!r} must be {RULE}{'' if source in SOURCES else near}")
     if source not in SOURCES:
         if misspelled := names.misspelled(parsed.base, "model"):
             raise WrongRequest(misspelled)
@@ -158,7 +158,7 @@ def _model(arguments: argparse.Namespace) -> tuple[str, list[int]]:
         batches = [int(sides[0])]
         given = "x".join(sides[1:])
     if given:
-        name = _with_option(parsed, "input", given)
+        name = _with_option(name, "input", given)
     if not is_model(name):
         raise WrongRequest(f"the input of {name} isn't known; give --input, as 8x3x224x224 or mymodel:inputs")
     return name, batches or [BATCH]
@@ -239,7 +239,7 @@ def _layers(
 ) -> dict[str, pd.DataFrame]:
     """Measure the layers at these paths of a model by themselves; return the table of each by its path."""
     (model,) = asked.points
-    points = {path: dataclasses.replace(model, layer=_at(model.layer, path)) for path in paths}
+    points = {path: dataclasses.replace(model, layer=_with_option(model.layer, "at", path)) for path in paths}
     effort = dataclasses.replace(asked.effort, race=False, within_s=None, budget_s=LAYER_BUDGET_S)
     sweep = Sweep("advise-layers", tuple(points.values()), names, AS_IS, effort)
     with _opened(sweep, folder, is_quiet, servers=1) as run:  # another server starts for seconds
@@ -258,15 +258,11 @@ def _opened(sweep: Sweep, folder: Path, is_quiet: bool, servers: int | None = No
         yield run
 
 
-def _at(layer: str, path: str) -> str:
-    """Return the name of the layer of a model at a path."""
-    return _with_option(parse(layer), "at", path)
-
-
-def _with_option(name: Name, option: str, value: str) -> str:
+def _with_option(name: str, option: str, value: str) -> str:
     """Return a name with one more option, or another value of it."""
-    inside = ",".join(f"{key}={each}" for key, each in {**name.options, option: value}.items())
-    return f"{name.base}[{inside}]"
+    parsed = parse(name)
+    inside = ",".join(f"{key}={each}" for key, each in {**parsed.options, option: value}.items())
+    return f"{parsed.base}[{inside}]"
 
 
 def _write_sweep(path: Path, before: Mapping[Point, Advice], looks: Mapping[Point, Sequence[Seen]]) -> None:
@@ -280,7 +276,7 @@ def _write_sweep(path: Path, before: Mapping[Point, Advice], looks: Mapping[Poin
     ]
     for point, advice in before.items():
         for kind in advice.kinds:
-            layer = _at(point.layer, kind.path) if kind.path else point.layer
+            layer = _with_option(point.layer, "at", kind.path) if kind.path else point.layer
             lines += ["", "[[grid]]", f"layer = {json.dumps(layer)}"]
             lines += [f"{name} = {json.dumps(getattr(point, name))}" for name in SWEEP_COLUMNS]
     write(path, "\n".join(lines) + "\n")

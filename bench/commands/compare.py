@@ -15,6 +15,7 @@ import pandas as pd
 
 from bench.analyse import comparison as comparing
 from bench.analyse.comparable import common_shift, speed_change, state_differences, unlike_conditions, unmatched
+from bench.analyse.series import grouped
 from bench.analyse.summary import summarise
 from bench.commands import BAD, FINE, say, write
 from bench.commands.duel import interpreter, run_duel
@@ -91,10 +92,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_option("--to", metavar="FILE", type=Path, help="write into this file (default: standard output)")
     add_option("--plot", metavar="FILE.png", type=Path, help="draw all judged rows with their intervals")
     add_option("--report", metavar="FILE.html", type=Path, help="write the page of the comparison")
-    _add_rerun(add_option)
-
-
-def _add_rerun(add_option: options.AddOption) -> None:
     add_option("--rerun", action="store_true", help="measure rows in dispute again, both sides alternately")
     options.add_python(
         add_option, "for --rerun: the interpreter that BASE was measured with, and a second time for NEW"
@@ -104,73 +101,63 @@ def _add_rerun(add_option: options.AddOption) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Compare two runs; BAD if a row has a verdict of `--fail-on`."""
+    """Compare two runs, machine by machine if one of them was merged; BAD if a row has a verdict of `--fail-on`."""
     failing = comparing.named(arguments.fail_on)
     if arguments.plot:
         from bench.show.charts import catalogue  # slow to import
 
         catalogue.check_name(arguments.plot)
-    pairs = _machines(arguments)
-    if pairs is not None:
-        return _each(arguments, pairs)
-    pythons = _pythons(arguments)
-    report = _report(arguments)
-    if pythons:
-        report = _settled(report, arguments, pythons)
-    _put(report, arguments)
-    if arguments.plot:
-        from bench.show.charts import catalogue
-
-        if not catalogue.draw_comparison(report, arguments.plot):
-            say(f"{_prefix(report)}nothing to draw: no row was judged", stderr=True)
-    if arguments.report:
-        from bench.show.pages import comparison as web  # slow to import
-
-        web.write(arguments.report, report, arguments.base, arguments.new)
-    return BAD if comparing.regressed(report.comparison, failing) else FINE
-
-
-def _machines(arguments: argparse.Namespace) -> dict[str, tuple[SavedRun, SavedRun]] | None:
-    """Return the runs of each machine in both, None if both have one machine; raises NotComparable if none is in both.
-
-    A run of one machine is compared with that machine's part of the other.
-    """
-    runs = [saved_run.runs_of(saved).values() for saved in (arguments.base, arguments.new)]
-    sides = [{run.environment.env_id if run.environment else "unknown": run for run in side} for side in runs]
-    if all(len(side) == 1 for side in sides):
-        return None
-    base, new = sides
-    shared = {env_id: (base[env_id], new[env_id]) for env_id in base if env_id in new}
-    if not shared:
-        raise NotComparable(f"no machine is in both: BASE has {', '.join(base)}, NEW has {', '.join(new)}")
-    return shared
-
-
-def _each(arguments: argparse.Namespace, pairs: Mapping[str, tuple[SavedRun, SavedRun]]) -> int:
-    """Compare machine by machine; BAD if one of them has a verdict of `--fail-on`."""
-    if arguments.to or arguments.plot or arguments.rerun:
+    pairs = _machines(arguments.base, arguments.new)
+    if "" not in pairs and (arguments.to or arguments.plot or arguments.rerun):
         raise WrongRequest(
             "--to, --plot and --rerun take the runs of one machine, such as the folders inside a merged run"
         )
-    worst = FINE
+    regressed = False
     for env_id, (base, new) in pairs.items():
-        name = saved_run.name_of(new.environment) if new.environment else env_id
-        say(f"machine {name}", stderr=arguments.format != TERMINAL)
-        arguments.base, arguments.new = base, new
-        worst = max(worst, run(arguments))
-    return worst
+        page = arguments.report
+        if page and len(pairs) > 1:
+            page = page.with_stem(f"{page.stem}-{env_id}")
+        if env_id:
+            name = saved_run.name_of(new.environment) if new.environment else env_id
+            say(f"machine {name}" + (f", page {page}" if page else ""), stderr=arguments.format != TERMINAL)
+        pythons = _pythons(arguments)
+        report = _report(arguments, base, new)
+        if pythons:
+            report = _settled(report, arguments, pythons)
+        _put(report, arguments)
+        if arguments.plot and not catalogue.draw_comparison(report, arguments.plot):
+            say(f"{_prefix(report)}nothing to draw: no row was judged", stderr=True)
+        if page:
+            from bench.show.pages import comparison as web  # slow to import
+
+            web.write(page, report, base, new)
+        regressed |= comparing.regressed(report.comparison, failing)
+    return BAD if regressed else FINE
 
 
-def _report(arguments: argparse.Namespace) -> Report:
-    limits, base, new = Limits(arguments.margin), arguments.base, arguments.new
-    measured = base.table, new.table
-    unlike = unlike_conditions(base, new)
+def _machines(base: SavedRun, new: SavedRun) -> dict[str, tuple[SavedRun, SavedRun]]:
+    """Return the runs of each machine in both by its env_id, or two runs of one machine each under an empty name.
+
+    A run of one machine is compared with that machine's part of the other. Raises NotComparable if none is in both.
+    """
+    runs = [[*saved_run.runs_of(saved).values()] for saved in (base, new)]
+    if all(len(side) == 1 for side in runs):
+        return {"": (base, new)}
+    before, after = ({run.environment.env_id if run.environment else "unknown": run for run in side} for side in runs)
+    shared = {env_id: (before[env_id], after[env_id]) for env_id in before if env_id in after}
+    if not shared:
+        raise NotComparable(f"no machine is in both: BASE has {', '.join(before)}, NEW has {', '.join(after)}")
+    return shared
+
+
+def _report(arguments: argparse.Namespace, base: SavedRun, new: SavedRun) -> Report:
+    limits, unlike = Limits(arguments.margin), unlike_conditions(base, new)
     if unlike and not arguments.force:
         raise NotComparable(
             f"BASE and NEW were not measured under the same conditions: {'; '.join(unlike)}; "
             "--force compares them all the same"
         )
-    judged = _rebased(base, new, arguments.baseline) if arguments.baseline else measured
+    judged = _rebased(base, new, arguments.baseline) if arguments.baseline else (base.table, new.table)
     between_runs = [
         {at: BetweenRuns(*pair) for at, pair in between_run_scatter(run.environment).items()} for run in (base, new)
     ]
@@ -308,10 +295,8 @@ def _disputed(comparison: pd.DataFrame) -> dict[str, list[Point]]:
     They are the inconclusive rows, and also the changed ones if the machine ran at another speed.
     """
     verdicts = (INCONCLUSIVE, *CHANGED) if speed_change(comparison) else (INCONCLUSIVE,)
-    points: dict[str, list[Point]] = {}
-    for case in cases(comparison[comparison["verdict"].isin(verdicts)]):
-        points.setdefault(case.implementation, []).append(case.point)
-    return points
+    disputed = grouped(cases(comparison[comparison["verdict"].isin(verdicts)]), lambda case: case.implementation)
+    return {name: [case.point for case in own] for name, own in disputed.items()}
 
 
 def _sweeps(disputed: Mapping[str, Sequence[Point]], arguments: argparse.Namespace, bound: float) -> list[Sweep]:

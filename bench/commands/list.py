@@ -31,11 +31,16 @@ def run(_arguments: argparse.Namespace) -> int:
         name: f"{len(sweep.points)} points, {len(sweep.implementations)} implementations"
         for name, sweep in sweeps.items()
     }
+    options = {
+        name: "; ".join(f"{option}: {meaning}" for option, meaning in entry.options.items())
+        for name, entry in catalogue.IMPLEMENTATIONS.items()
+        if entry.options
+    }
     for title, entries in (
         ("sweeps", described),
         ("layers", {**names.LAYERS, "mylayer:MyAttention": OWN}),
         ("implementations", {**names.IMPLEMENTATIONS, "mykernel:attend": OWN}),
-        ("options of implementations, as in online[block_tokens=64]", _options_of_implementations()),
+        ("options of implementations, as in online[block_tokens=64]", options),
         *((f"values of {name}", column.choices) for name, column in COLUMNS.items() if column.choices),
         ("models", {name: _shape(values) for name, values in MODELS.items()}),
     ):
@@ -44,14 +49,6 @@ def run(_arguments: argparse.Namespace) -> int:
     heading = Lines(["which implementation supports which layer"], HEAD)
     console().print(render([heading, GAP, table, GAP, reasons]))
     return FINE
-
-
-def _options_of_implementations() -> dict[str, str]:
-    return {
-        name: "; ".join(f"{option}: {meaning}" for option, meaning in entry.options.items())
-        for name, entry in catalogue.IMPLEMENTATIONS.items()
-        if entry.options
-    }
 
 
 def _shape(model: Mapping[str, Any]) -> str:

@@ -7,7 +7,7 @@ import pandas as pd
 from rich.text import Text
 
 from bench.analyse.conclusions import changes
-from bench.analyse.selection import RULE, most_important, point_count, where
+from bench.analyse.selection import RULE, UNTRIED, most_important, point_count, where
 from bench.commands import FINE, say, to_summarise
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import load_sweep, shipped_names
@@ -88,7 +88,7 @@ def _behind(saved: SavedRun) -> str:
 
 def _tell_the_rest(table: pd.DataFrame, top: int, count: int) -> None:
     """Say how much is not shown, and how to see it."""
-    wrong = int((~table["status"].isin(("ok", "unsupported", "skipped"))).sum())
+    wrong = int((~table["status"].isin(UNTRIED)).sum())
     failed = f"; in all {len(table):,} rows {wrong:,} went wrong" if wrong else ""
     say(
         f"Shown: {top:,} of {count:,} points, the most important first{failed}. "

@@ -19,8 +19,7 @@ from bench.plan.sweep import Sweep
 from bench.show import intervals
 from bench.show.text import python, shared
 from bench.stats.contrasts import Values, contrasts, prior, values
-from bench.stats.estimates import intervals as ends
-from bench.stats.estimates import joined
+from bench.stats.estimates import interval
 from bench.store import units
 from impls.catalogue import parse
 
@@ -139,7 +138,7 @@ def _judged(of: Values, name: str, others: Mapping[str, str]) -> Iterator[str]:
     judged = contrasts(of, prior([of]))
     for other, words in others.items():
         if {name, other} <= {*judged.names}:
-            ratio = ends(joined([judged.speedup(name, other)]))[0].exp()
+            ratio = interval(judged.speedup(name, other)).exp()
             verdict = "slower than" if ratio.high < 1 else "not shown to differ from"
             yield f"{'faster than' if ratio.low > 1 else verdict} {words}: {intervals.ratio(ratio)}"
 

@@ -42,8 +42,11 @@ CPU, replayed, 2e9 to 4e9 suit best; no GPU has been timed."""
 class TimeLeft:
     """The remaining time of a sweep: a point takes as long as those that are done took, by its work.
 
-    Points that differ in their dtype alone are measured together, so they count as one.
+    Points that differ in their dtype alone are measured together, so they count as one. A race ends at `end_s` of the
+    monotonic clock, at the latest.
     """
+
+    end_s: float | None = None
 
     def __init__(self, points: Iterable[Point], processes: int) -> None:
         self._processes = processes
@@ -64,11 +67,13 @@ class TimeLeft:
         self._open.discard(group)
 
     def left_s(self, current: Point | None = None, in_point_s: float = 0.0, process: int = 0) -> float | None:
-        """Return the seconds that are left, None if nothing tells yet.
+        """Return the seconds that are left, of a race at most; None if nothing tells yet.
 
         `current` has been measured for `in_point_s` seconds, and now in this process. It counts from 0 at the start of
         the run; the first one seen here is where a run that goes on began.
         """
+        if self.end_s is not None:
+            return max(0.0, self.end_s - time.monotonic())
         others = sum(self._work[group] for group in self._open)
         per_work_s = self._took_s / self._done if self._done else None
         rest_s = 0.0
@@ -85,18 +90,6 @@ class TimeLeft:
         if per_work_s is None:
             return None if others else rest_s
         return rest_s + per_work_s * others
-
-
-class Until(TimeLeft):
-    """The remaining time of a race that ends at `end_s` of the monotonic clock, at the latest."""
-
-    def __init__(self, end_s: float) -> None:
-        super().__init__((), 1)
-        self._end_s = end_s
-
-    def left_s(self, *_now: object) -> float:
-        """Return the seconds that are left at most."""
-        return max(0.0, self._end_s - time.monotonic())
 
 
 def _together(point: Point) -> Point:
@@ -232,7 +225,7 @@ class LogProgress:
 
     def races(self, end_s: float) -> None:
         """Take note that a race ends at this time of the monotonic clock, at the latest."""
-        self._time_left = Until(end_s)
+        self._time_left.end_s = end_s
 
     def looked(self, point: Point, look: "Look", rows: "pd.DataFrame") -> None:
         """Show what a look at a point says: its line after the first one, and again, with its number, once answered."""

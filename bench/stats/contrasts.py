@@ -33,7 +33,7 @@ MOST_FREEDOM = 1e9
 """What an infinite number of degrees of freedom is taken for, because infinity times 0 is no number."""
 
 SMALLEST_TAIL = -700.0
-"""The logarithm of the smallest probability that is told from 0: that of 37 standard errors."""
+"""The logarithm of the smallest probability that is distinguished from 0: that of 37 standard errors."""
 
 USUAL_EXCESS, EXCESS_SD = 0.33, 0.25
 """By how much the logarithms of pairs' variances scatter beyond chance, as a variance, and how far runs differ in it:

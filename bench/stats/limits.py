@@ -17,7 +17,7 @@ EQUIVALENCE = 0.02
 """Rows within 2 % count as equivalent: twice the margin, so that 5 to 10 processes can show it."""
 
 LEVEL = 0.01
-"""The chance of any false faster or slower in a whole table: a gate that runs daily errs once in 100 tables."""
+"""The chance of any false faster or slower in a whole table: a check that runs daily errs once in 100 tables."""
 
 EQUIVALENCE_LEVEL = 0.05
 """The usual level of each of the two one-sided tests: a 90 % interval lies inside the bounds.

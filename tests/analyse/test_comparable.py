@@ -16,7 +16,6 @@ from bench.analyse.comparable import (
     unmatched,
 )
 from bench.analyse.comparison import compare
-from bench.plan.errors import NotComparable, WrongRequest
 from bench.store import environment as environments
 from bench.store import table as store
 from bench.store.environment import Environment
@@ -84,13 +83,6 @@ def test_files_in_one_folder_are_told_apart_by_their_rows(tmp_path: Path) -> Non
     assert unlike_conditions(folder / store.RESULTS, folder / "new.csv") == ["env_id a against b"]
     assert unlike_conditions(mixed, mixed) == []
     assert unlike_conditions(mixed, folder / "pure.csv") == ["env_id b against a"]
-
-
-def test_what_holds_no_results_is_a_wrong_request(tmp_path: Path) -> None:
-    """A path that doesn't exist is not a question of machines."""
-    with pytest.raises(WrongRequest, match="does not exist") as refused:
-        unlike_conditions(run(tmp_path / "base", environment()), tmp_path / "nowhere")
-    assert not isinstance(refused.value, NotComparable)
 
 
 # the state of the machine

@@ -12,7 +12,7 @@ from bench.analyse.series import AXES, CHANNELS, HEADS, TOKENS, Axis, Row, by, l
 from bench.analyse.standing import NAMED, SLOWER
 from bench.stats.estimates import Interval
 from bench.store.profile import BACKWARD, FORWARD, Profile, Stage
-from tests.analyse.planted import HELD, Law, drawn, draws, exact, row
+from tests.analyse.tables import HELD, Law, draws, exact, planted, timed_row
 from tests.profiles import STEPS, profile, stepwise
 
 PLACES = {TOKENS: (50, 197, 577, 1024), HEADS: (1, 3, 6, 12), CHANNELS: (96, 192, 384, 768)}
@@ -52,7 +52,7 @@ def test_intervals_hold_planted_exponents(axis: Axis, processes: int) -> None:
     """In 90 of 100 draws or more, for each pair of neighbouring places along tokens, heads and channels."""
     held = np.zeros(len(PLACES[axis]) - 1)
     for rng in draws(processes):
-        rows = drawn(rng, {"sdpa": lambda n: 1e-4 * n**1.4}, PLACES[axis], processes=processes, column=axis.column)
+        rows = planted(rng, {"sdpa": lambda n: 1e-4 * n**1.4}, PLACES[axis], processes=processes, column=axis.column)
         slopes = [each.slope for each in exponents(PLACES[axis], log_latencies(rows))]
         held += [slope.low <= 1.4 <= slope.high for slope in slopes]
     assert held.min() >= HELD
@@ -68,8 +68,8 @@ def test_an_exponent_is_local() -> None:
 
 def test_memory_has_exact_exponents() -> None:
     """Bytes fourfold at twice the tokens are the exponent 2 without an interval; a place without bytes is left out."""
-    rows = [row("eager", [1.0] * 3, num_tokens=n, peak_bytes=8 * n**2) for n in (100, 200, 800)]
-    (scaling,) = ranked([*rows, row("eager", [1.0] * 3, num_tokens=300, peak_bytes=None)])
+    rows = [timed_row("eager", [1.0] * 3, num_tokens=n, peak_bytes=8 * n**2) for n in (100, 200, 800)]
+    (scaling,) = ranked([*rows, timed_row("eager", [1.0] * 3, num_tokens=300, peak_bytes=None)])
     memory = scaling.growths[0].memory
     assert [(each.start, each.end) for each in memory] == [(100, 200), (200, 800)]
     assert [each.slope.value for each in memory] == pytest.approx([2, 2])
@@ -107,7 +107,7 @@ def test_what_was_measured_once_has_no_exponent() -> None:
 @pytest.mark.parametrize("places", [(100,), (100, 200)])
 def test_without_two_places_of_one_implementation_there_is_no_series(places: tuple[int, ...]) -> None:
     """A single point is none, nor are two that no implementation was measured at both of."""
-    assert ranked([row(f"kernel{place}", [1.0], num_tokens=place) for place in places]) == []
+    assert ranked([timed_row(f"kernel{place}", [1.0], num_tokens=place) for place in places]) == []
 
 
 def test_the_fastest_stands_by_place() -> None:
@@ -161,7 +161,7 @@ def test_intervals_hold_planted_coefficients(
     The last have ten times the noise at one place than at another, and three processes that can't tell.
     """
     laws = {"sdpa": law(*truth)}
-    fits = [fitted(drawn(rng, laws, FIT_PLACES, processes=processes, sd=sd)) for rng in draws(processes)]
+    fits = [fitted(planted(rng, laws, FIT_PLACES, processes=processes, sd=sd)) for rng in draws(processes)]
     held = [[of.low <= true <= of.high for of, true in zip(coefficients(each), truth, strict=True)] for each in fits]
     assert np.sum(held, axis=0).min() >= HELD
 
@@ -170,7 +170,7 @@ def test_intervals_are_no_wider_than_the_noise_asks() -> None:
     """With 3 % noise the quadratic coefficient of three processes is known to a sixth, of ten to a fifteenth."""
     truth = TRUTHS["all"]
     for processes, share in ((3, 6), (10, 15)):
-        rows = [drawn(rng, {"sdpa": law(*truth)}, FIT_PLACES, processes=processes) for rng in islice(draws(0), 20)]
+        rows = [planted(rng, {"sdpa": law(*truth)}, FIT_PLACES, processes=processes) for rng in islice(draws(0), 20)]
         assert np.median([*map(width, rows)]) / 2 < truth[2] / share
 
 
@@ -192,7 +192,7 @@ def test_no_coefficient_is_negative() -> None:
     assert min(of.value for of in coefficients(bent)) == bent.per_pair_s.value == 0
     assert bent.deviation > 0.05
     for rng in islice(draws(2), 30):
-        noisy = fitted(drawn(rng, {"sdpa": law(0.0, 1e-4, 1e-8)}, FIT_PLACES, processes=3, sd=0.2))
+        noisy = fitted(planted(rng, {"sdpa": law(0.0, 1e-4, 1e-8)}, FIT_PLACES, processes=3, sd=0.2))
         assert all(0 <= each.low <= each.value <= each.high for each in coefficients(noisy))
 
 
@@ -200,13 +200,13 @@ def test_the_deviation_is_the_largest_share_by_which_the_curve_passes_a_latency(
     """One latency of four 20 % too high pulls the curve, which passes it by less than that and the others by more."""
     truth = law(*TRUTHS["all"])
     rows = exact("sdpa", truth, (50, 197, 577))
-    assert 0.01 < fitted([*rows, row("sdpa", [1.2 * truth(1024)], num_tokens=1024)]).deviation < 0.2
+    assert 0.01 < fitted([*rows, timed_row("sdpa", [1.2 * truth(1024)], num_tokens=1024)]).deviation < 0.2
 
 
 @pytest.mark.parametrize("places", [(), (50,), (50, 197), (50, 197, 577)])
 def test_a_fit_needs_three_places(places: tuple[int, ...]) -> None:
     """A parabola goes through any two points in many ways, and through three in one, with intervals."""
-    result = fit(drawn(np.random.default_rng(5), {"sdpa": law(*TRUTHS["all"])}, places, processes=3))
+    result = fit(planted(np.random.default_rng(5), {"sdpa": law(*TRUTHS["all"])}, places, processes=3))
     assert (result is not None and result.per_token_s.is_known) == (len(places) == 3)
     assert (result is None) == (len(places) < 3)
 
@@ -216,9 +216,10 @@ def test_without_a_scatter_at_every_place_there_are_values_alone(scatter: float)
     """One process, or processes that agree to the last digit, give coefficients and no intervals."""
     truth = law(*TRUTHS["all"])
     rows = [
-        row("sdpa", [truth(place) * (1 + scatter * k) for k in range(3)], num_tokens=place) for place in FIT_PLACES[:-1]
+        timed_row("sdpa", [truth(place) * (1 + scatter * k) for k in range(3)], num_tokens=place)
+        for place in FIT_PLACES[:-1]
     ]
-    result = fitted([*rows, row("sdpa", [truth(1024)] * (1 if scatter else 3), num_tokens=1024)])
+    result = fitted([*rows, timed_row("sdpa", [truth(1024)] * (1 if scatter else 3), num_tokens=1024)])
     assert not any(each.is_known for each in coefficients(result))
     assert result.per_pair_s.value > 0
 
@@ -228,7 +229,7 @@ def test_a_law_of_another_shape_widens_the_intervals() -> None:
     truth = law(*TRUTHS["all"])
     bumps = {place: 1.2 if index % 2 else 1.0 for index, place in enumerate(FIT_PLACES)}
     smooth, bumpy = (
-        width(drawn(np.random.default_rng(1), {"sdpa": of}, FIT_PLACES, processes=5, sd=0.005))
+        width(planted(np.random.default_rng(1), {"sdpa": of}, FIT_PLACES, processes=5, sd=0.005))
         for of in (truth, lambda tokens: truth(tokens) * bumps[tokens])
     )
     assert bumpy > 5 * smooth

@@ -195,7 +195,7 @@ def test_the_largest_change_of_time_is_first_whatever_its_sign() -> None:
 
 
 def test_callers_are_those_of_the_new_calls() -> None:
-    """A copy in a stage where none was is told from the one that was there."""
+    """A copy in a stage where none was is not taken for the one that was there."""
     before = stepwise()
     extra = Span("aten::clone", OPERATOR, "host", 2, 2e-3, 0.1e-3)  # while the projection runs
     operators = tuple(

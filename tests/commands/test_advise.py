@@ -51,7 +51,6 @@ def made_up(monkeypatch: pytest.MonkeyPatch, scripted_workers: None) -> Asked:
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (["vit_small"], "must be timm:NAME, torchvision:NAME, transformers:CONFIG or module:function"),
         (["tim:vit_small"], "there is no module tim"),
         ([f"{TINY}:Nett", "--input", "8x5x16"], "has no Nett"),
         ([NET], "give --input, as 8x3x224x224"),
@@ -69,6 +68,12 @@ def made_up(monkeypatch: pytest.MonkeyPatch, scripted_workers: None) -> Asked:
 def test_a_wrong_request_ends_with_2_and_one_line(words: list[str], line: str, refused: Printed) -> None:
     """Before anything starts."""
     assert line in refused("advise", *words)
+
+
+def test_no_suggestion_repeats_what_came(refused: Printed) -> None:
+    """A library without a name of a model gets the rule alone; a name without a library gets one."""
+    assert refused("advise", "timm").endswith("transformers:CONFIG or module:function")
+    assert refused("advise", "vit_small").endswith("did you mean timm:vit_small?")
 
 
 def test_no_memory_for_a_look_ends_with_1(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -141,6 +146,7 @@ def test_a_wrong_mask_in_a_model_is_incorrect(
     """A right attend is measured, and a refused one says why: all of it in real processes."""
     for name in ("LOOKS", "PROCESSES"):
         monkeypatch.setattr(advise, name, 1)
+    monkeypatch.setattr(advise, "ON_CPU", ("sdpa", "eager", "sdpa_math"))
     monkeypatch.setattr(analyse, "MOST_LAYERS", 0)
     names = [f"{TINY}:wrong", f"{TINY}:right", "sdpa"]
     words = ("--within", "1s", "--no-compile", "--run", tmp_path / "run", "--format", "json")

@@ -28,18 +28,9 @@ def test_the_page_lies_in_the_folder_of_the_run(tmp_path: Path, printed: Printed
 
 
 def test_what_is_no_run_is_refused_with_one_line(tmp_path: Path, refused: Printed) -> None:
-    """A missing folder, a table alone, and a run without rows."""
-    assert "does not exist" in refused("report", tmp_path / "none")
+    """A table alone, and a run without rows."""
     run = saved.of(tmp_path / "run", [Case(point(), "eager")])
     alone = (run / "results.csv").rename(tmp_path / "alone.csv")
     assert "expected a run folder" in refused("report", alone)
     (run / "results.csv").write_text(alone.read_text().splitlines()[0] + "\n")
     assert "holds no rows" in refused("report", run)
-
-
-def test_an_older_table_is_refused_with_the_way_out(tmp_path: Path, refused: Printed) -> None:
-    """The line names the command that writes it anew."""
-    run = saved.of(tmp_path / "run", [Case(point(), "eager")])
-    path = run / "results.csv"
-    path.write_text(path.read_text().replace(",speedup,", ",another,", 1))
-    assert "python -m bench summarise" in refused("report", run)

@@ -155,9 +155,10 @@ def main(file: str, runs: str = "10", *names: str) -> None:
             begin = time.perf_counter()
             with tempfile.TemporaryDirectory() as folder:
                 named, logs = tools[name](shape_of, Path(folder))
-            row = {"tool": name, "shape": str(shape_of), "run_s": time.perf_counter() - begin, "named": named, **logs}
-            row = {key: row[key] for key in ("tool", "shape", "run_s", "named", *NAMES)}
-            pd.DataFrame([row]).to_csv(file, mode="a", header=not Path(file).exists(), index=False)
+            row = {"tool": name, "shape": str(shape_of), "run_s": time.perf_counter() - begin, "named": named}
+            pd.DataFrame([row | {key: logs[key] for key in NAMES}]).to_csv(
+                file, mode="a", header=not Path(file).exists(), index=False
+            )
     for (tool, at), rows in pd.read_csv(file).groupby(["tool", "shape"]):
         logs_of = -rows[NAMES[1]]
         distances = [abs(one - other) for one, other in itertools.combinations(logs_of, 2)] or [math.nan]

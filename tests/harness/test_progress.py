@@ -21,7 +21,6 @@ from bench.harness.progress import (
     LogProgress,
     Screen,
     TimeLeft,
-    Until,
     progress_of,
     shortened,
 )
@@ -123,15 +122,6 @@ def test_cases_that_cannot_fit_are_foretold_once(clock: Clock) -> None:
     assert "3 of 6 cases can't fit into memory and will be skipped. At N=10000000, eager, sdpa, mha: the ref" in text
     assert text.count("no implementation can be checked here") == 1
     assert "skipped" not in said(clock)
-
-
-def test_a_time_left_does_not_follow_from_points_that_were_there(clock: Clock) -> None:
-    """Points of an earlier session take no time; only what was measured says how long the rest takes."""
-    written: list[str] = []
-    log = LogProgress(SWEEP, 2, Screen(written.append, is_terminal=False, width=80))
-    log.started()
-    log.finished(summarise(records(0), "eager"))
-    assert "left" not in "".join(written)
 
 
 def test_a_screen_rewrites_one_line_of_a_terminal(clock: Clock) -> None:
@@ -376,7 +366,8 @@ def test_precisions_of_a_point_count_once_and_an_own_layer_takes_as_long_as_the_
 
 def test_a_race_has_as_long_as_its_clock_says(clock: Clock) -> None:
     """Neither the points that are done nor the one at work change that, and when the time is up nothing is left."""
-    left = Until(100.0)
+    left = TimeLeft(SHAPES, 2)
+    left.end_s = 100.0
     assert left.left_s() == 100
     clock.now_s = 30.0
     left.finished(SHAPES[0], 30.0)

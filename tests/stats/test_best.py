@@ -38,13 +38,6 @@ def test_a_row_is_slower_at_its_part_of_one_percent(rivals: int) -> None:
         assert (bounds(of(far, *[0.0] * rivals)).low > 1).tolist() == [is_slower] + [False] * rivals
 
 
-def test_each_of_several_rivals_has_its_part_of_the_level() -> None:
-    """With four rivals an upper bound has 99 % for each: the worst is that of the nearest."""
-    slowdown = bounds(of(0.0, 0.01, 0.5, 0.5, 0.5))
-    assert slowdown.high[0] == pytest.approx(math.exp(stats.t.ppf(0.99, 12) * 0.01 - 0.01))
-    assert slowdown.high[1] == pytest.approx(math.exp(stats.t.ppf(0.99, 12) * 0.01 + 0.01))
-
-
 def test_a_value_lies_between_its_bounds() -> None:
     """Of any number of implementations, whatever their errors; those that may be the fastest begin at 1."""
     rng = np.random.default_rng(1)

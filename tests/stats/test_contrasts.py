@@ -79,20 +79,6 @@ def test_the_variance_of_a_value_is_that_of_its_rounds(count: int) -> None:
 # the differences
 
 
-def test_differences_go_along_any_way() -> None:
-    """From a to c is from a to b and from b to c, though some lack replicates; the way back is the opposite."""
-    of_all = contrasts(some_lack(np.random.default_rng(2)), EXACT).difference
-    np.testing.assert_allclose(of_all[:, :, None] + of_all[None, :, :], np.broadcast_to(of_all[:, None, :], (5, 5, 5)))
-    np.testing.assert_allclose(of_all, -of_all.T, atol=1e-12)
-
-
-def test_of_equal_replicates_the_differences_are_those_of_plain_means() -> None:
-    """Each value weighs alike if rounds predict the same of all."""
-    logs = np.random.default_rng(3).normal(0, 1, (4, 5))
-    means = logs.mean(axis=1)
-    np.testing.assert_allclose(contrasts(of(logs), EXACT).difference, means[:, None] - means[None, :], atol=1e-12)
-
-
 def test_differences_and_errors_are_those_of_weighted_least_squares() -> None:
     """Of replicates and implementations as columns of a design, solved by numpy."""
     point = some_lack(np.random.default_rng(4))
