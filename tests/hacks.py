@@ -88,6 +88,9 @@ IN_TRAINING = (
 )  # fmt: skip
 """Those that are tried in training too: they deal with outputs and gradients, the others with the process."""
 
+IN_ANY_PROCESS = ("forges_replies", "forges_a_reply_with_its_id", "exits", "closes_descriptors", "burns_in_an_orphan")
+"""Those that attack also the process that measures the memory of a call."""
+
 
 class _Replaced(torch.autograd.Function):
     """An output and gradients that come from elsewhere."""
