@@ -5,9 +5,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from impls import Adapt, with_attend
+from impls import with_attend
 from impls.attend.eager import attend
-from tests.adapters import Own, each_call
+from tests.adapters import Own, each_call, later
 
 
 def _with_a_nan(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
@@ -71,15 +71,6 @@ def two_items(own: Own, x: Tensor) -> Tensor:
     return torch.cat([y[:1].expand(len(x) - 1, *y.shape[1:]), y[1:]])
 
 
-CHECK_CALLS = 4
-"""More than the correctness check makes, and fewer than a warm-up."""
-
-
-def _later(change: Callable[[Own, Tensor], Tensor]) -> Adapt:
-    """Return the adapter of a layer that is right for some calls, and changed from then on."""
-    return each_call(lambda own, x: own(x) if own.calls <= CHECK_CALLS else change(own, x))
-
-
 def _into_denormals(own: Own, x: Tensor) -> Tensor:
     y = own(x)
     x.data.mul_(1e-40)
@@ -93,9 +84,9 @@ def _with_other_weights(own: Own, x: Tensor) -> Tensor:
     return y
 
 
-denormal_input_later = _later(_into_denormals)
-weights_later = _later(_with_other_weights)
-a_view_of_its_input_later = _later(lambda _own, x: x.view_as(x))
+denormal_input_later = later(_into_denormals)
+weights_later = later(_with_other_weights)
+a_view_of_its_input_later = later(lambda _own, x: x.view_as(x))
 
 ALL = (
     "mean_of_values", "missing_scale", "missing_skip", "swapped_heads", "swapped_tokens", "zero_projection",

@@ -44,6 +44,7 @@ class Case:
         self.folder = folder
         self.channel = Announcements()
         self.worker = Worker()
+        self.judge = Judge()
         self.call_s = float("inf")
         rng = random.Random(order_seed)
         self.judged = JudgedCalls(rng, WHOLE, batch=at.batch, timings=TIMINGS, rounds=1, mode=at.mode)
@@ -103,8 +104,9 @@ class Case:
 
     def reasons(self) -> dict[str, str]:
         """Return what is incorrect in each file."""
-        judge, channel, reasons = Judge(), Announcements(), {}
-        judge.expect({"point": dataclasses.asdict(self.at), "seed": SEED, "shifts": SHIFTS}, channel)
+        judge, channel, reasons = self.judge, Announcements(), {}
+        if judge._work is None:
+            judge.expect({"point": dataclasses.asdict(self.at), "seed": SEED, "shifts": SHIFTS}, channel)
         for path in self.folder.iterdir():
             if path.stem == TIMED:
                 whole = [NUMBERS, WHOLE, self.judged.whole]

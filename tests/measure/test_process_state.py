@@ -14,15 +14,16 @@ import torch
 
 from bench.measure import clock
 from bench.measure.process_state import ANY, State, kept
-from tests import meddlers
 from tests.children import in_child
+
+_mkldnn: Any = torch.backends.mkldnn
 
 CHANGES: dict[str, Callable[[], object]] = {
     "torch's threads": lambda: torch.set_num_threads(torch.get_num_threads() + 1),
     "the default dtype": lambda: torch.set_default_dtype(torch.float64),
     "the default device": lambda: torch.set_default_device("meta"),
     "the float32 matmul precision": lambda: torch.set_float32_matmul_precision("medium"),
-    "the float32 precision of mkldnn.matmul": meddlers.bfloat16_in_mkldnn,
+    "the float32 precision of mkldnn.matmul": lambda: setattr(_mkldnn.matmul, "fp32_precision", "bf16"),
     "the float32 precision of generic.all": lambda: setattr(torch.backends, "fp32_precision", "tf32"),
     "the float32 precision of cuda.matmul": lambda: setattr(torch.backends.cuda.matmul, "allow_tf32", True),
     "cudnn.benchmark": lambda: setattr(torch.backends.cudnn, "benchmark", True),
