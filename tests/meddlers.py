@@ -7,10 +7,10 @@ import time
 from collections.abc import Callable
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from impls import Adapt, Implementation
-from tests.adapters import Own, each_call
+from tests.adapters import honest
 
 
 def _when_built(change: Callable[[], object]) -> Adapt:
@@ -23,27 +23,9 @@ def _when_built(change: Callable[[], object]) -> Adapt:
     return adapt
 
 
-def _when_called(change: Callable[[], object]) -> Adapt:
-    """Return an adapter of the layer that makes a change at the end of each call."""
-
-    def work(own: Own, x: Tensor) -> Tensor:
-        y = own(x)
-        change()
-        return y
-
-    return each_call(work)
-
-
 def _when_timed(change: Callable[[], object]) -> Adapt:
-    """Return an adapter of the layer that makes a change in the fifth call of the rounds."""
-
-    def work(own: Own, x: Tensor) -> Tensor:
-        own.kept["timed"] = own.kept.get("timed", 0) + (not gc.isenabled())  # as it is in the rounds
-        if own.kept["timed"] == 5:
-            change()
-        return own(x)
-
-    return each_call(work)
+    """Return an adapter of the layer that makes a change in the first call of the rounds."""
+    return honest(change, lambda: not gc.isenabled(), once=True)
 
 
 def _more_threads() -> None:
@@ -56,14 +38,14 @@ def _slow_clock() -> None:
 
 
 threads_when_built = _when_built(_more_threads)
-threads_when_called = _when_called(_more_threads)
+threads_when_called = honest(_more_threads)
 threads_when_timed = _when_timed(_more_threads)
-denormals = _when_called(lambda: torch.set_flush_denormal(True))
+denormals = honest(lambda: torch.set_flush_denormal(True))
 device = _when_built(lambda: torch.set_default_device("meta"))
 dtype = _when_built(lambda: torch.set_default_dtype(torch.float64))
 gradients = _when_built(lambda: torch.set_grad_enabled(False))
 variable = _when_timed(lambda: os.environ.update(OMP_WAIT_POLICY="active"))
-no_home = _when_called(lambda: os.environ.pop("HOME", None))
+no_home = honest(lambda: os.environ.pop("HOME", None))
 alarm = _when_built(lambda: signal.alarm(1))
 clock = _when_timed(_slow_clock)
 garbage = _when_timed(gc.enable)
