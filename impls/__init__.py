@@ -44,28 +44,19 @@ __all__ = [
 ]
 
 _MODULES = {
-    "contract": (
-        "Adapt",
-        "Attend",
-        "Implementation",
-        "Unresolved",
-        "Unsupported",
-        "compiling",
-        "masked",
-        "with_attend",
-    ),
-    "layers.conv": ("ConvSelfAttention",),
-    "layers.patch": ("PatchAttention",),
-    "layers.self_attention": ("SelfAttention",),
-    "layers.vit": ("ViTAttention",),
-    "lookup": ("activate", "build", "compiles", "resolve", "versions"),
-    "runtimes": ("Operator", "Runtime"),
-    "torch_compile": ("compiled",),
+    "contract": "Adapt Attend Implementation Unresolved Unsupported compiling masked with_attend",
+    "layers.conv": "ConvSelfAttention",
+    "layers.patch": "PatchAttention",
+    "layers.self_attention": "SelfAttention",
+    "layers.vit": "ViTAttention",
+    "lookup": "activate build compiles resolve versions",
+    "runtimes": "Operator Runtime",
+    "torch_compile": "compiled",
 }
 
 
 def __getattr__(name: str) -> Any:
     for module, names in _MODULES.items():
-        if name in names:
+        if name in names.split():
             return getattr(import_module(f"impls.{module}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -37,9 +37,6 @@ def adapt(layer: nn.Module, *, table: str = "") -> Implementation:
         raise Unresolved(str(error)) from None
 
 
-adapt.options = frozenset({"table"})  # type: ignore[attr-defined]  # functions take attributes
-
-
 def attend_by(path: str | Path) -> Attend:
     """Return the `attend(q, k, v, scale)` that follows the table in a file.
 

@@ -39,10 +39,8 @@ def pytest_collection_finish() -> None:
 @pytest.fixture(autouse=True)
 def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take out what nox, pytest-xdist and this file tell their processes: what tests start behaves as in a shell."""
-    monkeypatch.delenv("COLUMNS", raising=False)
-    monkeypatch.delenv("NOX_CURRENT_SESSION", raising=False)
-    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
-    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    for name in ("COLUMNS", "NOX_CURRENT_SESSION", "PYTEST_XDIST_WORKER", "OMP_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture(autouse=True)

@@ -21,10 +21,7 @@ from torch import Tensor, nn
 
 from bench.measure import clock
 from impls import Adapt, Implementation
-from tests.adapters import Own, each_call, honest
-
-HONEST_CALLS = 4
-"""More than the calls of the correctness check, and fewer than a warm-up."""
+from tests.adapters import HONEST_CALLS, Own, each_call, honest, later
 
 KEPT_BYTES = 1 << 20
 
@@ -87,6 +84,9 @@ IN_TRAINING = (
     "less_precise_later", "works_if_looked_at", "slow_until_timed", "memo_by_version", "keeps_a_buffer",
 )  # fmt: skip
 """Those that are tried in training too: they deal with outputs and gradients, the others with the process."""
+
+IN_ANY_PROCESS = ("forges_replies", "forges_a_reply_with_its_id", "exits", "closes_descriptors", "burns_in_an_orphan")
+"""Those that attack also the process that measures the memory of a call."""
 
 
 class _Replaced(torch.autograd.Function):
@@ -206,8 +206,6 @@ def _filled_later(start: Callable[[Callable[[], object]], object]) -> Adapt:
     """Return an adapter whose outputs are filled by work that `start` begins and nobody waits for."""
 
     def work(own: Own, x: Tensor) -> Tensor:
-        if own.calls <= HONEST_CALLS:
-            return own(x)
         y = torch.zeros_like(x)
         y.share_memory_()
 
@@ -219,7 +217,7 @@ def _filled_later(start: Callable[[Callable[[], object]], object]) -> Adapt:
         start(fill)
         return y
 
-    return each_call(work)
+    return later(work)
 
 
 def _in_a_process(fill: Callable[[], object]) -> None:
@@ -330,17 +328,11 @@ def all_but_one_item(own: Own, x: Tensor) -> Tensor:
     return torch.cat([y[:1], y])
 
 
-@each_call
-def nan_later(own: Own, x: Tensor) -> Tensor:
-    """Returns NaN after the check."""
-    return own(x) * float("nan") if own.calls > HONEST_CALLS else own(x)
+nan_later = later(lambda own, x: own(x) * float("nan"))
+"""Returns NaN after the check."""
 
-
-@each_call
-def less_precise_later(own: Own, x: Tensor) -> Tensor:
-    """Rounds to bfloat16 after the check."""
-    y = own(x)
-    return y.bfloat16().to(y.dtype) if own.calls > HONEST_CALLS else y
+less_precise_later = later(lambda own, x: own(x).bfloat16().to(x.dtype))
+"""Rounds to bfloat16 after the check."""
 
 
 @each_call

@@ -5,9 +5,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from impls import Adapt, with_attend
+from impls import with_attend
 from impls.attend.eager import attend
-from tests.adapters import Own, each_call
+from tests.adapters import Own, each_call, later
 
 
 def _with_a_nan(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
@@ -71,48 +71,6 @@ def two_items(own: Own, x: Tensor) -> Tensor:
     return torch.cat([y[:1].expand(len(x) - 1, *y.shape[1:]), y[1:]])
 
 
-class _Lazy(Tensor):
-    """A tensor that does its work when somebody looks at it."""
-
-
-@each_call
-def lazy(own: Own, x: Tensor) -> Tensor:
-    """Return the right output in a tensor that could be computed later."""
-    return own(x).as_subclass(_Lazy)
-
-
-CHECK_CALLS = 4
-"""More than the correctness check makes, and fewer than a warm-up."""
-
-
-def _again(own: Own, x: Tensor, key: object, *, anew: bool = False) -> Tensor:
-    """Return the last output of a key again, which is computed if there is none or if it is to be done anew."""
-    if anew or key not in own.kept:
-        own.kept[key] = own(x)
-    y: Tensor = own.kept[key]
-    return y
-
-
-answers_by_address = each_call(lambda own, x: _again(own, x, (x.data_ptr(), x.shape)))
-"""Returns what was computed the first time that an input of this address and shape came."""
-
-works_no_more = each_call(lambda own, x: _again(own, x, "y", anew=own.calls <= CHECK_CALLS))
-"""Returns the right output during the correctness check, then the last one again and again, without work.
-
-Right answers of its own can't give it away: only its time can, or the values of its inputs.
-"""
-
-
-def _later(change: Callable[[Own, Tensor], Tensor]) -> Adapt:
-    """Return the adapter of a layer that is right for some calls, and changed from then on."""
-    return each_call(lambda own, x: own(x) if own.calls <= CHECK_CALLS else change(own, x))
-
-
-def _in_bfloat16(own: Own, x: Tensor) -> Tensor:
-    with torch.autocast("cpu", torch.bfloat16):
-        return own(x).to(x.dtype)
-
-
 def _into_denormals(own: Own, x: Tensor) -> Tensor:
     y = own(x)
     x.data.mul_(1e-40)
@@ -126,27 +84,9 @@ def _with_other_weights(own: Own, x: Tensor) -> Tensor:
     return y
 
 
-nan_later = _later(lambda own, x: own(x) * float("nan"))
-bfloat16_later = _later(_in_bfloat16)
-denormal_input_later = _later(_into_denormals)
-weights_later = _later(_with_other_weights)
-a_view_of_its_input_later = _later(lambda _own, x: x.view_as(x))
-
-LATER = {
-    "lazy": "output is a _Lazy, expected a plain torch.Tensor",
-    "answers_by_address": "(in a timed call)",
-    "works_no_more": "(in a timed call)",
-    "nan_later": "output is not finite (in a timed call)",
-    "bfloat16_later": "(in a timed call)",
-    "denormal_input_later": "edited its input in place (in a timed call)",
-    "weights_later": "edited the layer's weights (in a timed call)",
-    "a_view_of_its_input_later": "output shares memory with its input or with a weight (in a timed call)",
-}
-"""Those that are right at first, and what is said of them."""
-
-LATER_TOO = ("lazy", "nan_later", "bfloat16_later", "denormal_input_later")
-"""Those of them that train as well."""
-
+denormal_input_later = later(_into_denormals)
+weights_later = later(_with_other_weights)
+a_view_of_its_input_later = later(lambda _own, x: x.view_as(x))
 
 ALL = (
     "mean_of_values", "missing_scale", "missing_skip", "swapped_heads", "swapped_tokens", "zero_projection",

@@ -20,15 +20,10 @@ class Mine(nn.Module):
         self.mask = mask
         self.attend: Any = masked(eager.attend, mask)
 
-    def split(self, x: Tensor) -> tuple[Tensor, ...]:
-        """Return queries, keys and values `[B, H, N, D]`."""
-        parts: Tensor = self.qkv(x).unflatten(2, (3, self.heads, -1))  # [B, N, 3, H, D]
-        return parts.permute(2, 0, 3, 1, 4).unbind(0)
-
     def forward(self, x: Tensor) -> Tensor:
         """Return `[B, N, embed_dim]` for x `[B, N, token_len]`."""
-        q, k, v = self.split(x)
-        o: Tensor = self.attend(q, k, v, 0.25)
+        q, k, v = self.qkv(x).unflatten(2, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)  # each [B, H, N, D]
+        o: Tensor = getattr(self, "attend", eager.attend)(q, k, v, 0.25)
         return o.transpose(1, 2).flatten(2)
 
 
@@ -38,11 +33,6 @@ class Whole(Mine):
     def __init__(self, heads: int, chan: int, dim: int) -> None:
         super().__init__(heads, chan, dim)
         del self.attend
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return `[B, N, chan]` for x `[B, N, dim]`."""
-        q, k, v = self.split(x)
-        return eager.attend(q, k, v, 0.25).transpose(1, 2).flatten(2)
 
 
 class Stating(Whole):

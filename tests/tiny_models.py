@@ -1,5 +1,8 @@
 """Models of a few thousand weights, and attends to put into them."""
 
+from collections.abc import Callable
+from functools import partial
+
 import torch
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 from torch import Tensor, nn
@@ -45,12 +48,12 @@ class Switched(Written):
         return Attention.core(self, q, k, v) if self.fused_attn else super().core(q, k, v)
 
 
-KINDS: dict[str, tuple[type[Attention], dict[str, bool]]] = {
-    "sdpa": (Attention, {}),
-    "masked": (Attention, {"masked": True}),
-    "causal": (Attention, {"causal": True}),
-    "written": (Written, {}),
-    "switched": (Switched, {}),
+KINDS: dict[str, Callable[[int], Attention]] = {
+    "sdpa": Attention,
+    "masked": partial(Attention, masked=True),
+    "causal": partial(Attention, causal=True),
+    "written": Written,
+    "switched": Switched,
 }
 
 
@@ -59,8 +62,7 @@ class Net(nn.Module):
 
     def __init__(self, kind: str = "sdpa", channels: int = 16, depth: int = 2) -> None:
         super().__init__()
-        make, mask = KINDS[kind]
-        self.layers = nn.ModuleList(make(channels, **mask) for _ in range(depth))
+        self.layers = nn.ModuleList(KINDS[kind](channels) for _ in range(depth))
         self.last = nn.Linear(channels, channels)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -76,8 +78,7 @@ class Encoder(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True, dropout=0.0)
-        self.encoder = nn.TransformerEncoder(layer, 2)
+        self.encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(16, 2, 32, 0.0, batch_first=True), 2)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return tokens `[B, N, C]` for tokens."""

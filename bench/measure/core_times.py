@@ -3,7 +3,7 @@
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
 
@@ -92,12 +92,10 @@ def _labelled(model: Model, paths: Iterable[str]) -> Iterator[None]:
         if id(module) in by_module and running:
             running.pop().__exit__(None, None, None)
 
-    hooks = register_module_forward_pre_hook(begin), register_module_forward_hook(end)
-    try:
+    with ExitStack() as inside:
+        inside.callback(register_module_forward_pre_hook(begin).remove)
+        inside.callback(register_module_forward_hook(end).remove)
         yield
-    finally:
-        for hook in hooks:
-            hook.remove()
 
 
 def spans_of_cores(events: Sequence[Any], operators: Sequence[str], cores: Sequence[Sequence[int]]) -> list[Span]:

@@ -65,7 +65,7 @@ def compare_parts(
     targets = check.expected[-1].targets
     if not all(tensor.isfinite().all() for tensor in outputs[0]):
         return CheckResult(math.inf, targets[0].tolerance, f"output is not finite ({check.name})")
-    x = torch.stack([workload.timed.item(numbers, part.key, part.number, part.item) for part in parts])
+    x = torch.stack([workload.timed.input(numbers, part.key, part.number, part.item) for part in parts])
     direction = torch.stack([workload.direction[part.item] for part in parts]) if len(outputs) > 1 else None
     expected = reference.of_parts(workload, x, direction, f"{workload.seed} {numbers}")
     results = []

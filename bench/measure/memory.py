@@ -56,10 +56,9 @@ def held_bytes(others: Iterable[Tensor]) -> int:
     """Return the bytes of the tensors that Python code of this process keeps, each storage once, without `others`."""
     ours = {tensor.untyped_storage().data_ptr() for tensor in others}
     gc.collect()
-    storages: dict[int, int] = {}
-    for tensor in gc.get_objects():
-        if not issubclass(type(tensor), Tensor) or isinstance(tensor, FakeTensor):
-            continue
+    every, storages = gc.get_objects(), dict[int, int]()
+    kinds = {kind for kind in {*map(type, every)} if issubclass(kind, Tensor) and not issubclass(kind, FakeTensor)}
+    for tensor in (each for each in every if type(each) in kinds):
         try:
             storage = tensor.untyped_storage()
             if storage.data_ptr() not in ours:

@@ -84,47 +84,41 @@ class TimedValues:
     """The values of timed inputs: sums and differences of two windows of random numbers, which follow from keys.
 
     They are none of the values of the workload, so that no answer can be computed before a key is known.
+    `numbers` are the random numbers.
     """
 
     def __init__(self, workload: Workload) -> None:
         self._workload = workload
-        self._numbers = torch.zeros_like(workload.values)
+        self.numbers = torch.zeros_like(workload.values)
         self._key: int | None = None
 
     def begin(self, key: int) -> None:
         """Make the random numbers of a key, unless they are here."""
         if key != self._key:
             generator = torch.Generator().manual_seed(key)
-            self._numbers.copy_(torch.randn(self._numbers.shape, generator=generator).mul_(math.sqrt(0.5)))
+            self.numbers.copy_(torch.randn(self.numbers.shape, generator=generator).mul_(math.sqrt(0.5)))
             self._key = key
-
-    @property
-    def memory(self) -> Tensor:
-        """The tensor that holds the numbers."""
-        return self._numbers
 
     def write(self, values: tuple[int, int, int], x: Tensor) -> Tensor:
         """Write the sum or the difference of two windows into x, and return it."""
         first, second, sign = values
         return torch.add(self._window(first), self._window(second), alpha=sign, out=x)
 
-    def tensor(self, values: tuple[int, int, int]) -> Tensor:
-        """Return the sum or the difference of two windows."""
-        return self.write(values, torch.empty_like(self._window(0)))
-
-    def input(self, numbers: int, key: int, place: int) -> Tensor:
-        """Return an input, by the keys of the numbers and of its timing, and its place among the timing's inputs."""
-        self.begin(numbers)
-        return self.tensor(drawn(key).values[place])
-
-    def item(self, numbers: int, key: int, place: int, item: int) -> Tensor:
-        """Return one item of such an input."""
-        self.begin(numbers)
-        first, second, sign = drawn(key).values[place]
+    def tensor(self, values: tuple[int, int, int], item: int | slice = slice(None)) -> Tensor:
+        """Return the sum or the difference of two windows, or of one item of each."""
+        first, second, sign = values
         return torch.add(self._window(first)[item], self._window(second)[item], alpha=sign)
 
+    def input(self, numbers: int, key: int, place: int, item: int | slice = slice(None)) -> Tensor:
+        """Return an input, by the keys of the numbers and of its timing, and its place among the timing's inputs.
+
+        If an item is given, only that item of it is returned.
+        """
+        self.begin(numbers)
+        return self.tensor(drawn(key).values[place], item)
+
     def _window(self, shift: int) -> Tensor:
-        return self._numbers[shift : shift + math.prod(self._workload.shape)].view(self._workload.shape)
+        return self.numbers[shift : shift + math.prod(self._workload.shape)].view(self._workload.shape)
 
 
 class Inputs:
@@ -160,7 +154,7 @@ class Inputs:
     @property
     def tensors(self) -> list[Tensor]:
         """All tensors of the inputs, and the gradient of the output."""
-        return [*self._tensors, self.direction, self._workload.timed.memory]
+        return [*self._tensors, self.direction, self._workload.timed.numbers]
 
     def holding(self, shift: int) -> Tensor:
         """Return one of the inputs, with the values of the workload at that shift."""

@@ -26,10 +26,8 @@ NUMBERED_REGION = "Torch-Compiled Region"
 Place = tuple[str, str]
 """A stage's name and direction."""
 
-
 NANOSECOND_S = 1e-9
 """The unit of times in the profiler's tree of events."""
-
 
 HOST = "host"
 """The lane of the thread that made the call."""
@@ -75,11 +73,6 @@ def name(event: FunctionEvent) -> str:
 def is_label(event: FunctionEvent) -> bool:
     """Return whether an event is a label in the code, which names a stage."""
     return bool(event.is_user_annotation) and not COMPILED_GRAPH.match(event.name)
-
-
-def start_s(event: FunctionEvent, call: Call) -> float:
-    """Return the seconds from the beginning of a call to the beginning of an event."""
-    return float(event.time_range.start - call.whole.time_range.start) * MICROSECOND_S
 
 
 def duration_s(event: FunctionEvent) -> float:
@@ -187,7 +180,8 @@ def spans(call: Call) -> tuple[Span, ...]:
 
 
 def _span(event: FunctionEvent, call: Call, kind: str, lane: str, depth: int) -> Span:
-    return Span(name(event), kind, lane, depth, start_s(event, call), duration_s(event))
+    start_s = float(event.time_range.start - call.whole.time_range.start) * MICROSECOND_S
+    return Span(name(event), kind, lane, depth, start_s, duration_s(event))
 
 
 def _kind(event: FunctionEvent) -> str:

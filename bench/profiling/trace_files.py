@@ -35,7 +35,6 @@ ARROW_START, ARROW_END = "s", "f"
 SLICE = "X"
 """The phase of an event with a beginning and a duration."""
 
-
 FOLDER = "tensorboard"
 """The folder for TensorBoard in a run's traces; each case in it is a run for TensorBoard."""
 
@@ -56,7 +55,6 @@ CATEGORIES = {
     "cuda_driver": "runtime",  # Triton's kernels are launched by the driver
 }
 """The plugin's own category for each category that it doesn't know."""
-
 
 BEFORE = {
     "linear": "qkv projection",

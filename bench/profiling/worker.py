@@ -10,7 +10,7 @@ from bench.measure.forking import Channel, die_with_parent, serve
 from bench.measure.judge import obstacle
 from bench.plan.case import Case, Point
 from bench.profiling import capture, trace_files
-from bench.profiling.capture import Capture, operators, stages
+from bench.profiling.capture import operators, stages
 from bench.profiling.recorded import spans
 
 
@@ -29,6 +29,7 @@ def trace(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
 
 
 def _profile(case: Case, path: Path, scratch: Path) -> dict[str, Any]:
+    """Profile a case; return the profile's content as JSON, without its case and origin."""
     point = case.point
     workload.set_up(point)
     work = workload.make(point)
@@ -38,11 +39,6 @@ def _profile(case: Case, path: Path, scratch: Path) -> dict[str, Any]:
             captured = capture.capture(call, trace_files.label(case), point.device, point.timing, Path(folder))
             trace_files.record(call, path.parents[1], case)
         trace_files.write(trace_files.repaired(trace_files.read(captured.median.trace)), path)
-    return _summary(captured, point)
-
-
-def _summary(captured: Capture, point: Point) -> dict[str, Any]:
-    """Return a profile's content as JSON, without its case and origin."""
     return {
         "calls": len(captured.middle_half),
         "timed_s": captured.timed_s,

@@ -65,22 +65,17 @@ def test_a_table_has_its_points(tmp_path: Path) -> None:
         ({"points": [3]}, "has a value of another type"),
         ({"environment": 3}, "has a value of another type"),
         ({"environment": {}}, "lacks cpu"),
+        ("", "can't be read: No such file"),
+        ("{", "is not JSON; `python -m bench export RUN` writes one"),
     ],
 )
-def test_what_is_no_table_is_refused_in_one_line(changes: dict[str, Any], reason: str, tmp_path: Path) -> None:
-    """The line names the file, and what must be there or is missing."""
-    assert_refused(written(tmp_path, **changes), reason)
-
-
-def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
-    """It isn't there, or it is not JSON."""
-    assert_refused(tmp_path / "missing.json", "can't be read: No such file")
-    (tmp_path / "text").write_text("{")
-    assert_refused(tmp_path / "text", "is not JSON; `python -m bench export RUN` writes one")
-
-
-def assert_refused(path: Path, reason: str) -> None:
-    """See that a file is refused in one line with its name and the reason."""
+def test_what_is_no_table_is_refused_in_one_line(changes: dict[str, Any] | str, reason: str, tmp_path: Path) -> None:
+    """The line names the file, and what must be there or is missing; a text stands for the content of the file."""
+    path = tmp_path / "table.json"
+    if isinstance(changes, dict):
+        written(tmp_path, **changes)
+    elif changes:
+        path.write_text(changes)
     with pytest.raises(WrongTable) as refused:
         load(path)
     message = str(refused.value)

@@ -44,6 +44,7 @@ class Case:
         self.folder = folder
         self.channel = Announcements()
         self.worker = Worker()
+        self.judge = Judge()
         self.call_s = float("inf")
         rng = random.Random(order_seed)
         self.judged = JudgedCalls(rng, WHOLE, batch=at.batch, timings=TIMINGS, rounds=1, mode=at.mode)
@@ -90,7 +91,12 @@ class Case:
 
     def measure(self, samples: int) -> dict[str, Any]:
         """Return the last reply of a case that is prepared, takes so many samples and ends, or the first one not ok."""
-        for step in (self.prepare, *[self.sample] * samples, self.finish):
+        reply = self.prepare()
+        return self.rounds(samples) if reply["status"] == "ok" else reply
+
+    def rounds(self, samples: int) -> dict[str, Any]:
+        """Return the last reply of a prepared case that takes so many samples and ends, or the first one not ok."""
+        for step in (*[self.sample] * samples, self.finish):
             reply = step()
             if reply["status"] != "ok":
                 break
@@ -98,8 +104,9 @@ class Case:
 
     def reasons(self) -> dict[str, str]:
         """Return what is incorrect in each file."""
-        judge, channel, reasons = Judge(), Announcements(), {}
-        judge.expect({"point": dataclasses.asdict(self.at), "seed": SEED, "shifts": SHIFTS}, channel)
+        judge, channel, reasons = self.judge, Announcements(), {}
+        if judge._work is None:
+            judge.expect({"point": dataclasses.asdict(self.at), "seed": SEED, "shifts": SHIFTS}, channel)
         for path in self.folder.iterdir():
             if path.stem == TIMED:
                 whole = [NUMBERS, WHOLE, self.judged.whole]
@@ -126,7 +133,9 @@ def put_nvml(monkeypatch: pytest.MonkeyPatch, **functions: Any) -> SimpleNamespa
 
 
 @contextmanager
-def case(at: Point, implementation: str, folder: Path, *, thorough: bool = True, order_seed: int = 3) -> Iterator[Case]:
+def case(
+    at: Point, implementation: str, folder: Path, *, thorough: bool = False, order_seed: int = 3
+) -> Iterator[Case]:
     """Return a case, and put back at the end what a process for one case leaves as it is."""
     threads = torch.get_num_threads()
     process = Case(at, implementation, folder, thorough=thorough, order_seed=order_seed)

@@ -5,6 +5,7 @@ import sys
 import types
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -46,12 +47,10 @@ def test_a_clock_is_in_hertz_and_each_reason_is_named(nvml: types.SimpleNamespac
 
 
 def test_without_an_answer_nothing_is_claimed(nvml: types.SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither an error of the driver nor a missing package is an error of the measurement."""
-
-    def fails() -> None:
-        raise nvml.NVMLError
-
-    nvml.nvmlInit = fails
+    """Neither a GPU that is not there, an error of the driver nor a missing package is an error of the measurement."""
+    monkeypatch.setattr(torch.cuda, "get_device_properties", Mock(side_effect=AssertionError("Invalid device id")))
+    assert not devices.is_exclusive("cuda:7")
+    nvml.nvmlInit = Mock(side_effect=nvml.NVMLError)
     assert devices.gpu_state("cuda") == NOTHING
     monkeypatch.setitem(sys.modules, "pynvml", None)
     assert devices.gpu_state("cuda") == NOTHING
@@ -80,16 +79,6 @@ def test_a_gpu_that_one_process_holds_alone_is_a_mistake(
     (tmp_path / "control").unlink()
     modes["GPU-1234"] = 0
     assert mistakes() == []
-
-
-def test_a_gpu_that_is_not_there_is_not_exclusive(nvml: types.SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its cases end with a reason of their own."""
-
-    def get_device_properties(_device: str) -> None:
-        raise AssertionError("Invalid device id")
-
-    monkeypatch.setattr(torch.cuda, "get_device_properties", get_device_properties)
-    assert not devices.is_exclusive("cuda:7")
 
 
 @pytest.mark.cuda

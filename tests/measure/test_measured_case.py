@@ -24,7 +24,7 @@ from bench.measure.timed_calls import TimedCalls
 from bench.sampling.inputs import AFTERWARDS, NORMAL, PEAKED, TIMED
 from bench.sampling.rounds import LEAST_ROUNDS, Sample
 from impls.attend import sdpa
-from tests import meddlers, mutants
+from tests import meddlers
 from tests.children import in_child
 from tests.measure.conftest import Measured
 from tests.measure.stub import SHIFTS, Case, case
@@ -41,9 +41,7 @@ STAGES = [
     scope="module",
     params=[
         ("eager", "inference", "float32"),
-        ("sdpa", "inference", "bfloat16"),
-        ("sdpa", "forward", "float32"),
-        ("eager", "forward", "bfloat16"),
+        ("sdpa", "forward", "bfloat16"),
         ("eager", "train", "float32"),
         ("sdpa", "train", "bfloat16"),
     ],
@@ -58,7 +56,8 @@ def whole(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     implementation, mode, dtype = request.param
     random.seed(1)
     state = random.getstate()
-    with case(point(mode=mode, dtype=dtype), implementation, tmp_path_factory.mktemp("case")) as process:
+    folder = tmp_path_factory.mktemp("case")
+    with case(point(mode=mode, dtype=dtype), implementation, folder, thorough=True) as process:
         seen = SimpleNamespace(mode=mode, prepared=process.prepare(), reasons=[process.reasons()])
         seen.samples = [process.sample() for _ in range(3)]
         seen.conditions = torch.is_inference_mode_enabled(), gc.isenabled()
@@ -106,7 +105,7 @@ def test_a_prepared_case_says_its_pace_its_kernels_and_its_memory(whole: SimpleN
 
 def test_a_later_measurement_checks_the_harder_input_alone_and_inspects_nothing(tmp_path: Path) -> None:
     """Kernels and memory are known from the first one."""
-    with case(point(), "sdpa", tmp_path, thorough=False) as process:
+    with case(point(), "sdpa", tmp_path) as process:
         metrics = process.prepare()["metrics"]
         assert process.reasons() == {PEAKED: ""}
     assert not {"kernels", "peak_bytes"} & set(metrics)
@@ -126,7 +125,7 @@ def test_one_that_names_a_kernel_and_runs_another_is_a_fallback(
 ) -> None:
     """Its answers are right and its time would be another kernel's: the row says what ran."""
     monkeypatch.setattr(sdpa, "adapt_flash", impls.with_attend(sdpa.pinned(SDPBackend.MATH)))
-    with case(point(), "sdpa_flash", tmp_path) as process:
+    with case(point(), "sdpa_flash", tmp_path, thorough=True) as process:
         reply = process.prepare()
     assert reply["status"] == "fallback"
     assert "sdpa_flash must run scaled_dot_product_flash_attention" in reply["detail"]
@@ -178,7 +177,7 @@ def test_a_gpus_case_ends_with_its_state_and_a_look_for_late_work(
 
 def test_parts_of_many_timed_calls_are_kept(tmp_path: Path) -> None:
     """As many as are judged, and their outputs are right."""
-    with case(point(), "eager", tmp_path, thorough=False) as process:
+    with case(point(), "eager", tmp_path) as process:
         assert process.measure(100)["status"] == "ok"
         assert len({part.key for part in process.judged.parts}) > process.judged.most / 2
         assert len(process.judged.parts) == process.judged.most
@@ -231,23 +230,37 @@ def test_one_that_works_for_new_values_alone_is_incorrect(tmp_path: Path) -> Non
     assert "keeps its results" in reply["detail"]
 
 
+LATER = {
+    "hacks:lazy": "output is a _Lazy, expected a plain torch.Tensor",
+    "hacks:memo_by_address": "(in a timed call)",
+    "hacks:batch_and_skip": "(in a timed call)",
+    "hacks:nan_later": "output is not finite (in a timed call)",
+    "hacks:less_precise_later": "(in a timed call)",
+    "mutants:denormal_input_later": "edited its input in place (in a timed call)",
+    "mutants:weights_later": "edited the layer's weights (in a timed call)",
+    "mutants:a_view_of_its_input_later": "output shares memory with its input or with a weight (in a timed call)",
+}
+"""What is said of those that are right at first."""
+
+
 @pytest.mark.parametrize(
     ("mode", "name"),
-    [*(("inference", name) for name in mutants.LATER), *(("train", name) for name in mutants.LATER_TOO)],
+    [
+        *(("inference", name) for name in LATER),
+        *(("train", name) for name in ("hacks:lazy", "hacks:nan_later", "mutants:denormal_input_later")),
+    ],
 )
 def test_what_was_right_in_the_check_and_is_wrong_when_it_is_timed_is_incorrect(
     mode: str, name: str, tmp_path: Path
 ) -> None:
     """Outputs of timed calls and of a call on fresh values are judged, inputs and weights compared after the rounds."""
-    with case(point(mode=mode), f"tests.mutants:{name}", tmp_path) as process:
+    with case(point(mode=mode), f"tests.{name}", tmp_path) as process:
         reply = process.prepare()
         if reply["status"] == "ok":
             assert set(process.reasons().values()) == {""}
-            replies = [process.sample() for _ in range(5)]
-            failed = [reply for reply in replies if reply["status"] != "ok"]
-            reply = failed[0] if failed else process.finish()
+            reply = process.rounds(5)
         details = [reply["detail"], *process.reasons().values()]
-    assert any(mutants.LATER[name] in detail for detail in details), details
+    assert any(LATER[name] in detail for detail in details), details
     assert reply["status"] in ("ok", "incorrect")
 
 

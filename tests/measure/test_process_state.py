@@ -14,15 +14,16 @@ import torch
 
 from bench.measure import clock
 from bench.measure.process_state import ANY, State, kept
-from tests import meddlers
 from tests.children import in_child
+
+_mkldnn: Any = torch.backends.mkldnn
 
 CHANGES: dict[str, Callable[[], object]] = {
     "torch's threads": lambda: torch.set_num_threads(torch.get_num_threads() + 1),
     "the default dtype": lambda: torch.set_default_dtype(torch.float64),
     "the default device": lambda: torch.set_default_device("meta"),
     "the float32 matmul precision": lambda: torch.set_float32_matmul_precision("medium"),
-    "the float32 precision of mkldnn.matmul": meddlers.bfloat16_in_mkldnn,
+    "the float32 precision of mkldnn.matmul": lambda: setattr(_mkldnn.matmul, "fp32_precision", "bf16"),
     "the float32 precision of generic.all": lambda: setattr(torch.backends, "fp32_precision", "tf32"),
     "the float32 precision of cuda.matmul": lambda: setattr(torch.backends.cuda.matmul, "allow_tf32", True),
     "cudnn.benchmark": lambda: setattr(torch.backends.cudnn, "benchmark", True),
@@ -57,14 +58,7 @@ CHANGES: dict[str, Callable[[], object]] = {
     "garbage collection": gc.disable,
     "the thresholds of garbage collection": lambda: gc.set_threshold(1),
     "the cores to run on": lambda: os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}),
-    "torch._dynamo.config.suppress_errors": lambda: setattr(_dynamo_config(), "suppress_errors", True),
 }
-
-
-def _dynamo_config() -> Any:
-    import torch._dynamo.config
-
-    return torch._dynamo.config
 
 
 _entered: list[torch.inference_mode] = []
@@ -106,13 +100,14 @@ def test_nothing_changed_is_nothing_said() -> None:
 @pytest.mark.slow
 @pytest.mark.toolchain
 def test_importing_the_compiler_changes_nothing() -> None:
-    """What is compared of torch.compile is what is not at its default."""
+    """What is compared of torch.compile is what is not at its default; another setting is named."""
     script = (
-        "from bench.measure.process_state import State\n"
-        "state = State(); import torch._dynamo.config; print(state.changes())"
+        "from bench.measure.process_state import State; state = State()\n"
+        "import torch._dynamo.config as config; print(state.changes())\n"
+        "config.suppress_errors = True; print(state.changes())"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout == "\n"
+    assert done.stdout == "\nleft torch._dynamo.config.suppress_errors changed: True instead of nothing\n"
 
 
 def test_variables_that_torch_sets_by_itself_are_no_change_and_edits_of_them_are(

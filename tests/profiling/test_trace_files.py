@@ -230,15 +230,14 @@ def test_the_memory_view_shows_who_allocated_what(plugin: TorchProfilerPlugin) -
     assert any(size == pytest.approx(scores_kib, abs=0.01) for _, size, *_ in blocks)
 
 
-def test_the_module_view_shows_the_layer_and_its_parts(plugin: TorchProfilerPlugin) -> None:
-    """The layer was called once a call, its two projections within it."""
+def test_the_module_and_the_trace_view_show_the_plugins_copy(plugin: TorchProfilerPlugin) -> None:
+    """The layer was called once a call, its two projections within it.
+
+    What the viewer of traces is sent holds steps and stages, and the tree of operators the same.
+    """
     (layer,) = asked(plugin, "/module", name_of("eager"))["data"]
     assert (layer["name"], layer["occurences"]) == ("ViTAttention_0", CALLS)
     assert [part["occurences"] for part in layer["children"]] == [CALLS, CALLS]
-
-
-def test_the_trace_view_shows_the_plugins_copy(plugin: TorchProfilerPlugin) -> None:
-    """What its viewer is sent holds steps and stages, and the tree of operators the same."""
     names = {event["name"] for event in asked(plugin, "/trace", name_of("stepwise"))["traceEvents"]}
     assert names >= STAGES | {"ProfilerStep#0", "ProfilerStep#2"}
     assert "ProfilerStep#2" in str(asked(plugin, "/tree", name_of("stepwise")))

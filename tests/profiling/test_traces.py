@@ -1,5 +1,6 @@
 """Which cases of a run are profiled, and their profiles on disk."""
 
+import dataclasses
 import gzip
 import json
 from pathlib import Path
@@ -10,10 +11,11 @@ import pytest
 from bench.analyse.summary import summarise
 from bench.plan.case import Case
 from bench.plan.errors import WrongRequest
-from bench.profiling import traces
+from bench.profiling import traces, worker
 from bench.profiling.traces import chosen, with_stages
 from bench.store import profile
 from tests.examples import record, timed
+from tests.measure.stub import Announcements
 from tests.points import point
 from tests.refusals import refusal
 
@@ -21,21 +23,29 @@ pytestmark = pytest.mark.slow
 
 
 def test_a_case_leaves_its_trace_its_profile_and_its_operators(tmp_path: Path) -> None:
-    """The files of stepwise are named after it and hold its stages; an unsupported case says why it has none."""
-    cases = [Case(point(), "stepwise"), Case(point(token_len=5), "mha")]
-    traced, refused = traces.write(cases, tmp_path)
+    """The files of stepwise are named after it and hold its stages."""
+    case = Case(point(), "stepwise")
+    (traced,) = traces.write([case], tmp_path)
     assert traced.reason == ""
     assert traced.trace.parent == tmp_path / "traces"
     names = {event.get("name") for event in json.loads(gzip.decompress(traced.trace.read_bytes()))["traceEvents"]}
     assert {"stepwise call", "softmax", "qkv projection", "aten::bmm"} <= names
     assert profile.load(tmp_path) == [traced.profile]
-    assert refused.profile is None
-    assert "needs token_len = channels" in refused.reason
-    assert {path.name.removeprefix(cases[0].name) for path in (tmp_path / "traces").iterdir()} == {
+    assert {path.name.removeprefix(case.name) for path in (tmp_path / "traces").iterdir()} == {
         ".json.gz", ".profile.json", ".operators.csv", "tensorboard",
     }  # fmt: skip
     (copy,) = (tmp_path / "traces" / "tensorboard").glob("*/*.pt.trace.json.gz")
-    assert copy.parent.name == cases[0].name
+    assert copy.parent.name == case.name
+
+
+def test_an_unsupported_case_says_why_it_has_no_profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process that profiles it gives the reason."""
+    case = Case(point(token_len=5), "mha")
+    request = {"point": dataclasses.asdict(case.point), "implementation": "mha", "path": "path", "scratch": tmp_path}
+    monkeypatch.setattr(traces, "_ask", lambda *_: worker.trace(request, Announcements()))
+    (refused,) = traces.write([case], tmp_path)
+    assert refused.profile is None
+    assert "needs token_len = channels" in refused.reason
 
 
 @pytest.mark.parametrize("unwritable", ["/proc/self/attention-bench", "in the way"])
