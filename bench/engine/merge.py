@@ -12,6 +12,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.analyse.series import grouped
 from bench.engine.run_folder import FILES, RunFolder
 from bench.plan.case import Case
 from bench.plan.errors import WrongRequest
@@ -55,9 +56,7 @@ def merge(out: Path, shards: Sequence[Path]) -> tuple[list[Merged], list[str]]:
     """
     sources = [source for folder in dict.fromkeys([*_existing(out), *_expanded(shards)]) for source in [_read(folder)]]
     _check(sources)
-    by_machine: dict[str, list[Source]] = {}
-    for source in sources:
-        by_machine.setdefault(source.environment.env_id, []).append(source)
+    by_machine = grouped(sources, lambda source: source.environment.env_id)
     lines = {env_id: list(_lines(each)) for env_id, each in by_machine.items()}  # all checks come before any change
     folders = _folders(out, by_machine)
     done = [_write(folders[env_id], each, lines[env_id]) for env_id, each in by_machine.items()]

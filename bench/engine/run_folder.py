@@ -253,14 +253,7 @@ class RunFolder:
 
         If a metric is invalid, the record has the status `error` and keeps the valid metrics.
         """
-        here = self.here
-        origin = Origin(
-            env_id=here.env_id,
-            device_name=here.device_name(case.point.device),
-            torch_version=here.identity["torch"],
-            commit=here.context["commit"],
-            started_at=started,
-        )
+        origin = Origin.of(self.here, case.point.device, started)
         valid, mistakes = dict[str, Any](), list[str]()
         for name, value in (metrics or {}).items():
             try:

@@ -64,7 +64,8 @@ def _traced(case: Case, path: Path, scratch: Path) -> Traced:
     reply = _ask(case, path, scratch)
     if reply["reason"]:
         return Traced(case, path, None, reply["reason"])
-    origin = dataclasses.asdict(_origin(case, reply["facts"]))
+    here = facts.observe(reply["facts"], {}, {})
+    origin = dataclasses.asdict(Origin.of(here, case.point.device, now()))
     profile = Profile.from_json({"schema_version": SCHEMA_VERSION, **case.columns(), **origin, **reply["profile"]})
     save(profile, path.parents[1])
     operator_table(profile).to_csv(path.with_name(f"{file_name(case)}.operators.csv"), index=False)
@@ -85,17 +86,6 @@ def _ask(case: Case, path: Path, scratch: Path) -> dict[str, Any]:
             return worker.ask(request, CASE_S)
     except Died as death:
         return {"reason": death.detail}
-
-
-def _origin(case: Case, torch_facts: dict[str, Any]) -> Origin:
-    here = facts.observe(torch_facts, {}, {})
-    return Origin(
-        env_id=here.env_id,
-        device_name=here.device_name(case.point.device),
-        torch_version=here.identity["torch"],
-        commit=here.context["commit"],
-        started_at=now(),
-    )
 
 
 def chosen(table: pd.DataFrame, selectors: Sequence[str], baseline: str) -> list[Case]:
