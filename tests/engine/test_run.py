@@ -5,11 +5,8 @@ in processes of their own where one dies.
 """
 
 import dataclasses
-import errno
 import json
-import os
 import re
-import subprocess
 import time
 from collections import Counter
 from pathlib import Path
@@ -138,16 +135,6 @@ def test_the_systems_view_of_memory_comes_from_a_process_of_its_own(tmp_path: Pa
     assert (table["status"] == "ok").all()
     assert table["system_peak_bytes"]["eager"] == table["system_peak_bytes"]["sdpa"] == 65536
     assert table["system_peak_bytes"].isna()["test:exits_in_memory"]
-
-
-@scripted
-def test_the_rates_of_the_device_are_kept_beyond_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A later run uses what an earlier one measured, and measures none itself."""
-    monkeypatch.setattr(rates, "PATH", tmp_path / "ceilings.json")
-    for rate in ("2e9", "3e9"):
-        monkeypatch.setenv("TEST_RATE", rate)
-        ran(swept("eager", tokens=(5,)), tmp_path / rate)
-        assert set(load(tmp_path / rate)["ceiling_flops_per_s"]) == {2e9}
 
 
 @in_processes
@@ -349,21 +336,6 @@ def test_servers_of_settings_that_no_later_point_has_end(tmp_path: Path) -> None
     assert len(first) == QUICK.processes
     assert first < second
     assert third == first
-
-
-@in_processes
-def test_a_server_that_can_not_start_ends_the_point_as_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The reason is the system's, a resumed run tries it again, and another point is measured."""
-
-    def refuses(*_arguments: object, **_named: object) -> None:
-        raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
-
-    sweep = Sweep("tiny", (point(), point(allocator="system")), ("eager", "sdpa"), effort=ONE)
-    with Run(sweep, tmp_path) as opened:
-        monkeypatch.setattr(subprocess, "Popen", refuses)
-        records = [record for each in sweep.points for record in opened.measure(each)]
-    assert [record.status for record in records] == ["ok"] * 2 + ["crashed"] * 2
-    assert all(os.strerror(errno.ENOMEM) in record.detail and not record.own_cause for record in records[2:])
 
 
 @scripted
