@@ -15,7 +15,7 @@ from pathlib import Path
 from bench.analyse.series import grouped
 from bench.engine.run_folder import FILES, RunFolder
 from bench.plan.case import Case
-from bench.plan.errors import WrongRequest
+from bench.plan.errors import WrongRequest, refusing
 from bench.plan.grid import without_columns
 from bench.plan.sweep import Sweep
 from bench.store import environment, files, journal, plan, saved_run
@@ -169,7 +169,7 @@ def _write(folder: Path, sources: Sequence[Source], lines: Sequence[tuple[Source
     points = {entry.case.point for _, entry in lines}
     merged = Merged(here.env_id, folder, len(before), len(lines) - len(before), len(points), len(sweep.points))
     if merged.added or not (folder / RESULTS).exists():
-        try:
+        with refusing(f"{folder} can't be written"):
             folder.mkdir(parents=True, exist_ok=True)
             lock = Lock(folder)
             lock.acquire()
@@ -181,8 +181,6 @@ def _write(folder: Path, sources: Sequence[Source], lines: Sequence[tuple[Source
                 files.replace(path, itertools.chain.from_iterable(copies))
             finally:
                 lock.release()
-        except OSError as error:
-            raise WrongRequest(f"{folder} can't be written: {error.strerror}") from None
         with closing(RunFolder(sweep, folder)) as run_folder:
             run_folder.prepare()
             run_folder.save()

@@ -21,6 +21,7 @@ from bench.engine.worker import unheard
 from bench.machine import facts, quiet
 from bench.plan.case import CONTROL, Case, Point
 from bench.plan.errors import WrongRequest
+from bench.plan.grid import without_columns
 from bench.plan.names import libraries_of, may_have_own_memory
 from bench.plan.sweep import Sweep, load_sweep
 from bench.sampling.rounds import Length
@@ -34,6 +35,10 @@ MOST_DEATHS = 2
 
 LEAST_RACE_S = 30.0
 """A race with fewer seconds left, about the start of its servers and a replicate, does not go on in a new session."""
+
+_without_dtype = partial(without_columns, columns=("dtype",))
+_without_tokens = partial(without_columns, columns=("num_tokens", "image_size"))
+"""What points share that differ in the dtype alone, or in the tokens and the image from which tokens follow."""
 
 Heard = Callable[[Point, int, str, str], None]
 """`heard(point, process, implementation, stage)` is called for every event from a worker."""
@@ -350,15 +355,6 @@ class Deaths:
     def allow(self, member: Member) -> bool:
         """Return whether a member whose process died is measured again in another replicate."""
         return member.death is not None and self._counts[member.case] < MOST_DEATHS
-
-
-def _without_dtype(point: Point) -> Point:
-    return dataclasses.replace(point, dtype="")
-
-
-def _without_tokens(point: Point) -> Point:
-    """Return a point without its number of tokens, and without the size of the image from which that follows."""
-    return dataclasses.replace(point, num_tokens=0, image_size=None)
 
 
 def run(

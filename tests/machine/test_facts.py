@@ -319,6 +319,14 @@ def test_a_self_check_that_cannot_be_read_is_none() -> None:
         assert detectable(of(checked)) is None, checked
         assert between_run_scatter(of(checked)) == {}, checked
     assert detectable(None) is detectable(Environment({}, {}, {})) is None
-    scatters = ({"one": [0.1, 2]}, {"1": 0.1}, {"1": ["a", 2]}, {"1": [float("nan"), 2]}, {"1": [-1, 2]})
-    for between in (3, [], *scatters):
+    scatters: tuple[Any, ...] = (
+        3,
+        [],
+        {"one": [0.1, 2]},
+        {"1": 0.1},
+        {"1": ["a", 2]},
+        {"1": [float("nan"), 2]},
+        {"1": [-1, 2]},
+    )
+    for between in scatters:
         assert between_run_scatter(of({**SEVERAL, "between": between})) == {}, between
