@@ -60,7 +60,7 @@ def sample(
     rng: random.Random,
     failed: Callable[[Key, Exception], None],
 ) -> dict[Key, dict[int, Sample]]:
-    """Take turns in rounds for so long; one that raises leaves the rounds, and `failed` is told.
+    """Take turns in rounds for so long; one that raises leaves the rounds, and `failed` is called.
 
     Returns the samples of those that did not fail, by the number of their round.
     """

@@ -195,7 +195,6 @@ def test_a_line_of_another_schema_is_refused(version: int, message: str) -> None
         ({"timings_s": [0.5, 0.5, 0.5]}, "samples.timings_s[0] must be a list, got 0.5"),
         ({"faults": [0, 0, 0, 0]}, "rounds has 3 values and faults has 4"),
         ({"rounds": [0, 1, -1]}, "samples.rounds[2] must be a whole number of at least 0, got -1"),
-        ({"rounds": [0, True, 2]}, "samples.rounds[1] must be a whole number, got True"),
         ({"rounds": "012"}, "samples.rounds must be a list, got '012'"),
         ({"others": [0.1, float("nan"), 0.1]}, "samples.others[1] must be a number of at least 0.0, got nan"),
         ({"rounds": [], "timings_s": [], "switches": [], "faults": []}, "at least one sample if the status is ok"),
@@ -210,9 +209,7 @@ def test_samples_that_no_measurement_can_be_are_refused(samples: dict[str, Any],
 @pytest.mark.parametrize(
     ("values", "reason"),
     [
-        ({"process": -1}, "process must be a whole number of at least 0, got -1"),
         ({"process": True}, "process must be a whole number, got True"),
-        ({"peak_bytes": 1.5}, "peak_bytes must be a whole number or empty, got 1.5"),
         ({"detail": None}, "detail must be text, got None"),
         ({"kernels": [1]}, "kernels[0] must be text, got 1"),
         ({"replicate_size": 0}, "replicate_size must be a whole number of at least 1, got 0"),
