@@ -93,7 +93,7 @@ class Ended(Exception):  # noqa: N818 - an outcome that becomes a row
         self.detail = detail
 
 
-@dataclass
+@dataclass(eq=False)
 class Member:
     """A case in one replicate: its process, and its outcome.
 

@@ -12,9 +12,10 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.analyse.series import grouped
 from bench.engine.run_folder import FILES, RunFolder
 from bench.plan.case import Case
-from bench.plan.errors import WrongRequest
+from bench.plan.errors import WrongRequest, refusing
 from bench.plan.grid import without_columns
 from bench.plan.sweep import Sweep
 from bench.store import environment, files, journal, plan, saved_run
@@ -55,9 +56,7 @@ def merge(out: Path, shards: Sequence[Path]) -> tuple[list[Merged], list[str]]:
     """
     sources = [source for folder in dict.fromkeys([*_existing(out), *_expanded(shards)]) for source in [_read(folder)]]
     _check(sources)
-    by_machine: dict[str, list[Source]] = {}
-    for source in sources:
-        by_machine.setdefault(source.environment.env_id, []).append(source)
+    by_machine = grouped(sources, lambda source: source.environment.env_id)
     lines = {env_id: list(_lines(each)) for env_id, each in by_machine.items()}  # all checks come before any change
     folders = _folders(out, by_machine)
     done = [_write(folders[env_id], each, lines[env_id]) for env_id, each in by_machine.items()]
@@ -170,7 +169,7 @@ def _write(folder: Path, sources: Sequence[Source], lines: Sequence[tuple[Source
     points = {entry.case.point for _, entry in lines}
     merged = Merged(here.env_id, folder, len(before), len(lines) - len(before), len(points), len(sweep.points))
     if merged.added or not (folder / RESULTS).exists():
-        try:
+        with refusing(f"{folder} can't be written"):
             folder.mkdir(parents=True, exist_ok=True)
             lock = Lock(folder)
             lock.acquire()
@@ -182,8 +181,6 @@ def _write(folder: Path, sources: Sequence[Source], lines: Sequence[tuple[Source
                 files.replace(path, itertools.chain.from_iterable(copies))
             finally:
                 lock.release()
-        except OSError as error:
-            raise WrongRequest(f"{folder} can't be written: {error.strerror}") from None
         with closing(RunFolder(sweep, folder)) as run_folder:
             run_folder.prepare()
             run_folder.save()

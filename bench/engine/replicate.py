@@ -9,7 +9,7 @@ import os
 import random
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -49,7 +49,7 @@ Core = int | None
 class Replicate:
     """The measurement of the members in one replicate; the members hold the results.
 
-    `baselines` names for each member that of its baseline, which stays in the rounds until the others are done.
+    `baselines` are those among them that others are compared with: they come first where memory is short.
     The points of members may differ in their dtype: then rounds hold all of them, so that precisions can be compared.
     `seed` is that of weights and inputs; `number` is that of the replicate at its points. `rounds` are the rounds
     that it took, in `rounds_s` seconds.
@@ -57,8 +57,8 @@ class Replicate:
 
     def __init__(
         self,
-        members: Mapping[str, Member],
-        baselines: Mapping[str, str],
+        members: Sequence[Member],
+        baselines: Collection[Member],
         length: Length,
         seed: int,
         number: int,
@@ -74,7 +74,7 @@ class Replicate:
         self._number = number
         self._heard = heard
         self._rng = random.Random(f"{seed} {number}")  # noqa: S311 - an order, not a secret
-        self._point = next(iter(members.values())).case.point
+        self._point = members[0].case.point
         self._cores = _cores(self._point)
         self._choices = Choices(
             seed,
@@ -92,7 +92,7 @@ class Replicate:
         """
         self._timeout_s = timeout_s
         judged: dict[tuple[Pool, Point], list[Member]] = {}
-        for member in self._members.values():
+        for member in self._members:
             member.timeout_s, member.heard = timeout_s, partial(self._heard, member.case.implementation)
             judged.setdefault((member.pool, member.case.point), []).append(member)
         try:
@@ -100,16 +100,16 @@ class Replicate:
                 self._judges[at] = Judge(members, self._choices, timeout_s, partial(self._heard, ""))
                 self._judges[at].begin()
             self._prepare_all(together=together)
-            active = {name: member for name, member in self._members.items() if member.is_ok}
+            active = [member for member in self._members if member.is_ok]
             if together and len(active) < len(self._members):
-                for member in active.values():
+                for member in active:
                     member.end("skipped", "the other side could not be measured")
                     member.metrics["own_cause"] = False
                 return
             self._take_rounds(active)
-            self._finish_all([member for member in active.values() if member.is_ok])
+            self._finish_all([member for member in active if member.is_ok])
         finally:
-            for member in self._members.values():
+            for member in self._members:
                 member.close()
 
     def _judge(self, member: Member) -> Judge:
@@ -122,9 +122,9 @@ class Replicate:
         than the first, in 1,264 measurements of `quick`. The baseline comes first while it is unknown what fits, and
         next if there may be no room for it later. The first one is prepared alone, so that its memory is known.
         """
-        order = self._rng.sample([*self._members], len(self._members))
-        if self._point.device != "cpu" or any(member.thorough for member in self._members.values()):
-            order.sort(key=lambda name: name != self._baselines[name])
+        order = self._rng.sample(self._members, len(self._members))
+        if self._point.device != "cpu" or any(member.thorough for member in self._members):
+            order.sort(key=lambda member: member not in self._baselines)
         idle: list[Core] = [*self._cores] or [None]
         busy: dict[Worker, tuple[Member, Core]] = {}
         crowded: list[Member] = []  # beside one that ended meanwhile
@@ -144,17 +144,16 @@ class Replicate:
                 if not member.is_ok and together:
                     return
                 if not member.is_ok:
-                    member.is_left |= member.status == "oom" and any(each is member for each in crowded)
+                    member.is_left |= member.status == "oom" and member in crowded
                     crowded += [other for other, _ in busy.values()]
                     member.close()
                 continue
-            first = [name for name in order if name == self._baselines[name]] if room < 2 else []
-            name = (first or order)[0]
-            order.remove(name)
-            member = self._members[name]
+            first = [member for member in order if member in self._baselines] if room < 2 else []
+            member = (first or order)[0]
+            order.remove(member)
             if not member.is_ok:
                 continue
-            if prepared >= FEWEST and room < 1 and name != self._baselines[name]:
+            if prepared >= FEWEST and room < 1 and member not in self._baselines:
                 member.is_left = True
                 continue
             with self._ending(member):
@@ -189,7 +188,7 @@ class Replicate:
         member.metrics |= max(results, key=lambda result: result["error"] / result["tolerance"])
         return facts.available_bytes() if prepared.free_bytes is None else prepared.free_bytes
 
-    def _take_rounds(self, active: Mapping[str, Member]) -> None:
+    def _take_rounds(self, active: Sequence[Member]) -> None:
         """Take samples in rounds for as long as the replicate takes; one that fails leaves the rounds."""
         if not active:
             return
@@ -197,32 +196,31 @@ class Replicate:
         speed = Speed(self._probing.probe)
         speed.read()  # so that the judge's seconds are known before those of others are counted
         self._interference = Interference(self._point.threads, self._own_s)
-        first = active.get(next(iter(self._baselines.values())), next(iter(active.values())))
+        first = next((member for member in active if member in self._baselines), active[0])
         self._timings = timings(first.call_s)
-        for member in active.values():
+        for member in active:
             with self._ending(member):
                 self._begin_rounds(member)
-        active = {name: member for name, member in active.items() if member.is_ok}
-        readings: dict[str, list[int]] = {name: [] for name in active}
+        readings: dict[Member, list[int]] = {member: [] for member in active if member.is_ok}
 
-        def failed(name: str, error: Exception) -> None:
-            with self._ending(active[name]):
+        def failed(member: Member, error: Exception) -> None:
+            with self._ending(member):
                 raise error
-            active[name].close()  # it may have work or threads that slow the others
+            member.close()  # it may have work or threads that slow the others
 
-        def turn(name: str, member: Member) -> Sample:
+        def turn(member: Member) -> Sample:
             reading = speed.reading()
             taken = self._sample(member)
-            readings[name].append(reading)
+            readings[member].append(reading)
             return taken
 
-        turns = {name: partial(turn, name, member) for name, member in active.items()}
+        turns = {member: partial(turn, member) for member in readings}
         begin = time.perf_counter()
-        for name, by_round in sample(turns, self._length, self._rng, failed).items():
-            active[name].samples = _samples(by_round)
+        for member, by_round in sample(turns, self._length, self._rng, failed).items():
+            member.samples = _samples(by_round)
             self.rounds = max(self.rounds, len(by_round))
         self.rounds_s = time.perf_counter() - begin
-        self._keep_speed({name: member for name, member in active.items() if member.is_ok}, speed, readings)
+        self._keep_speed({member: numbers for member, numbers in readings.items() if member.is_ok}, speed)
 
     def _begin_rounds(self, member: Member) -> None:
         """Draw what is judged of a member's calls, and let it make memory for that; raises Ended."""
@@ -233,20 +231,20 @@ class Replicate:
         numbers = self._choices.numbers
         member.ask({"request": "begin", "numbers": numbers, "timings": self._timings, "parts": judged.most})
 
-    def _keep_speed(self, measured: Mapping[str, Member], speed: Speed, readings: Mapping[str, list[int]]) -> None:
+    def _keep_speed(self, readings: Mapping[Member, list[int]], speed: Speed) -> None:
         """Give each sample the speed of the machine around it, and each case the highest that is known."""
         speed.read()
-        for name, member in measured.items():
-            product_s, copy_s = (tuple(values) for values in speed.around(readings[name]))
+        for member, numbers in readings.items():
+            product_s, copy_s = (tuple(values) for values in speed.around(numbers))
             member.samples = dataclasses.replace(member.samples, product_s=product_s, copy_s=copy_s)
         best = speed.best()
         if best is None:
             return
         highest = {name: 1 / seconds for name, seconds in zip(rates.PROBE, best, strict=True)}
         point = self._probing.point
-        for env_id in {member.env_id for member in measured.values()}:
+        for env_id in {member.env_id for member in readings}:
             rates.remember(env_id, point, highest)
-        for member in measured.values():
+        for member in readings:
             member.metrics |= rates.recall(member.env_id, point, rates.PROBE) or highest
 
     def _sample(self, member: Member) -> Sample:
@@ -275,7 +273,7 @@ class Replicate:
     def _check_stopped(self) -> None:
         """Raise Ended if the member that has just taken a sample stopped other processes; they go on."""
         judges = [judge.pool.judge(judge.point) for judge in self._judges.values()]
-        workers = [*(member.worker for member in self._members.values()), *judges]
+        workers = [*(member.worker for member in self._members), *judges]
         stopped = [worker.pid for worker in workers if worker is not None and is_stopped(worker.pid)]
         for pid in stopped:
             os.kill(pid, signal.SIGCONT)
@@ -341,7 +339,7 @@ class Replicate:
             yield
         except Ended as end:
             member.end(end.status, end.detail)
-            beside = sum(other.worker is not None for other in self._members.values() if other is not member)
+            beside = sum(other.worker is not None for other in self._members if other is not member)
             member.is_left = end.status == "oom" and beside >= FEWEST  # it may fit beside fewer
         except Died as death:
             member.end(death.status, death.detail, death)
@@ -350,7 +348,7 @@ class Replicate:
 
     def _own_s(self) -> float:
         """Return the processor's seconds that this run's processes have used."""
-        judges, members = self._judges.values(), self._members.values()
+        judges, members = self._judges.values(), self._members
         return time.process_time() + sum(judge.cpu_s for judge in judges) + sum(member.cpu_s for member in members)
 
 

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Self
 
+from bench.analyse.series import grouped
 from bench.analyse.summary import Summary
 from bench.engine import admission
 from bench.engine.member import Member
@@ -20,6 +21,7 @@ from bench.engine.worker import unheard
 from bench.machine import facts, quiet
 from bench.plan.case import CONTROL, Case, Point
 from bench.plan.errors import WrongRequest
+from bench.plan.grid import without_columns
 from bench.plan.names import libraries_of, may_have_own_memory
 from bench.plan.sweep import Sweep, load_sweep
 from bench.sampling.rounds import Length
@@ -33,6 +35,10 @@ MOST_DEATHS = 2
 
 LEAST_RACE_S = 30.0
 """A race with fewer seconds left, about the start of its servers and a replicate, does not go on in a new session."""
+
+_without_dtype = partial(without_columns, columns=("dtype",))
+_without_tokens = partial(without_columns, columns=("num_tokens", "image_size"))
+"""What points share that differ in the dtype alone, or in the tokens and the image from which tokens follow."""
 
 Heard = Callable[[Point, int, str, str], None]
 """`heard(point, process, implementation, stage)` is called for every event from a worker."""
@@ -86,8 +92,8 @@ class Run:
         self._raced: set[Point] = set()
         self._places = {point: place for place, point in enumerate(sweep.points)}
         self._last_uses = {(point.allocator, point.threads): point for point in sweep.points}  # of settings of a server
-        self._alike = _grouped(sweep.points, _without_dtype)
-        self._shapes = _grouped(sweep.points, _without_tokens)
+        self._alike = grouped(sweep.points, _without_dtype)
+        self._shapes = grouped(sweep.points, _without_tokens)
         self.warnings: list[str] = []
         self._begin_s = time.monotonic()
 
@@ -280,23 +286,22 @@ class Run:
         groups = {point: self._group(point, missing[point], is_look=is_look) for point in crowded or missing}
         first, number = next(iter(groups)), max(map(self.run_folder.next_process, groups))
         self._pool.dismiss(keep=self.together(first))  # the judges of others have memory that this may need
-        cases = {Case(point, name): _key(point, name) for point, names in groups.items() for name in names}
-        members = {key: self.member(case) for case, key in cases.items()}
-        baselines = {key: _key(case.point, self.sweep.baseline) for case, key in cases.items()}
+        members = [self.member(Case(point, name)) for point, names in groups.items() for name in names]
+        baselines = {each.case.point: each for each in members if each.case.implementation == self.sweep.baseline}
         heard = partial(self.heard, first, number)
         heard("", "start")
-        for member in members.values():
+        for member in members:
             if member.thorough and (self.sweep.effort.check_memory or may_have_own_memory(member.implementation)):
                 member.measure_memory(self.sweep.effort.timeout_s)
-        replicate = Replicate(members, baselines, length, self.seed(first), number, heard=heard)
+        replicate = Replicate(members, baselines.values(), length, self.seed(first), number, heard=heard)
         replicate.measure(self.sweep.effort.timeout_s)
-        self.deaths.count(members.values())
-        if any(member.is_left or member.case in self.deaths.alone for member in members.values()):
+        self.deaths.count(members)
+        if any(member.is_left or member.case in self.deaths.alone for member in members):
             self._crowded.update(groups)
         for point in groups:
-            baseline = members.get(_key(point, self.sweep.baseline))
+            baseline = baselines.get(point)
             if baseline is None or not (baseline.is_left or self.deaths.allow(baseline)):  # else nothing has a ratio
-                self.keep([member for member in members.values() if member.case.point == point], number, replicate)
+                self.keep([member for member in members if member.case.point == point], number, replicate)
         return replicate
 
     def _group(self, point: Point, missing: Sequence[str], *, is_look: bool) -> list[str]:
@@ -350,28 +355,6 @@ class Deaths:
     def allow(self, member: Member) -> bool:
         """Return whether a member whose process died is measured again in another replicate."""
         return member.death is not None and self._counts[member.case] < MOST_DEATHS
-
-
-def _grouped(points: Iterable[Point], key: Callable[[Point], Point]) -> dict[Point, list[Point]]:
-    """Return points by a key, in their order."""
-    groups: dict[Point, list[Point]] = {}
-    for point in points:
-        groups.setdefault(key(point), []).append(point)
-    return groups
-
-
-def _without_dtype(point: Point) -> Point:
-    return dataclasses.replace(point, dtype="")
-
-
-def _without_tokens(point: Point) -> Point:
-    """Return a point without its number of tokens, and without the size of the image from which that follows."""
-    return dataclasses.replace(point, num_tokens=0, image_size=None)
-
-
-def _key(point: Point, name: str) -> str:
-    """Return the name of a case in a replicate, whose points differ in their dtype alone."""
-    return f"{name} {point.dtype}"
 
 
 def run(

@@ -16,7 +16,7 @@ from bench.analyse.summary import Summary, rows
 from bench.engine.member import Member
 from bench.engine.replicate import Replicate, now
 from bench.plan.case import Case, Point
-from bench.plan.errors import CannotWrite, WrongRequest
+from bench.plan.errors import CannotWrite, WrongRequest, refusing
 from bench.plan.sweep import Sweep
 from bench.store import environment, files, journal, plan, table
 from bench.store.environment import Environment
@@ -70,15 +70,13 @@ class RunFolder:
         Raises WrongRequest if it can't be made or written, if another process writes into it, or if it holds another
         sweep or the results of a newer suite.
         """
-        try:
+        with refusing(f"the run folder {self.folder} can't be written"):
             self._make()
             self._take()
             state = None if self._anew else table.state_of(self.folder)
             self._journal, notices = journal.repair(self.folder, state.journal_bytes if state else None)
             self.notices += notices
             self._plan()
-        except OSError as error:
-            raise WrongRequest(f"the run folder {self.folder} can't be written: {error.strerror}") from None
         for entry in self._journal.entries:
             self._entries.setdefault(entry.case.point, []).append(entry)
         self._unread = dict.fromkeys(self._entries)
@@ -143,12 +141,10 @@ class RunFolder:
         Raises WrongRequest if it has results that were measured under other conditions, or can't be written.
         """
         self.here = here
-        try:
+        with refusing(f"the run folder {self.folder} can't be written"):
             self._admit(environment.load(self.folder))
             plan.save(self._planned, self.folder)
             self._is_open = True
-        except OSError as error:
-            raise WrongRequest(f"the run folder {self.folder} can't be written: {error.strerror}") from None
 
     def _admit(self, stored: Environment | None) -> None:
         """Check that all records come from this environment, and write environment.json."""
@@ -201,10 +197,8 @@ class RunFolder:
     def _opened(self) -> BinaryIO:
         """Return the journal for reading; it stays open, so that a folder that is moved meanwhile can be read."""
         if self._file is None:
-            try:
+            with refusing(f"{self._journal.path} can't be read", CannotWrite):
                 self._file = self._journal.path.open("rb")
-            except OSError as error:
-                raise CannotWrite(f"{self._journal.path} can't be read: {error.strerror}") from None
         return self._file
 
     def next_process(self, point: Point) -> int:
@@ -253,14 +247,7 @@ class RunFolder:
 
         If a metric is invalid, the record has the status `error` and keeps the valid metrics.
         """
-        here = self.here
-        origin = Origin(
-            env_id=here.env_id,
-            device_name=here.device_name(case.point.device),
-            torch_version=here.identity["torch"],
-            commit=here.context["commit"],
-            started_at=started,
-        )
+        origin = Origin.of(self.here, case.point.device, started)
         valid, mistakes = dict[str, Any](), list[str]()
         for name, value in (metrics or {}).items():
             try:
@@ -343,13 +330,9 @@ class RunFolder:
         """Write results.csv of what the folder holds so far; raises CannotWrite if it can't be written."""
         began_s = time.monotonic()
         self._tabulate()
-        try:
+        kept = f"; all that was measured is kept in {journal.JOURNAL}"
+        with refusing(f"{self.folder / table.RESULTS} can't be written", CannotWrite, kept):
             self._tabulation.save(self.folder, self._journal, began_s)
-        except OSError as error:
-            raise CannotWrite(
-                f"{self.folder / table.RESULTS} can't be written: {error.strerror}; "
-                f"all that was measured is kept in {journal.JOURNAL}"
-            ) from None
 
     def _in_order(self, records: Sequence[Record]) -> list[Record]:
         """Return records in the order of the sweep's implementations; those of other implementations come last."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from typing import Any, Self
 
+from bench.analyse.series import grouped
 from bench.engine.member import Member
 from bench.engine.pool import Pool
 from bench.engine.replicate import Heard, Replicate
@@ -118,8 +119,8 @@ class Watch:
                 name: Member(Case(self._point, name), self._pool, self._env_id, thorough=number == 0)
                 for name in dict.fromkeys((self._baseline, *names))
             }
-            baselines = dict.fromkeys(members, self._baseline)
-            replicate = Replicate(members, baselines, Length(ROUNDS_S), self._seed, number, heard)
+            baselines, length = [members[self._baseline]], Length(ROUNDS_S)
+            replicate = Replicate([*members.values()], baselines, length, self._seed, number, heard)
             replicate.measure(self._timeout_s)
             yield members
             if not all(member.is_ok for member in members.values()):
@@ -160,9 +161,5 @@ def measure_selfcheck(
 
 def measured_records(run: Run) -> dict[Point, dict[str, list[Record]]]:
     """Return the records of each point by implementation, without those that could not be measured."""
-    records: dict[Point, dict[str, list[Record]]] = {point: {} for point in run.sweep.points}
-    for point, by_name in records.items():
-        for record in run.run_folder.of(point):
-            if record.status == "ok":
-                by_name.setdefault(record.case.implementation, []).append(record)
-    return records
+    good = {point: [each for each in run.run_folder.of(point) if each.status == "ok"] for point in run.sweep.points}
+    return {point: grouped(own, lambda record: record.case.implementation) for point, own in good.items()}

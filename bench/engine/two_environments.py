@@ -104,8 +104,8 @@ class Pair:
         first = self._runs[SIDES[0]]
         number = max(run.run_folder.next_process(point) for run in self._runs.values())
         members = {side: run.member(Case(point, self.implementation)) for side, run in self._runs.items()}
-        heard = partial(self.heard, point, number)
-        replicate = Replicate(members, dict.fromkeys(SIDES, SIDES[0]), length, first.seed(point), number, heard)
+        heard, baselines = partial(self.heard, point, number), [members[SIDES[0]]]
+        replicate = Replicate([*members.values()], baselines, length, first.seed(point), number, heard)
         replicate.measure(self.sweep.effort.timeout_s, together=True)
         for side, run in self._runs.items():
             run.deaths.count([members[side]])

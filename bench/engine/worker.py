@@ -84,7 +84,7 @@ STRAYS_S = 5.0
 
 
 def unheard(*_event: object) -> None:
-    """Ignore an event, in place of any function that is told about one."""
+    """Ignore an event, in place of any function that gets one."""
 
 
 class Died(Exception):  # noqa: N818 - an outcome that the engine turns into a row
@@ -305,7 +305,7 @@ class Worker:
         self.close()
 
     def _has_replied(self, heard: Heard) -> bool:
-        """Return whether a line has come that is more than the announcement of a stage; each of these is told."""
+        """Return whether a line has come that is more than the announcement of a stage; `heard` gets each stage."""
         while b"\n" in self._buffer:
             line, _, rest = self._buffer.partition(b"\n")
             match _object(line):

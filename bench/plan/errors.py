@@ -1,7 +1,8 @@
 """Requests that can't be carried out."""
 
 import difflib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 NEAR = 0.5
@@ -24,6 +25,15 @@ class NotComparable(WrongRequest):
 
 class CannotWrite(WrongRequest):
     """Results can't be written: the disk is full, or the folder is gone. Earlier results are kept."""
+
+
+@contextmanager
+def refusing(what: str, kind: type[WrongRequest] = WrongRequest, more: str = "") -> Iterator[None]:
+    """Raise an OSError inside as an error of a kind: what can't be done, the system's reason, and what more to say."""
+    try:
+        yield
+    except OSError as error:
+        raise kind(f"{what}: {error.strerror}{more}") from None
 
 
 def unknown(what: str, name: object, expected: Iterable[str]) -> WrongRequest:

@@ -64,15 +64,8 @@ def _traced(case: Case, path: Path, scratch: Path) -> Traced:
     if reply["reason"]:
         return Traced(case, path, None, reply["reason"])
     here = facts.observe(reply["facts"], {}, {})
-    origin = Origin(
-        env_id=here.env_id,
-        device_name=here.device_name(case.point.device),
-        torch_version=here.identity["torch"],
-        commit=here.context["commit"],
-        started_at=now(),
-    )
-    values = {**case.columns(), **dataclasses.asdict(origin), **reply["profile"]}
-    profile = Profile.from_json({"schema_version": SCHEMA_VERSION, **values})
+    origin = dataclasses.asdict(Origin.of(here, case.point.device, now()))
+    profile = Profile.from_json({"schema_version": SCHEMA_VERSION, **case.columns(), **origin, **reply["profile"]})
     save(profile, path.parents[1])
     operator_table(profile).to_csv(path.with_name(f"{file_name(case)}.operators.csv"), index=False)
     return Traced(case, path, profile)

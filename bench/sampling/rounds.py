@@ -8,7 +8,9 @@ import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from time import perf_counter
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
+
+Key = TypeVar("Key")
 
 LEAST_ROUNDS = 5
 """The fewest rounds, whatever the budget says.
@@ -53,23 +55,23 @@ def timings(call_s: float) -> int:
 
 
 def sample(
-    turns: Mapping[str, Callable[[], Sample]],
+    turns: Mapping[Key, Callable[[], Sample]],
     length: Length,
     rng: random.Random,
-    failed: Callable[[str, Exception], None],
-) -> dict[str, dict[int, Sample]]:
-    """Take turns in rounds for so long; one that raises leaves the rounds, and `failed` is told.
+    failed: Callable[[Key, Exception], None],
+) -> dict[Key, dict[int, Sample]]:
+    """Take turns in rounds for so long; one that raises leaves the rounds, and `failed` is called.
 
     Returns the samples of those that did not fail, by the number of their round.
     """
-    taken: dict[str, dict[int, Sample]] = {name: {} for name in turns}
+    taken: dict[Key, dict[int, Sample]] = {key: {} for key in turns}
     end, number = perf_counter() + length.budget_s, 0
     while taken and (number < length.least or perf_counter() < end):
-        for name in rng.sample([*taken], len(taken)):
+        for key in rng.sample([*taken], len(taken)):
             try:
-                taken[name][number] = turns[name]()
+                taken[key][number] = turns[key]()
             except Exception as error:
-                failed(name, error)
-                del taken[name]
+                failed(key, error)
+                del taken[key]
         number += 1
     return taken

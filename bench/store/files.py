@@ -18,7 +18,7 @@ from typing import Any, Self
 
 import psutil
 
-from bench.plan.errors import CannotWrite, WrongRequest
+from bench.plan.errors import CannotWrite, WrongRequest, refusing
 
 LOCK = "writer.lock"
 
@@ -196,10 +196,8 @@ class Lock:
 
     def check(self) -> None:
         """Raise CannotWrite if the lock is not ours any more, because it or the folder was removed."""
-        try:
+        with refusing(f"{self.path} can't be read", CannotWrite):
             holder = Holder.read(self.path)
-        except OSError as error:
-            raise CannotWrite(f"{self.path} can't be read: {error.strerror}") from None
         if holder is None:
             raise CannotWrite(f"{self.path} is gone: the folder was removed or moved, or its lock was")
         if holder.token != self._me.token:

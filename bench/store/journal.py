@@ -7,13 +7,13 @@ import gc
 import os
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from bench.plan.case import Case
-from bench.plan.errors import CannotWrite, WrongRequest
+from bench.plan.errors import CannotWrite, WrongRequest, refusing
 from bench.store import files
 from bench.store.record import Head, Heads, Record, decode_line, encode_line, seal_of
 
@@ -86,14 +86,18 @@ class Contents:
     def loaded(self, entries: Iterable[Entry]) -> Iterator[Record]:
         """Yield the records of some lines."""
         if entries := [*entries]:
-            with _opened(self.path) as file:
+            with self._opened() as file:
                 yield from (load(file, entry) for entry in entries)
 
     def copied(self, entries: Iterable[Entry]) -> Iterator[bytes]:
         """Yield some lines with their ends, as they stand in the file."""
         if entries := [*entries]:
-            with _opened(self.path) as file:
+            with self._opened() as file:
                 yield from _copied(file, [entry.place for entry in entries])
+
+    def _opened(self) -> BinaryIO:
+        with refusing(f"{self.path} can't be read"):
+            return self.path.open("rb")
 
     def notices(self) -> list[str]:
         """Return one line for each fault, with the numbers of its lines."""
@@ -106,14 +110,12 @@ class Contents:
         Raises CannotWrite if the disk doesn't take all of them; then the journal is as before.
         """
         lines = [encode_line(record) + b"\n" for record in records]
-        try:
+        with refusing(f"{self.path} can't be written", CannotWrite):
             file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
             try:
                 offset = _write(file, b"".join(lines))
             finally:
                 os.close(file)
-        except OSError as error:
-            raise CannotWrite(f"{self.path} can't be written: {error.strerror}") from None
         entries = []
         for record, each in zip(records, lines, strict=True):
             entries.append(Entry(record.case, Head.of(record), 0, offset, len(each) - 1))
@@ -159,11 +161,11 @@ def read(run: Path) -> list[Record]:
 
 def load(file: BinaryIO, entry: Entry) -> Record:
     """Return the record of a line of a journal's file; raises WrongRequest if it can't be read any more."""
-    try:
+    with refusing("the journal can't be read"):
         file.seek(entry.offset)
-        return decode_line(file.read(entry.length), entry.case, entry.head)
-    except OSError as error:
-        raise WrongRequest(f"the journal can't be read: {error.strerror}") from None
+        line = file.read(entry.length)
+    try:
+        return decode_line(line, entry.case, entry.head)
     except ValueError as error:
         raise WrongRequest(f"{file.name}: the line at byte {entry.offset} can't be read: {error}") from None
 
@@ -177,13 +179,9 @@ def scan(run: Path, before: int | None = None) -> Contents:
     """
     path = run / JOURNAL
     contents = Contents(path)
-    try:
+    with refusing(f"{path} can't be read"), suppress(FileNotFoundError, NotADirectoryError):
         with path.open("rb", buffering=BUFFER_BYTES) as file, _uncollected():
             _sort(file, contents, before)
-    except (FileNotFoundError, NotADirectoryError):
-        return contents
-    except OSError as error:
-        raise WrongRequest(f"{path} can't be read: {error.strerror}") from None
     return contents
 
 
@@ -251,13 +249,6 @@ def _copied(file: BinaryIO, places: Iterable[Place]) -> Iterator[bytes]:
     for offset, length in places:
         file.seek(offset)
         yield file.read(length) + b"\n"
-
-
-def _opened(path: Path) -> BinaryIO:
-    try:
-        return path.open("rb")
-    except OSError as error:
-        raise WrongRequest(f"{path} can't be read: {error.strerror}") from None
 
 
 def _numbers(numbers: Sequence[int]) -> str:

@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Annotated, Any, Protocol, Self, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar, get_type_hints
 
 import msgspec
 from msgspec import Meta
@@ -18,8 +18,12 @@ from msgspec import Meta
 from bench.plan.case import COLUMNS, POINT_COLUMNS, Case, Point
 from bench.plan.columns import REQUIRED
 from bench.plan.errors import WrongRequest, suggestion
+from bench.store.environment import Environment
 from bench.store.metrics import REPORTED
 from bench.store.typed import Amount, Count, Positive, Seconds, convert, decode
+
+if TYPE_CHECKING:
+    from bench.store.journal import Entry
 
 SCHEMA_VERSION = 9
 """The version of the journal's lines and of plans."""
@@ -107,6 +111,11 @@ class Origin:
     commit: str
     started_at: str
 
+    @classmethod
+    def of(cls, here: Environment, device: str, started_at: str) -> Self:
+        """Return the origin of what is measured on a device of an environment."""
+        return cls(here.env_id, here.device_name(device), here.identity["torch"], here.context["commit"], started_at)
+
 
 @dataclass(frozen=True)
 class Record:
@@ -153,19 +162,7 @@ def reported(name: str, value: Any) -> Any:
     return convert(value, kind, name)
 
 
-class Outcome(Protocol):
-    """How a case ended in a process: a record, or what is known of one."""
-
-    @property
-    def case(self) -> Case:
-        """The case."""
-
-    @property
-    def status(self) -> str:
-        """How it ended."""
-
-
-Ended = TypeVar("Ended", bound=Outcome)
+Ended = TypeVar("Ended", Record, "Entry")
 
 
 def latest(records: Iterable[Ended]) -> list[Ended]:
@@ -312,13 +309,8 @@ def decode_line(line: bytes, case: Case, head: Head) -> Record:
         raise ValueError("timings_s must hold at least one sample if the status is ok")
     origin = Origin(head.env_id, head.device_name, head.torch_version, head.commit, rest["started_at"])
     metrics = {name: rest[name] for name in METRICS}
-    ended = {
-        "replicate_size": head.replicate_size,
-        "own_cause": head.own_cause,
-        "seed": rest["seed"],
-        "pid": rest["pid"],
-    }
-    return Record(case, head.process, head.status, origin, rest["detail"], rest["samples"], metrics, **ended)
+    session: dict[str, Any] = {name: getattr(head, name, rest.get(name)) for name in SESSION}
+    return Record(case, head.process, head.status, origin, rest["detail"], rest["samples"], metrics, **session)
 
 
 def _check(line: bytes) -> None:

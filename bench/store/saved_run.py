@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from bench.plan.case import Point
-from bench.plan.errors import CannotWrite, WrongRequest
+from bench.plan.errors import CannotWrite, WrongRequest, refusing
 from bench.plan.sweep import Effort
 from bench.store import environment, files, journal, plan, profile, table
 from bench.store.environment import Environment
@@ -161,7 +161,5 @@ def name_of(environment: Environment) -> str:
 def save_looks(looks: Mapping[Point, Sequence[Seen]], run: Path) -> None:
     """Write look.json of a run; raises CannotWrite if that fails."""
     content = [{"point": dataclasses.asdict(point), "processes": [*seen]} for point, seen in looks.items()]
-    try:
+    with refusing(f"{run / LOOK} can't be written", CannotWrite):
         files.replace_json(run / LOOK, {"looks": content})
-    except OSError as error:
-        raise CannotWrite(f"{run / LOOK} can't be written: {error.strerror}") from None

@@ -238,8 +238,8 @@ def memory(drill: Drill) -> str:
     try:
         for number in range(10):
             members = {name: Member(Case(at, name), pool, "here", thorough=True) for name in ("eager", "sdpa")}
-            rule = Length(0.01)
-            Replicate(members, dict.fromkeys(members, "eager"), rule, seed=number, number=0).measure(60.0)
+            baselines, rule = [members["eager"]], Length(0.01)
+            Replicate([*members.values()], baselines, rule, seed=number, number=0).measure(60.0)
             peaks.update((name, member.metrics.get("peak_bytes")) for name, member in members.items())
     finally:
         pool.close()

@@ -34,14 +34,12 @@ GIB = 1 << 30
 Measure = Callable[..., dict[str, Member]]
 
 
-@pytest.fixture(scope="module")
-def servers() -> Iterator[Pool]:
+@pytest.fixture
+def servers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Pool]:
     """Return a pool of one scripted server, whose workers are threads."""
-    with pytest.MonkeyPatch.context() as patch:
-        threads.use(patch)
-        servers = Pool(1, [])
+    threads.use(monkeypatch)
+    with closing(Pool(1, [])) as servers:
         yield servers
-        servers.close()
 
 
 def measured(
@@ -55,7 +53,7 @@ def measured(
 ) -> dict[str, Member]:
     """Return the members of one replicate after their measurement; the first one is the baseline."""
     members = {name: Member(Case(at or point(), name), pool, "here", thorough) for name in implementations}
-    Replicate(members, dict.fromkeys(members, implementations[0]), length, seed, 0, heard).measure(60)
+    Replicate([*members.values()], [members[implementations[0]]], length, seed, 0, heard).measure(60)
     return members
 
 
@@ -110,10 +108,8 @@ def test_a_clock_that_lies_and_work_that_is_not_timed_are_errors(servers: Pool) 
 def test_the_hosts_work_beside_a_gpu_is_not_judged(servers: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     """There the host's time is not what is timed."""
     monkeypatch.setenv("TEST_GPU", "yes")
-    servers.renew()
     on_gpu = point(device="cuda")
     assert statuses(measured(servers, "test:two_cores", "test:works_between", at=on_gpu)) == ["ok"] * 2
-    servers.renew()
 
 
 def test_an_impossible_time_is_an_error(servers: Pool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,7 +133,6 @@ def test_rates_that_the_device_is_far_from_are_not_believed(
 ) -> None:
     """They lie in a file into which a kernel's process may write: with such rates nothing would be impossible."""
     monkeypatch.setattr(rates, "PATH", tmp_path / "ceilings.json")
-    monkeypatch.setattr(servers, "rated", set())
     rates.remember("here", point(), {"flops_per_s": 1e30, "bytes_per_s": 1e10})
     (member,) = measured(servers, "eager").values()
     assert member.metrics["ceiling_flops_per_s"] == 1e9
@@ -153,9 +148,7 @@ def test_all_implementations_have_as_many_timings_as_the_baseline(
 ) -> None:
     """If one of two equal implementations had one timing and the other three, their ratio would be wrong."""
     monkeypatch.setenv("TEST_TIMING_S", call_s)
-    servers.renew()
     members = measured(servers, "eager", "test:half")
-    servers.renew()
     counts = {len(timings_s) for member in members.values() for timings_s in member.samples.timings_s}
     assert counts == {count}
 
@@ -191,9 +184,7 @@ def test_a_probe_that_fails_ends_no_case(
     """A judge that dies in it is replaced, with the expected outputs for the last comparisons."""
     monkeypatch.setenv("TEST_PROBE", ending)
     monkeypatch.setenv("TEST_FOLDER", str(tmp_path))
-    servers.renew()
     members = measured(servers, "eager", "sdpa")
-    servers.renew()
     assert statuses(members) == ["ok", "ok"]
     assert (not members["eager"].samples.product_s) is (ending == "no memory")
 
@@ -296,10 +287,8 @@ def test_the_memory_of_a_gpu_is_what_counts_for_it(servers: Pool, monkeypatch: p
     monkeypatch.setenv("TEST_GPU", "yes")
     for host_bytes in (1000 * GIB, GIB):
         monkeypatch.setattr(facts, "available_bytes", lambda free=host_bytes: free)
-        servers.renew()
         members = measured(servers, "eager", "a", "b", at=point(device="cuda"))
         assert [(member.status, member.is_left) for member in members.values()] == [("ok", False)] * 3
-    servers.renew()
 
 
 # Others on the machine
@@ -325,10 +314,8 @@ def test_the_work_of_other_processes_counts(name: str, servers: Pool) -> None:
 def test_our_own_work_is_no_interference(servers: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     """If our process keeps both cores busy, nothing is left for others, not even beside the first sample."""
     monkeypatch.setenv("TEST_TIMING_S", "0.02")
-    servers.renew()
     (member,) = measured(servers, "test:works").values()
     assert max(member.samples.others) < 1
-    servers.renew()
 
 
 # Cores
@@ -405,9 +392,7 @@ def test_members_that_use_more_than_a_core_are_prepared_one_at_a_time(
 ) -> None:
     """With several threads, or on a GPU, they would slow each other; the system places them."""
     monkeypatch.setenv("TEST_GPU", "yes")
-    servers.renew()
     assert statuses(measured(servers, *FOUR, at=point(**columns))) == ["ok"] * 4
-    servers.renew()
     assert asked.at_once["prepare"] == asked.at_once["finish"] == [1] * 4
     assert {core for cores in asked.cores.values() for core in cores} == {None}
 
@@ -428,9 +413,7 @@ def test_whoever_ran_out_of_memory_at_once_with_another_is_left(
 ) -> None:
     """Each may fit without the other."""
     monkeypatch.setenv("TEST_PREPARE_S", "0.2")  # so that both are there before one of them looks
-    servers.renew()
     eager, first, second = measured(servers, "eager", "test:large", "test:large_too", thorough=True).values()
-    servers.renew()
     assert asked.at_once["prepare"] == [1, 1, 2]
     assert (eager.status, eager.is_left) == ("ok", False)
     ended = {(each.status, each.is_left) for each in (first, second)}

@@ -5,11 +5,8 @@ in processes of their own where one dies.
 """
 
 import dataclasses
-import errno
 import json
-import os
 import re
-import subprocess
 import time
 from collections import Counter
 from pathlib import Path
@@ -50,9 +47,10 @@ QUICK = Effort(processes=2, budget_s=0.04, timeout_s=60)
 ONE = dataclasses.replace(QUICK, processes=1)
 
 
-def swept(*implementations: str, effort: Effort = QUICK, tokens: tuple[int, ...] = (5, 7)) -> Sweep:
+def swept(*implementations: str, tokens: tuple[int, ...] = (5, 7), **facts: Any) -> Sweep:
     """Return a sweep of tiny points."""
-    return Sweep("tiny", tuple(point(num_tokens=n) for n in tokens), implementations, effort=effort)
+    points = tuple(point(num_tokens=n) for n in tokens)
+    return Sweep("tiny", points, implementations, **{"effort": QUICK, **facts})
 
 
 def lines(folder: Path) -> Counter[tuple[Any, ...]]:
@@ -140,16 +138,6 @@ def test_the_systems_view_of_memory_comes_from_a_process_of_its_own(tmp_path: Pa
     assert table["system_peak_bytes"].isna()["test:exits_in_memory"]
 
 
-@scripted
-def test_the_rates_of_the_device_are_kept_beyond_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A later run uses what an earlier one measured, and measures none itself."""
-    monkeypatch.setattr(rates, "PATH", tmp_path / "ceilings.json")
-    for rate in ("2e9", "3e9"):
-        monkeypatch.setenv("TEST_RATE", rate)
-        ran(swept("eager", tokens=(5,)), tmp_path / rate)
-        assert set(load(tmp_path / rate)["ceiling_flops_per_s"]) == {2e9}
-
-
 @in_processes
 @pytest.mark.parametrize(("how", "status"), [("exits", "crashed"), ("oom", "oom")])
 def test_a_reference_that_fails_is_no_fault_of_the_cases(
@@ -180,7 +168,7 @@ def test_memory_that_runs_out_beside_others_is_measured_by_itself(names: tuple[s
 
     Where the baseline runs out of memory nothing is kept, and the point is measured in pairs.
     """
-    table = ran(dataclasses.replace(swept(*names, tokens=(5,)), baseline=names[0]), tmp_path)
+    table = ran(swept(*names, tokens=(5,), baseline=names[0]), tmp_path)
     assert table["status"].tolist() == ["ok"] * 3
     assert (table["processes"] >= 2).all()
     assert table["speedup"].notna().all()
@@ -255,7 +243,7 @@ def test_a_kill_from_outside_costs_nothing(
     monkeypatch.setenv("TEST_FOLDER", str(tmp_path))
     if killed == "reference":
         monkeypatch.setenv("TEST_REFERENCE", "killed once")
-    sweep = dataclasses.replace(swept(*names, effort=ONE, tokens=(5,)), baseline=names[0])
+    sweep = swept(*names, effort=ONE, tokens=(5,), baseline=names[0])
     table = ran(sweep, tmp_path / "run")
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == [killed]
     assert table["status"].tolist() == ["ok"] * 3
@@ -349,21 +337,6 @@ def test_servers_of_settings_that_no_later_point_has_end(tmp_path: Path) -> None
     assert len(first) == QUICK.processes
     assert first < second
     assert third == first
-
-
-@in_processes
-def test_a_server_that_can_not_start_ends_the_point_as_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The reason is the system's, a resumed run tries it again, and another point is measured."""
-
-    def refuses(*_arguments: object, **_named: object) -> None:
-        raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
-
-    sweep = Sweep("tiny", (point(), point(allocator="system")), ("eager", "sdpa"), effort=ONE)
-    with Run(sweep, tmp_path) as opened:
-        monkeypatch.setattr(subprocess, "Popen", refuses)
-        records = [record for each in sweep.points for record in opened.measure(each)]
-    assert [record.status for record in records] == ["ok"] * 2 + ["crashed"] * 2
-    assert all(os.strerror(errno.ENOMEM) in record.detail and not record.own_cause for record in records[2:])
 
 
 @scripted
@@ -522,18 +495,13 @@ def test_a_folder_from_another_machine_is_refused(tmp_path: Path) -> None:
 # The control
 
 
-def controlled(baseline: str = "eager", *others: str, tokens: tuple[int, ...] = (5, 7)) -> Sweep:
-    """Return a sweep of tiny points with a control."""
-    return dataclasses.replace(swept(baseline, *others, tokens=tokens), baseline=baseline, control=True)
-
-
 @scripted
 def test_the_control_is_a_second_process_of_the_baseline_and_no_rival(tmp_path: Path) -> None:
     """Its rows come last at their point, with the ratio to the baseline; the others are ranked among themselves.
 
     A resumed run completes it: nothing is measured twice, and what is missing is measured beside the baseline.
     """
-    sweep = controlled("eager", "test:half", "sdpa")
+    sweep = swept("eager", "test:half", "sdpa", control=True)
     with Run(sweep, tmp_path) as opened:
         opened.measure(sweep.points[0], processes=1)
         assert opened.finished() == []
@@ -559,7 +527,7 @@ def test_the_control_is_a_second_process_of_the_baseline_and_no_rival(tmp_path: 
 def test_a_control_that_is_off_widens_all_intervals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its process takes half as long as the baseline's in each replicate; a warning says by how much they differ."""
     monkeypatch.setattr(Sweep, "computed_by", lambda _, name: "test:half" if name == CONTROL else name)
-    table = ran(controlled("eager", "sdpa"), tmp_path)
+    table = ran(swept("eager", "sdpa", control=True), tmp_path)
     assert re.search(r"a second eager differed from the first by up to (9\d|10\d)%", control_warning(table))
     sdpa = table[table["implementation"] == "sdpa"]
     ends = np.log((sdpa["speedup_high"] / sdpa["speedup_low"]).to_numpy(dtype=np.float64)) / 2
@@ -571,7 +539,7 @@ def test_a_control_that_is_off_widens_all_intervals(tmp_path: Path, monkeypatch:
 def test_a_control_that_is_right_on_the_whole_is_no_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It takes a fifth longer in one replicate and a fifth less in the other, so its interval is wide and holds 1."""
     monkeypatch.setattr(Sweep, "computed_by", lambda _, name: "test:wavers" if name == CONTROL else name)
-    table = ran(controlled("eager", "sdpa"), tmp_path)
+    table = ran(swept("eager", "sdpa", control=True), tmp_path)
     control = table[table["implementation"] == CONTROL]
     assert ((control["speedup_low"] < 0.9) & (control["speedup_high"] > 1.1)).all()
     assert control_warning(table) == ""
@@ -585,7 +553,7 @@ def test_a_finished_run_starts_no_process(tmp_path: Path, monkeypatch: pytest.Mo
     def refuse_to_start(*_: object) -> None:
         raise WrongRequest("a process was started")
 
-    sweep = dataclasses.replace(swept("eager", "sdpa", tokens=(5,)), effort=effort)
+    sweep = swept("eager", "sdpa", tokens=(5,), effort=effort)
     ran(sweep, tmp_path)
     before = journal.read(tmp_path)
     monkeypatch.setattr(Pool, "check", refuse_to_start)
@@ -599,11 +567,11 @@ def test_a_finished_run_starts_no_process(tmp_path: Path, monkeypatch: pytest.Mo
 def test_a_run_that_began_without_a_control_goes_on_without_one(tmp_path: Path) -> None:
     """With and without new points, and it says nothing. Without its baseline a sweep has no control at all."""
     ran(swept("eager", "sdpa", tokens=(5,)), tmp_path)
-    ran(controlled("eager", "sdpa", tokens=(5,)), tmp_path)
-    table = ran(controlled("eager", "sdpa"), tmp_path, extend=True)
+    ran(swept("eager", "sdpa", tokens=(5,), control=True), tmp_path)
+    table = ran(swept("eager", "sdpa", control=True), tmp_path, extend=True)
     assert table["implementation"].tolist() == ["eager", "sdpa"] * 2
     assert control_warning(table) == ""
-    table = ran(dataclasses.replace(controlled("sdpa", tokens=(5,)), baseline="eager"), tmp_path / "other")
+    table = ran(swept("sdpa", tokens=(5,), control=True), tmp_path / "other")
     assert table["implementation"].tolist() == ["sdpa"]
 
 
@@ -611,7 +579,9 @@ def test_a_run_that_began_without_a_control_goes_on_without_one(tmp_path: Path) 
 @pytest.mark.parametrize("baseline", ["test:raises", "test:exits"])
 def test_a_baseline_that_fails_leaves_the_control_without_a_ratio(tmp_path: Path, baseline: str) -> None:
     """Both end in the same way, the others are measured, and nothing is said of differences."""
-    table = ran(controlled(baseline, "sdpa", tokens=(5,)), tmp_path).set_index("implementation")
+    table = ran(swept(baseline, "sdpa", tokens=(5,), baseline=baseline, control=True), tmp_path).set_index(
+        "implementation"
+    )
     assert table["status"][baseline] == table["status"][CONTROL] != "ok"
     assert table["status"]["sdpa"] == "ok"
     assert control_warning(load(tmp_path)) == ""

@@ -106,11 +106,9 @@ def test_signs_of_life_start_the_clock_anew(pair: tuple[Worker, Worker]) -> None
 @pytest.mark.parametrize(
     "line",
     [
-        "garbage",
         "\N{SNOWMAN}" * 99,
         "[" * 100_000,
         "[1]",
-        '{"event": "do"}',
         '{"event": "do", "id": "0"}',
         '{"event": "do", "id": "0"}\n{"event": "do", "id": "ID"}',
         '{"event": "sample", "id": "ID"}',

@@ -99,12 +99,11 @@ def test_cores_are_those_that_the_process_may_use() -> None:
     assert 1 <= facts.physical_cores() <= facts.visible_cores() <= (os.cpu_count() or 1)
 
 
-@pytest.mark.parametrize(("cores", "threads"), [(1, 1), (2, 1), (3, 2), (8, 7), (64, 63)])
-def test_one_core_stays_free(cores: int, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_core_stays_free(monkeypatch: pytest.MonkeyPatch) -> None:
     """By default all physical cores but one are used, and at least one."""
-    monkeypatch.setattr(facts, "physical_cores", lambda: cores)
-
-    assert facts.default_threads() == threads
+    for cores, threads in ((1, 1), (2, 1), (8, 7)):
+        monkeypatch.setattr(facts, "physical_cores", lambda cores=cores: cores)
+        assert facts.default_threads() == threads
 
 
 CPUINFO = "processor : 0\nmodel name : A CPU @ 2 GHz\nflags : {flags}\n\nprocessor : 1\nmodel name : Another\n"
@@ -152,17 +151,21 @@ def git(folder: Path, *arguments: str) -> str:
     ).stdout.strip()
 
 
+def committed(folder: Path) -> str:
+    """Make a repository of what is in a folder, and return the name of its only commit."""
+    for command in ("init --quiet", "add .", "commit --quiet --message First"):
+        git(folder, *command.split())
+    return git(folder, "rev-parse", "HEAD")
+
+
 def test_commit(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first twelve digits of the checkout's, with a plus once a file differs from it.
 
     It is empty outside a checkout, and on a machine without git.
     """
     assert facts.commit() == ""
-    git(checkout, "init", "--quiet")
-    git(checkout, "add", ".")
-    git(checkout, "commit", "--quiet", "--message", "First")
+    head = committed(checkout)
     git(checkout, "tag", "--annotate", "v1", "--message", "One")
-    head = git(checkout, "rev-parse", "HEAD")
     assert facts.commit() == head[:12]
     Path(facts.__file__).write_text("the second version\n", encoding="utf-8")
     assert facts.commit() == head[:12] + "+"
@@ -172,18 +175,12 @@ def test_commit(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_commit_of_a_users_repository(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     """It follows the suite's with the name of its folder, so that two commits of a kernel can be told apart."""
-    heads = []
     users = tmp_path_factory.mktemp("mykernel")
-    for folder in (checkout, users):
-        git(folder, "init", "--quiet")
-        (folder / "mykernel.py").touch()
-        git(folder, "add", ".")
-        git(folder, "commit", "--quiet", "--message", "First")
-        heads.append(git(folder, "rev-parse", "HEAD")[:12])
     (users / "inner").mkdir()
-
+    (users / "mykernel.py").touch()
+    own, theirs = committed(checkout)[:12], committed(users)[:12]
     with contextlib.chdir(users / "inner"):
-        assert facts.commit() == f"{heads[0]}, {users.name} {heads[1]}"
+        assert facts.commit() == f"{own}, {users.name} {theirs}"
 
 
 def test_a_containers_limit_bounds_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -315,30 +312,21 @@ def test_a_self_check_is_read() -> None:
     assert between_run_scatter(of(SEVERAL)) == between_run_scatter(None) == {}
 
 
-@pytest.mark.parametrize(
-    "checked",
-    [
-        None,
-        "all is well",
-        [],
-        {},
-        {**SEVERAL, "detectable": 0.012},
-        {**SEVERAL, "detectable": {}},
-        {**SEVERAL, "detectable": {"one": 0.012}},
-        {**SEVERAL, "detectable": {"1": "a lot"}},
-        {**SEVERAL, "processes": None},
-        {"detectable": {"1": 0.012}},
-    ],
-)
-def test_a_self_check_that_cannot_be_read_is_none(checked: Any) -> None:
+def test_a_self_check_that_cannot_be_read_is_none() -> None:
     """Another suite's self-check, or one that was cut short, is passed over; most runs have none."""
-    assert detectable(of(checked)) is detectable(None) is detectable(Environment({}, {}, {})) is None
-    assert between_run_scatter(of(checked)) == {}
-
-
-@pytest.mark.parametrize(
-    "wrong", [3, [], {"one": [0.1, 2]}, {"1": 0.1}, {"1": ["a", 2]}, {"1": [float("nan"), 2]}, {"1": [-1, 2]}]
-)
-def test_a_scatter_between_runs_that_cannot_be_read_is_none(wrong: Any) -> None:
-    """Runs can be compared without it."""
-    assert between_run_scatter(of({**SEVERAL, "between": wrong})) == {}
+    wrong = [{**SEVERAL, "detectable": shares} for shares in (0.012, {}, {"one": 0.012}, {"1": "a lot"})]
+    for checked in (None, "all is well", [], {}, *wrong, {**SEVERAL, "processes": None}, CHECKED["detectable"]):
+        assert detectable(of(checked)) is None, checked
+        assert between_run_scatter(of(checked)) == {}, checked
+    assert detectable(None) is detectable(Environment({}, {}, {})) is None
+    scatters: tuple[Any, ...] = (
+        3,
+        [],
+        {"one": [0.1, 2]},
+        {"1": 0.1},
+        {"1": ["a", 2]},
+        {"1": [float("nan"), 2]},
+        {"1": [-1, 2]},
+    )
+    for between in scatters:
+        assert between_run_scatter(of({**SEVERAL, "between": between})) == {}, between

@@ -37,7 +37,7 @@ def measured(pool: Pool) -> Measured:
     def measure(*names: str, at: Point | None = None, **columns: Any) -> dict[str, Member]:
         where = at or point(**columns)
         members = {name: Member(Case(where, name), pool, "here", thorough=True) for name in names}
-        Replicate(members, dict.fromkeys(names, names[0]), SHORT, seed=7, number=0).measure(60.0)
+        Replicate([*members.values()], [members[names[0]]], SHORT, seed=7, number=0).measure(60.0)
         return members
 
     return measure

@@ -7,18 +7,9 @@ import pandas as pd
 import pytest
 from hypothesis import example, given, settings
 
-from bench.plan.case import CASE_COLUMNS, COLUMNS, POINT_COLUMNS, Case, Point
+from bench.plan.case import CASE_COLUMNS, COLUMNS, Case, Point
 from bench.plan.columns import REQUIRED
 from tests.examples import POINT, cases, point, points
-
-
-def test_columns_are_those_of_the_contract() -> None:
-    """The columns of a case and their order are part of the format of results.csv; a point has all but one."""
-    assert ", ".join(CASE_COLUMNS) == (
-        "layer, implementation, device, dtype, mode, batch, num_tokens, token_len, channels, num_heads, "
-        "qkv_bias, qk_scale, key_channels, image_size, patch_size, mask, threads, allocator, timing"
-    )
-    assert set(CASE_COLUMNS) - set(POINT_COLUMNS) == {"implementation"}
 
 
 @given(cases)

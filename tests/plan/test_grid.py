@@ -67,7 +67,6 @@ def test_scalars_are_one_point_and_lists_a_product() -> None:
     [
         ({"channels": [12, 24]}, "token_len", [12, 24]),
         ({"channels": [12, 24], "token_len": 49}, "token_len", [49, 49]),
-        ({"channels": 12, "token_len": [49, 12]}, "token_len", [49, 12]),
         ({"device": ["cpu", "cuda"]}, "allocator", [HUGE, RETAINED]),
         ({"device": ["cpu", "cuda"], "allocator": "system"}, "allocator", ["system", "system"]),
         ({"allocator": RETAINED}, "allocator", [RETAINED]),
@@ -156,7 +155,6 @@ def test_indivisible_channels_are_refused(channels: list[int], heads: int) -> No
         ("128:512:128", [128, 256, 384, 512]),
         ("100:250:100", [100, 200]),
         ("128:2048:x2", [128, 256, 512, 1024, 2048]),
-        ("100:1000:x3", [100, 300, 900]),
         ("1:4", [1, 2, 3, 4]),
         ("7:7", [7]),
         (" 7:8 ", [7, 8]),
@@ -244,7 +242,6 @@ def test_shapes_of_t2t_are_those_of_its_soft_splits() -> None:
     ("grid", "message"),
     [
         ({"model": "vit_b_16_385"}, f"unknown model 'vit_b_16_385'; {EXPECTED}; did you mean vit_b_16_384?"),
-        ({"model": ""}, f"unknown model ''; {EXPECTED}"),
         ({"model": [16, "t2t_1"]}, "did you mean t2t_stage_1 for 't2t_1'?"),
         ({"model": []}, "model = [] must hold at least one value"),
         ({"model": "vit_b_16_384", "num_heads": 6}, "6 contradicts model = vit_b_16_384, which has 12; leave one out"),

@@ -80,20 +80,3 @@ def test_shipped_figures_are_for_points_of_their_sweep() -> None:
             points = load_sweep(Request(name, overrides={**free, "timing": "host"})).points
             assert any(figure.is_for(each) for each in points), figure
             assert figure.implementation in sweep.implementations
-
-
-@pytest.mark.parametrize(
-    ("name", "implementation", "latency_ms"),
-    [
-        ("hubhop-layer", "eager", {64 / 505 * 1e3, 64 / 4403 * 1e3}),
-        ("pytorch-cpu-sdpa", "sdpa_math", {3.081, 1.203}),
-        ("pytorch-cpu-sdpa", "sdpa_flash", {1.665, 1.154}),
-    ],
-)
-def test_the_figures_of_the_sources(name: str, implementation: str, latency_ms: set[float]) -> None:
-    """The sources' figures, images a second or milliseconds a call, are these."""
-    sweep = load_sweep(name)
-    figures = [figure for figure in sweep.published if figure.implementation == implementation]
-
-    published_ms = {figure.latency_s(sweep.points[0]) * 1e3 for figure in figures}
-    assert sorted(published_ms) == pytest.approx(sorted(latency_ms))

@@ -43,7 +43,7 @@ def test_half_of_the_work_in_a_third_of_the_calls_is_found_in_199_of_200_process
 ) -> None:
     """If the least of three timings counts, fewer calls are enough to be shown as fast: in half of the samples.
 
-    The mean of 50 exact chances is known to less than a tenth of 1 in 200; 2,000 processes of yes or no told a third.
+    The mean of 50 exact chances is known to less than a tenth of 1 in 200; 2,000 yes or no answers give a third.
     """
     rng = random.Random(1)
     assert np.mean([slips(batch, timings, share, rng) for _ in range(50)]) <= 1.1 / 200

@@ -189,14 +189,10 @@ def resealed(before: bytes, after: bytes) -> bytes:
 
 
 FOREIGN: dict[str, bytes] = {
-    "prose": b"not json",
     "a cut object": b"{",
-    "a number": b"3",
     "a list": b"[]",
-    "an empty object": b"{}",
     "an empty object with a checksum": sealed(b"{}"),
     "a checksum alone": sealed(b""),
-    "a schema alone": b'{"schema_version": %d}' % SCHEMA_VERSION,
     "a schema of text": b'{"schema_version": "1"}',
     "no text": b"\xff\xfe\x00",
     "no checksum": PLAIN,

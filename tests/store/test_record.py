@@ -63,7 +63,6 @@ def test_columns_of_samples_belong_together(columns: dict[str, Any], reason: str
 @pytest.mark.parametrize(
     ("name", "value", "reason"),
     [
-        ("peak_bytes", 1.5, "peak_bytes must be a whole number or empty, got 1.5"),
         ("peak_bytes", -1, "peak_bytes must be a whole number of at least 0, got -1"),
         ("peak_bytes", 2**63, "peak_bytes must be a whole number of at most 9223372036854775807, got"),
         ("error", float("nan"), "error must be a number of at least 0.0, got nan"),
@@ -72,7 +71,6 @@ def test_columns_of_samples_belong_together(columns: dict[str, Any], reason: str
         ("compile_s", "1", "compile_s must be a number or empty, got '1'"),
         ("settled", 1, "settled must be true or false or empty, got 1"),
         ("kernels", "flash", "kernels must be a list, got 'flash'"),
-        ("kernels", [1], "kernels[0] must be text, got 1"),
         ("mood", 1, "unknown metric 'mood'; bench/store/metrics.py"),
         ("eror", 1.0, "unknown metric 'eror'; did you mean error?"),
     ],
@@ -187,10 +185,9 @@ def test_a_line_of_another_schema_is_refused(version: int, message: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("columns", "reason"),
+    ("samples", "reason"),
     [
         ({"timings_s": [[0.5], [float("nan")], [0.5]]}, "samples.timings_s[1][0] must be a number above 0.0, got nan"),
-        ({"timings_s": [[0.5], [float("inf")], [0.5]]}, "got inf"),
         ({"timings_s": [[0.5], [0.0], [0.5]]}, "got 0.0"),
         ({"timings_s": [[0.5], [10**400], [0.5]]}, "must be a number in range, got 1000"),
         ({"timings_s": [[0.5], [True], [0.5]]}, "got True"),
@@ -198,25 +195,21 @@ def test_a_line_of_another_schema_is_refused(version: int, message: str) -> None
         ({"timings_s": [0.5, 0.5, 0.5]}, "samples.timings_s[0] must be a list, got 0.5"),
         ({"faults": [0, 0, 0, 0]}, "rounds has 3 values and faults has 4"),
         ({"rounds": [0, 1, -1]}, "samples.rounds[2] must be a whole number of at least 0, got -1"),
-        ({"rounds": [0, True, 2]}, "samples.rounds[1] must be a whole number, got True"),
         ({"rounds": "012"}, "samples.rounds must be a list, got '012'"),
         ({"others": [0.1, float("nan"), 0.1]}, "samples.others[1] must be a number of at least 0.0, got nan"),
         ({"rounds": [], "timings_s": [], "switches": [], "faults": []}, "at least one sample if the status is ok"),
     ],
 )
-def test_samples_that_no_measurement_can_be_are_refused(columns: dict[str, Any], reason: str) -> None:
+def test_samples_that_no_measurement_can_be_are_refused(samples: dict[str, Any], reason: str) -> None:
     """The reason names the place, the rule and what came."""
-    content = changed(samples=columns)
     with pytest.raises(ValueError, match=re.escape(reason)):
-        read(content)
+        read(changed(samples=samples))
 
 
 @pytest.mark.parametrize(
     ("values", "reason"),
     [
-        ({"process": -1}, "process must be a whole number of at least 0, got -1"),
         ({"process": True}, "process must be a whole number, got True"),
-        ({"peak_bytes": 1.5}, "peak_bytes must be a whole number or empty, got 1.5"),
         ({"detail": None}, "detail must be text, got None"),
         ({"kernels": [1]}, "kernels[0] must be text, got 1"),
         ({"replicate_size": 0}, "replicate_size must be a whole number of at least 1, got 0"),
