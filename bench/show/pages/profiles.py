@@ -23,7 +23,7 @@ from bench.show.charts.call import (
     memory_rows,
     timeline,
 )
-from bench.show.charts.stage_bars import by_point
+from bench.show.charts.stages import by_point
 from bench.show.pages import shell
 from bench.show.palette import (
     CATEGORY_COLOURS,

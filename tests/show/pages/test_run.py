@@ -17,7 +17,7 @@ from bench.plan.case import Case
 from bench.plan.sweep import Effort, load_sweep
 from bench.show.charts import interactive
 from bench.show.pages import run as module
-from bench.show.pages import shell, view
+from bench.show.pages import run_data, shell
 from bench.show.pages.run import page, write
 from bench.store import environment, journal, plan, saved_run, table, units
 from bench.store.saved_run import SavedRun
@@ -167,7 +167,7 @@ def test_a_race_has_a_line_at_its_bound(tmp_path: Path) -> None:
 
 def test_a_large_run_says_what_is_left_out_and_how_to_get_it(quick: SavedRun, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whole points are kept, and the answer counts all; each process keeps the same share of many samples."""
-    monkeypatch.setattr(view, "MOST_CASES", 30)
+    monkeypatch.setattr(run_data, "MOST_CASES", 30)
     monkeypatch.setattr(module, "MOST_CSV_BYTES", 10)
     monkeypatch.setattr(shell, "MOST_SAMPLES", 350)
     text = page(quick)

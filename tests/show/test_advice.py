@@ -1,14 +1,74 @@
-"""The sentences of an answer."""
+"""The answer of `advise`: its sentences, in the terminal, as Markdown and as JSON."""
 
 import dataclasses
+import json
 import re
 
 import pytest
 
 from bench.analyse import advice as analyse
-from bench.show.advice import words
+from bench.show import advice as words
+from bench.show.advice import after, as_json, before, stopped
+from bench.show.blocks import Block
+from bench.show.markdown import markdown
+from bench.show.terminal.console import render, rendered
 from bench.stats.estimates import UNKNOWN, Interval
 from tests.advice import POINT, advised, core, looks, seen
+
+
+def screen(blocks: list[Block]) -> str:
+    """Return what a terminal shows."""
+    return rendered(render(blocks))
+
+
+def test_a_look_begins_with_the_bound_and_has_no_table() -> None:
+    """In Markdown it is bold, and the kinds of layers follow. A small bound ends with a way on."""
+    seen = analyse.seen(POINT, looks(core_share=0.05))
+    assert screen(before(seen)).startswith("attention takes")
+    text = markdown([*before(seen), *after(seen)])
+    assert text.startswith("**attention takes")
+    assert "blocks.0.attn" in text
+    assert "|" not in text
+    assert "--anyway" in screen(stopped(seen))
+
+
+def test_the_answer_fits_a_screen() -> None:
+    """The table with the model as it is, the recommendation, and its lines, which Markdown has as code."""
+    answer = after(advised({"as_is": 1.0, "eager": 0.8, "compiled": 1.2}))
+    text, written = screen(answer), markdown(answer)
+    assert len(text.splitlines()) < 24
+    assert "use eager: 1.2" in text
+    assert "baseline" in text
+    assert "| `eager` | 1.2" in written
+    assert "**use eager: 1.2" in written
+    assert "```python\nfor module in model.modules():" in written
+    assert "    module.fused_attn = False" in written
+
+
+CONTRACT = {
+    *("name", "status", "speedup", "speedup_low", "speedup_high"),
+    *("predicted", "predicted_low", "predicted_high", "kernels"),
+}
+
+
+def test_the_keys_are_a_contract() -> None:
+    """One object; a number that isn't known is null."""
+    content = json.loads(as_json([advised({"as_is": 1.0, "eager": 0.8})]))
+    assert {"model", "share", "bound", "alternatives", "recommendation"} <= {*content}
+    assert content["model"] == "timm:vit_tiny_patch16_224"
+    assert content["recommendation"] == "eager"
+    by_name = {each["name"]: each for each in content["alternatives"]}
+    assert all({*each} >= CONTRACT for each in by_name.values())
+    assert by_name["sdpa"]["speedup"] is None
+    assert by_name["eager"]["speedup_low"] > 1
+
+
+def test_no_recommendation_is_null() -> None:
+    """And several points stand beside the first."""
+    one = advised({"as_is": 1.0, "eager": 1.5})
+    content = json.loads(as_json([one, one]))
+    assert content["recommendation"] is None
+    assert len(content["points"]) == 2
 
 
 def test_the_first_lines_are_the_bound_and_a_line_for_each_kind_of_layer() -> None:
