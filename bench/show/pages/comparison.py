@@ -58,14 +58,14 @@ def write(path: Path, report: Report, base: SavedRun, new: SavedRun) -> Path:
     left = len(report.rows) - len(rows)
     page = shell.render(
         "comparison.html",
-        " and ".join(_names(base, new)),
+        f"Comparison of {' and '.join(_names(base, new))}",
         list(dict.fromkeys(str(row["implementation"]) for row in rows)),
         _data(report, rows, base, new),
         figures=[_changes(report, rows)] if any(map(is_drawn, rows)) else [],
         stamp=report.mark,
         head=blocks.head(report),
         left_out=f"This page has the first {len(rows)} rows; --format csv has the other {left} too." if left else "",
-        summary=Table(blocks.SUMMARY, implementations(report)),
+        summary=[Table(blocks.SUMMARY, implementations(report))],
         table=Table(blocks.columns(report), rows),
         notes=[
             Lines([counts(report.rows)]),
@@ -149,12 +149,16 @@ def write_history(path: Path, of: History) -> Path:
         charts={ANY: interactive.history(names)},
     )
     page = shell.render(
-        "history.html",
-        f"{len(of.runs)} runs",
+        "comparison.html",
+        f"History of {len(of.runs)} runs",
         names,
         data,
         figures=[figure],
         head=side_by_side.history_head(of),
+        stamp="",
+        left_out="",
+        summary=[],
+        notes=[],
         table=Table(COLUMNS, rows),
     )
     return shell.write(path, page)

@@ -115,7 +115,7 @@ def page(profiles: Sequence[Profile], title: str, warning: str = "") -> str:
     drawn = {case.anchor: _drawn(case) for case in cases}
     return shell.render(
         "profiles.html",
-        title,
+        f"Profiles of {title}",
         [],
         {"kind": "profiles", "charts": charts, "cases": shell.packed(shell.as_data(drawn))},
         colours=page_variables(
