@@ -102,7 +102,7 @@ def test_failures_are_counted_by_status_and_implementation() -> None:
 
 
 def test_a_machine_is_quiet_busy_or_slow() -> None:
-    """A busy one had half of its samples disturbed, a slow one ran at half of its speed; the sentence says which."""
+    """A busy one had half of its samples disturbed, a slow one half of its speed; each warning is counted once."""
     fair = timed(AT, {"eager": 1.0, "sdpa": 1.0})
     assert machine(fair)[0]
     is_quiet, words = machine(fair.assign(compute_speed=0.5))
@@ -114,10 +114,6 @@ def test_a_machine_is_quiet_busy_or_slow() -> None:
     is_quiet, words = machine(summarise(records, "eager"))
     assert not is_quiet
     assert "disturbed a quarter of the samples or more in 2 of 2 measured cases" in words
-
-
-def test_warnings_say_how_many_rows_and_what_to_do() -> None:
-    """Each is counted once."""
     one = [
         record(case=Case(AT[0], name), samples=samples(1.0, 1.0), calls_per_timing=1, settled=True)
         for name in ("eager", "sdpa")

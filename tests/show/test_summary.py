@@ -35,7 +35,7 @@ def lines(table: pd.DataFrame, width: int = 80) -> list[str]:
 
 
 def test_quick_ends_in_thirty_lines_of_eighty_characters() -> None:
-    """The answer, a line for each of its points, what failed, whether the machine was quiet, and where the page is."""
+    """The answer, a line for each point, what failed, the machine, where the page is; a log has the time left."""
     printed = lines(quick())
     where = summary.where(Path("results/run"), Path("results/run/report.html"))
     assert len(printed) + len(where) <= 30
@@ -48,6 +48,11 @@ def test_quick_ends_in_thirty_lines_of_eighty_characters() -> None:
     assert "The machine was quiet" in text
     assert where[0] == "The page: results/run/report.html"
     assert summary.where(Path("results/run"), None)[0] == "Everything is in results/run"
+    for number, at in enumerate(points_of(quick()), start=1):
+        line = log_line(at, number, 12, "4m10s", "eager", 118)
+        assert line.startswith(f"[{number:>2}/12] {at.label}: ")
+        assert line.endswith("(~4m10s left)")
+        assert len(line) <= 118
 
 
 def test_a_real_run_ends_in_some_thirty_lines() -> None:
@@ -152,15 +157,6 @@ def test_a_line_fits(width: int) -> None:
     for at, line in zip(points, text.splitlines()[1:], strict=True):
         assert line.endswith(("]" if width >= 100 else "x", "baseline"))
         assert at.choice.name in line
-
-
-def test_a_line_of_a_log_is_short_and_says_what_a_reader_needs() -> None:
-    """Position, point, what to use, what that can cost, and the time left."""
-    for number, at in enumerate(points_of(quick()), start=1):
-        line = log_line(at, number, 12, "4m10s", "eager", 118)
-        assert line.startswith(f"[{number:>2}/12] {at.label}: ")
-        assert line.endswith("(~4m10s left)")
-        assert len(line) <= 118
 
 
 @pytest.mark.parametrize(

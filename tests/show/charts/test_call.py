@@ -45,7 +45,7 @@ def rows(drawn: Timeline) -> dict[str, dict[str, Any]]:
 
 
 def test_stages_stand_on_top_and_lanes_below() -> None:
-    """The stage has the first row; what lies in it moves up by the row that it left. A lane has its name once."""
+    """A stage has the first row, one of another thread the second; what lies in it moves up. Lanes have a name once."""
     drawn = timeline(SPANS, 99)
     assert {name: row["row"] for name, row in rows(drawn).items()} == {
         "scores": "000|stages",
@@ -55,13 +55,12 @@ def test_stages_stand_on_top_and_lanes_below() -> None:
         "sgemm_tn": "003|stream 7",
     }
     assert drawn.lanes == ("stages", "host", "stream 7")
+    backward = Span("softmax", STAGE, "thread 2", 0, 3.0, 6.0)
+    assert timeline([SCORES, backward], 99).lanes == ("stages, host", "stages, thread 2")
 
 
 def test_a_box_is_as_long_as_its_span_and_says_what_it_is() -> None:
-    """From its start to its end in seconds; in words its time, its share of the call, and the stage that it lies in.
-
-    Within a stage all have its colour; a kernel on a stream without stages has that of its category.
-    """
+    """In words its time, its share and its stage, whose colour it has; a legend names what stands outside stages."""
     boxes = rows(timeline(SPANS, 99))
     box = boxes["aten::bmm"]
     assert (box["start"], box["end"]) == (1.0, 5.0)
@@ -69,10 +68,6 @@ def test_a_box_is_as_long_as_its_span_and_says_what_it_is() -> None:
     of_stage = page_variable(stage_colour("scores"))
     assert {boxes[name]["fill"] for name in ("scores", "aten::matmul", "aten::bmm")} == {of_stage}
     assert boxes["sgemm_tn"]["fill"] == page_variable(CATEGORY_COLOURS["matrix product"])
-
-
-def test_a_legend_names_what_stands_outside_stages() -> None:
-    """What a stage explains needs no other word; who calls has the colour of what it calls."""
     assert list(timeline(SPANS, 99).legend) == ["matrix product", "element by element"]
     product = dataclasses.replace(BMM, name="aten::mm")
     assert list(timeline([MATMUL, product], 99).legend) == ["matrix product"]
@@ -86,12 +81,6 @@ def test_what_no_screen_shows_is_counted() -> None:
     assert chart.left_out == 7
     empty = timeline([], 99)
     assert (empty.rows, empty.lanes, empty.left_out) == ((), (), 0)
-
-
-def test_stages_of_two_threads_have_two_rows() -> None:
-    """The backward runs on a thread of its own; its stages don't lie over those of the forward."""
-    backward = Span("softmax", STAGE, "thread 2", 0, 3.0, 6.0)
-    assert timeline([SCORES, backward], 99).lanes == ("stages, host", "stages, thread 2")
 
 
 @pytest.mark.parametrize("span", [LINEAR, CALLER, MM])
@@ -114,13 +103,17 @@ def drawn(*blocks: Block) -> MemoryChart:
 
 
 def test_the_curve_is_what_was_alive_when() -> None:
-    """From each moment on; it ends with the call, and the peak has its mark."""
+    """It ends with the call, and the peak has its mark; thousands of blocks make a short curve with the same peak."""
     chart = drawn(FIRST, SECOND, LATE)
     assert chart.peak.bytes == 100
     assert chart.curve == ((0.0, 60), (2.0, 100), (5.0, 40), (6.0, 50))
     live = [(row["at"], row["high"]) for row in memory_rows(chart) if row["kind"] == "live"]
     assert live == [*chart.curve, (10.0, 50)]
     assert [(row["at"], row["high"]) for row in memory_rows(chart) if row["kind"] == "peak"] == [(2.0, 100)]
+    many = [Block(1, "aten::mul", "", i * 1e-3, i * 1e-3 + 1.0) for i in range(9000)]
+    chart = drawn(*many, Block(5000, "aten::mm", "", 4.0005, 4.0006))
+    assert len(chart.curve) <= 2 * COLUMNS + 2
+    assert max(size for _, size in chart.curve) == chart.peak.bytes
 
 
 def test_a_band_sinks_when_what_it_lies_on_is_freed() -> None:
@@ -149,11 +142,3 @@ def test_only_the_largest_have_bands() -> None:
     assert FIRST in [band.block for band in chart.bands]
     assert [band.block for band in drawn(FIRST, Block(1, "aten::view", "", 0.0, None)).bands] == [FIRST]
     assert memory_chart(dataclasses.replace(profile(), blocks=()), 10.0) is None
-
-
-def test_thousands_of_blocks_make_a_short_curve_with_the_same_peak() -> None:
-    """What falls into one column of the screen is drawn once, its highest point kept."""
-    many = [Block(1, "aten::mul", "", i * 1e-3, i * 1e-3 + 1.0) for i in range(9000)]
-    chart = drawn(*many, Block(5000, "aten::mm", "", 4.0005, 4.0006))
-    assert len(chart.curve) <= 2 * COLUMNS + 2
-    assert max(size for _, size in chart.curve) == chart.peak.bytes

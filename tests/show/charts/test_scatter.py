@@ -56,16 +56,12 @@ def test_the_roof_is_the_lower_of_both_ceilings() -> None:
     assert all(words in str(drawn) for words in ("matrix products 100 GFLOP/s", "copy 1.00 GB/s"))
 
 
-def test_a_setting_is_a_picture() -> None:
-    """Points that differ in their shape stand in one picture, those of another dtype in their own."""
+def test_a_setting_with_ceilings_is_a_picture() -> None:
+    """Another dtype has a picture of its own; results from before there were ceilings have none."""
     assert sorted(name for name, _ in rooflines(table(others=True))) == [
         "roofline-vit-cpu-bfloat16-inference-t1",
         "roofline-vit-cpu-float32-inference-t1",
     ]
-
-
-def test_without_ceilings_nothing_is_drawn() -> None:
-    """Results from before there were ceilings, or of cases that failed, have no roof."""
     old = results([Case(each, name) for each in POINTS for name in NAMES])
     assert old["flops_per_s"].notna().all()
     assert old["roofline_share"].isna().all()

@@ -113,20 +113,13 @@ def bar_of(*operators: Operator) -> Bar:
 
 
 def test_a_few_operators_are_named_and_the_rest_are_one() -> None:
-    """Nothing is lost: the segments make the time of all operators. What takes next to nothing is not named."""
+    """Segments make the time of all operators, in the order of their work; what takes next to nothing is not named."""
     bar = bar_of(*(Operator(f"aten::op{number}", 1, 1e-3 * (number + 1), 0) for number in range(10)))
     assert [each.name for each in bar.segments] == [*(f"op{9 - number}" for number in range(MOST_NAMED)), "4 other"]
     assert bar.sum_s == pytest.approx(55e-3)
     assert bar.segments[-1].colour == CATEGORY_COLOURS[OTHER]
     bar = bar_of(Operator("aten::mm", 1, 1.0, 0), Operator("aten::view", 1, 1e-6, 0))
     assert [each.name for each in bar.segments] == ["mm", "1 other"]
-
-
-def test_operators_stand_in_the_order_of_the_work_they_do() -> None:
-    """So that bars can be compared by eye: the same work is in the same place, whatever it takes.
-
-    On a GPU a segment is the GPU's time; what the host took to launch is no part of it.
-    """
     bar = bar_of(*(Operator(name, 1, 1e-3, 0) for name in ("aten::add", "aten::_softmax", "aten::bmm", "aten::mm")))
     assert [each.name for each in bar.segments] == ["mm", "bmm", "_softmax", "add"]
     assert bar_of(Operator("aten::mm", 1, 5e-6, 0, device_s=2e-3)).sum_s == 2e-3
@@ -191,7 +184,7 @@ def test_areas_are_as_tall_as_shares_and_fill_the_whole(mode: str) -> None:
 
 
 def test_the_quadratic_stages_lie_together_at_the_bottom_with_their_sum_written_at_each_place() -> None:
-    """The black line runs along their upper edge, and grows."""
+    """The black line runs along their upper edge, and grows; where places are near, the ends have their text."""
     own = [stage for stage in QUADRATIC if stage in series().stages]
     assert set(stacked(series())[: len(own)]) == set(own)
     line = quadratic(series())
@@ -199,10 +192,6 @@ def test_the_quadratic_stages_lie_together_at_the_bottom_with_their_sum_written_
     assert [each["share"] for each in line] == pytest.approx(sums)
     assert sums == sorted(sums)
     assert [each["text"] for each in line] == [f"{100 * share:.0f}%" for share in sums]
-
-
-def test_shares_of_places_that_are_near_each_other_are_written_where_there_is_room() -> None:
-    """The ends always have theirs."""
     texts = [bool(each["text"]) for each in quadratic(series(tokens=(190, 197, 205, 577)))]
     assert (texts[0], texts[-1], all(texts)) == (True, True, False)
 
@@ -217,15 +206,11 @@ def test_every_stage_is_named_beside_its_area_with_its_last_share(tokens: tuple[
     assert 0 < ups[0] < ups[-1] < HEIGHT_PX
 
 
-def test_the_footnotes_say_what_the_line_is_and_what_is_added() -> None:
-    """Forward and backward are one area in training."""
+def test_footnotes_and_the_name_say_what_is_drawn() -> None:
+    """Training has forward and backward in one area; the name doesn't depend on what else was profiled."""
     assert "whose work grows with N²" in share_sheet(series()).notes[0]
     assert "forward and backward together" in share_sheet(series("train")).notes
     assert "forward and backward together" not in share_sheet(series()).notes
-
-
-def test_the_name_says_what_is_fixed_and_whose_stages_they_are() -> None:
-    """Whatever else was profiled, and safe in a file system."""
     assert share_name(series()) == "shares-tokens-vit-cpu-float32-inference-b8-c384-h6-t1-stepwise"
     own = [
         dataclasses.replace(each, case=dataclasses.replace(each.case, implementation="mine:adapt"))

@@ -178,18 +178,8 @@ def axes() -> Axes:
     return figure.axes[0]
 
 
-def test_exponents_stand_between_their_places_side_by_side() -> None:
-    """Two implementations are at a third and two thirds of the way, in logarithms."""
-    sheet = axes()
-    gaps = [Exponent(100, 400, Interval(1.0, 0.8, 1.2)), Exponent(400, 1600, Interval(2.0, 1.8, 2.2))]
-    exponents(sheet, "exponent", {"eager": gaps, "sdpa": gaps})
-    places = {str(line.get_gid()): np.asarray(line.get_xdata()) for line in sheet.lines}
-    assert places["exponent eager"] == pytest.approx([100 * 4 ** (1 / 3), 400 * 4 ** (1 / 3)])
-    assert places["exponent sdpa"] == pytest.approx([100 * 4 ** (2 / 3), 400 * 4 ** (2 / 3)])
-
-
-def test_a_bar_of_an_exponent_is_its_interval() -> None:
-    """An axis reaches a little beyond the values, however wide an interval is; memory is counted and has no bars."""
+def test_exponents_stand_side_by_side_with_their_intervals() -> None:
+    """Two are at a third and two thirds of the way in logarithms; an axis ends beyond values; memory has no bars."""
     sheet = axes()
     exponents(sheet, "exponent", {"eager": [Exponent(100, 400, Interval(1.0, -40, 42))]})
     low, high = sheet.get_ylim()
@@ -199,6 +189,12 @@ def test_a_bar_of_an_exponent_is_its_interval() -> None:
     exact = axes()
     exponents(exact, "exponent", {"eager": [Exponent(100, 400, Interval(2.0, *NO_INTERVAL))]})
     assert len(exact.collections) == 0
+    beside = axes()
+    gaps = [Exponent(100, 400, Interval(1.0, 0.8, 1.2)), Exponent(400, 1600, Interval(2.0, 1.8, 2.2))]
+    exponents(beside, "exponent", {"eager": gaps, "sdpa": gaps})
+    places = {str(line.get_gid()): np.asarray(line.get_xdata()) for line in beside.lines}
+    assert places["exponent eager"] == pytest.approx([100 * 4 ** (1 / 3), 400 * 4 ** (1 / 3)])
+    assert places["exponent sdpa"] == pytest.approx([100 * 4 ** (2 / 3), 400 * 4 ** (2 / 3)])
 
 
 @pytest.mark.parametrize(

@@ -141,22 +141,18 @@ def test_warnings_come_before_what_they_warn_of() -> None:
     assert "In this run" not in drawn(profile()).text
 
 
-def test_a_case_without_stages_spans_or_blocks_says_so() -> None:
-    """What a profile doesn't have is not an empty picture."""
-    shown = drawn(dataclasses.replace(profile(), spans=(), blocks=()))
-    assert "No call was kept whole." in shown.text
-    assert "This call allocated nothing." in shown.text
-    assert shown.charts == {"case-0-0": {}}
-    assert [each for each in shown.every("div") if "data-drawn" in each] == []
-
-
-def test_a_gpu_has_its_own_times_and_kernels() -> None:
-    """On a GPU the table is led by the device's time, and names what each operator launched."""
+def test_a_gpu_has_its_own_times_and_what_is_lacking_is_said() -> None:
+    """On a GPU the device's time leads, with each operator's kernels; what a profile lacks is no empty picture."""
     text = drawn(on_gpu(kernel="sgemm_128x64_tn")).text
     assert "GPU time" in text
     assert "host self time" in text
     assert "sgemm_128x64_tn" in text
     assert "GPU time" not in drawn(profile()).text
+    shown = drawn(dataclasses.replace(profile(), spans=(), blocks=()))
+    assert "No call was kept whole." in shown.text
+    assert "This call allocated nothing." in shown.text
+    assert shown.charts == {"case-0-0": {}}
+    assert [each for each in shown.every("div") if "data-drawn" in each] == []
 
 
 def test_cases_are_grouped_by_point_fastest_first() -> None:
