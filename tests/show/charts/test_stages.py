@@ -8,25 +8,8 @@ from typing import Any
 import pytest
 
 from bench.analyse.growth import StageGrowth, stage_growths
+from bench.show.charts import stages as pictures
 from bench.show.charts.base import SMALL_PX, text_px
-from bench.show.charts.stages import (
-    HEIGHT_PX,
-    LABEL_PX,
-    LONGEST,
-    MOST_NAMED,
-    WIDTH_PX,
-    Bar,
-    areas,
-    bars,
-    quadratic,
-    segments,
-    share_name,
-    share_sheet,
-    sheets,
-    short,
-    stacked,
-    stage_labels,
-)
 from bench.show.palette import CATEGORY_COLOURS, OTHER, QUADRATIC, stage_colour
 from bench.store.profile import Operator, Profile
 from tests.profiles import STEPS, profile, stepwise
@@ -56,7 +39,7 @@ def of_point(mode: str) -> list[Profile]:
 
 def drawn(profiles: list[Profile], kind: str, implementation: str = "") -> list[dict[str, Any]]:
     """Return what is drawn of profiles, of one implementation if it is named."""
-    rows, _ = segments(bars(profiles))
+    rows, _ = pictures.segments(pictures.bars(profiles))
     return [row for row in rows if row["kind"] == kind and implementation in ("", row["implementation"])]
 
 
@@ -90,32 +73,35 @@ def test_the_whole_is_marked_at_its_latency_and_the_residual_is_written() -> Non
 def test_every_segment_is_named_with_its_time_in_it_or_below(mode: str) -> None:
     """However long a name is, no two names touch, and none is wider than its segment or beyond the axes."""
     profiles = of_point(mode)
-    rows, height = segments(bars(profiles))
-    scale = WIDTH_PX / max(row["end"] for row in rows if "end" in row)
+    rows, height = pictures.segments(pictures.bars(profiles))
+    scale = pictures.WIDTH_PX / max(row["end"] for row in rows if "end" in row)
     inside = [row for row in rows if row["kind"] == "segment" and row["text"]]
     below = [row for row in rows if row["kind"] == "name"]
-    assert len(inside) + len(below) == sum(len(bar.segments) for bar in bars(profiles))
+    assert len(inside) + len(below) == sum(len(bar.segments) for bar in pictures.bars(profiles))
     for row in inside:
         assert max(text_px(word, SMALL_PX) for word in row["text"]) < (row["end"] - row["start"]) * scale
     lines = itertools.groupby(below, lambda row: row["top"])
     for top, line in lines:
         ends = [(row["start"] * scale, row["start"] * scale + text_px(row["text"], SMALL_PX)) for row in line]
         assert all(one[1] < other[0] for one, other in itertools.pairwise(ends))
-        assert ends[-1][1] < WIDTH_PX
+        assert ends[-1][1] < pictures.WIDTH_PX
         assert top < height
     assert {"copy_ 200 µs", "9 other 9.00 µs"} <= {row["text"] for row in below}
 
 
-def bar_of(*operators: Operator) -> Bar:
+def bar_of(*operators: Operator) -> pictures.Bar:
     """Return the bar of a profile with these operators."""
-    (bar,) = bars([profile(operators=operators)])
+    (bar,) = pictures.bars([profile(operators=operators)])
     return bar
 
 
 def test_a_few_operators_are_named_and_the_rest_are_one() -> None:
     """Segments make the time of all operators, in the order of their work; what takes next to nothing is not named."""
     bar = bar_of(*(Operator(f"aten::op{number}", 1, 1e-3 * (number + 1), 0) for number in range(10)))
-    assert [each.name for each in bar.segments] == [*(f"op{9 - number}" for number in range(MOST_NAMED)), "4 other"]
+    assert [each.name for each in bar.segments] == [
+        *(f"op{9 - number}" for number in range(pictures.MOST_NAMED)),
+        "4 other",
+    ]
     assert bar.sum_s == pytest.approx(55e-3)
     assert bar.segments[-1].colour == CATEGORY_COLOURS[OTHER]
     bar = bar_of(Operator("aten::mm", 1, 1.0, 0), Operator("aten::view", 1, 1e-6, 0))
@@ -129,10 +115,10 @@ def test_stages_come_first_and_then_the_slowest() -> None:
     """However the profiles came; the name of the picture says what is fixed, whatever was profiled there."""
     times = {"sdpa": 1.0, "eager": 3.0, "compiled_eager": 2.0}
     profiles = [dataclasses.replace(profile(name), timed_s=time_s) for name, time_s in times.items()]
-    ordered = [bar.implementation for bar in bars([*profiles, stepwise()])]
+    ordered = [bar.implementation for bar in pictures.bars([*profiles, stepwise()])]
     assert ordered == ["stepwise", "eager", "compiled_eager", "sdpa"]
     for each in (stepwise(), profile()):
-        assert [name for name, _ in sheets([each])] == ["stages-vit-cpu-float32-inference-b8-n197-c384-h6-t1"]
+        assert [name for name, _ in pictures.sheets([each])] == ["stages-vit-cpu-float32-inference-b8-n197-c384-h6-t1"]
 
 
 @pytest.mark.parametrize(
@@ -140,13 +126,13 @@ def test_stages_come_first_and_then_the_slowest() -> None:
     [
         ("aten::bmm", "bmm"),
         ("aten::_scaled_dot_product_flash_attention_for_cpu", "flash_attention_for_cpu"),
-        ("x" * LONGEST, "x" * LONGEST),
-        ("x" * (LONGEST + 1), "x" * (LONGEST - 1) + "…"),
+        ("x" * pictures.LONGEST, "x" * pictures.LONGEST),
+        ("x" * (pictures.LONGEST + 1), "x" * (pictures.LONGEST - 1) + "…"),
     ],
 )
 def test_names_are_as_short_as_they_can_be(name: str, expected: str) -> None:
     """What goes without saying is left out, and what is long is cut."""
-    assert short(name) == expected
+    assert pictures.short(name) == expected
 
 
 def growing(num_tokens: int, **changes: Any) -> Profile:
@@ -169,7 +155,7 @@ def series(mode: str = "inference", tokens: tuple[int, ...] = TOKENS) -> StageGr
 
 def height(stage: str, place: int, mode: str = "inference") -> float:
     """Return how tall the area of a stage is at a place."""
-    (row,) = [row for row in areas(series(mode)) if (row["stage"], row["tokens"]) == (stage, place)]
+    (row,) = [row for row in pictures.areas(series(mode)) if (row["stage"], row["tokens"]) == (stage, place)]
     return float(row["top"] - row["bottom"])
 
 
@@ -186,35 +172,35 @@ def test_areas_are_as_tall_as_shares_and_fill_the_whole(mode: str) -> None:
 def test_the_quadratic_stages_lie_together_at_the_bottom_with_their_sum_written_at_each_place() -> None:
     """The black line runs along their upper edge, and grows; where places are near, the ends have their text."""
     own = [stage for stage in QUADRATIC if stage in series().stages]
-    assert set(stacked(series())[: len(own)]) == set(own)
-    line = quadratic(series())
+    assert set(pictures.stacked(series())[: len(own)]) == set(own)
+    line = pictures.quadratic(series())
     sums = [sum(height(stage, place) for stage in own) for place in TOKENS]
     assert [each["share"] for each in line] == pytest.approx(sums)
     assert sums == sorted(sums)
     assert [each["text"] for each in line] == [f"{100 * share:.0f}%" for share in sums]
-    texts = [bool(each["text"]) for each in quadratic(series(tokens=(190, 197, 205, 577)))]
+    texts = [bool(each["text"]) for each in pictures.quadratic(series(tokens=(190, 197, 205, 577)))]
     assert (texts[0], texts[-1], all(texts)) == (True, True, False)
 
 
 @pytest.mark.parametrize("tokens", [TOKENS, (1024, 16384)])
 def test_every_stage_is_named_beside_its_area_with_its_last_share(tokens: tuple[int, ...]) -> None:
     """In the order of the areas, at a distance of a line's height, also where next to all is quadratic."""
-    names = stage_labels(series(tokens=tokens))
-    assert [each["text"].rpartition(" ")[0] for each in names] == stacked(series(tokens=tokens))
-    ups = [each["place"] * HEIGHT_PX for each in names]
-    assert all(b - a > LABEL_PX - 1e-6 for a, b in itertools.pairwise(ups))
-    assert 0 < ups[0] < ups[-1] < HEIGHT_PX
+    names = pictures.stage_labels(series(tokens=tokens))
+    assert [each["text"].rpartition(" ")[0] for each in names] == pictures.stacked(series(tokens=tokens))
+    ups = [each["place"] * pictures.HEIGHT_PX for each in names]
+    assert all(b - a > pictures.LABEL_PX - 1e-6 for a, b in itertools.pairwise(ups))
+    assert 0 < ups[0] < ups[-1] < pictures.HEIGHT_PX
 
 
 def test_footnotes_and_the_name_say_what_is_drawn() -> None:
     """Training has forward and backward in one area; the name doesn't depend on what else was profiled."""
-    assert "whose work grows with N²" in share_sheet(series()).notes[0]
-    assert "forward and backward together" in share_sheet(series("train")).notes
-    assert "forward and backward together" not in share_sheet(series()).notes
-    assert share_name(series()) == "shares-tokens-vit-cpu-float32-inference-b8-c384-h6-t1-stepwise"
+    assert "whose work grows with N²" in pictures.share_sheet(series()).notes[0]
+    assert "forward and backward together" in pictures.share_sheet(series("train")).notes
+    assert "forward and backward together" not in pictures.share_sheet(series()).notes
+    assert pictures.share_name(series()) == "shares-tokens-vit-cpu-float32-inference-b8-c384-h6-t1-stepwise"
     own = [
         dataclasses.replace(each, case=dataclasses.replace(each.case, implementation="mine:adapt"))
         for each in series().profiles
     ]
     (growth,) = stage_growths(own)
-    assert share_name(growth).endswith("-mine.adapt")
+    assert pictures.share_name(growth).endswith("-mine.adapt")
