@@ -61,14 +61,10 @@ def test_the_keys_are_a_contract() -> None:
     assert all({*each} >= CONTRACT for each in by_name.values())
     assert by_name["sdpa"]["speedup"] is None
     assert by_name["eager"]["speedup_low"] > 1
-
-
-def test_no_recommendation_is_null() -> None:
-    """And several points stand beside the first."""
-    one = advised({"as_is": 1.0, "eager": 1.5})
-    content = json.loads(as_json([one, one]))
-    assert content["recommendation"] is None
-    assert len(content["points"]) == 2
+    keep = advised({"as_is": 1.0, "eager": 1.5})
+    both = json.loads(as_json([keep, keep]))
+    assert both["recommendation"] is None
+    assert len(both["points"]) == 2
 
 
 def test_the_first_lines_are_the_bound_and_a_line_for_each_kind_of_layer() -> None:

@@ -134,17 +134,13 @@ def controlled(factor: float, *tokens: int) -> pd.DataFrame:
 
 
 def test_the_control_is_no_implementation_of_the_answer() -> None:
-    """It has no row there, whatever it measured; the sentence on the machine says by how much it differed."""
+    """It has no row there; the sentence on the machine says by how much it differed, and a right one is no warning."""
     (at,) = points_of(controlled(1.0, 50))
     assert {row["implementation"] for row in at.rows} == {"eager", "sdpa"}
     is_quiet, words = machine(controlled(1.2, 50, 197, 577))
     assert not is_quiet
     assert words.startswith("The machine was not quiet. Identical code differs here by more than ")
     assert not machine(controlled(1.001, 50, 197, 577))[1].endswith("disturbed.")
-
-
-def test_a_right_control_is_said_and_is_no_warning() -> None:
-    """The largest difference is at most what the times were drawn with; a run without a control says nothing of it."""
     right = controlled(1.0, 50, 197)
     noise = re.fullmatch(r"a second eager differed from the first by up to ([\d.]+)% \(N=\d+\)", control_noise(right))
     assert noise

@@ -33,8 +33,8 @@ def table(*, others: bool = False) -> pd.DataFrame:
     return summarise([dataclasses.replace(each, metrics={**each.metrics, **ceilings}) for each in records], "eager")
 
 
-def test_a_mark_stands_at_the_rate_of_its_case() -> None:
-    """Each case is a mark at its operations per byte and its operations per second."""
+def test_a_mark_stands_at_the_rate_of_its_case_under_the_roof() -> None:
+    """The roof rises with the bytes per second up to the ridge, and is flat beyond; words say both rates."""
     of = table()
     ((_, picture),) = rooflines(of)
     rows = [row for row in picture.rows if row["implementation"] == "sdpa"]
@@ -45,11 +45,7 @@ def test_a_mark_stands_at_the_rate_of_its_case() -> None:
         [(work.flops or 0) / time for work, time in zip(works, latencies, strict=True)]
     )
 
-
-def test_the_roof_is_the_lower_of_both_ceilings() -> None:
-    """It rises with the bytes per second up to the ridge, and is flat beyond; words say both rates."""
-    ((_, of),) = rooflines(table())
-    drawn = specification(of)
+    drawn = specification(picture)
     corners = max(drawn["datasets"].values(), key=lambda rows: len(rows) if "implementation" not in rows[0] else 0)
     assert [each["rate"] for each in corners] == pytest.approx([min(1e11, 1e9 * each["intensity"]) for each in corners])
     assert corners[1]["intensity"] == 100
@@ -83,8 +79,8 @@ def table_of_frontier(
     return summarise(records, "eager")
 
 
-def test_a_mark_stands_at_the_time_and_the_error_of_its_case() -> None:
-    """Each implementation has a mark for each precision, and its interval; both axes are logarithmic and hold them."""
+def test_a_mark_stands_at_time_and_error_and_the_line_is_what_nothing_beats() -> None:
+    """Each has its interval on logarithmic axes; along the line time rises and error falls, and nothing beats it."""
     of = table_of_frontier()
     ((_, picture),) = frontiers(of)
     for column in ("implementation", "dtype", "error", "latency_s", "latency_low_s", "latency_high_s"):
@@ -95,10 +91,6 @@ def test_a_mark_stands_at_the_time_and_the_error_of_its_case() -> None:
         assert scale["type"] == "log"
         assert scale["domain"][0] < min(of[column]) < max(of[column]) < scale["domain"][1]
 
-
-def test_the_frontier_is_what_nothing_beats() -> None:
-    """Along it the time rises and the error falls; every other case has one that is no slower and no worse."""
-    ((_, picture),) = frontiers(table_of_frontier())
     on_it = [(row["latency_s"], row["error"]) for row in best([dict(row) for row in picture.rows])]
     assert sorted((row["latency_s"], row["error"]) for row in picture.rows if row["best"]) == on_it
     assert [error for _, error in on_it] == sorted((error for _, error in on_it), reverse=True)

@@ -43,8 +43,8 @@ def drawn(profiles: list[Profile], kind: str, implementation: str = "") -> list[
     return [row for row in rows if row["kind"] == kind and implementation in ("", row["implementation"])]
 
 
-def test_segments_are_as_wide_as_their_stages_took() -> None:
-    """One after the other from 0 on, in the colours of the stages; the backward pass follows on the same axis."""
+def test_segments_are_as_wide_as_their_stages_took_and_the_whole_is_marked() -> None:
+    """From 0 on, in the colours of the stages, the backward pass last; a mark at the latency, and the residual."""
     own = drawn(of_point("inference"), "segment", "stepwise")
     assert own[0]["start"] == 0
     for row, (stage, (_, time_s, _)) in zip(own, STEPS.items(), strict=True):
@@ -55,10 +55,6 @@ def test_segments_are_as_wide_as_their_stages_took() -> None:
     assert [row["backward"] for row in train] == [False] * len(STEPS) + [True] * len(STEPS)
     assert [row["name"] for row in train[len(STEPS) :]] == [f"{stage}, backward" for stage in STEPS]
     assert [row["fill"] for row in train[len(STEPS) :]] == [row["fill"] for row in train[: len(STEPS)]]
-
-
-def test_the_whole_is_marked_at_its_latency_and_the_residual_is_written() -> None:
-    """Also where the stages take longer than the whole, which leaves no gap to be drawn."""
     profiles = of_point("inference")
     for each in profiles:
         (mark,) = drawn(profiles, "whole", each.case.implementation)

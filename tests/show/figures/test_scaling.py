@@ -99,20 +99,16 @@ def test_the_height_of_a_mark_is_its_value(run: str) -> None:
         assert sum(len(ys) for _, ys in drawn_marks.values()) == len(rows)
 
 
-def test_bars_end_where_intervals_do() -> None:
-    """Read back from the picture, the bars are the intervals of the rows, no more and no fewer."""
+def test_bars_end_where_intervals_do_and_no_mark_hides_another() -> None:
+    """The bars are the intervals of the rows; marks of one place are most of their size from each other at least."""
     series = scaling.series(load(PUBLISHED / "quick-xeon-2core"))[0]
     bars = [bar for bars in times(figure(series)).collections for bar in bars.get_segments()]  # type: ignore[attr-defined]
     assert sorted((low, high) for (_, low), (_, high) in bars) == pytest.approx(
         np.array(sorted((row["latency_low_s"], row["latency_high_s"]) for row in series.rows))
     )
-
-
-def test_no_mark_hides_another() -> None:
-    """Marks of one place are most of their size from each other at least."""
-    sheet = figure(scaling.series(load(PUBLISHED / "quick-xeon-2core"))[0])
-    axes = times(sheet)
-    places = [axes.transData.transform(at) for xs, ys in marks(sheet).values() for at in zip(xs, ys, strict=True)]
+    sheet = figure(series)
+    panel = times(sheet)
+    places = [panel.transData.transform(at) for xs, ys in marks(sheet).values() for at in zip(xs, ys, strict=True)]
     least = 0.8 * MARKER_SIZE / 72 * sheet.dpi
     assert all(math.dist(one, other) >= least for one, other in itertools.combinations(places, 2))
 

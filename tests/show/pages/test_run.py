@@ -95,14 +95,25 @@ def test_every_case_is_in_the_table_and_in_the_data(text: str, data: dict[str, A
     assert unpacked(packed).encode() == (quick.folder / RESULTS).read_bytes()
 
 
-def test_series_have_their_points_and_exponents(data: dict[str, Any]) -> None:
-    """Tokens, heads and channels can be chosen; the longest series of tokens is shown first."""
+def test_series_have_their_points_and_samples_are_those_of_the_journal(data: dict[str, Any]) -> None:
+    """The longest series of tokens is shown first; samples are ratios to the latency of the case, to a thousandth."""
     assert {one["axis"] for one in data["series"]} == {"tokens", "heads", "channels"}
     first = data["series"][data["first"]]
     assert (first["axis"], first["xs"]) == ("tokens", [50, 197, 577, 1024])
     assert {"growth-latency", "growth-memory"} < {*data["figures"]}
     assert len(data["figures"]["winners"]["parts"]) == 2
     assert len(data["figures"]["latency"]["ticks"]) == len(data["series"]) + 1
+    (samples,) = json.loads(unpacked(data["samples"]))
+    rows = data["rows"]
+    number = rows["implementation"].index("sdpa")
+    of = next(each.case for each in saved.records() if each.case.implementation == "sdpa")
+    records = [each for each in saved.records() if each.case == of]
+    assert [process for process, *_ in samples[str(number)]] == [0, 1, 2]
+    for (_, _, ratios, disturbed, _, median), each in zip(samples[str(number)], records, strict=True):
+        values = [ratio / data["steps"] * rows["latency_s"][number] for ratio in ratios]
+        assert values == pytest.approx(each.samples.values_s, rel=2e-3)
+        assert disturbed == []
+        assert median == units.seconds(statistics.median(values))
 
 
 def test_a_cell_of_a_map_says_what_the_point_says(text: str, data: dict[str, Any], tmp_path: Path) -> None:
@@ -118,21 +129,6 @@ def test_a_cell_of_a_map_says_what_the_point_says(text: str, data: dict[str, Any
     fills = {each["lines"][0]: each["fill"] for each in part["rows"]}
     assert fills.pop("nothing was measured") == "var(--open)"
     assert all("color-mix" in fill for fill in fills.values())
-
-
-def test_samples_are_those_of_the_journal(data: dict[str, Any]) -> None:
-    """Process by process, as ratios to the latency of the case, to a thousandth."""
-    (samples,) = json.loads(unpacked(data["samples"]))
-    rows = data["rows"]
-    number = rows["implementation"].index("sdpa")
-    of = next(each.case for each in saved.records() if each.case.implementation == "sdpa")
-    records = [each for each in saved.records() if each.case == of]
-    assert [process for process, *_ in samples[str(number)]] == [0, 1, 2]
-    for (_, _, ratios, disturbed, _, median), each in zip(samples[str(number)], records, strict=True):
-        values = [ratio / data["steps"] * rows["latency_s"][number] for ratio in ratios]
-        assert values == pytest.approx(each.samples.values_s, rel=2e-3)
-        assert disturbed == []
-        assert median == units.seconds(statistics.median(values))
 
 
 def test_the_bound_of_each_point_is_drawn_against_the_time(quick: SavedRun, text: str, data: dict[str, Any]) -> None:
