@@ -23,7 +23,7 @@ from bench.plan.case import AS_IS, Point
 from bench.plan.errors import WrongRequest, suggestion, unknown_names
 from bench.plan.names import is_implementation, is_own
 from bench.plan.sweep import MEASURED, Effort, Sweep, mistakes_of_table
-from bench.show.advice import blocks
+from bench.show import advice as show
 from bench.show.blocks import Block
 from bench.show.markdown import markdown
 from bench.show.terminal.console import console, render
@@ -109,9 +109,9 @@ def run(arguments: argparse.Namespace) -> int:
     answers: list[Advice] = []
     status = FINE
     for number, (point, advice) in enumerate(before.items()):
-        _print(blocks.before(advice), is_quiet)
+        _print(show.before(advice), is_quiet)
         if arguments.look or (advice.is_little and not (arguments.anyway or extra)):
-            _print(blocks.stopped(advice), is_quiet or arguments.look)
+            _print(show.stopped(advice), is_quiet or arguments.look)
             answers.append(advice)
             continue
         where = folder if len(before) == 1 else folder / f"{number + 1}-{point.device}-{point.dtype}-b{point.batch}"
@@ -121,7 +121,7 @@ def run(arguments: argparse.Namespace) -> int:
         own_cores = [each for each in whole.alternatives if each.name in extra and is_own(each.name)]
         if whole.as_is.get("status") != "ok" or any(each.status != "ok" for each in own_cores):
             status = BAD
-        _print(blocks.after(whole), is_quiet)
+        _print(show.after(whole), is_quiet)
         answers.append(whole)
     _put(answers, arguments.format, folder)
     return status
@@ -285,8 +285,8 @@ def _write_sweep(path: Path, before: Mapping[Point, Advice], looks: Mapping[Poin
 def _put(answers: Sequence[Advice], form: str, folder: Path) -> None:
     """Write the answer beside the results, and print it in the form asked for."""
     texts = {
-        "json": blocks.as_json(answers),
-        "markdown": "\n".join(markdown([*blocks.before(of), *blocks.after(of)]) for of in answers),
+        "json": show.as_json(answers),
+        "markdown": "\n".join(markdown([*show.before(of), *show.after(of)]) for of in answers),
     }
     for name, ending in (("json", "json"), ("markdown", "md")):
         (folder / f"advice.{ending}").write_text(texts[name], encoding="utf-8")

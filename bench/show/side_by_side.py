@@ -1,20 +1,21 @@
-"""Times side by side: in two precisions, beside published figures, and on several machines."""
+"""Times side by side: in two precisions, beside published figures, on several machines, and from run to run."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import pandas as pd
 
+from bench.analyse.comparison import History
 from bench.analyse.conclusions import WIDEST, Change
 from bench.plan.case import Case, Point
 from bench.plan.errors import WrongRequest
 from bench.plan.grid import machine_columns, without_columns
 from bench.plan.published import PARTS, Published
 from bench.show import intervals
-from bench.show.blocks import QUIET, Block, Lines, Table, of_texts
+from bench.show.blocks import BAD, GAP, GOOD, HEAD, PLAIN, QUIET, Block, Column, Lines, Table, of_texts
 from bench.show.choice_text import choice_of, words
 from bench.show.rows import Row, by_point, plain
-from bench.show.text import names, order, parts
+from bench.show.text import names, order, parts, shared
 from bench.store import units
 
 OF_PRECISIONS = (
@@ -37,6 +38,15 @@ LONGEST_CHOICE = 40
 
 MOST_POINTS = 100
 """The most points of the table; those at which machines disagree come first."""
+
+
+ARROWS = {"faster": "▲", "slower": "▼"}
+"""The mark of a step."""
+
+TONES = {"faster": GOOD, "slower": BAD}
+
+RECENT = 6
+"""The most runs in the terminal, the latest; the page has all."""
 
 
 def precisions(table: pd.DataFrame, changes: Sequence[Change]) -> list[Block]:
@@ -168,3 +178,56 @@ def _cell(rows: list[Row]) -> tuple[str, str]:
     first = next(row for row in rows if row["implementation"] == chosen.name)
     speedup = f" {units.ratio(first['speedup'])}" if first["speedup"] is not None else ""
     return chosen.name, f"{words(chosen, LONGEST_CHOICE)}{speedup}"
+
+
+def history_head(of: History) -> list[Block]:
+    """Return how many cases became faster and slower from one run to the next, and what all points share."""
+    steps = [entry.step for entries in of.entries.values() for entry in entries.values() if entry.step]
+    points = points_of_history(of)
+    changes = f"{steps.count('faster')} became faster, {steps.count('slower')} slower, from one run to the next"
+    return [
+        Lines([f"{len(of.runs)} runs, {len(of.entries)} cases: {changes}"], HEAD),
+        Lines([shared(points)] if points else []),
+    ]
+
+
+def history(of: History) -> list[Block]:
+    """Return the speed-ups of each case in the latest runs; a mark says that one is shown to have changed."""
+    recent = range(len(of.runs))[-RECENT:]
+    runs = [f"{number + 1}: {run_label(of, number)}, {of.runs[number].version}" for number in recent]
+    tables = [_table(of, point, name, recent) for point, name in names(points_of_history(of)).items()]
+    return [
+        *history_head(of),
+        Lines(runs, QUIET, indent=2),
+        Lines([f"Speed-ups over {of.baseline} of the same run. ▲ faster, ▼ slower: shown, by more than 1 %."], QUIET),
+        *(part for table in tables for part in (GAP, table)),
+    ]
+
+
+def points_of_history(of: History) -> list[Point]:
+    """Return the points of a history, each once."""
+    return [*dict.fromkeys(case.point for case in of.entries)]
+
+
+def run_label(of: History, number: int) -> str:
+    """Return the name of a run in a history: its day and its name."""
+    run = of.runs[number]
+    return f"{run.started_at[:10]} {run.name}".strip()
+
+
+def _table(of: History, point: Point, name: str, numbers: range) -> Table:
+    """Return the speed-ups at a point with the marks of steps, a column for each run."""
+
+    def run(number: int) -> Column:
+        def text(case: Case) -> str:
+            entry = of.entries[case].get(number)
+            return " ".join(filter(None, (intervals.ratio(entry.speedup), ARROWS.get(entry.step)))) if entry else ""
+
+        def tone(case: Case) -> str:
+            entry = of.entries[case].get(number)
+            return TONES.get(entry.step, PLAIN) if entry else PLAIN
+
+        return Column(f"run {number + 1}", text, tone=tone)
+
+    cases = [case for case in of.entries if case.point == point]
+    return Table([Column(name, lambda case: f"  {case.implementation}"), *map(run, numbers)], cases)

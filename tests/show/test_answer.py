@@ -102,7 +102,7 @@ def test_failures_are_counted_by_status_and_implementation() -> None:
 
 
 def test_a_machine_is_quiet_busy_or_slow() -> None:
-    """A busy one had half of its samples disturbed, a slow one ran at half of its speed; the sentence says which."""
+    """A busy one had half of its samples disturbed, a slow one half of its speed; each warning is counted once."""
     fair = timed(AT, {"eager": 1.0, "sdpa": 1.0})
     assert machine(fair)[0]
     is_quiet, words = machine(fair.assign(compute_speed=0.5))
@@ -114,10 +114,6 @@ def test_a_machine_is_quiet_busy_or_slow() -> None:
     is_quiet, words = machine(summarise(records, "eager"))
     assert not is_quiet
     assert "disturbed a quarter of the samples or more in 2 of 2 measured cases" in words
-
-
-def test_warnings_say_how_many_rows_and_what_to_do() -> None:
-    """Each is counted once."""
     one = [
         record(case=Case(AT[0], name), samples=samples(1.0, 1.0), calls_per_timing=1, settled=True)
         for name in ("eager", "sdpa")
@@ -138,17 +134,13 @@ def controlled(factor: float, *tokens: int) -> pd.DataFrame:
 
 
 def test_the_control_is_no_implementation_of_the_answer() -> None:
-    """It has no row there, whatever it measured; the sentence on the machine says by how much it differed."""
+    """It has no row there; the sentence on the machine says by how much it differed, and a right one is no warning."""
     (at,) = points_of(controlled(1.0, 50))
     assert {row["implementation"] for row in at.rows} == {"eager", "sdpa"}
     is_quiet, words = machine(controlled(1.2, 50, 197, 577))
     assert not is_quiet
     assert words.startswith("The machine was not quiet. Identical code differs here by more than ")
     assert not machine(controlled(1.001, 50, 197, 577))[1].endswith("disturbed.")
-
-
-def test_a_right_control_is_said_and_is_no_warning() -> None:
-    """The largest difference is at most what the times were drawn with; a run without a control says nothing of it."""
     right = controlled(1.0, 50, 197)
     noise = re.fullmatch(r"a second eager differed from the first by up to ([\d.]+)% \(N=\d+\)", control_noise(right))
     assert noise

@@ -56,7 +56,7 @@ def test_less_room_makes_a_shorter_sentence(of: Choice) -> None:
 
 
 def test_numbers_are_rounded_away_from_what_they_bound_and_many_names_counted() -> None:
-    """A number is not rounded up because of how a computer stores it; a large one is a multiple, or has no digits."""
+    """However a computer stores a number; many names are counted; a smaller bound is surer, and none is 0."""
     assert [more(ratio) for ratio in (1.011, 1.0111, 1.1, 1.101)] == ["1.1%", "1.2%", "10%", "11%"]
     assert (by(1.0299, 1.0301), by(2.19, 2.21)) == ("by 2.9 to 3.1%", "by 2.1x to 2.3x")
     assert faster(2.31) == "may be up to 2.4x as fast"
@@ -64,10 +64,6 @@ def test_numbers_are_rounded_away_from_what_they_bound_and_many_names_counted() 
     waits = (0.2, 39.1, 140, 7000, 10_900)
     assert [duration(each) for each in waits] == ["1 s", "40 s", "2.3 min", "117 min", "3 h"]
     assert [any_of(names) for names in ("ab", "abcd", "abcdef")] == ["a or b", "a, b, c or d", "a, b, c or 3 others"]
-
-
-def test_a_smaller_bound_is_surer() -> None:
-    """From 1 for what is shown to be the fastest to 0 for what has no bound."""
     named = [Choice(NAMED, "a", high) for high in (1.0, 1.01, 1.05, 1.5)]
     sure = [certainty(of) for of in (SHOWN, *named, Choice(NAMED, "a"), Choice(ALONE, "a"))]
     assert sure == sorted(sure, reverse=True)

@@ -9,14 +9,10 @@ CASES = [Case(point(), name) for name in ("eager", "sdpa", "mha")]
 
 
 def test_rows_hold_plain_values_and_have_a_time_or_a_reason() -> None:
-    """What pandas calls NA is None; rows that are ok and the others keep their order; a reason is one line."""
+    """What pandas calls NA is None; rows keep their order and are gathered by point; a reason is one line."""
     rows = plain(results(CASES, {CASES[2]: ("error", "RuntimeError:\n  bad\n")}))
     assert [row["implementation"] for row in measured(rows)] == ["eager", "sdpa"]
     (lost,) = unmeasured(rows)
     assert (lost["latency_s"], lost["num_tokens"], reason(lost)) == (None, 197, "RuntimeError: bad")
     assert rows[0]["detail"] is None
-
-
-def test_rows_are_gathered_by_point() -> None:
-    """Twelve points have seven implementations each."""
-    assert [len(rows) for rows in by_point(quick()).values()] == [7] * 12
+    assert [len(gathered) for gathered in by_point(quick()).values()] == [7] * 12

@@ -62,7 +62,7 @@ def test_of_several_shapes_the_least_and_the_most_are_said() -> None:
 
 
 def test_a_figure_stands_beside_our_time_or_status() -> None:
-    """With the ratio of theirs to ours, what was measured, on what, and the source; a failed case has no ratio."""
+    """With the ratio and the source; a failed case has no ratio, and without a figure the refusal names sources."""
     sdpa = Case(point(), "sdpa")
     ours = results([sdpa])
     row = only(references(ours, read([{**ENTRY, "latency_s": 2 * float(ours["latency_s"].iloc[0])}])))
@@ -72,16 +72,12 @@ def test_a_figure_stands_beside_our_time_or_status() -> None:
     assert only(references(ours, read([rate])))[3] == "505 items/s = 15.8 ms"
     failed = results([sdpa], {sdpa: ("unsupported", "no such kernel")})
     assert only(references(failed, read([ENTRY])))[2:5] == ["unsupported", "2.00 ms", ""]
-
-
-def test_a_run_without_a_published_case_is_refused() -> None:
-    """Where no figure is for any case, the sources that there are are named."""
     with pytest.raises(WrongRequest, match=r"no published figure is for a case of this run.*A paper, table 3"):
         references(results([Case(point(num_tokens=50), "sdpa")]), read([ENTRY]))
 
 
 def test_points_at_which_machines_disagree_come_first() -> None:
-    """Each cell has what to use there, what that can cost, and its speed-up."""
+    """Each cell has what to use there and its speed-up, or why there is none."""
     eager, sdpa = (lambda at, slow=slow: 2.0 if at == slow else 1.0 for slow in AT[:2])
     here, there = timed(AT[:2], {"eager": 2.0, "sdpa": 1.0}), timed(AT[:2], {"eager": eager, "sdpa": sdpa})
     table = machines({"here": here, "there": there})
@@ -90,12 +86,8 @@ def test_points_at_which_machines_disagree_come_first() -> None:
     assert (first, second) == ("N=197", "N=50")
     assert [cell.partition(",")[0] for cell in ours] == ["fastest: sdpa", "fastest: eager"]
     assert all("% 2.0" in cell for cell in same)
-
-
-def test_a_machine_without_times_at_a_point_says_why() -> None:
-    """It failed there, or it has no such point."""
     cases = [Case(AT[0], "eager"), Case(AT[2], "eager")]
     tables = {"here": timed(AT[1:2], {"eager": 1.0}), "there": results(cases, {cases[0]: ("oom", "")})}
-    rows = {label: cells for label, *cells in machines(tables).rows}
-    assert rows["N=50"] == ["not measured", "nothing was measured"]
-    assert rows["N=197"] == ["only one measured: eager 1.00x", "not measured"]
+    by_label = {label: cells for label, *cells in machines(tables).rows}
+    assert by_label["N=50"] == ["not measured", "nothing was measured"]
+    assert by_label["N=197"] == ["only one measured: eager 1.00x", "not measured"]

@@ -35,7 +35,7 @@ def lines(table: pd.DataFrame, width: int = 80) -> list[str]:
 
 
 def test_quick_ends_in_thirty_lines_of_eighty_characters() -> None:
-    """The answer, a line for each of its points, what failed, whether the machine was quiet, and where the page is."""
+    """The answer, a line for each point, what failed, the machine, where the page is; a log has the time left."""
     printed = lines(quick())
     where = summary.where(Path("results/run"), Path("results/run/report.html"))
     assert len(printed) + len(where) <= 30
@@ -48,6 +48,11 @@ def test_quick_ends_in_thirty_lines_of_eighty_characters() -> None:
     assert "The machine was quiet" in text
     assert where[0] == "The page: results/run/report.html"
     assert summary.where(Path("results/run"), None)[0] == "Everything is in results/run"
+    for number, at in enumerate(points_of(quick()), start=1):
+        line = log_line(at, number, 12, "4m10s", "eager", 118)
+        assert line.startswith(f"[{number:>2}/12] {at.label}: ")
+        assert line.endswith("(~4m10s left)")
+        assert len(line) <= 118
 
 
 def test_a_real_run_ends_in_some_thirty_lines() -> None:
@@ -123,8 +128,8 @@ def test_nothing_is_advised_if_nothing_can_be_fitted(
     assert not (tmp_path / "plots").exists()
 
 
-def test_several_precisions_of_a_shape_are_pointed_out() -> None:
-    """A line says what the narrower one brings, and a command compares them; else there is neither."""
+def test_precisions_and_choices_that_bring_something_are_pointed_out() -> None:
+    """A line says what the narrower one brings; choices that bring 3 % or more have a command that exports them."""
     records = [measured("sdpa", dtype, process) for dtype in ("float32", "bfloat16") for process in range(3)]
     rows, words = summarise(records, "eager"), "bfloat16 instead of float32: sdpa is 2.00x"
     end = "\n".join(closing(rows, Path("run"), [], changes(records)))
@@ -132,10 +137,6 @@ def test_several_precisions_of_a_shape_are_pointed_out() -> None:
     assert "show --across dtype run" in end
     assert "float32" not in "\n".join(closing(rows, Path("run"), [], ()))
     assert words in rendered(render(summary.blocks(rows, "eager", changes(records))), width=200)
-
-
-def test_choices_that_bring_something_are_exported_by_a_command() -> None:
-    """From 3 % on, which the intervals must show; a run's folder may need quotes."""
     of = [CoreChoice(examples.point(), "eager", 1.0, Interval(1.2, low, 1.4)) for low in (1.04, 1.02)]
     (line,) = summary.for_programs(of, Path("my run"))
     assert "at least 4% faster than sdpa" in line
@@ -152,15 +153,6 @@ def test_a_line_fits(width: int) -> None:
     for at, line in zip(points, text.splitlines()[1:], strict=True):
         assert line.endswith(("]" if width >= 100 else "x", "baseline"))
         assert at.choice.name in line
-
-
-def test_a_line_of_a_log_is_short_and_says_what_a_reader_needs() -> None:
-    """Position, point, what to use, what that can cost, and the time left."""
-    for number, at in enumerate(points_of(quick()), start=1):
-        line = log_line(at, number, 12, "4m10s", "eager", 118)
-        assert line.startswith(f"[{number:>2}/12] {at.label}: ")
-        assert line.endswith("(~4m10s left)")
-        assert len(line) <= 118
 
 
 @pytest.mark.parametrize(

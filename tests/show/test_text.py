@@ -40,11 +40,13 @@ def test_a_point_is_described_without_what_goes_without_saying(of: Point, column
 
 
 def test_what_differs_and_what_is_shared_is_said() -> None:
-    """Where allocators differ, `retained` is news; what points share is the rest."""
+    """Where allocators differ, `retained` is news; what points share is the rest; numbers that differ are a range."""
     assert differences(point(), {"allocator", "device", "qkv_bias"}) == "cpu without qkv bias allocator retained"
     assert varying([point(), point(num_heads=3), point(num_heads=1)]) == {"num_heads"}
     assert varying([point()]) == varying([]) == set()
     assert shared([point(), point(num_heads=3)]) == "vit · float32 · inference · B=8 · N=197 · C=384 · 1 thread"
+    texts = [counted(numbers, "process", "processes") for numbers in ([], [1, 1], [3], [5, 2])]
+    assert texts == ["", "1 process", "3 processes", "2 to 5 processes"]
 
 
 def test_a_name_that_is_too_long_loses_columns_without_which_names_still_differ() -> None:
@@ -59,25 +61,15 @@ def test_a_name_that_is_too_long_loses_columns_without_which_names_still_differ(
 
 
 def test_file_names_of_different_points_differ() -> None:
-    """The points of the widest sweep have names of their own, in characters that every file system takes."""
+    """The widest sweeps have names that every file system takes; a picture's name leaves out its axis."""
     points = [*load_sweep("full").points, point(device="cuda:0", timing="host"), point(threads=2), point(qkv_bias=True)]
     points += [*load_sweep("layers").points, point(qk_scale=0.25)]
     names = {each.name for each in points}
     assert len(names) == len(set(points))
     assert all(character.isalnum() or character in "-_." for name in names for character in name)
-
-
-def test_a_file_name_leaves_out_what_its_picture_shows() -> None:
-    """The columns of an axis have no place in the name of its picture."""
     assert point().short_name({"num_tokens"}) == "vit-cpu-float32-inference-b8-c384-h6-t1"
     assert point(token_len=49).short_name({"channels"}) == "vit-cpu-float32-inference-b8-n197-w49-h6-t1"
     assert point().short_name(POINT_COLUMNS) == ""
-
-
-def test_a_number_that_varies_is_counted_as_a_range() -> None:
-    """Equal counts are one number, different ones a range."""
-    texts = [counted(numbers, "process", "processes") for numbers in ([], [1, 1], [3], [5, 2])]
-    assert texts == ["", "1 process", "3 processes", "2 to 5 processes"]
 
 
 def test_a_command_in_a_message_can_be_typed_in_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

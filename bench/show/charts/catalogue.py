@@ -14,7 +14,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from bench.plan.errors import WrongRequest
-from bench.show.charts import base, changes, frontier, roofline, stage_areas, stage_bars, winners
+from bench.show.charts import base, changes, scatter, stages, winners
 from bench.show.charts.base import Sheet
 from bench.show.comparison.report import Report
 from bench.show.figures import lines, page, scaling
@@ -47,10 +47,10 @@ KINDS = (
     Kind("lines", Needs.RESULTS, lines.figures),
     Kind("scaling", Needs.RESULTS, scaling.figures),
     Kind("winners", Needs.RESULTS, winners.sheets),
-    Kind("roofline", Needs.RESULTS, roofline.sheets),
-    Kind("frontier", Needs.RESULTS, frontier.sheets),
-    Kind("stages", Needs.PROFILES, stage_bars.sheets),
-    Kind("shares", Needs.PROFILES, stage_areas.sheets),
+    Kind("roofline", Needs.RESULTS, scatter.rooflines),
+    Kind("frontier", Needs.RESULTS, scatter.frontiers),
+    Kind("stages", Needs.PROFILES, stages.sheets),
+    Kind("shares", Needs.PROFILES, stages.share_sheets),
     Kind("changes", Needs.COMPARISON, changes.sheets),
 )
 

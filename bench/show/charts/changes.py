@@ -6,21 +6,8 @@ from typing import Any
 
 import altair as alt
 
-from bench.show.charts.base import (
-    SIZE,
-    SMALL_PX,
-    Sheet,
-    Spec,
-    chart,
-    in_lines,
-    inline,
-    log,
-    marks,
-    own_colour,
-    spec,
-    text_px,
-    ticks,
-)
+from bench.show.charts import base
+from bench.show.charts.base import Sheet, Spec
 from bench.show.comparison.report import STAMP, Report, change, counts
 from bench.show.figures import layout
 from bench.show.rows import Row
@@ -57,8 +44,8 @@ def sheets(report: Report) -> Iterator[tuple[str, Sheet]]:
     if not rows:
         return
     drawn = [{**drawn_row(report, row), "id": number} for number, row in enumerate(rows)]
-    words = max(text_px(f"{row['verdict']} {row['text']}") for row in drawn)
-    labels = max(text_px(row["label"]) for row in drawn)
+    words = max(base.text_px(f"{row['verdict']} {row['text']}") for row in drawn)
+    labels = max(base.text_px(row["label"]) for row in drawn)
     yield (
         "changes",
         Sheet(
@@ -106,15 +93,15 @@ def changes(rows: Sequence[Row], limits: Limits, *, in_file: bool = False) -> Sp
     height = alt.Step(ROW_PX if in_file else WRAPPED_ROW_PX)
     layers = [*_limits(limits, ends), *_rows(rows, ends, in_file=in_file)]
     resolve = alt.Resolve(axis={"x": "independent"})
-    return spec("The change of each row with its interval", *layers, height=height, resolve=resolve)
+    return base.spec("The change of each row with its interval", *layers, height=height, resolve=resolve)
 
 
 def _limits(limits: Limits, ends: tuple[float, float]) -> Iterator[alt.Chart]:
     """Yield the margin as a shade, and lines at both bounds of equivalence and at 1, which is no change."""
-    margin, bound, once = 1 + limits.margin, 1 + limits.bound, inline([{}])
+    margin, bound, once = 1 + limits.margin, 1 + limits.bound, base.inline([{}])
 
     def x(value: float) -> Any:
-        return alt.datum(value, scale=log(ends), axis=None)
+        return alt.datum(value, scale=base.log(ends), axis=None)
 
     yield once.mark_rect(color="var(--rule)", opacity=0.6).encode(x=x(1 / margin), x2=alt.datum(margin))
     for end in (1 / bound, bound):
@@ -124,31 +111,31 @@ def _limits(limits: Limits, ends: tuple[float, float]) -> Iterator[alt.Chart]:
 
 def _rows(rows: Sequence[Row], ends: tuple[float, float], *, in_file: bool) -> Iterator[alt.Chart]:
     """Yield the interval of each row with its caps, its mark, and in a file its verdict in words."""
-    base = chart().transform_filter("isValid(datum.change) && indexof(kept, datum.id) >= 0")
-    labels = {"labelLimit": 600} if in_file else {"labelLimit": 190, **in_lines(LABEL_CHARACTERS)}
+    drawn = base.chart().transform_filter("isValid(datum.change) && indexof(kept, datum.id) >= 0")
+    labels = {"labelLimit": 600} if in_file else {"labelLimit": 190, **base.in_lines(LABEL_CHARACTERS)}
     y = alt.Y("label:N", title=None, sort=alt.EncodingSortField("id"), axis=alt.Axis(grid=True, **labels))
     at = _ticks(*ends)
 
     def x(column: str, **axis: Any) -> alt.X:
         """Return a place on the axis, which is drawn by the layers that give it properties alone."""
-        own = ticks(at, map(_percentage, at), **axis) if axis else None
-        return alt.X(f"{column}:Q", scale=log(ends), axis=own)
+        own = base.ticks(at, map(_percentage, at), **axis) if axis else None
+        return alt.X(f"{column}:Q", scale=base.log(ends), axis=own)
 
     looks = _looks(rows)
-    bars = base.transform_filter("isValid(datum.change_low)")
+    bars = drawn.transform_filter("isValid(datum.change_low)")
     yield bars.mark_rule(strokeWidth=1.6, clip=True, cursor="pointer").encode(
         y=y, x=x("change_low", orient="bottom", title=TITLE), x2="change_high:Q", stroke=looks["stroke"]
     )
     for end in ("change_low", "change_high"):
         yield bars.mark_tick(thickness=1, size=7, clip=True).encode(y=y, x=x(end), stroke=looks["stroke"])
-    yield base.mark_point(size=SIZE * 0.6, opacity=1, cursor="pointer").encode(
+    yield drawn.mark_point(size=base.SIZE * 0.6, opacity=1, cursor="pointer").encode(
         y=y, x=x("change", orient="top", title=None), **looks,
         tooltip=[alt.Tooltip("label:N", title="row"), alt.Tooltip("verdict:N"), alt.Tooltip("text:N", title="change")],
     )  # fmt: skip
     if in_file:
-        words = base.transform_calculate(words="datum.verdict + ' ' + datum.text")
-        yield words.mark_text(align="left", dx=10, fontSize=SMALL_PX).encode(
-            y=y, x=alt.value("width"), text="words:N", color=own_colour("colour")
+        words = drawn.transform_calculate(words="datum.verdict + ' ' + datum.text")
+        yield words.mark_text(align="left", dx=10, fontSize=base.SMALL_PX).encode(
+            y=y, x=alt.value("width"), text="words:N", color=base.own_colour("colour")
         )
 
 
@@ -157,7 +144,7 @@ def _looks(rows: Sequence[Row]) -> dict[str, Any]:
     numbers = Counter(row["verdict"] for row in rows)
     styles = {name: mark for name, mark in MARKS.items() if name in numbers}
     words = [f"{numbers[name]} {name}" for name in styles]
-    return marks("verdict:N", styles, orient="bottom", labelExpr=f"{words}[indexof({[*styles]}, datum.value)]")
+    return base.marks("verdict:N", styles, orient="bottom", labelExpr=f"{words}[indexof({[*styles]}, datum.value)]")
 
 
 def _notes(report: Report, rows: Sequence[Row]) -> list[str]:

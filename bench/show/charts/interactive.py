@@ -10,24 +10,8 @@ from typing import Any
 import altair as alt
 
 from bench.analyse.series import Axis
-from bench.show.charts.base import (
-    IN_RANGE,
-    LABEL_LINE_PX,
-    LABEL_LINES,
-    LINES_PX,
-    SHAPES,
-    SIZE,
-    THIN,
-    Spec,
-    chart,
-    colour,
-    dash,
-    in_lines,
-    page_ticks,
-    seconds,
-    shape,
-    spec,
-)
+from bench.show.charts import base
+from bench.show.charts.base import Spec
 from bench.show.figures import layout
 from bench.show.figures.line_data import Quantity
 
@@ -90,17 +74,17 @@ def charts(
     """Return the charts of a quantity: one against each of the axes, and one with a row for each of the points."""
     label = of.filled(of.axis.label)
     is_crowded = points > CROWDED
-    words = {} if is_crowded else in_lines(16)
+    words = {} if is_crowded else base.in_lines(16)
     rows: dict[str, Any] = {
         "y": alt.Y("label:N", title=None, sort=alt.EncodingSortField("point"), axis=alt.Axis(grid=True, **words))
     }
     height = alt.Step(LINE_PX)
     if not is_crowded:
         rows["yOffset"] = alt.YOffset("implementation:N", sort=list(names))
-        height = alt.Step(max(ROW_PX, LABEL_LINES * LABEL_LINE_PX / len(names)), **{"for": "offset"})
-    by_point = spec(f"{label}, a row for each point", *_layers(of, names, tooltip, rows, "x"), height=height)
+        height = alt.Step(max(ROW_PX, base.LABEL_LINES * base.LABEL_LINE_PX / len(names)), **{"for": "offset"})
+    by_point = base.spec(f"{label}, a row for each point", *_layers(of, names, tooltip, rows, "x"), height=height)
     return {
-        axis.name: spec(f"{label} against {axis.name}", *_layers(of, names, tooltip, {"x": _x(axis)}, "y"))
+        axis.name: base.spec(f"{label} against {axis.name}", *_layers(of, names, tooltip, {"x": _x(axis)}, "y"))
         for axis in axes
     } | {POINTS: by_point}
 
@@ -110,31 +94,33 @@ def _layers(
 ) -> list[alt.Chart]:
     """Return what is drawn of a quantity, whose values go `along` an axis; lines join them if that goes up."""
     is_line = along == "y"
-    base = chart().transform_filter(SHOWN).transform_filter(f"isValid(datum.{of.column}) && datum.{of.column} > 0")
-    base = base.transform_filter("!datum.is_baseline" if of.axis.relative else IN_RANGE)
-    shared = {**place, "color": colour(names)}
+    cases = (
+        base.chart().transform_filter(SHOWN).transform_filter(f"isValid(datum.{of.column}) && datum.{of.column} > 0")
+    )
+    cases = cases.transform_filter("!datum.is_baseline" if of.axis.relative else base.IN_RANGE)
+    shared = {**place, "color": base.colour(names)}
     channel: Any = alt.Y if is_line else alt.X
     scale = alt.Scale(zero=True) if of.is_share else alt.Scale(type="log", nice=False, padding=14)
-    axis = page_ticks() if is_line else page_ticks(orient="top")
+    axis = base.page_ticks() if is_line else base.page_ticks(orient="top")
     values = {along: channel(f"{of.column}:Q", title=of.filled(of.axis.label), scale=scale, axis=axis)}
     layers: list[alt.Chart] = []
     if of.axis.relative or of.is_share:
         layers.append(_dashed(**{along: alt.datum(1.0)}))
     if of.axis.low:
-        band = base.transform_filter(f"isValid(datum.{of.axis.low})")
+        band = cases.transform_filter(f"isValid(datum.{of.axis.low})")
         ends = {along: channel(f"{of.axis.low}:Q"), f"{along}2": f"{of.axis.high}:Q"}
         layers += [band.mark_area(opacity=BAND).encode(**shared, **ends)] if is_line else []
-        layers.append(band.mark_rule(strokeWidth=THIN, opacity=0.7).encode(**shared, **ends))
+        layers.append(band.mark_rule(strokeWidth=base.THIN, opacity=0.7).encode(**shared, **ends))
     if is_line:
-        layers.append(base.mark_line(strokeWidth=THIN).encode(**shared, **values, strokeDash=dash(names)))
+        layers.append(cases.mark_line(strokeWidth=base.THIN).encode(**shared, **values, strokeDash=base.dash(names)))
     if second := SECOND.get(of.column):
-        strokes = base.transform_filter(f"isValid(datum.{second})").mark_point(
+        strokes = cases.transform_filter(f"isValid(datum.{second})").mark_point(
             shape="stroke", angle=0 if is_line else 90, size=150, strokeWidth=2, opacity=0.8
         )
         layers.append(strokes.encode(**shared, **{along: channel(f"{second}:Q")}))
-    marks = base.mark_point(filled=True, size=SIZE if is_line else SIZE * 0.7, opacity=1, cursor="pointer").encode(
-        **shared, **values, shape=shape(names), tooltip=tooltip
-    )
+    marks = cases.mark_point(
+        filled=True, size=base.SIZE if is_line else base.SIZE * 0.7, opacity=1, cursor="pointer"
+    ).encode(**shared, **values, shape=base.shape(names), tooltip=tooltip)
     if of.axis.relative:  # on its chart a range of points can be marked
         marks = marks.add_params(alt.selection_interval(name="brush", encodings=["x" if is_line else "y"]))
     return [*layers, marks]
@@ -142,31 +128,31 @@ def _layers(
 
 def exponents(names: Sequence[str], what: str, axis: Axis) -> Spec:
     """Return the chart of local exponents of latency or memory against an axis."""
-    base = chart().transform_filter(SHOWN)
+    cases = base.chart().transform_filter(SHOWN)
     y = alt.Y("slope:Q", title=f"exponent of {what}", axis=alt.Axis(tickCount=6))
-    own = colour(names)
-    segments = base.mark_rule(strokeWidth=THIN).encode(
-        x=_x(axis, "start"), x2="end:Q", y=y, color=own, strokeDash=dash(names)
+    own = base.colour(names)
+    segments = cases.mark_rule(strokeWidth=base.THIN).encode(
+        x=_x(axis, "start"), x2="end:Q", y=y, color=own, strokeDash=base.dash(names)
     )
     interval = (
-        base.transform_filter("isValid(datum.low)")
+        cases.transform_filter("isValid(datum.low)")
         .mark_rule(opacity=0.7)
         .encode(x=_x(axis, "middle"), y="low:Q", y2="high:Q", color=own)
     )
-    marks = base.mark_point(filled=True, size=SIZE * 0.8, opacity=1).encode(
-        x=_x(axis, "middle"), y=y, color=own, shape=shape(names),
+    marks = cases.mark_point(filled=True, size=base.SIZE * 0.8, opacity=1).encode(
+        x=_x(axis, "middle"), y=y, color=own, shape=base.shape(names),
         tooltip=[alt.Tooltip("implementation:N"), alt.Tooltip("from_to:N", title="between"),
             alt.Tooltip("text:N", title="exponent")],
     )  # fmt: skip
     is_exact = what == "memory"  # which has no interval
     layers = [segments, marks] if is_exact else [segments, interval, marks]
-    return spec(f"Local exponents of {what} against {axis.name}", *layers, height=LINES_PX * 0.8)
+    return base.spec(f"Local exponents of {what} against {axis.name}", *layers, height=base.LINES_PX * 0.8)
 
 
 def compilation(names: Sequence[str], tooltip: list[alt.Tooltip]) -> Spec:
     """Return the chart of the time per call against calls, if the first compilation is shared by all of them."""
-    base = (
-        chart()
+    cases = (
+        base.chart()
         .transform_filter(AT)
         .transform_filter(SHOWN)
         .transform_filter("isValid(datum.latency_s)")
@@ -177,32 +163,32 @@ def compilation(names: Sequence[str], tooltip: list[alt.Tooltip]) -> Spec:
     powers = alt.Axis(format="~s", values=[10**power for power in range(7)])
     x = alt.X("calls:Q", title="calls", scale=alt.Scale(type="log"), axis=powers)
     y = alt.Y("per_call:Q", title="time per call, compilation included", scale=alt.Scale(type="log", nice=False),
-        axis=alt.Axis(labelExpr=seconds(), values=ROUND_S))  # fmt: skip
-    lines = base.mark_line(strokeWidth=THIN).encode(
-        x=x, y=y, color=colour(names), strokeDash=dash(names), tooltip=tooltip
+        axis=alt.Axis(labelExpr=base.seconds(), values=ROUND_S))  # fmt: skip
+    lines = cases.mark_line(strokeWidth=base.THIN).encode(
+        x=x, y=y, color=base.colour(names), strokeDash=base.dash(names), tooltip=tooltip
     )
-    return spec("Time per call against calls, the first compilation shared by all of them", lines)
+    return base.spec("Time per call against calls, the first compilation shared by all of them", lines)
 
 
 def course(labels: Sequence[str], goal: float | None) -> Spec:
     """Return the chart of each point's bound against the time; `labels` name the points, a line is drawn at `goal`."""
-    base = chart().transform_filter(IN_RANGE)
+    cases = base.chart().transform_filter(base.IN_RANGE)
     x = alt.X("end_s:Q", title="seconds of the run", axis=alt.Axis(tickCount=10))
     y = alt.Y("bound:Q", title="what the choice can cost at most", scale=alt.Scale(type="log", nice=False, padding=8),
         axis=alt.Axis(labelExpr=BOUND_LABELS, values=BOUNDS, labelOverlap="greedy", grid=True))  # fmt: skip
     has_colours = len(labels) <= MOST_COLOURS
     opacity = 1.0 if has_colours else 0.5
     own = _colour_of_points(labels) if has_colours else alt.value("var(--link)")
-    lines = base.mark_line(strokeWidth=THIN, interpolate="step-after", opacity=opacity).encode(
+    lines = cases.mark_line(strokeWidth=base.THIN, interpolate="step-after", opacity=opacity).encode(
         x=x, y=y, color=own, detail="point:N"
     )
-    marks = base.mark_point(filled=True, opacity=opacity).encode(
-        x=x, y=y, color=own, size=alt.condition("datum.answers", alt.value(SIZE), alt.value(SIZE / 5)),
+    marks = cases.mark_point(filled=True, opacity=opacity).encode(
+        x=x, y=y, color=own, size=alt.condition("datum.answers", alt.value(base.SIZE), alt.value(base.SIZE / 5)),
         tooltip=[alt.Tooltip("label:N", title="point"), alt.Tooltip("replicates:Q"), alt.Tooltip("named:N"),
             alt.Tooltip("bound_text:N", title="bound"), alt.Tooltip("left:Q")],
     )  # fmt: skip
     layers = [lines, marks] if goal is None else [_dashed(y=alt.datum(goal)), lines, marks]
-    return spec("The bound of each point's choice against the seconds of the run", *layers)
+    return base.spec("The bound of each point's choice against the seconds of the run", *layers)
 
 
 def _colour_of_points(labels: Sequence[str]) -> alt.Color:
@@ -217,13 +203,13 @@ def samples() -> Spec:
     """Return the chart of a case's samples: its processes one after the other, and beside them the interval."""
     x = alt.X("x:Q", title=None, axis=None, scale=alt.Scale(nice=False, padding=8))
     y = alt.Y("value_s:Q", title="seconds per call", scale=alt.Scale(zero=False),
-        axis=alt.Axis(labelExpr=seconds(), tickCount=6))  # fmt: skip
-    own, process, whole = map(chart, ("sample", "process", "interval"))
+        axis=alt.Axis(labelExpr=base.seconds(), tickCount=6))  # fmt: skip
+    own, process, whole = map(base.chart, ("sample", "process", "interval"))
     marks = own.transform_calculate(
-        text=seconds("datum.value_s"),
+        text=base.seconds("datum.value_s"),
         remark="datum.flagged ? 'disturbed by other processes' : 'undisturbed'",
     ).mark_point(filled=True, opacity=0.85)
-    shapes = alt.Scale(domain=[False, True], range=["circle", SHAPES["X"]])
+    shapes = alt.Scale(domain=[False, True], range=["circle", base.SHAPES["X"]])
     points = marks.encode(
         x=x, y=y,
         color=alt.condition("datum.flagged", alt.value("var(--warning)"), alt.value("var(--series)")),
@@ -243,26 +229,26 @@ def samples() -> Spec:
         x=x, y=y, tooltip=[alt.Tooltip("text:N", title="latency")]
     )
     layers = points, titles, medians, interval, value
-    return spec("Every sample of the case, process by process", *layers, height=260)
+    return base.spec("Every sample of the case, process by process", *layers, height=260)
 
 
 def history(names: Sequence[str]) -> Spec:
     """Return the chart of a history: the speed-ups at one point from run to run, with steps marked."""
-    base = chart().transform_filter(SHOWN).transform_filter(AT)
+    cases = base.chart().transform_filter(SHOWN).transform_filter(AT)
     x = alt.X("label:O", title=None, sort=None,
         axis=alt.Axis(labelAngle=-30, labelLimit=230, labelExpr="split(datum.value, '|')[1]"))  # fmt: skip
     y = alt.Y("speedup:Q", title="speed-up", scale=alt.Scale(type="log", base=2, padding=12),
         axis=alt.Axis(labelExpr="format(datum.value, '.3~f') + 'x'", tickCount=6))  # fmt: skip
-    own = colour(names)
-    rules = base.mark_rule(strokeWidth=THIN).encode(x=x, y="speedup_low:Q", y2="speedup_high:Q", color=own)
-    lines = base.mark_line(strokeWidth=THIN).encode(x=x, y=y, color=own, strokeDash=dash(names))
-    marks = base.mark_point(filled=True, size=SIZE, opacity=1).encode(
-        x=x, y=y, color=own, shape=shape(names),
+    own = base.colour(names)
+    rules = cases.mark_rule(strokeWidth=base.THIN).encode(x=x, y="speedup_low:Q", y2="speedup_high:Q", color=own)
+    lines = cases.mark_line(strokeWidth=base.THIN).encode(x=x, y=y, color=own, strokeDash=base.dash(names))
+    marks = cases.mark_point(filled=True, size=base.SIZE, opacity=1).encode(
+        x=x, y=y, color=own, shape=base.shape(names),
         tooltip=[alt.Tooltip("implementation:N"), alt.Tooltip("run_label:N", title="run"), alt.Tooltip("version:N"),
             alt.Tooltip("speedup_text:N", title="speed-up"), alt.Tooltip("step:N")],
     )  # fmt: skip
-    steps = base.mark_text(dy=-16, fontWeight="bold", fontSize=13).encode(x=x, y=y, text="arrow:N", color=own)
-    return spec("Speed-ups from run to run", lines, rules, marks, steps)
+    steps = cases.mark_text(dy=-16, fontWeight="bold", fontSize=13).encode(x=x, y=y, text="arrow:N", color=own)
+    return base.spec("Speed-ups from run to run", lines, rules, marks, steps)
 
 
 def _dashed(**place: Any) -> alt.Chart:

@@ -10,18 +10,8 @@ import pandas as pd
 from bench.analyse.series import CHANNELS, HEADS, TOKENS, Axis, Row, gathered, moving, places, point_of
 from bench.analyse.standing import ALONE, FASTEST, NAMED, Choice
 from bench.plan.case import Point
-from bench.show.charts.base import (
-    IN_RANGE,
-    SMALL_PX,
-    TEXT_PX,
-    Sheet,
-    Spec,
-    chart,
-    own_colour,
-    spec,
-    text_px,
-    variable,
-)
+from bench.show.charts import base
+from bench.show.charts.base import Sheet, Spec
 from bench.show.choice_text import certainty, choice_of, short, words
 from bench.show.palette import PAGE_COLOURS, in_the_dark, mix, on, style
 from bench.show.rows import devices, measured, origins, plain, process_count
@@ -78,31 +68,31 @@ def winners(of: WinnerMap) -> Spec:
     """Return the chart of a map; its cells are as high as the fullest one."""
     axis, most_lines = of.axis, max(len(short(each)) for each in of.cells.values())
     follows = axis is CHANNELS and "token_len" in of.varying
-    base = chart().transform_filter(IN_RANGE)
+    whole = base.chart().transform_filter(base.IN_RANGE)
     x = alt.X("x:O", title="tokens N", axis=alt.Axis(labelAngle=0, orient="bottom"))
     title = [f"{axis.name} {axis.symbol}", *(["(token length = channels)"] if follows else [])]
     y = alt.Y("y:O", title=title, sort="descending", axis=alt.Axis(labelAngle=0))
-    cells = base.mark_rect(stroke="var(--surface)", strokeWidth=2, cursor="pointer").encode(
+    cells = whole.mark_rect(stroke="var(--surface)", strokeWidth=2, cursor="pointer").encode(
         x=x,
         y=y,
-        color=own_colour(),
+        color=base.own_colour(),
         opacity=alt.condition(ANY_SHOWN, alt.value(1), alt.value(0.2)),
         tooltip=[alt.Tooltip("label:N", title="point"), alt.Tooltip("words:N", title="what to use")],
     )
 
     def texts(lines: str, size: int, weight: Literal["bold", "normal"], dy: str) -> alt.Chart:
-        drawn = base.transform_calculate(text=lines).mark_text(
+        drawn = whole.transform_calculate(text=lines).mark_text(
             baseline="middle", fontSize=size, fontWeight=weight, lineHeight=LINE_PX, dy=alt.ExprRef(dy),
             limit=alt.ExprRef("bandwidth('x') - 4"),
         )  # fmt: skip
-        encoded: alt.Chart = drawn.encode(x=x, y=y, text="text:N", color=own_colour("ink"))
+        encoded: alt.Chart = drawn.encode(x=x, y=y, text="text:N", color=base.own_colour("ink"))
         return encoded
 
     up = f"-{LINE_PX / 2} * (length(datum.lines) - 1)"
-    name = texts("datum.lines[0]", TEXT_PX - 1, "bold", up)
-    others = texts("slice(datum.lines, 1)", SMALL_PX, "normal", f"{up} + {LINE_PX}")
+    name = texts("datum.lines[0]", base.TEXT_PX - 1, "bold", up)
+    others = texts("slice(datum.lines, 1)", base.SMALL_PX, "normal", f"{up} + {LINE_PX}")
     height = alt.Step(ROOM_PX + LINE_PX * most_lines)
-    return spec(f"What to use, over tokens and {axis.name}", cells, name, others, height=height)
+    return base.spec(f"What to use, over tokens and {axis.name}", cells, name, others, height=height)
 
 
 def cells(of: WinnerMap, names: Sequence[str]) -> list[dict[str, Any]]:
@@ -125,8 +115,8 @@ def sheet(of: WinnerMap) -> Sheet:
     """Return the map as a file."""
     names = list(dict.fromkeys(str(row["implementation"]) for row in of.rows))
     texts = [short(each) for each in of.cells.values()]
-    first = max(text_px(text, TEXT_PX, bold=True) for text, *_ in texts)
-    others = max((text_px(text, SMALL_PX) for _, *rest in texts for text in rest), default=0.0)
+    first = max(base.text_px(text, base.TEXT_PX, bold=True) for text, *_ in texts)
+    others = max((base.text_px(text, base.SMALL_PX) for _, *rest in texts for text in rest), default=0.0)
     return Sheet(
         heading=f"What to use over {TOKENS.name} and {of.axis.name}",
         facts=[*parts(of.point, without=of.varying), *devices(of.rows)],
@@ -149,7 +139,7 @@ def _paint(of: Choice, names: Sequence[str]) -> dict[str, str]:
         mix(ground, each, share / 100)
         for ground, each in zip(PAGE_COLOURS["surface"], (own, in_the_dark(own)), strict=True)
     )
-    fill = f"color-mix(in srgb, {variable(names.index(of.name))} {share}%, var(--surface))"
+    fill = f"color-mix(in srgb, {base.variable(names.index(of.name))} {share}%, var(--surface))"
     return {"fill": fill, "ink": f"light-dark({on(light)}, {on(dark)})"}
 
 

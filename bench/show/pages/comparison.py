@@ -8,7 +8,7 @@ from typing import Any
 
 from bench.analyse.comparison import Entry, History
 from bench.plan.case import Case
-from bench.show import history, intervals
+from bench.show import intervals, side_by_side
 from bench.show.blocks import Column, Lines, Table
 from bench.show.charts import interactive
 from bench.show.charts.changes import changes, drawn_row, is_drawn
@@ -46,7 +46,7 @@ COLUMNS = (
     Column("versions", lambda row: row.version, key="version"),
     Column("speed-up", lambda row: intervals.ratio(row.entry.speedup), lambda row: row.entry.speedup.value,
         key="speedup"),
-    Column("step", lambda row: f"{history.ARROWS[row.entry.step]} {row.entry.step}" if row.entry.step else "",
+    Column("step", lambda row: f"{side_by_side.ARROWS[row.entry.step]} {row.entry.step}" if row.entry.step else "",
         key="step"),
 )  # fmt: skip
 """The columns of a history's table from left to right."""
@@ -58,14 +58,14 @@ def write(path: Path, report: Report, base: SavedRun, new: SavedRun) -> Path:
     left = len(report.rows) - len(rows)
     page = shell.render(
         "comparison.html",
-        " and ".join(_names(base, new)),
+        f"Comparison of {' and '.join(_names(base, new))}",
         list(dict.fromkeys(str(row["implementation"]) for row in rows)),
         _data(report, rows, base, new),
         figures=[_changes(report, rows)] if any(map(is_drawn, rows)) else [],
         stamp=report.mark,
         head=blocks.head(report),
         left_out=f"This page has the first {len(rows)} rows; --format csv has the other {left} too." if left else "",
-        summary=Table(blocks.SUMMARY, implementations(report)),
+        summary=[Table(blocks.SUMMARY, implementations(report))],
         table=Table(blocks.columns(report), rows),
         notes=[
             Lines([counts(report.rows)]),
@@ -129,9 +129,9 @@ def _side(row: Row | None) -> dict[str, Any]:
 def write_history(path: Path, of: History) -> Path:
     """Write the page of a history, and return its file; raises WrongRequest if it can't be written."""
     names = list(dict.fromkeys(case.implementation for case in of.entries))
-    labels = labels_of(history.points_of(of))
+    labels = labels_of(side_by_side.points_of_history(of))
     rows = [
-        Step(case, labels[case.point], number, history.label(of, number), of.runs[number].version, entry)
+        Step(case, labels[case.point], number, side_by_side.run_label(of, number), of.runs[number].version, entry)
         for case, entries in of.entries.items()
         for number, entry in entries.items()
     ]
@@ -149,12 +149,16 @@ def write_history(path: Path, of: History) -> Path:
         charts={ANY: interactive.history(names)},
     )
     page = shell.render(
-        "history.html",
-        f"{len(of.runs)} runs",
+        "comparison.html",
+        f"History of {len(of.runs)} runs",
         names,
         data,
         figures=[figure],
-        head=history.head(of),
+        head=side_by_side.history_head(of),
+        stamp="",
+        left_out="",
+        summary=[],
+        notes=[],
         table=Table(COLUMNS, rows),
     )
     return shell.write(path, page)
@@ -175,5 +179,5 @@ def _history_row(row: Step, points: Sequence[str]) -> dict[str, Any]:
         "version": row.version,
         "run_label": row.run,
         "step": step,
-        "arrow": history.ARROWS.get(step, ""),
+        "arrow": side_by_side.ARROWS.get(step, ""),
     }

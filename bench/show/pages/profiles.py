@@ -12,32 +12,10 @@ from markupsafe import Markup
 from bench.analyse import profile as analyse
 from bench.analyse.profile import Peak, shares, stage_shares, time_s
 from bench.plan.errors import WrongRequest
-from bench.show.charts.call import (
-    Band,
-    MemoryChart,
-    Timeline,
-    box_row,
-    boxes,
-    memory,
-    memory_chart,
-    memory_rows,
-    timeline,
-)
-from bench.show.charts.stage_bars import by_point
+from bench.show import palette
+from bench.show.charts import call
+from bench.show.charts.stages import by_point
 from bench.show.pages import shell
-from bench.show.palette import (
-    CATEGORY_COLOURS,
-    OTHER_STAGE_COLOURS,
-    QUADRATIC,
-    RESIDUAL_COLOUR,
-    STAGE_COLOURS,
-    page_variable,
-    page_variables,
-    short_name,
-    shortened_names,
-    stage_colour,
-    style,
-)
 from bench.show.text import differences, parts, varying
 from bench.store import units
 from bench.store.profile import Block, Operator, Profile, Stage
@@ -73,9 +51,9 @@ class CaseView:
     operators: tuple[OperatorLine, ...]
     rest: OperatorLine | None
     stages: tuple[tuple[Stage, float], ...]
-    timeline: Timeline
-    memory: MemoryChart | None
-    peak_blocks: tuple[tuple[Block, Band | None], ...]
+    timeline: call.Timeline
+    memory: call.MemoryChart | None
+    peak_blocks: tuple[tuple[Block, call.Band | None], ...]
 
     @property
     def implementation(self) -> str:
@@ -90,7 +68,7 @@ class CaseView:
     @property
     def quadratic_share(self) -> float:
         """The share of the N² stages in the time of all stages."""
-        return sum(share for stage, share in self.stages if stage.name in QUADRATIC)
+        return sum(share for stage, share in self.stages if stage.name in palette.QUADRATIC)
 
 
 def write(profiles: Sequence[Profile], run: Path, warning: str = "") -> Path:
@@ -110,24 +88,30 @@ def page(profiles: Sequence[Profile], title: str, warning: str = "") -> str:
     cases: list[CaseView] = [case for group in groups for case in group["cases"]]
     operators = [operator for case in cases for operator, _ in case.operators]
     names = [name for operator in operators for name in (operator.name, *operator.kernels)]
-    used = [style(case.implementation).colour for case in cases]
-    charts = {"boxes": boxes("Spans of one call"), "memory": memory()}
+    used = [palette.style(case.implementation).colour for case in cases]
+    charts = {"boxes": call.boxes("Spans of one call"), "memory": call.memory()}
     drawn = {case.anchor: _drawn(case) for case in cases}
     return shell.render(
         "profiles.html",
-        title,
+        f"Profiles of {title}",
         [],
         {"kind": "profiles", "charts": charts, "cases": shell.packed(shell.as_data(drawn))},
-        colours=page_variables(
-            [*STAGE_COLOURS.values(), *OTHER_STAGE_COLOURS, *CATEGORY_COLOURS.values(), RESIDUAL_COLOUR, *used]
+        colours=palette.page_variables(
+            [
+                *palette.STAGE_COLOURS.values(),
+                *palette.OTHER_STAGE_COLOURS,
+                *palette.CATEGORY_COLOURS.values(),
+                palette.RESIDUAL_COLOUR,
+                *used,
+            ]
         ),
         filters=FILTERS,
         warning=warning,
         facts=_facts(profiles),
         groups=groups,
         analyse=analyse,
-        quadratic=QUADRATIC,
-        long_names={name: f"name-{number}" for number, name in enumerate(shortened_names(names))},
+        quadratic=palette.QUADRATIC,
+        long_names={name: f"name-{number}" for number, name in enumerate(palette.shortened_names(names))},
     )
 
 
@@ -152,7 +136,7 @@ def _drawn(case: CaseView) -> dict[str, Any]:
             "description": f"Live memory over one call of {case.implementation}. It peaks at {units.size(top.bytes)}, "
             f"{units.seconds(top.at_s)} into the call. The largest blocks: "
             f"{', '.join(band.words for band in case.memory.bands)}",
-            "rows": memory_rows(case.memory),
+            "rows": call.memory_rows(case.memory),
             "signals": {"ys": ys, "labels": [units.size(y) or "0" for y in ys]},
         }
     return charts
@@ -164,11 +148,13 @@ def _stage_rows(profile: Profile) -> list[dict[str, Any]]:
     for stage, share in zip(profile.stages, stage_shares(profile), strict=True):
         row = f"{directions.index(stage.direction)}|{stage.direction if len(directions) > 1 else ''}"
         words = [units.seconds(stage.time_s), units.percent(share)]
-        rows.append(box_row(stage.name, start_s, start_s + stage.time_s, row, stage_colour(stage.name), words))
+        rows.append(
+            call.box_row(stage.name, start_s, start_s + stage.time_s, row, palette.stage_colour(stage.name), words)
+        )
         start_s += stage.time_s
     if start_s < profile.timed_s:
         words = [units.seconds(profile.timed_s - start_s)]
-        rows.append(box_row("residual", start_s, profile.timed_s, rows[-1]["row"], RESIDUAL_COLOUR, words))
+        rows.append(call.box_row("residual", start_s, profile.timed_s, rows[-1]["row"], palette.RESIDUAL_COLOUR, words))
     return rows
 
 
@@ -176,15 +162,15 @@ def _case_view(anchor: str, profile: Profile, most_spans: int) -> CaseView:
     """Return what the page shows of a profile, with at most this number of spans."""
     lines = sorted(zip(profile.operators, shares(profile), strict=True), key=lambda line: -time_s(line[0]))
     largest = [line for line in lines if line[1] >= LEAST_SHARE][:MOST_OPERATORS]
-    call = timeline(profile.spans, most_spans)
-    of_memory = memory_chart(profile, call.whole_s)
+    spans = call.timeline(profile.spans, most_spans)
+    of_memory = call.memory_chart(profile, spans.whole_s)
     return CaseView(
         anchor=anchor,
         profile=profile,
         operators=tuple(largest),
         rest=_sum(lines[len(largest) :]),
         stages=tuple(zip(profile.stages, stage_shares(profile), strict=True)),
-        timeline=call,
+        timeline=spans,
         memory=of_memory,
         peak_blocks=_peak_blocks(of_memory) if of_memory else (),
     )
@@ -198,7 +184,7 @@ def _peak_words(top: Peak) -> str:
     largest = places.most_common(3)
     *others, last = [f"{name} ({units.percent(size / top.bytes)})" for name, size in largest]
     names = f"{', '.join(others)} and {last}" if others else last
-    quadratic = sum(block.bytes for block in top.blocks if block.stage in QUADRATIC)
+    quadratic = sum(block.bytes for block in top.blocks if block.stage in palette.QUADRATIC)
     rest = f", {units.percent(quadratic / top.bytes)} of it in the N² stages" if quadratic else ""
     preposition = "in" if largest[0][0] in {block.stage for block in top.blocks} else "by"
     return f"Most of it was allocated {preposition} {names}{rest}."
@@ -220,7 +206,7 @@ def _sum(lines: Sequence[OperatorLine]) -> OperatorLine | None:
     return total, sum(share for _, share in lines)
 
 
-def _peak_blocks(of: MemoryChart) -> tuple[tuple[Block, Band | None], ...]:
+def _peak_blocks(of: call.MemoryChart) -> tuple[tuple[Block, call.Band | None], ...]:
     bands = {id(band.block): band for band in of.bands}
     largest = [block for block in of.peak.blocks if block.bytes >= LEAST_SHARE * of.peak.bytes]
     return tuple((block, bands.get(id(block))) for block in largest[:MOST_BLOCKS])
@@ -274,11 +260,11 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "count": units.count,
     "percent": units.percent,
     "signed": lambda share: f"{100 * share:+.1f}%",
-    "short": short_name,
+    "short": palette.short_name,
     "breakable": _breakable,
     "peak_words": _peak_words,
-    "colour": lambda name: page_variable(stage_colour(name)),
-    "variable": page_variable,
-    "implementation_colour": lambda name: page_variable(style(name).colour),
+    "colour": lambda name: palette.page_variable(palette.stage_colour(name)),
+    "variable": palette.page_variable,
+    "implementation_colour": lambda name: palette.page_variable(palette.style(name).colour),
 }
 """What the template does with values."""

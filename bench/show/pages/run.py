@@ -17,7 +17,7 @@ from bench.show.choice_text import words
 from bench.show.columns import latency_text, memory_text, of_any, of_page
 from bench.show.pages import run_data, shell
 from bench.show.pages.profiles import PAGE as PROFILES
-from bench.show.pages.view import Shown, View, view_of
+from bench.show.pages.run_data import Shown, View, view_of
 from bench.show.rows import measured, plain
 from bench.show.side_by_side import precision_words
 from bench.show.summary import for_programs

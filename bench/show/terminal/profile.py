@@ -5,20 +5,6 @@ from collections.abc import Callable, Iterator, Sequence
 import pandas as pd
 
 from bench.analyse import profile as analyse
-from bench.analyse.profile import (
-    APPEARED,
-    CALLS,
-    GREW,
-    SHRANK,
-    TIME_MARGIN,
-    TIME_WORTH,
-    UNCHANGED,
-    VANISHED,
-    Change,
-    Cost,
-    difference,
-    together,
-)
 from bench.plan.case import Case
 from bench.show.blocks import BAD, GAP, GOOD, HEAD, PLAIN, QUIET, WARNING, Block, Column, Lines, Table, of_texts, right
 from bench.show.rows import Row, by_point
@@ -31,7 +17,7 @@ TOP = 10
 
 PERCENT = 100
 
-TONES = {APPEARED: BAD, GREW: BAD, VANISHED: GOOD, SHRANK: GOOD}
+TONES = {analyse.APPEARED: BAD, analyse.GREW: BAD, analyse.VANISHED: GOOD, analyse.SHRANK: GOOD}
 """The tones of how an operator changed; the words say it too."""
 
 KINDS = {OPERATOR: "operator", KERNEL: "GPU kernel"}
@@ -139,7 +125,7 @@ def _signed(share: float) -> str:
 
 def difference_blocks(a: Profile, b: Profile, top: int) -> list[Block]:
     """Return the difference of two profiles: their cases, what costs most, and the `top` changes."""
-    changes = difference(a, b)
+    changes = analyse.difference(a, b)
     tables = [
         _changes_table(kind, of, top) for kind in KINDS if (of := [each for each in changes if each.kind == kind])
     ]
@@ -147,9 +133,9 @@ def difference_blocks(a: Profile, b: Profile, top: int) -> list[Block]:
     return [title, Lines([*_sides(a, b), *headline(changes)]), *tables, Lines(_legend(a, b))]
 
 
-def headline(changes: Sequence[Change]) -> list[str]:
+def headline(changes: Sequence[analyse.Change]) -> list[str]:
     """Return in words the most expensive certain change, and a larger one if only its time shows it."""
-    changed = [change for change in changes if change.kind == OPERATOR and change.became != UNCHANGED]
+    changed = [change for change in changes if change.kind == OPERATOR and change.became != analyse.UNCHANGED]
     if not changed:
         return ["Nothing appeared, vanished, grew or shrank."]
     certain = [change for change in changed if change.is_certain]
@@ -161,7 +147,7 @@ def headline(changes: Sequence[Change]) -> list[str]:
     return lines
 
 
-def words(change: Change, changes: Sequence[Change]) -> str:
+def words(change: analyse.Change, changes: Sequence[analyse.Change]) -> str:
     """Return one of the changes in words: `aten::copy_ grew from 2 to 3 calls, +0.21 ms, in aten::clone`.
 
     If the operator allocates nothing itself, they say what its caller allocates.
@@ -195,13 +181,13 @@ def _origin(of: Profile) -> tuple[str, ...]:
     return of.origin.device_name, f"torch {of.origin.torch_version}", f"commit {of.origin.commit}"
 
 
-def _changes_table(kind: str, changes: Sequence[Change], top: int) -> Table:
+def _changes_table(kind: str, changes: Sequence[analyse.Change], top: int) -> Table:
     """Return the changes of a kind; a row is a name, what became of it, and the change. Of sums the second is empty."""
-    changed = [change for change in changes if change.became != UNCHANGED]
+    changed = [change for change in changes if change.became != analyse.UNCHANGED]
     named = [(each.name, f"{each.became}{f' by {each.by}' if each.by else ''}", each) for each in changed[:top]]
     sums = {
         f"{len(changed[top:])} smaller changes": changed[top:],
-        "unchanged": [change for change in changes if change.became == UNCHANGED],
+        "unchanged": [change for change in changes if change.became == analyse.UNCHANGED],
         "all": changes,
     }
     columns = [
@@ -214,10 +200,10 @@ def _changes_table(kind: str, changes: Sequence[Change], top: int) -> Table:
         Column("change", lambda row: _change(units.size, row[2].allocated_bytes), right),
         Column("called in", lambda row: _callers(row[2]), folds=True),
     ]
-    return Table(columns, [*named, *((text, "", together(of)) for text, of in sums.items() if of)])
+    return Table(columns, [*named, *((text, "", analyse.together(of)) for text, of in sums.items() if of)])
 
 
-def _costs(row: tuple[str, str, Change]) -> tuple[Cost, Cost]:
+def _costs(row: tuple[str, str, analyse.Change]) -> tuple[analyse.Cost, analyse.Cost]:
     return row[2].before, row[2].after
 
 
@@ -225,7 +211,7 @@ def _sizes(before: float, after: float) -> str:
     return _pair(*(units.size(size) if size else "0" for size in (before, after))) if before or after else ""
 
 
-def _callers(change: Change) -> str:
+def _callers(change: analyse.Change) -> str:
     first, *others = change.callers or ((),)
     return WITHIN.join(first) + (f" and {len(others)} more" if others else "")
 
@@ -234,11 +220,11 @@ def _pair(old: str, new: str) -> str:
     return old if old == new else f"{old}{ARROW}{new}"
 
 
-def _calls(change: Change) -> str:
+def _calls(change: analyse.Change) -> str:
     old, new = (units.count(cost.calls) for cost in (change.before, change.after))
-    if change.by == CALLS:
+    if change.by == analyse.CALLS:
         return f"{change.became} from {old} to {new} calls"
-    number = old if change.became == VANISHED else new
+    number = old if change.became == analyse.VANISHED else new
     by = f" by {change.by} in" if change.by else ":"
     return f"{change.became}{by} {number} {'call' if number == '1' else 'calls'}"
 
@@ -249,7 +235,7 @@ def _change(write: Callable[[float], str], value: float) -> str:
 
 
 def _legend(a: Profile, b: Profile) -> list[str]:
-    margin, worth = units.percent(TIME_MARGIN), units.percent(TIME_WORTH, trim=True)
+    margin, worth = units.percent(analyse.TIME_MARGIN), units.percent(analyse.TIME_WORTH, trim=True)
     calls = counted([a.calls, b.calls], "call", "calls")
     return [
         "grew, shrank: by calls, which are exact; if those are the same, by bytes, exact too; else by time, "

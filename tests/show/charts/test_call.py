@@ -5,16 +5,7 @@ from typing import Any
 
 import pytest
 
-from bench.show.charts.call import (
-    COLUMNS,
-    NAMED,
-    MemoryChart,
-    Timeline,
-    dominant_child,
-    memory_chart,
-    memory_rows,
-    timeline,
-)
+from bench.show.charts import call
 from bench.show.palette import CATEGORY_COLOURS, page_variable, stage_colour
 from bench.store.profile import KERNEL, OPERATOR, STAGE, Block, Span
 from tests.profiles import profile
@@ -39,14 +30,14 @@ SECOND = Block(40, "aten::bmm", "scores", 2.0, None)
 LATE = Block(10, "aten::add", "", 6.0, None)
 
 
-def rows(drawn: Timeline) -> dict[str, dict[str, Any]]:
+def rows(drawn: call.Timeline) -> dict[str, dict[str, Any]]:
     """Return the rows of a timeline by their names."""
     return {row["name"]: row for row in drawn.rows}
 
 
 def test_stages_stand_on_top_and_lanes_below() -> None:
-    """The stage has the first row; what lies in it moves up by the row that it left. A lane has its name once."""
-    drawn = timeline(SPANS, 99)
+    """A stage has the first row, one of another thread the second; what lies in it moves up. Lanes have a name once."""
+    drawn = call.timeline(SPANS, 99)
     assert {name: row["row"] for name, row in rows(drawn).items()} == {
         "scores": "000|stages",
         "aten::matmul": "001|host",
@@ -55,43 +46,32 @@ def test_stages_stand_on_top_and_lanes_below() -> None:
         "sgemm_tn": "003|stream 7",
     }
     assert drawn.lanes == ("stages", "host", "stream 7")
+    backward = Span("softmax", STAGE, "thread 2", 0, 3.0, 6.0)
+    assert call.timeline([SCORES, backward], 99).lanes == ("stages, host", "stages, thread 2")
 
 
 def test_a_box_is_as_long_as_its_span_and_says_what_it_is() -> None:
-    """From its start to its end in seconds; in words its time, its share of the call, and the stage that it lies in.
-
-    Within a stage all have its colour; a kernel on a stream without stages has that of its category.
-    """
-    boxes = rows(timeline(SPANS, 99))
+    """In words its time, its share and its stage, whose colour it has; a legend names what stands outside stages."""
+    boxes = rows(call.timeline(SPANS, 99))
     box = boxes["aten::bmm"]
     assert (box["start"], box["end"]) == (1.0, 5.0)
     assert box["text"] == "aten::bmm · 4.00 s · 40% · scores"
     of_stage = page_variable(stage_colour("scores"))
     assert {boxes[name]["fill"] for name in ("scores", "aten::matmul", "aten::bmm")} == {of_stage}
     assert boxes["sgemm_tn"]["fill"] == page_variable(CATEGORY_COLOURS["matrix product"])
-
-
-def test_a_legend_names_what_stands_outside_stages() -> None:
-    """What a stage explains needs no other word; who calls has the colour of what it calls."""
-    assert list(timeline(SPANS, 99).legend) == ["matrix product", "element by element"]
+    assert list(call.timeline(SPANS, 99).legend) == ["matrix product", "element by element"]
     product = dataclasses.replace(BMM, name="aten::mm")
-    assert list(timeline([MATMUL, product], 99).legend) == ["matrix product"]
+    assert list(call.timeline([MATMUL, product], 99).legend) == ["matrix product"]
 
 
 def test_what_no_screen_shows_is_counted() -> None:
     """Spans narrower than a dot are left out, and so are the shortest of too many; stages never are."""
     dots = [Span("aten::view", OPERATOR, "host", 0, 6.5, 1e-4)] * 5
-    chart = timeline([*SPANS, *dots], 2)
+    chart = call.timeline([*SPANS, *dots], 2)
     assert [row["name"] for row in chart.rows] == ["scores", "aten::matmul", "sgemm_tn"]
     assert chart.left_out == 7
-    empty = timeline([], 99)
+    empty = call.timeline([], 99)
     assert (empty.rows, empty.lanes, empty.left_out) == ((), (), 0)
-
-
-def test_stages_of_two_threads_have_two_rows() -> None:
-    """The backward runs on a thread of its own; its stages don't lie over those of the forward."""
-    backward = Span("softmax", STAGE, "thread 2", 0, 3.0, 6.0)
-    assert timeline([SCORES, backward], 99).lanes == ("stages, host", "stages, thread 2")
 
 
 @pytest.mark.parametrize("span", [LINEAR, CALLER, MM])
@@ -100,33 +80,37 @@ def test_who_calls_does_what_the_called_does(span: Span) -> None:
 
     Half of a span is needed.
     """
-    assert dominant_child(span, [LINEAR, CALLER, MM, VIEW, ELSEWHERE, LATER]) == MM
+    assert call.dominant_child(span, [LINEAR, CALLER, MM, VIEW, ELSEWHERE, LATER]) == MM
     third, half = (Span("aten::mm", OPERATOR, "host", 1, 0.0, duration_s) for duration_s in (3.3, 5.0))
-    assert dominant_child(LINEAR, [third]) == LINEAR
-    assert dominant_child(LINEAR, [half]) == half
+    assert call.dominant_child(LINEAR, [third]) == LINEAR
+    assert call.dominant_child(LINEAR, [half]) == half
 
 
-def drawn(*blocks: Block) -> MemoryChart:
+def drawn(*blocks: Block) -> call.MemoryChart:
     """Return the chart of these blocks in a call of ten seconds."""
-    chart = memory_chart(dataclasses.replace(profile(), blocks=blocks), 10.0)
+    chart = call.memory_chart(dataclasses.replace(profile(), blocks=blocks), 10.0)
     assert chart is not None
     return chart
 
 
 def test_the_curve_is_what_was_alive_when() -> None:
-    """From each moment on; it ends with the call, and the peak has its mark."""
+    """It ends with the call, and the peak has its mark; thousands of blocks make a short curve with the same peak."""
     chart = drawn(FIRST, SECOND, LATE)
     assert chart.peak.bytes == 100
     assert chart.curve == ((0.0, 60), (2.0, 100), (5.0, 40), (6.0, 50))
-    live = [(row["at"], row["high"]) for row in memory_rows(chart) if row["kind"] == "live"]
+    live = [(row["at"], row["high"]) for row in call.memory_rows(chart) if row["kind"] == "live"]
     assert live == [*chart.curve, (10.0, 50)]
-    assert [(row["at"], row["high"]) for row in memory_rows(chart) if row["kind"] == "peak"] == [(2.0, 100)]
+    assert [(row["at"], row["high"]) for row in call.memory_rows(chart) if row["kind"] == "peak"] == [(2.0, 100)]
+    many = [Block(1, "aten::mul", "", i * 1e-3, i * 1e-3 + 1.0) for i in range(9000)]
+    chart = drawn(*many, Block(5000, "aten::mm", "", 4.0005, 4.0006))
+    assert len(chart.curve) <= 2 * call.COLUMNS + 2
+    assert max(size for _, size in chart.curve) == chart.peak.bytes
 
 
 def test_a_band_sinks_when_what_it_lies_on_is_freed() -> None:
     """The second block lies on the first until the first is freed, then on the ground, also if both are equal."""
     chart = drawn(FIRST, SECOND)
-    band = [row for row in memory_rows(chart) if row["kind"] == "band" and row["letter"] == "B"]
+    band = [row for row in call.memory_rows(chart) if row["kind"] == "band" and row["letter"] == "B"]
     assert [(row["at"], row["low"], row["high"]) for row in band] == [(2.0, 60, 100), (5.0, 0, 40), (10.0, 0, 40)]
     assert band[0]["words"] == "B 40 B by aten::bmm in scores"
     first, second = drawn(SECOND, SECOND).bands
@@ -145,15 +129,7 @@ def test_only_the_largest_have_bands() -> None:
     """The small ones are seen in the curve alone; less than a fiftieth of the peak is too thin to be seen or named."""
     middling = [Block(10, "aten::add", "", float(start), None) for start in range(9)]
     chart = drawn(*middling, FIRST)
-    assert len(chart.bands) == NAMED
+    assert len(chart.bands) == call.NAMED
     assert FIRST in [band.block for band in chart.bands]
     assert [band.block for band in drawn(FIRST, Block(1, "aten::view", "", 0.0, None)).bands] == [FIRST]
-    assert memory_chart(dataclasses.replace(profile(), blocks=()), 10.0) is None
-
-
-def test_thousands_of_blocks_make_a_short_curve_with_the_same_peak() -> None:
-    """What falls into one column of the screen is drawn once, its highest point kept."""
-    many = [Block(1, "aten::mul", "", i * 1e-3, i * 1e-3 + 1.0) for i in range(9000)]
-    chart = drawn(*many, Block(5000, "aten::mm", "", 4.0005, 4.0006))
-    assert len(chart.curve) <= 2 * COLUMNS + 2
-    assert max(size for _, size in chart.curve) == chart.peak.bytes
+    assert call.memory_chart(dataclasses.replace(profile(), blocks=()), 10.0) is None

@@ -21,7 +21,7 @@ from bench.show.charts.catalogue import KINDS, PNG, SVG, Kind, Needs
 from bench.show.comparison.report import Report
 from bench.store.profile import Profile
 from tests.profiles import profile, stepwise
-from tests.show.charts.test_frontier import table as precisions
+from tests.show.charts.test_scatter import table_of_frontier as precisions
 from tests.show.comparison.example_comparisons import every_verdict
 from tests.show.example_results import point, quick, record, results
 

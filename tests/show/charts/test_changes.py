@@ -44,7 +44,7 @@ def test_what_is_no_picture_is_refused(tmp_path: Path, name: str, reason: str) -
 
 
 def test_every_judged_row_has_its_mark_at_its_change() -> None:
-    """Slowest at the top, whatever the verdict; what was not judged is counted below."""
+    """Slowest at the top; a bar is an interval, which a row may lack; what was not judged is counted below."""
     of = sheet(Report(every_verdict()))
     assert of.rows[0]["verdict"] == "slower"
     assert of.rows[-1]["verdict"] == "faster"
@@ -53,6 +53,12 @@ def test_every_judged_row_has_its_mark_at_its_change() -> None:
     changes = [each["change"] for each in sheet(many(40)).rows]
     assert len(changes) == 40
     assert changes == sorted(changes)
+    one, two = case("sdpa", num_tokens=1), case("sdpa", num_tokens=2)
+    report = Report(compare(table(row(one, NOISY), row(two, [0.0])), table(row(one, NOISY), row(two, [0.3]))))
+    of = sheet(report)
+    low, high = report.comparison["change_low"][0], report.comparison["change_high"][0]
+    assert {(each["change_low"], each["change_high"]) for each in of.rows} == {(low, high), (None, None)}
+    assert "mark without a bar: too few processes for an interval" in of.notes
 
 
 def test_verdicts_are_told_by_colour_and_by_marker_and_in_words() -> None:
@@ -67,28 +73,14 @@ def test_verdicts_are_told_by_colour_and_by_marker_and_in_words() -> None:
     assert all(each["text"].startswith("-10.0% ±") for each in rows)
 
 
-def test_a_bar_is_an_interval() -> None:
-    """A row without one has none."""
-    one, two = case("sdpa", num_tokens=1), case("sdpa", num_tokens=2)
-    report = Report(compare(table(row(one, NOISY), row(two, [0.0])), table(row(one, NOISY), row(two, [0.3]))))
-    of = sheet(report)
-    low, high = report.comparison["change_low"][0], report.comparison["change_high"][0]
-    assert {(each["change_low"], each["change_high"]) for each in of.rows} == {(low, high), (None, None)}
-    assert "mark without a bar: too few processes for an interval" in of.notes
-
-
 def test_the_margin_is_shaded_and_the_bounds_are_dashed() -> None:
-    """As far as the comparison that is shown let a change go, in both directions."""
+    """As far as the comparison let a change go, in both directions; what was forced is stamped with its reasons."""
     of = sheet(Report(every_verdict(), Limits(margin=0.03)))
     shade, *lines = layers(of)[:3]
     assert [shade["encoding"][end]["datum"] for end in ("x", "x2")] == pytest.approx([1 / 1.03, 1.03])
     bound = 1 + Limits(margin=0.03).bound
     assert [line["encoding"]["x"]["datum"] for line in lines] == pytest.approx([1 / bound, bound])
     assert "shaded: the margin of 3%" in of.notes
-
-
-def test_what_was_forced_is_stamped_in_the_picture() -> None:
-    """With its reasons, under the title."""
     forced = sheet(many(5, unlike=UNLIKE))
     assert forced.alarm == [STAMP, *UNLIKE]
     assert STAMP in str(specification(forced)["title"])

@@ -18,13 +18,16 @@ SECONDS = {"eager": 0.04, "sdpa": 0.02}
 
 
 def test_a_cell_has_what_to_use_there() -> None:
-    """With its lead over the next: twice as fast as sdpa, not as eager."""
+    """With its lead over the next; in a file its text is black or white, and its colour that of a light page."""
     (winners,) = maps(timed(GRID, {**SECONDS, "online": 0.01}))
     assert len(winners.cells) == 4
     cell = winners.cells[50, 3]
     assert (cell.standing, cell.name) == (FASTEST, "online")
     assert cell.ahead is not None
     assert 1.9 < cell.ahead.low < 2 < cell.ahead.high < 2.1
+    (winners,) = maps(timed(GRID, {"eager": 0.01, "sdpa": 0.02}))
+    (row, *_) = specification(sheet(winners))["datasets"]["rows"]
+    assert (row["fill"], row["ink"]) == (style("eager").colour, "#ffffff")
 
 
 @pytest.mark.parametrize(("failing", "standing"), [(("sdpa",), ALONE), (("sdpa", "eager"), NOTHING)])
@@ -37,7 +40,7 @@ def test_what_has_no_rival_has_no_lead(failing: tuple[str, ...], standing: str) 
 
 
 def test_quick_has_a_map_of_heads_and_one_of_channels() -> None:
-    """A cross is a map with blanks; the article's points, all at one token count, have none."""
+    """A cross is a map with blanks; bounds, colours and blanks are explained where there are any."""
     drawn = list(maps(quick()))
     assert [each.axis for each in drawn] == [HEADS, CHANNELS]
     assert [len(each.cells) for each in drawn] == [7, 7]
@@ -45,6 +48,15 @@ def test_quick_has_a_map_of_heads_and_one_of_channels() -> None:
         "winners-tokens-heads-vit-cpu-float32-inference-b8-c384-t1",
         "winners-tokens-channels-vit-cpu-float32-inference-b8-h6-t1",
     ]
+    mixed, shown, alone = (
+        " ".join(next(sheets(table))[1].notes)
+        for table in (quick(), timed(GRID, SECONDS), timed(GRID, SECONDS, processes=1))
+    )
+    assert "bounds are of 95 % over 3 processes" in mixed
+    assert "blank: not measured" in mixed
+    assert "fastest: " in shown
+    assert not any(word in shown for word in ("within", "colour", "blank"))
+    assert "fastest: " not in alone
 
 
 @pytest.mark.slow
@@ -85,23 +97,3 @@ def test_a_cell_has_the_colour_of_what_to_use_as_strong_as_that_is_sure() -> Non
     assert shares[0] == 100
     assert shares == sorted({*shares}, reverse=True)
     assert len(shares) == 4
-
-
-def test_text_in_a_cell_is_readable_on_its_colour() -> None:
-    """Black on what is pale, white on what is dark; in a file the colours of a light page stand for all variables."""
-    (winners,) = maps(timed(GRID, {"eager": 0.01, "sdpa": 0.02}))
-    (row, *_) = specification(sheet(winners))["datasets"]["rows"]
-    assert (row["fill"], row["ink"]) == (style("eager").colour, "#ffffff")
-
-
-def test_the_footnotes_explain_what_is_in_the_map_alone() -> None:
-    """Bounds, colours and blanks are explained where there are any."""
-    mixed, shown, alone = (
-        " ".join(next(sheets(table))[1].notes)
-        for table in (quick(), timed(GRID, SECONDS), timed(GRID, SECONDS, processes=1))
-    )
-    assert "bounds are of 95 % over 3 processes" in mixed
-    assert "blank: not measured" in mixed
-    assert "fastest: " in shown
-    assert not any(word in shown for word in ("within", "colour", "blank"))
-    assert "fastest: " not in alone

@@ -24,7 +24,6 @@ from tests.show.comparison.example_comparisons import NOISY, every_verdict
 TOKENS = case("tokens")
 LISTED = "^([a-z ]+?) +tokens_"
 FOLD = "<details><summary>"
-LINES_OF_ANSI = re.compile(r"\x1b\[")
 
 
 UNLIKE = ("cpu: 'A, B' against 'C \"D\"'", "cores: 2 against 8")
@@ -46,16 +45,12 @@ def test_a_row_says_change_interval_and_both_raw_times(base: Values, new: Values
     assert " ".join(line_of(compare(table(base), table(new)), "tokens").partition("tokens")[2].split()) == cells
 
 
-def test_a_new_failure_is_explained() -> None:
-    """The status stands in the row, the detail under the table, brackets and all."""
+def test_a_row_says_what_differs_and_a_failure_is_explained() -> None:
+    """The status stands in the row, the detail under the table; what varies stands in rows, the rest above them."""
     new = failed(case("sdpa"), "crashed", "signal 11 [core dumped]")
     said = shown(compare(table(at(case("sdpa"), 1.0)), table(new)))
     assert re.search(r"^newly failing +sdpa .*20\.0 ms +crashed$", said, re.MULTILINE)
     assert re.search(r"^newly failing: sdpa: crashed: signal 11 \[core dumped\]$", said, re.MULTILINE)
-
-
-def test_the_columns_that_differ_stand_in_rows_and_the_others_above() -> None:
-    """The columns that vary stand in the rows, the others in the first line."""
     rows = [at(case("sdpa", num_tokens=tokens), 1.0) for tokens in (50, 1024)]
     first, *rest = shown(Report(compare(table(*rows), table(*rows)), shows_all=True)).splitlines()[2:]
     assert "vit" in first
@@ -152,15 +147,6 @@ def test_no_line_is_wider_than_the_console(width: int) -> None:
     base = table(*(at(case("compiled_eager", **one), 1.0, latency_s=0.127) for one in points))
     new = table(*(at(case("compiled_eager", **one), 0.9, latency_s=0.0181) for one in points))
     assert len(re.findall("^slower.*127 ms 18.1 ms$", shown(compare(base, new), width=80), re.MULTILINE)) == 3
-
-
-def test_colours_are_for_terminals_only() -> None:
-    """Plain output holds no ANSI codes and the same words."""
-    coloured = rendered(render(blocks(Report(every_verdict()))), width=120, colour=True)
-    plain = rendered(render(blocks(Report(every_verdict()))), width=120)
-    assert LINES_OF_ANSI.search(coloured)
-    assert not LINES_OF_ANSI.search(plain)
-    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured).split() == plain.split()
 
 
 def shown(comparison: pd.DataFrame | Report, width: int = 120) -> str:

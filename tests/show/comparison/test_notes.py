@@ -13,11 +13,16 @@ from tests.examples import case
 SELFCHECK = Detectable({1: 0.012, 4: 0.05}, processes=10)
 
 
-def test_commits_and_processes_of_both_runs_are_named() -> None:
-    """A reader finds what was measured; failed rows have no processes, results from outside a checkout no commit."""
+def test_commits_processes_and_baselines_of_both_runs_are_named() -> None:
+    """Failed rows have no processes, results from no checkout no commit; a warning says who has no baseline."""
     base = table(row(case("sdpa"), [0.0, 0.1], commit="abc"), row(case("eager"), [0.0, 0.0, 0.0], commit="abc+"))
     new = table(failed(case("sdpa")))
     assert notes.origins(base, new) == "BASE is commit abc, abc+ in 2 to 3 processes; NEW is commit unknown"
+    assert notes.rebased("sdpa", "eager").startswith("baseline: sdpa in place of eager; ")
+    assert notes.rebased("sdpa", "").startswith("baseline: sdpa in place of that of the runs; ")
+    sides = {(None, "eager"): "of BASE is", ("eager", None): "of NEW is", (None, None): "of BASE and NEW is"}
+    assert all(words in notes.unknown_baseline(*baselines) for baselines, words in sides.items())
+    assert notes.unknown_baseline("eager", "eager") == ""
 
 
 @pytest.mark.parametrize(("verdict", "other"), [("slower", "faster"), ("faster", "slower")])
@@ -26,15 +31,6 @@ def test_the_hint_names_who_may_have_changed_and_another_baseline(verdict: str, 
     hint = notes.hint(CommonShift(verdict, 9, 10, 3, "mha"), "eager")
     words = ("9 of 10", "3 implementations", f"became {verdict} together", "eager", other, "--baseline mha")
     assert all(word in hint for word in words)
-
-
-def test_the_baselines_are_named_or_said_to_be_unknown() -> None:
-    """Nobody takes ratios to another baseline for those of the run; a warning says which side names none."""
-    assert notes.rebased("sdpa", "eager").startswith("baseline: sdpa in place of eager; ")
-    assert notes.rebased("sdpa", "").startswith("baseline: sdpa in place of that of the runs; ")
-    sides = {(None, "eager"): "of BASE is", ("eager", None): "of NEW is", (None, None): "of BASE and NEW is"}
-    assert all(words in notes.unknown_baseline(*baselines) for baselines, words in sides.items())
-    assert notes.unknown_baseline("eager", "eager") == ""
 
 
 def test_another_state_is_a_warning_on_one_line() -> None:
@@ -59,15 +55,11 @@ def test_runs_that_were_asked_for_differently_say_so() -> None:
     assert notes.plans(base, base) == notes.plans(base, {}) == notes.plans({}, new) == ""
 
 
-def test_another_speed_is_a_warning_with_its_factor() -> None:
-    """It says what shifted, and what helps."""
+def test_another_speed_and_other_implementations_in_the_rounds_are_warnings() -> None:
+    """A factor of speed, and the implementations that only one side measured in its rounds, if there are any."""
     line = notes.speed(1.493)
     assert line.startswith("warning: the median row takes 1.49 times as long in NEW as in BASE")
     assert "--rerun" in line
-
-
-def test_other_implementations_in_the_rounds_are_a_warning_with_names() -> None:
-    """Who was measured on one side alone is said, side by side; where there is nobody, nothing is."""
     line = notes.unshared(["mha", "online"], ["flex"])
     assert line.startswith("warning: ")
     assert "(mha, online in BASE alone; flex in NEW alone)" in line

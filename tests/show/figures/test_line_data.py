@@ -47,12 +47,14 @@ def test_a_fixed_token_length_makes_a_series_of_its_own() -> None:
 
 
 def test_every_implementation_has_a_line() -> None:
-    """All that was measured is drawn, but the baseline's speed-up, which is 1; no name depends on what else was."""
+    """But the baseline's speed-up, which is 1; neither a table in which all failed nor a single point has a picture."""
     latency, speedup, memory = tokens()
     assert [each.quantity.column for each in (latency, speedup, memory)] == ["latency_s", "speedup", "memory_bytes"]
     assert [names(each) for each in (latency, speedup, memory)] == [[*NAMES], ["sdpa", "online"], [*NAMES]]
     assert latency.name == "latency-tokens-vit-cpu-float32-inference-b8-c384-h6-t1"
     assert not latency.by_allocator
+    assert tokens({Case(at, name): ("error", "") for at in FOUR for name in NAMES}) == []
+    assert list(pictures(results([Case(point(), "eager")]))) == []
 
 
 def test_a_failed_row_is_a_gap_and_a_failure() -> None:
@@ -70,12 +72,6 @@ def test_a_failed_row_is_a_gap_and_a_failure() -> None:
     assert [each.quantity.name for each in without_baseline] == ["latency", "memory"]
 
 
-def test_what_is_no_series_has_no_picture() -> None:
-    """Neither a table in which all failed nor a single point has one."""
-    assert tokens({Case(at, name): ("error", "") for at in FOUR for name in NAMES}) == []
-    assert list(pictures(results([Case(point(), "eager")]))) == []
-
-
 def test_pairs_are_drawn_where_nothing_longer_is() -> None:
     """Two places are a picture of their own, but not beside a real series of the same setting."""
     pair = [point(num_heads=number) for number in (1, 4)]
@@ -87,7 +83,7 @@ def test_pairs_are_drawn_where_nothing_longer_is() -> None:
 
 
 def test_two_allocators_are_drawn_together_and_each_alone() -> None:
-    """Where a sweep has both, latency and speed-up have a picture with a line for each allocator as well."""
+    """Latency and speed-up have a picture with a line for each allocator too; a failure is named with its own."""
     points = [point(num_tokens=n, allocator=name) for name in ("retained", "system") for n in (50, 197, 577)]
     drawn = list(pictures(results([Case(at, name) for at in points for name in ("eager", "sdpa")])))
     together = [each for each in drawn if each.by_allocator]
@@ -97,16 +93,12 @@ def test_two_allocators_are_drawn_together_and_each_alone() -> None:
     ]
     assert together[0].name == "latency-tokens-allocator-vit-cpu-float32-inference-b8-c384-h6-t1"
     assert len({each.name for each in drawn}) == len(drawn) == 3 * 2 + 2
-
-
-def test_a_failure_under_one_of_several_allocators_is_named_with_it() -> None:
-    """Its implementation has values under the other allocator."""
     points = [point(num_tokens=n, allocator=name) for name in ("retained", HUGE) for n in (50, 197, 577)]
     fates: dict[Case, Fate] = {Case(at, "eager"): ("unsupported", "") for at in points if at.allocator == HUGE}
-    drawn = pictures(results([Case(at, "eager") for at in points], fates))
-    (together,) = [each for each in drawn if each.by_allocator]
-    assert [line.label for line in together.lines] == ["eager, retained"]
-    assert [(failure.label, failure.xs) for failure in together.failures] == [("eager, retained-huge", (50, 197, 577))]
+    under_huge = pictures(results([Case(at, "eager") for at in points], fates))
+    (both,) = [each for each in under_huge if each.by_allocator]
+    assert [line.label for line in both.lines] == ["eager, retained"]
+    assert [(failure.label, failure.xs) for failure in both.failures] == [("eager, retained-huge", (50, 197, 577))]
 
 
 def test_the_widest_sweep_has_a_number_of_pictures_that_one_can_look_at() -> None:

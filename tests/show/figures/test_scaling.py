@@ -99,20 +99,16 @@ def test_the_height_of_a_mark_is_its_value(run: str) -> None:
         assert sum(len(ys) for _, ys in drawn_marks.values()) == len(rows)
 
 
-def test_bars_end_where_intervals_do() -> None:
-    """Read back from the picture, the bars are the intervals of the rows, no more and no fewer."""
+def test_bars_end_where_intervals_do_and_no_mark_hides_another() -> None:
+    """The bars are the intervals of the rows; marks of one place are most of their size from each other at least."""
     series = scaling.series(load(PUBLISHED / "quick-xeon-2core"))[0]
     bars = [bar for bars in times(figure(series)).collections for bar in bars.get_segments()]  # type: ignore[attr-defined]
     assert sorted((low, high) for (_, low), (_, high) in bars) == pytest.approx(
         np.array(sorted((row["latency_low_s"], row["latency_high_s"]) for row in series.rows))
     )
-
-
-def test_no_mark_hides_another() -> None:
-    """Marks of one place are most of their size from each other at least."""
-    sheet = figure(scaling.series(load(PUBLISHED / "quick-xeon-2core"))[0])
-    axes = times(sheet)
-    places = [axes.transData.transform(at) for xs, ys in marks(sheet).values() for at in zip(xs, ys, strict=True)]
+    sheet = figure(series)
+    panel = times(sheet)
+    places = [panel.transData.transform(at) for xs, ys in marks(sheet).values() for at in zip(xs, ys, strict=True)]
     least = 0.8 * MARKER_SIZE / 72 * sheet.dpi
     assert all(math.dist(one, other) >= least for one, other in itertools.combinations(places, 2))
 
@@ -178,18 +174,8 @@ def axes() -> Axes:
     return figure.axes[0]
 
 
-def test_exponents_stand_between_their_places_side_by_side() -> None:
-    """Two implementations are at a third and two thirds of the way, in logarithms."""
-    sheet = axes()
-    gaps = [Exponent(100, 400, Interval(1.0, 0.8, 1.2)), Exponent(400, 1600, Interval(2.0, 1.8, 2.2))]
-    exponents(sheet, "exponent", {"eager": gaps, "sdpa": gaps})
-    places = {str(line.get_gid()): np.asarray(line.get_xdata()) for line in sheet.lines}
-    assert places["exponent eager"] == pytest.approx([100 * 4 ** (1 / 3), 400 * 4 ** (1 / 3)])
-    assert places["exponent sdpa"] == pytest.approx([100 * 4 ** (2 / 3), 400 * 4 ** (2 / 3)])
-
-
-def test_a_bar_of_an_exponent_is_its_interval() -> None:
-    """An axis reaches a little beyond the values, however wide an interval is; memory is counted and has no bars."""
+def test_exponents_stand_side_by_side_with_their_intervals() -> None:
+    """Two are at a third and two thirds of the way in logarithms; an axis ends beyond values; memory has no bars."""
     sheet = axes()
     exponents(sheet, "exponent", {"eager": [Exponent(100, 400, Interval(1.0, -40, 42))]})
     low, high = sheet.get_ylim()
@@ -199,6 +185,12 @@ def test_a_bar_of_an_exponent_is_its_interval() -> None:
     exact = axes()
     exponents(exact, "exponent", {"eager": [Exponent(100, 400, Interval(2.0, *NO_INTERVAL))]})
     assert len(exact.collections) == 0
+    beside = axes()
+    gaps = [Exponent(100, 400, Interval(1.0, 0.8, 1.2)), Exponent(400, 1600, Interval(2.0, 1.8, 2.2))]
+    exponents(beside, "exponent", {"eager": gaps, "sdpa": gaps})
+    places = {str(line.get_gid()): np.asarray(line.get_xdata()) for line in beside.lines}
+    assert places["exponent eager"] == pytest.approx([100 * 4 ** (1 / 3), 400 * 4 ** (1 / 3)])
+    assert places["exponent sdpa"] == pytest.approx([100 * 4 ** (2 / 3), 400 * 4 ** (2 / 3)])
 
 
 @pytest.mark.parametrize(

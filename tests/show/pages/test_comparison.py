@@ -18,9 +18,11 @@ def text(without_vega: None, tmp_path_factory: pytest.TempPathFactory) -> str:
     return (folder / "page.html").read_text()
 
 
-def test_the_verdicts_come_first(text: str) -> None:
-    """In the words of the terminal."""
+def test_the_verdicts_come_first_and_are_explained(text: str) -> None:
+    """In the words of the terminal; below stands what a verdict means."""
     assert text.index("2 rows are slower") < text.index("What changed")
+    assert "slower, faster: by more than 1%" in text
+    assert "BASE is commit" in text
 
 
 def test_each_implementation_has_a_row_of_its_judged_rows(text: str) -> None:
@@ -42,9 +44,3 @@ def test_rows_have_their_change_and_both_runs_samples(text: str) -> None:
     packs = json.loads(unpacked(data["samples"]))
     assert [len(pack["0"]) for pack in packs] == [6, 6]
     assert [side["latency_s"] for side in data["rows"]["sides"][0]] == pytest.approx([0.4, 0.5], rel=0.01)
-
-
-def test_notes_and_explanations_are_there(text: str) -> None:
-    """Also those that say what a verdict means."""
-    assert "slower, faster: by more than 1%" in text
-    assert "BASE is commit" in text

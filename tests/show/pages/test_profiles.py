@@ -141,8 +141,13 @@ def test_warnings_come_before_what_they_warn_of() -> None:
     assert "In this run" not in drawn(profile()).text
 
 
-def test_a_case_without_stages_spans_or_blocks_says_so() -> None:
-    """What a profile doesn't have is not an empty picture."""
+def test_a_gpu_has_its_own_times_and_what_is_lacking_is_said() -> None:
+    """On a GPU the device's time leads, with each operator's kernels; what a profile lacks is no empty picture."""
+    text = drawn(on_gpu(kernel="sgemm_128x64_tn")).text
+    assert "GPU time" in text
+    assert "host self time" in text
+    assert "sgemm_128x64_tn" in text
+    assert "GPU time" not in drawn(profile()).text
     shown = drawn(dataclasses.replace(profile(), spans=(), blocks=()))
     assert "No call was kept whole." in shown.text
     assert "This call allocated nothing." in shown.text
@@ -150,26 +155,13 @@ def test_a_case_without_stages_spans_or_blocks_says_so() -> None:
     assert [each for each in shown.every("div") if "data-drawn" in each] == []
 
 
-def test_a_gpu_has_its_own_times_and_kernels() -> None:
-    """On a GPU the table is led by the device's time, and names what each operator launched."""
-    text = drawn(on_gpu(kernel="sgemm_128x64_tn")).text
-    assert "GPU time" in text
-    assert "host self time" in text
-    assert "sgemm_128x64_tn" in text
-    assert "GPU time" not in drawn(profile()).text
-
-
-def test_cases_are_grouped_by_point_fastest_first() -> None:
-    """The list has a heading for what differs between points, and under it the implementations by latency."""
+def test_cases_are_listed_by_point_and_long_names_stand_once() -> None:
+    """The list has a heading for each point; a long name is a link to its full one, which stands once in the page."""
     slow, quick = stepwise(num_tokens=577), profile(num_tokens=577)
     text = drawn(slow, profile("eager", num_tokens=50), quick).text
     listed = text[: text.index("vit ·")]
     places = [listed.index(word) for word in ("N=577", "sdpa", "stepwise", "N=50", "eager")]
     assert places == sorted(places)
-
-
-def test_long_names_are_short_where_they_are_many_and_whole_once() -> None:
-    """A kernel of a thousand characters is a link to its full name, which stands once in the page."""
     shown = drawn(on_gpu(kernel=TEMPLATED, spans=50), on_gpu(kernel=TEMPLATED))
     assert shown.text.count(TEMPLATED) == 1
     assert str(shown.charts).count("elementwise_kernel<…>") > 50

@@ -17,7 +17,7 @@ from bench.plan.case import Case
 from bench.plan.sweep import Effort, load_sweep
 from bench.show.charts import interactive
 from bench.show.pages import run as module
-from bench.show.pages import shell, view
+from bench.show.pages import run_data, shell
 from bench.show.pages.run import page, write
 from bench.store import environment, journal, plan, saved_run, table, units
 from bench.store.saved_run import SavedRun
@@ -95,14 +95,25 @@ def test_every_case_is_in_the_table_and_in_the_data(text: str, data: dict[str, A
     assert unpacked(packed).encode() == (quick.folder / RESULTS).read_bytes()
 
 
-def test_series_have_their_points_and_exponents(data: dict[str, Any]) -> None:
-    """Tokens, heads and channels can be chosen; the longest series of tokens is shown first."""
+def test_series_have_their_points_and_samples_are_those_of_the_journal(data: dict[str, Any]) -> None:
+    """The longest series of tokens is shown first; samples are ratios to the latency of the case, to a thousandth."""
     assert {one["axis"] for one in data["series"]} == {"tokens", "heads", "channels"}
     first = data["series"][data["first"]]
     assert (first["axis"], first["xs"]) == ("tokens", [50, 197, 577, 1024])
     assert {"growth-latency", "growth-memory"} < {*data["figures"]}
     assert len(data["figures"]["winners"]["parts"]) == 2
     assert len(data["figures"]["latency"]["ticks"]) == len(data["series"]) + 1
+    (samples,) = json.loads(unpacked(data["samples"]))
+    rows = data["rows"]
+    number = rows["implementation"].index("sdpa")
+    of = next(each.case for each in saved.records() if each.case.implementation == "sdpa")
+    records = [each for each in saved.records() if each.case == of]
+    assert [process for process, *_ in samples[str(number)]] == [0, 1, 2]
+    for (_, _, ratios, disturbed, _, median), each in zip(samples[str(number)], records, strict=True):
+        values = [ratio / data["steps"] * rows["latency_s"][number] for ratio in ratios]
+        assert values == pytest.approx(each.samples.values_s, rel=2e-3)
+        assert disturbed == []
+        assert median == units.seconds(statistics.median(values))
 
 
 def test_a_cell_of_a_map_says_what_the_point_says(text: str, data: dict[str, Any], tmp_path: Path) -> None:
@@ -118,21 +129,6 @@ def test_a_cell_of_a_map_says_what_the_point_says(text: str, data: dict[str, Any
     fills = {each["lines"][0]: each["fill"] for each in part["rows"]}
     assert fills.pop("nothing was measured") == "var(--open)"
     assert all("color-mix" in fill for fill in fills.values())
-
-
-def test_samples_are_those_of_the_journal(data: dict[str, Any]) -> None:
-    """Process by process, as ratios to the latency of the case, to a thousandth."""
-    (samples,) = json.loads(unpacked(data["samples"]))
-    rows = data["rows"]
-    number = rows["implementation"].index("sdpa")
-    of = next(each.case for each in saved.records() if each.case.implementation == "sdpa")
-    records = [each for each in saved.records() if each.case == of]
-    assert [process for process, *_ in samples[str(number)]] == [0, 1, 2]
-    for (_, _, ratios, disturbed, _, median), each in zip(samples[str(number)], records, strict=True):
-        values = [ratio / data["steps"] * rows["latency_s"][number] for ratio in ratios]
-        assert values == pytest.approx(each.samples.values_s, rel=2e-3)
-        assert disturbed == []
-        assert median == units.seconds(statistics.median(values))
 
 
 def test_the_bound_of_each_point_is_drawn_against_the_time(quick: SavedRun, text: str, data: dict[str, Any]) -> None:
@@ -167,7 +163,7 @@ def test_a_race_has_a_line_at_its_bound(tmp_path: Path) -> None:
 
 def test_a_large_run_says_what_is_left_out_and_how_to_get_it(quick: SavedRun, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whole points are kept, and the answer counts all; each process keeps the same share of many samples."""
-    monkeypatch.setattr(view, "MOST_CASES", 30)
+    monkeypatch.setattr(run_data, "MOST_CASES", 30)
     monkeypatch.setattr(module, "MOST_CSV_BYTES", 10)
     monkeypatch.setattr(shell, "MOST_SAMPLES", 350)
     text = page(quick)

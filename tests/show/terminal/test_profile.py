@@ -160,8 +160,8 @@ def test_a_row_says_what_became_of_an_operator_on_both_sides() -> None:
     assert "+600 µs" in rest
 
 
-def test_both_sides_are_named_with_what_they_share() -> None:
-    """And what differs beside the implementation: a column of the point, the machine."""
+def test_both_sides_are_named_and_kernels_have_a_table() -> None:
+    """And what differs besides; kernels have a table where there are any, and without a change there is no row."""
     b = profile("sdpa", operators=(PRODUCT,), num_tokens=577)
     assert shown(of(PRODUCT), replace(b, origin=replace(b.origin, torch_version="2.14.0")))[:4] == [
         "vit · float32 · inference · B=8 · C=384 · H=6 · 1 thread",
@@ -169,10 +169,6 @@ def test_both_sides_are_named_with_what_they_share() -> None:
         "B: sdpa N=577, 8.00 ms a call, 8.16 ms under the profiler",
         "from A to B: torch 2.13.0 → torch 2.14.0",
     ]
-
-
-def test_kernels_have_a_table_of_their_own() -> None:
-    """Only where there are any; and where nothing changed there is no row."""
     with_one = replace(of(PRODUCT), spans=(Span("gemm", KERNEL, "stream 7", 0, 0.0, 1e-3),))
     assert any(line.startswith("GPU kernel") for line in shown(of(PRODUCT), with_one))
     printed = shown(stepwise(), stepwise())

@@ -36,7 +36,7 @@ def shown(table: pd.DataFrame, width: int = 140) -> str:
 
 
 def test_what_to_use_and_by_how_much_others_are_slower_is_said() -> None:
-    """Headings name the fastest and its lead; rows stand in order, with the bounds that the results hold, if any."""
+    """Headings name the fastest and its lead; rows have their bounds, and a doubtful one an explained letter."""
     table = timed([point()], {"eager": 0.02, "sdpa": 0.01, "mha": 0.015})
     text = shown(table)
     low, high = map(int, re.findall(r"^fastest: sdpa, by (\d+) to (\d+)%$", text, re.MULTILINE)[0])
@@ -47,6 +47,11 @@ def test_what_to_use_and_by_how_much_others_are_slower_is_said() -> None:
         assert high - 1 < 100 * (row["slowdown_high"] - 1) <= high
     assert "slower by" not in shown(timed([point()], {"eager": 0.02, "sdpa": 0.01}, processes=1))
     assert sum(line.startswith("B=") for line in shown(quick()).splitlines()) == 12
+    table = some()
+    table.loc[1, ["settled", "slow_start"]] = False, 0.1
+    text = shown(table)
+    assert len([line for line in text.splitlines() if line.split()[:2] == ["sdpa", "U"]]) == 1
+    assert re.search(r"\nU +not settled", text)
 
 
 def test_a_run_whose_control_differs_begins_with_that() -> None:
@@ -90,7 +95,7 @@ def line_with(text: str, words: str) -> str:
 
 
 def test_the_head_and_the_rows_say_what_was_measured() -> None:
-    """The head has what all points share; a row latency and speed-up with intervals, cost and memory."""
+    """The head has what all points share, a row its intervals, cost and memory; narrow terminals have fewer."""
     lines = shown(results([Case(at, name) for at in AT for name in ("eager", "sdpa")])).splitlines()
     shared = ("vit", "float32", "inference", "B=8", "AMD EPYC 7B13", "torch 2.13.0", "95 %", "3 processes")
     assert all(words in " ".join(lines[:2]) for words in shared)
@@ -101,15 +106,13 @@ def test_the_head_and_the_rows_say_what_was_measured() -> None:
     alone = shown(results(cases(point()))).splitlines()
     assert "N=197" in alone[0]
     assert alone[3].startswith("use sdpa: ")
-
-
-def test_doubtful_rows_are_marked_and_explained() -> None:
-    """A letter in the row, and below the table what it means."""
     table = some()
-    table.loc[1, ["settled", "slow_start"]] = False, 0.1
-    text = shown(table)
-    assert len([line for line in text.splitlines() if line.split()[:2] == ["sdpa", "U"]]) == 1
-    assert re.search(r"\nU +not settled", text)
+    narrow, usual, wide = (shown(table, width) for width in (80, 100, 120))
+    assert ["faults/call" in text for text in (narrow, usual, wide)] == [False, False, True]
+    assert ["peak memory" in text for text in (narrow, usual, wide)] == [False, True, True]
+    assert "first compile" not in shown(table)
+    table.loc[2, "compile_cold_s"] = 3.2
+    assert all(words in shown(table) for words in ("first compile", "3.20 s"))
 
 
 @pytest.mark.parametrize("width", [60, 80, 100, 120, 200])
@@ -119,17 +122,6 @@ def test_it_fits_the_terminal(width: int) -> None:
     assert max(len(line) for line in text.splitlines()) <= width
     for word in (*NAMES, "latency", "speed-up", "slower by", "end"):
         assert word in text
-
-
-def test_a_wide_terminal_shows_more() -> None:
-    """Page faults and flagged samples leave first when room gets short; a column without a value is left out."""
-    table = some()
-    narrow, usual, wide = (shown(table, width) for width in (80, 100, 120))
-    assert ["faults/call" in text for text in (narrow, usual, wide)] == [False, False, True]
-    assert ["peak memory" in text for text in (narrow, usual, wide)] == [False, True, True]
-    assert "first compile" not in shown(table)
-    table.loc[2, "compile_cold_s"] = 3.2
-    assert all(words in shown(table) for words in ("first compile", "3.20 s"))
 
 
 @pytest.mark.parametrize("status", ["oom", "unsupported"])
@@ -143,7 +135,7 @@ def test_a_table_in_which_all_failed_can_be_shown(status: str) -> None:
 
 
 def test_failures_of_a_point_are_gathered_by_their_reason() -> None:
-    """The same status and reason are one line below the rows of their point."""
+    """The same status and reason are one line below the rows of their point; brackets in it are no markup."""
     fates: dict[Case, Fate] = {Case(at, "sdpa"): ("oom", "80 GiB") for at in AT}
     fates |= {Case(AT[0], "eager"): ("oom", "80 GiB"), Case(AT[0], "mha"): ("unsupported", "no bias")}
     text = shown(some(fates))
@@ -152,6 +144,8 @@ def test_failures_of_a_point_are_gathered_by_their_reason() -> None:
         ["sdpa", "oom:"],
     ]
     assert "  mha            unsupported: no bias\n" in text
+    odd = Case(point(), "mine:kernel")
+    assert "[/red] x[0]" in shown(results([*cases(point()), odd], {odd: ("error", "IndexError: [/red] x[0]")}))
 
 
 def test_colours_are_for_terminals_only() -> None:
@@ -162,9 +156,3 @@ def test_colours_are_for_terminals_only() -> None:
     assert "faults/call" in file.getvalue()
     assert "\x1b[31m" in rendered(table_of(table, "eager"), colour=True)
     assert "\x1b[1;32m" in rendered(table_of(results(cases(point()), processes=10), "eager"), colour=True)
-
-
-def test_square_brackets_in_names_and_reasons_are_shown_as_they_are() -> None:
-    """Text from outside is never taken for markup."""
-    odd = Case(point(), "mine:kernel")
-    assert "[/red] x[0]" in shown(results([*cases(point()), odd], {odd: ("error", "IndexError: [/red] x[0]")}))

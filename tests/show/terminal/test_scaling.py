@@ -72,8 +72,8 @@ def test_what_to_use_at_each_place_is_named() -> None:
     assert "no crossover: no implementation is overtaken by another" in text
 
 
-def test_a_single_process_is_said_to_have_no_intervals() -> None:
-    """Values stand alone, and the legend advises more processes; a fit needs three places, and passes through them."""
+def test_what_lacks_processes_or_places_is_said() -> None:
+    """Values stand alone, with advice; a fit needs three places, and what lacks them says so."""
     text = shown(table(processes=1))
     assert "[" not in line_of(text, "eager")
     assert line_of(text, "to use at N") == "to use at N: 50 to 1024 sdpa"
@@ -84,15 +84,11 @@ def test_a_single_process_is_said_to_have_no_intervals() -> None:
     three = line_of(shown(table(places=3)), "eager")
     assert " 0% " in three
     assert "0.0000" not in three
-
-
-def test_an_implementation_that_failed_says_what_it_lacks() -> None:
-    """Without three places no fit, and an exponent from other places than the heading's names them."""
-    two, one = ({Case(at, "eager"): ("oom", "") for at in TOKENS[places:]} for places in (2, 1))
-    row = line_of(shown(table(two)), "eager")
+    lost_two, lost_one = ({Case(at, "eager"): ("oom", "") for at in TOKENS[places:]} for places in (2, 1))
+    row = line_of(shown(table(lost_two)), "eager")
     assert "3 places needed" in row
     assert row.count("from 50 to 197") == 2
-    assert line_of(shown(table(one)), "eager").count("2 places needed") == 2
+    assert line_of(shown(table(lost_one)), "eager").count("2 places needed") == 2
 
 
 @pytest.mark.parametrize("width", [72, 80, 100, 140])

@@ -9,7 +9,7 @@ from bench.show.answer import points_of
 from bench.show.blocks import Cell
 from bench.show.charts import interactive
 from bench.show.figures import line_data
-from bench.show.pages.view import Shown, View
+from bench.show.pages.run_data import Shown, View
 from bench.store.metrics import METRICS, Axis, Heading, Metric, Unit
 from bench.store.saved_run import SavedRun
 from tests.show.pages import saved

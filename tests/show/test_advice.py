@@ -1,14 +1,70 @@
-"""The sentences of an answer."""
+"""The answer of `advise`: its sentences, in the terminal, as Markdown and as JSON."""
 
 import dataclasses
+import json
 import re
 
 import pytest
 
 from bench.analyse import advice as analyse
-from bench.show.advice import words
+from bench.show import advice as words
+from bench.show.advice import after, as_json, before, stopped
+from bench.show.blocks import Block
+from bench.show.markdown import markdown
+from bench.show.terminal.console import render, rendered
 from bench.stats.estimates import UNKNOWN, Interval
 from tests.advice import POINT, advised, core, looks, seen
+
+
+def screen(blocks: list[Block]) -> str:
+    """Return what a terminal shows."""
+    return rendered(render(blocks))
+
+
+def test_a_look_begins_with_the_bound_and_has_no_table() -> None:
+    """In Markdown it is bold, and the kinds of layers follow. A small bound ends with a way on."""
+    seen = analyse.seen(POINT, looks(core_share=0.05))
+    assert screen(before(seen)).startswith("attention takes")
+    text = markdown([*before(seen), *after(seen)])
+    assert text.startswith("**attention takes")
+    assert "blocks.0.attn" in text
+    assert "|" not in text
+    assert "--anyway" in screen(stopped(seen))
+
+
+def test_the_answer_fits_a_screen() -> None:
+    """The table with the model as it is, the recommendation, and its lines, which Markdown has as code."""
+    answer = after(advised({"as_is": 1.0, "eager": 0.8, "compiled": 1.2}))
+    text, written = screen(answer), markdown(answer)
+    assert len(text.splitlines()) < 24
+    assert "use eager: 1.2" in text
+    assert "baseline" in text
+    assert "| `eager` | 1.2" in written
+    assert "**use eager: 1.2" in written
+    assert "```python\nfor module in model.modules():" in written
+    assert "    module.fused_attn = False" in written
+
+
+CONTRACT = {
+    *("name", "status", "speedup", "speedup_low", "speedup_high"),
+    *("predicted", "predicted_low", "predicted_high", "kernels"),
+}
+
+
+def test_the_keys_are_a_contract() -> None:
+    """One object; a number that isn't known is null."""
+    content = json.loads(as_json([advised({"as_is": 1.0, "eager": 0.8})]))
+    assert {"model", "share", "bound", "alternatives", "recommendation"} <= {*content}
+    assert content["model"] == "timm:vit_tiny_patch16_224"
+    assert content["recommendation"] == "eager"
+    by_name = {each["name"]: each for each in content["alternatives"]}
+    assert all({*each} >= CONTRACT for each in by_name.values())
+    assert by_name["sdpa"]["speedup"] is None
+    assert by_name["eager"]["speedup_low"] > 1
+    keep = advised({"as_is": 1.0, "eager": 1.5})
+    both = json.loads(as_json([keep, keep]))
+    assert both["recommendation"] is None
+    assert len(both["points"]) == 2
 
 
 def test_the_first_lines_are_the_bound_and_a_line_for_each_kind_of_layer() -> None:
@@ -52,11 +108,16 @@ def test_what_to_write_in_a_model_that_can_not_be_switched_is_said() -> None:
 
 
 def test_a_recommendation_has_its_gain_or_the_most_that_is_lost() -> None:
-    """With what it can cost at most; without one a reader sees by how much a setting may be faster all the same."""
+    """With what it can cost at most; without one a reader sees what a setting may gain, and which is likely faster."""
     line = words.recommendation(advised({"as_is": 1.0, "eager": 0.5, "compiled": 0.5}))
     assert re.match(r"use eager: 2\.0.*; no setting is more than \d.*% faster$", line)
     line = words.recommendation(advised({"as_is": 1.0, "eager": 1.1}))
     assert re.match(r"keep the model as it is: no setting is shown to be faster; none is more than .*% faster$", line)
+    advice = advised({"as_is": 1.0, "eager": 1.1})
+    others = [dataclasses.replace(each, speedup=Interval(1.13, 1.05, 1.22)) for each in advice.alternatives[1:]]
+    line = words.recommendation(dataclasses.replace(advice, alternatives=tuple(others)))
+    assert line.startswith("keep the model as it is so far: ")
+    assert "is likely faster, 1.13x [1.05, 1.22]" in line
 
 
 def test_a_gain_is_never_larger_than_the_share_of_attention_allows() -> None:
@@ -66,15 +127,6 @@ def test_a_gain_is_never_larger_than_the_share_of_attention_allows() -> None:
     assert words.recommendation(wide).endswith("; none is more than 25% faster")
     compiled = dataclasses.replace(wide, alternatives=(dataclasses.replace(wide.alternatives[1], name="compiled"),))
     assert words.recommendation(compiled).endswith("; none is more than 90% faster")
-
-
-def test_a_setting_that_is_likely_faster_is_named() -> None:
-    """Its interval excludes 1, but the answer for all settings is not sure yet."""
-    advice = advised({"as_is": 1.0, "eager": 1.1})
-    others = [dataclasses.replace(each, speedup=Interval(1.13, 1.05, 1.22)) for each in advice.alternatives[1:]]
-    line = words.recommendation(dataclasses.replace(advice, alternatives=tuple(others)))
-    assert line.startswith("keep the model as it is so far: ")
-    assert "is likely faster, 1.13x [1.05, 1.22]" in line
 
 
 def test_what_was_not_measured_and_predictions_are_said() -> None:

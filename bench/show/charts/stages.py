@@ -1,17 +1,22 @@
-"""The picture of a point's profiles: a bar of stages or operators for each, on one axis."""
+"""Pictures of profiles: a bar of stages or operators for each of a point, and shares of stages against tokens."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import altair as alt
+import numpy as np
 
+from bench.analyse.growth import StageGrowth, stage_growths
 from bench.analyse.profile import time_s
+from bench.analyse.series import TOKENS, moving
 from bench.plan.case import Point
-from bench.show.charts.base import SMALL_PX, TEXT_PX, Sheet, Spec, chart, own_colour, spec, text_px, ticks
+from bench.show.charts import base
+from bench.show.charts.base import Sheet, Spec
 from bench.show.figures import layout
-from bench.show.figures.page import calls, facts, origin_rows
-from bench.show.palette import CATEGORY_COLOURS, OTHER, RESIDUAL_COLOUR, category, on, stage_colour
+from bench.show.figures.page import calls, facts, origin_rows, tick_labels
+from bench.show.palette import CATEGORY_COLOURS, OTHER, QUADRATIC, RESIDUAL_COLOUR, category, ink, on, stage_colour
 from bench.show.rows import origins
 from bench.store import units
 from bench.store.profile import BACKWARD, Operator, Profile
@@ -31,6 +36,20 @@ number of ticks."""
 
 LINE_PX, SQUARE_PX, PAD_PX = 18, 9, 6
 """Under a bar: the height of a line of names, the side of a name's coloured square, and the room around text."""
+
+HEIGHT_PX, LABEL_PX, LEADER_PX = 400, 20, 22
+"""The height of the areas, the least distance of two labels, and the length of what leads to them."""
+
+ROOM_PX = 10
+"""The room between two shares that are written."""
+
+HIGHEST = 0.92
+"""Shares from here on are written below their mark."""
+
+INK = "#1b1f24"
+"""The colour of what lies on the areas, whose own colours are the same in the dark."""
+
+SHARES = (0, 0.25, 0.5, 0.75, 1)
 
 
 @dataclass(frozen=True)
@@ -142,7 +161,7 @@ def segments(bars_of_point: Sequence[Bar]) -> tuple[list[dict[str, Any]], float]
         below = []
         for each in bar.segments:
             words = [each.name, units.seconds(each.time_s)]
-            has_room = max(text_px(word, SMALL_PX) for word in words) + PAD_PX <= each.time_s * scale
+            has_room = max(base.text_px(word, base.SMALL_PX) for word in words) + PAD_PX <= each.time_s * scale
             below += [] if has_room else [each]
             rows.append({**place, "kind": "segment", "start": start_s, "end": start_s + each.time_s, "name": each.name,
                 "text": words if has_room else "", "fill": each.colour, "ink": on(each.colour),
@@ -171,7 +190,7 @@ def stage_bars(bars_of_point: Sequence[Bar], height: float) -> Spec:
     """Return the chart of the bars: their segments, the residual, and a mark at the latency of the whole."""
     end_s = _end_s(bars_of_point)
     at = layout.even(0, end_s, TICKS)
-    axis = ticks(at, (units.seconds(tick, trim=True) if tick else "0" for tick in at))
+    axis = base.ticks(at, (units.seconds(tick, trim=True) if tick else "0" for tick in at))
     across, down = alt.Scale(domain=[0, end_s], nice=False), alt.Scale(domain=[height, 0], nice=False)
 
     def x(column: str = "start") -> alt.X:
@@ -181,11 +200,11 @@ def stage_bars(bars_of_point: Sequence[Bar], height: float) -> Spec:
         return alt.Y(f"{column}:Q", axis=None, scale=down)
 
     def of(kind: str, **calculated: str) -> alt.Chart:
-        return chart(kind).transform_calculate(middle=f"datum.bottom - {TALL_PX / 2}", **calculated)
+        return base.chart(kind).transform_calculate(middle=f"datum.bottom - {TALL_PX / 2}", **calculated)
 
-    small: dict[str, Any] = {"fontSize": SMALL_PX, "baseline": "middle"}
-    box = {"x": x(), "x2": "end:Q", "y": y(), "y2": "bottom:Q", "color": own_colour()}
-    backward, wholes, names = chart().transform_filter("datum.backward"), of("whole"), chart("name")
+    small: dict[str, Any] = {"fontSize": base.SMALL_PX, "baseline": "middle"}
+    box = {"x": x(), "x2": "end:Q", "y": y(), "y2": "bottom:Q", "color": base.own_colour()}
+    backward, wholes, names = base.chart().transform_filter("datum.backward"), of("whole"), base.chart("name")
     edges = (
         backward.transform_calculate(edge=f"datum.{side} {sign} 4")
         .mark_rule(color="#ffffff", strokeWidth=1.5, strokeDash=[5, 3])
@@ -197,20 +216,20 @@ def stage_bars(bars_of_point: Sequence[Bar], height: float) -> Spec:
         wholes.mark_text(align="left", dx=10, dy=dy, color=colour, **small).encode(x=x("end"), y=y("middle"), text=text)
         for dy, colour, text in ((-8, "var(--ink)", "text:N"), (8, "var(--quiet)", "residual:N"))
     )
-    left: dict[str, Any] = {"align": "right", "dx": -10, "fontSize": TEXT_PX, "fontWeight": "bold"}
+    left: dict[str, Any] = {"align": "right", "dx": -10, "fontSize": base.TEXT_PX, "fontWeight": "bold"}
     squares = names.mark_square(size=SQUARE_PX**2, opacity=1, xOffset=SQUARE_PX / 2)
     layers = [
         of("residual").mark_rect().encode(**box),
         of("segment").mark_rect(stroke="#ffffff", strokeWidth=0.7).encode(**box),
         *edges,
-        texts.encode(x=x("center"), y=y("middle"), text="text:N", color=own_colour("ink")),
+        texts.encode(x=x("center"), y=y("middle"), text="text:N", color=base.own_colour("ink")),
         wholes.mark_rule(strokeWidth=3, color="var(--ink)").encode(x=x(), y=y(), y2="bottom:Q"),
         *beside,
         wholes.mark_text(baseline="middle", **left).encode(x=alt.value(0), y=y("middle"), text="implementation:N"),
-        squares.encode(x=x(), y=y(), color=own_colour()),
+        squares.encode(x=x(), y=y(), color=base.own_colour()),
         names.mark_text(align="left", dx=SQUARE_PX + PAD_PX / 2, **small).encode(x=x(), y=y(), text="text:N"),
     ]
-    return spec("The time of a call by stages or operators, a bar for each implementation", *layers, height=height)
+    return base.spec("The time of a call by stages or operators, a bar for each implementation", *layers, height=height)
 
 
 def _notes(profiles: Sequence[Profile], bars_of_point: Sequence[Bar]) -> Iterator[str]:
@@ -232,10 +251,131 @@ def _lines(below: Sequence[Segment]) -> list[list[tuple[float, Segment]]]:
     lines: list[list[tuple[float, Segment]]] = []
     across = float(WIDTH_PX)
     for each in below:
-        long = SQUARE_PX + PAD_PX / 2 + text_px(_words(each), SMALL_PX)
+        long = SQUARE_PX + PAD_PX / 2 + base.text_px(_words(each), base.SMALL_PX)
         if across + long > WIDTH_PX:
             lines.append([])
             across = 0.0
         lines[-1].append((across, each))
         across += long + 2 * PAD_PX
     return lines
+
+
+def share_sheets(profiles: Iterable[Profile]) -> Iterator[tuple[str, Sheet]]:
+    """Yield the name and the picture of each series of profiles along the tokens."""
+    return ((share_name(of), share_sheet(of)) for of in stage_growths(profiles))
+
+
+def share_name(of: StageGrowth) -> str:
+    """Return the picture in one word: a file name that stays the same whatever else was profiled."""
+    first = of.profiles[0].case
+    return f"shares-{TOKENS.name}-{first.point.short_name(moving(TOKENS, first.point))}-{first.implementation}".replace(
+        ":", "."
+    )
+
+
+def share_sheet(of: StageGrowth) -> Sheet:
+    """Return the picture of a series as a file."""
+    point, implementation = of.profiles[0].case.point, of.profiles[0].case.implementation
+    return Sheet(
+        heading="Share of each stage against tokens",
+        facts=[*facts(point, origin_rows(of.profiles), moving(TOKENS, point)), implementation],
+        notes=list(_share_notes(of)),
+        spec=stage_areas(of),
+        rows=areas(of),
+    )
+
+
+def stacked(of: StageGrowth) -> list[str]:
+    """Return the stages from the bottom to the top: the quadratic ones first, then the others."""
+    return sorted(of.stages, key=lambda stage: stage not in QUADRATIC)
+
+
+def areas(of: StageGrowth) -> list[dict[str, Any]]:
+    """Return the lower and the upper edge of each stage's area at each place."""
+    rows = []
+    for number, tokens in enumerate(of.places):
+        top = 0.0
+        for stage in stacked(of):
+            bottom, top = top, top + of.share_of([stage])[number]
+            rows.append({"stage": stage, "tokens": tokens, "bottom": bottom, "top": top})
+    return rows
+
+
+def stage_labels(of: StageGrowth) -> list[dict[str, Any]]:
+    """Return for each stage its name with its last share, the middle of its area there, and the place of the label."""
+    stages = stacked(of)
+    last = [of.share_of([stage])[-1] for stage in stages]
+    middles = [top - share / 2 for top, share in zip(accumulate(last), last, strict=True)]
+    gap = LABEL_PX / HEIGHT_PX
+    places = layout.spread(middles, gap, gap / 2, 1 - gap / 2)
+    return [
+        {"text": f"{stage} {units.percent(share)}", "middle": middle, "place": place, "fill": stage_colour(stage),
+            "ink": ink(stage_colour(stage))}
+        for stage, share, middle, place in zip(stages, last, middles, places, strict=True)
+    ]  # fmt: skip
+
+
+def quadratic(of: StageGrowth) -> list[dict[str, Any]]:
+    """Return the share of the quadratic stages at each place, with its text where there is room for it."""
+    shares, last = of.share_of(QUADRATIC), len(of.places) - 1
+    texts = [f"{share:.0%}" for share in shares]
+    widths = np.array([base.text_px(text, bold=True) + ROOM_PX for text in texts])
+    logs = np.log(of.places)
+    across = base.WIDTH_PX * (logs - logs[0]) / (logs[-1] - logs[0])
+    # moved if a text would cross an edge of the axes
+    centres = np.clip(across, widths / 2, base.WIDTH_PX - widths / 2)
+    written = layout.spaced(centres.tolist(), widths.tolist(), [last, 0, *range(1, last)])
+    return [
+        {"tokens": tokens, "share": share, "text": text if number in written else "",
+            "align": "left" if number == 0 else "right" if number == last else "center"}
+        for number, (tokens, share, text) in enumerate(zip(of.places, shares, texts, strict=True))
+    ]  # fmt: skip
+
+
+def stage_areas(of: StageGrowth) -> Spec:
+    """Return the chart of stacked shares, with a line over the quadratic ones, and the stages' names beside it."""
+    places, stages = of.places, stacked(of)
+    x = alt.X("tokens:Q", title=f"{TOKENS.name} {TOKENS.symbol}", scale=base.log((places[0], places[-1])),
+        axis=base.ticks(places, tick_labels(places, (places[0], places[-1])), grid=False))  # fmt: skip
+    axis = alt.Axis(values=[*SHARES], format=".0%", grid=False)
+    scale = alt.Scale(domain=[0, 1])
+
+    def y(column: str) -> alt.Y:
+        return alt.Y(f"{column}:Q", title="share of the time in stages", scale=scale, axis=axis, stack=None)
+
+    colours = alt.Scale(domain=stages, range=[stage_colour(stage) for stage in stages])
+    filled = base.chart().mark_area(stroke="var(--surface)", strokeWidth=0.5).encode(
+        x=x, y=y("bottom"), y2="top:Q", color=alt.Color("stage:N", scale=colours, legend=None)
+    )  # fmt: skip
+    half = alt.Chart().mark_rule(strokeDash=[4, 3], color=INK).encode(y=alt.datum(0.5, scale=scale))
+    over = base.inline(quadratic(of))
+    line = over.mark_line(strokeWidth=2.4, color=INK, point={"color": INK, "size": 50}).encode(x=x, y=y("share"))
+    up = alt.ExprRef(f"datum.share < {HIGHEST} ? -13 : 13")
+    style: dict[str, Any] = {
+        "fontSize": base.TEXT_PX,
+        "fontWeight": "bold",
+        "dy": up,
+        "align": alt.ExprRef("datum.align"),
+    }
+    halo, words = (
+        over.mark_text(**style, **colour).encode(x=x, y=y("share"), text="text:N")
+        for colour in ({"color": INK, "stroke": "#ffffff", "strokeWidth": 3}, {"color": INK})
+    )
+    beside = base.inline(stage_labels(of))
+    end = alt.value({"expr": f"width + {LEADER_PX}"})
+    leader = beside.mark_rule(color="var(--quiet)").encode(x=alt.value("width"), x2=end, y=y("middle"), y2="place:Q")
+    square = beside.mark_square(size=120, opacity=1, xOffset=6).encode(x=end, y=y("place"), color=base.own_colour())
+    names = beside.mark_text(align="left", dx=18, fontSize=base.TEXT_PX).encode(
+        x=end, y=y("place"), text="text:N", color=base.own_colour("ink")
+    )
+    layers = filled, half, line, halo, words, leader, square, names
+    return base.spec("The share of each stage in the time of all, against tokens", *layers, height=HEIGHT_PX)
+
+
+def _share_notes(of: StageGrowth) -> Iterator[str]:
+    quadratic = [stage for stage in of.stages if stage in QUADRATIC]
+    yield f"black line: {', '.join(quadratic[:-1])} and {quadratic[-1]} together, whose work grows with N²"
+    if any(stage.direction == BACKWARD for profile in of.profiles for stage in profile.stages):
+        yield "forward and backward together"
+    yield calls(of.profiles)
+    yield from origins(origin_rows(of.profiles))

@@ -1,1 +1,0 @@
-"""The answer of `advise`: on one screen, as Markdown and as JSON."""
