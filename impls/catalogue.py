@@ -80,7 +80,7 @@ class Entry:
 NOT_WRITTEN = "this implementation replaces the whole layer, and is not written for this one"
 
 _MHA_LAYERS = ("ViTAttention", "PatchAttention")
-_STEPWISE_LAYERS = (*_MHA_LAYERS, "SelfAttention", "ConvSelfAttention")
+_OUR_LAYERS = (*_MHA_LAYERS, "SelfAttention", "ConvSelfAttention")
 _NO_MHA = {
     "SelfAttention": "nn.MultiheadAttention has a scale and an output projection, this layer has neither",
     "ConvSelfAttention": "nn.MultiheadAttention makes queries and keys as wide as values, here they are narrower",
@@ -97,7 +97,7 @@ IMPLEMENTATIONS: Mapping[str, Entry] = MappingProxyType({
     "manual": Entry("impls.attend.manual:adapt", "the articles' steps one by one, head by head",
         Style("#d55e00", DASH_DOT, "^")),
     "stepwise": Entry("impls.whole.stepwise:adapt", "each step a labelled stage, for profiles",
-        Style("#aa3377", DASHED, "s"), layers=_STEPWISE_LAYERS),
+        Style("#aa3377", DASHED, "s"), layers=_OUR_LAYERS),
     "online": Entry("impls.attend.online:adapt", "softmax over blocks of keys, memory linear in tokens",
         Style("#009e73", LONG, "D"), options={"block_tokens": "keys per block"}),
     "sdpa": Entry("impls.attend.sdpa:adapt", "scaled_dot_product_attention, PyTorch's choice of backend",
@@ -144,7 +144,7 @@ IMPLEMENTATIONS: Mapping[str, Entry] = MappingProxyType({
         "the same, with its operator MultiHeadAttention as the core", Style("#70ad85", DASHED, "H", hollow=True),
         supports=_IN_INFERENCE, packages=_ONNX),
     "jax": Entry("impls.runtimes.jax:JAX", "the layer written in JAX, compiled by XLA", Style("#cc6677", LONG, "*"),
-        supports=_IN_INFERENCE, layers=_STEPWISE_LAYERS, packages=("jax", "jaxlib")),
+        supports=_IN_INFERENCE, layers=_OUR_LAYERS, packages=("jax", "jaxlib")),
     "sdpa_fa3": Entry("impls.attend.sdpa:adapt_fa3", "scaled_dot_product_attention with FlashAttention 3",
         Style("#6699cc", SOLID, "^", hollow=True), supports=_HALF, refuses={"ConvSelfAttention": _ONE_WIDTH},
         packages=("flash-attn-3",), source="build the folder hopper of Dao-AILab/flash-attention", on_gpu=True,

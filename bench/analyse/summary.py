@@ -55,9 +55,10 @@ class _PointSummary:
 
 
 class Summary:
-    """The rows of the points of a run; what the whole run says of the scatter is lent to each point.
+    """The rows of the points of a run.
 
-    `lendings` counts how often that was estimated: each time all errors change.
+    Errors of a point lean on the scatter of the whole run: the run lends it (`stats.contrasts.Prior`).
+    `lendings` counts how often the scatter was estimated: each time all errors change.
     """
 
     def __init__(self, baseline: str) -> None:

@@ -99,7 +99,7 @@ class Member:
 
     `implementation` is what its process runs, which the case names unless it is the control.
     `env_id` names the environment of its pool. A `thorough` measurement also checks a normal input and inspects a call.
-    `death` says how its process died, if it did; `is_left` is true if it was not measured for want of memory.
+    `death` says how its process died, if it did; `lacks_memory` is true if it was not measured for want of memory.
     A process that is silent for `timeout_s` ends; `heard(stage)` is called for each of its events.
     """
 
@@ -113,7 +113,7 @@ class Member:
     metrics: dict[str, Any] = field(default_factory=dict)
     samples: Samples = field(default_factory=Samples)
     death: Died | None = None
-    is_left: bool = False
+    lacks_memory: bool = False
     timeout_s: float = math.inf
     heard: Heard = unheard
     cpu_s: float = 0.0
@@ -139,7 +139,7 @@ class Member:
     @property
     def is_ok(self) -> bool:
         """Whether nothing has ended the case."""
-        return self.status == "ok" and not self.is_left
+        return self.status == "ok" and not self.lacks_memory
 
     @property
     def latency_s(self) -> float:

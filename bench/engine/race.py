@@ -26,9 +26,9 @@ Looked = Callable[[Point, Look], None]
 class Heat:
     """The points that are measured in the same rounds, their latest looks, and what a replicate of them takes.
 
-    `beside_s` are the seconds of a member beside the latest rounds, `round_s` those of a member in one of them.
-    `latest` is the number of the latest rounds, `rounds` that of a look's: a process is worth the square root of what
-    it costs in rounds, times how much more rounds scatter than processes (Kalibera and Jones, ISMM 2013).
+    In the latest replicate a member took `beside_s` seconds outside the rounds and `round_s` in each of the `latest`
+    rounds. The next look takes `rounds` rounds: as many as a process costs, times how much more rounds scatter than
+    processes, to the power of a half (Kalibera and Jones, ISMM 2013).
     """
 
     points: list[Point]
@@ -69,7 +69,7 @@ class Race:
     """The race of a run, or of a pair of runs in two environments, until all points are answered or the time is up.
 
     The point that is soonest answered comes first; if none is expected to be answered in time, that with the largest
-    bound. A bound that is finer than a rough one comes second: first all points are to have a rough answer.
+    bound. All points get a rough answer first; only then the race goes on to a finer bound.
     `end_s` is the time of the monotonic clock at which it ends; the base is taken all the same. Every point has an
     answer from its base on, so a race can be stopped at any moment. One that goes on later begins with what is known.
     """

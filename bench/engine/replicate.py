@@ -144,7 +144,7 @@ class Replicate:
                 if not member.is_ok and together:
                     return
                 if not member.is_ok:
-                    member.is_left |= member.status == "oom" and member in crowded
+                    member.lacks_memory |= member.status == "oom" and member in crowded
                     crowded += [other for other, _ in busy.values()]
                     member.close()
                 continue
@@ -154,7 +154,7 @@ class Replicate:
             if not member.is_ok:
                 continue
             if prepared >= FEWEST and room < 1 and member not in self._baselines:
-                member.is_left = True
+                member.lacks_memory = True
                 continue
             with self._ending(member):
                 busy[self._preparing(member, idle[-1])] = member, idle[-1]
@@ -340,7 +340,7 @@ class Replicate:
         except Ended as end:
             member.end(end.status, end.detail)
             beside = sum(other.worker is not None for other in self._members if other is not member)
-            member.is_left = end.status == "oom" and beside >= FEWEST  # it may fit beside fewer
+            member.lacks_memory = end.status == "oom" and beside >= FEWEST  # it may fit beside fewer
         except Died as death:
             member.end(death.status, death.detail, death)
             with suppress(Died):  # the next judge needs the expected outputs for the other members

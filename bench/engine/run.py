@@ -277,10 +277,10 @@ class Run:
         return self.run_folder.missing(point, processes, retry_failed=self.retry_failed)
 
     def replicate(self, missing: Mapping[Point, Sequence[str]], length: Length, *, is_look: bool = False) -> Replicate:
-        """Measure points in one more replicate; those that belong to no look of a race beside their baselines.
+        """Measure points in one more replicate, each with its baseline, or without it in a look of a race.
 
-        A point at which something had no memory beside others is measured by itself, and a baseline that failed is not
-        measured again.
+        If something had no memory beside others at one of the points, that point alone is measured. A baseline that
+        failed is not measured again.
         """
         crowded = [point for point in missing if point in self._crowded][:1]
         groups = {point: self._group(point, missing[point], is_look=is_look) for point in crowded or missing}
@@ -296,11 +296,12 @@ class Run:
         replicate = Replicate(members, baselines.values(), length, self.seed(first), number, heard=heard)
         replicate.measure(self.sweep.effort.timeout_s)
         self.deaths.count(members)
-        if any(member.is_left or member.case in self.deaths.alone for member in members):
+        if any(member.lacks_memory or member.case in self.deaths.alone for member in members):
             self._crowded.update(groups)
         for point in groups:
             baseline = baselines.get(point)
-            if baseline is None or not (baseline.is_left or self.deaths.allow(baseline)):  # else nothing has a ratio
+            # if the baseline is tried again, nothing has a ratio yet, and all are measured again with it
+            if baseline is None or not (baseline.lacks_memory or self.deaths.allow(baseline)):
                 self.keep([member for member in members if member.case.point == point], number, replicate)
         return replicate
 
@@ -325,7 +326,7 @@ class Run:
 
     def keep(self, members: Iterable[Member], number: int, replicate: Replicate) -> None:
         """Write a record of each member that is measured, or that failed and is not tried again."""
-        ended = [member for member in members if not member.is_left and not self.deaths.allow(member)]
+        ended = [member for member in members if not member.lacks_memory and not self.deaths.allow(member)]
         self.run_folder.keep_members(ended, number, replicate)
 
 
@@ -349,7 +350,7 @@ class Deaths:
                 self._counts[member.case] += 1
                 if member.death.is_outside and member.pid is not None:  # not that of a judge or of a server
                     self.alone.add(member.case)
-            if member.is_left and member.status == "oom":
+            if member.lacks_memory and member.status == "oom":
                 self.alone.add(member.case)
 
     def allow(self, member: Member) -> bool:

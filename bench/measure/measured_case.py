@@ -222,7 +222,7 @@ class MeasuredCase:
         return self._pace.call_s
 
     def reply(self) -> dict[str, Any]:
-        """Return the outcome as JSON, with the processor's seconds in all."""
+        """Return the outcome so far, with its metrics, as JSON: what the engine gets after preparing and at the end."""
         return {**dataclasses.asdict(self.outcome), "cpu_s": forking.cpu_s()}
 
     def _build(self) -> None:

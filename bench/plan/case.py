@@ -11,7 +11,7 @@ RETAINED, HUGE = "retained", "retained-huge"
 """Values of `allocator`: freed memory stays with the process. The second needs a system with transparent huge pages."""
 
 UNSAFE = re.compile(r"[^\w.=-]+")
-"""The characters that a file name doesn't keep; those in brackets belong to the names of models."""
+"""Runs of characters that file names don't keep: a model's name may have any."""
 
 
 def default_timing(device: str) -> str:

@@ -34,9 +34,9 @@ class Effort:
     """How precisely a point is measured, and how long that may take.
 
     `budget_s` is the time for a point's rounds over `processes`, `timeout_s` the longest time that a case may give no
-    sign of life. Without a `race` that is all. In a race it is the base; then those that may be the fastest are
-    measured on, until what the named one can cost is at most `bound`, as a share, or the run has taken `within_s`;
-    None: BASE_S and POINT_S for each point.
+    sign of life. Without a `race` that is all. A race measures so much first, its base. Then it measures on those that
+    may be the fastest, until the one that it names takes at most the share `bound` longer than the fastest, or the run
+    has taken `within_s`; None: BASE_S and POINT_S for each point.
     With `spread_s` the points take turns, a replicate each, evenly over so many seconds. None: all replicates of a
     point follow each other without a pause.
     `check_memory` also reads the peak memory from the operating system, in a separate process.
@@ -129,8 +129,8 @@ class Request:
     An override, which may name a `model`, replaces its column in every grid.
     With `product` the overrides are the only grid, and the file's defaults give the columns that they leave out.
     `path` has the folders that must contain the modules of a user's implementations; None skips this check.
-    `run` is the folder that the run goes into; if it holds one, that goes on, or is added to with `extend`. Without
-    `is_named` its own sweep is meant.
+    `run` is the folder that the run goes into; if it holds a run, that one goes on, or is added to with `extend`.
+    Without `is_named` the sweep is that of the run in the folder.
     """
 
     sweep: str

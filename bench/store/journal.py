@@ -1,6 +1,6 @@
-"""The journal: the raw data of a run, one line per case and process.
+"""The journal: the raw data of a run, one line per case and replicate; `process` is the replicate's number.
 
-The lines of one process at one point, a replicate, are written at once. `bench.store.record` has the form of a line.
+The lines of a replicate at one point are written at once. `bench.store.record` has the form of a line.
 """
 
 import gc

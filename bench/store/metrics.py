@@ -84,7 +84,7 @@ class Metric:
     A `reported` metric comes from workers and is in the journal; a line that is older than the metric lacks it.
     A metric that is not `in_table` is no column of results.csv; one that is `only_ok` is empty unless the case is ok.
     `combined` computes the row's value from the processes, `derived` from the case and the row's other cells.
-    A metric with neither is a statistic of the timings: `bench.analyse.summary` computes it.
+    A metric that is not reported and has neither is a statistic of the timings: `bench.analyse.summary` computes it.
     """
 
     name: str

@@ -241,9 +241,9 @@ def test_what_has_no_memory_beside_others_is_left(
     monkeypatch.setattr(facts, "available_bytes", lambda: next(gibibytes) * GIB)
     members = measured(servers, "eager", "a", "b", "c", thorough=True)
     assert statuses(members) == ["ok"] * 4
-    assert sum(member.is_left for member in members.values()) == left
-    assert not members["eager"].is_left
-    assert all(bool(member.samples.rounds) is not member.is_left for member in members.values())
+    assert sum(member.lacks_memory for member in members.values()) == left
+    assert not members["eager"].lacks_memory
+    assert all(bool(member.samples.rounds) is not member.lacks_memory for member in members.values())
 
 
 def test_the_baseline_is_never_left(servers: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -253,7 +253,7 @@ def test_the_baseline_is_never_left(servers: Pool, monkeypatch: pytest.MonkeyPat
         monkeypatch.setattr(facts, "available_bytes", lambda free=free: next(free))
         members = measured(servers, "eager", "a", "b", "c", seed=seed, length=SHORTEST)
         assert members["eager"].samples.rounds
-        assert sum(member.is_left for member in members.values()) in (1, 2)
+        assert sum(member.lacks_memory for member in members.values()) in (1, 2)
 
 
 def test_processes_are_prepared_in_random_order(servers: Pool) -> None:
@@ -279,7 +279,10 @@ def test_memory_that_ran_out_beside_others_is_no_result(servers: Pool, monkeypat
     monkeypatch.setattr(replicate, "_cores", lambda _point: [])
     eager, first, second = measured(servers, "eager", "test:large", "test:large_too").values()
     assert eager.status == "ok"
-    assert sorted([(first.status, first.is_left), (second.status, second.is_left)]) == [("ok", False), ("oom", True)]
+    assert sorted([(first.status, first.lacks_memory), (second.status, second.lacks_memory)]) == [
+        ("ok", False),
+        ("oom", True),
+    ]
 
 
 def test_the_memory_of_a_gpu_is_what_counts_for_it(servers: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -288,7 +291,7 @@ def test_the_memory_of_a_gpu_is_what_counts_for_it(servers: Pool, monkeypatch: p
     for host_bytes in (1000 * GIB, GIB):
         monkeypatch.setattr(facts, "available_bytes", lambda free=host_bytes: free)
         members = measured(servers, "eager", "a", "b", at=point(device="cuda"))
-        assert [(member.status, member.is_left) for member in members.values()] == [("ok", False)] * 3
+        assert [(member.status, member.lacks_memory) for member in members.values()] == [("ok", False)] * 3
 
 
 # Others on the machine
@@ -405,7 +408,7 @@ def test_with_memory_for_one_more_members_are_prepared_one_at_a_time(
     monkeypatch.setattr(facts, "available_bytes", lambda: next(free))
     members = measured(servers, *FOUR)
     assert asked.at_once["prepare"] == [1] * 4
-    assert not any(member.is_left for member in members.values())
+    assert not any(member.lacks_memory for member in members.values())
 
 
 def test_whoever_ran_out_of_memory_at_once_with_another_is_left(
@@ -415,8 +418,8 @@ def test_whoever_ran_out_of_memory_at_once_with_another_is_left(
     monkeypatch.setenv("TEST_PREPARE_S", "0.2")  # so that both are there before one of them looks
     eager, first, second = measured(servers, "eager", "test:large", "test:large_too", thorough=True).values()
     assert asked.at_once["prepare"] == [1, 1, 2]
-    assert (eager.status, eager.is_left) == ("ok", False)
-    ended = {(each.status, each.is_left) for each in (first, second)}
+    assert (eager.status, eager.lacks_memory) == ("ok", False)
+    ended = {(each.status, each.lacks_memory) for each in (first, second)}
     assert ("oom", True) in ended
     assert ended <= {("oom", True), ("ok", False)}  # if one has ended before the other looks
 

@@ -278,7 +278,7 @@ def test_a_replicate_without_a_result_leaves_the_count_of_deaths() -> None:
         return deaths.allow(member)
 
     assert is_tried_again(status="crashed", death=death)
-    assert not is_tried_again(is_left=True)
+    assert not is_tried_again(lacks_memory=True)
     assert not is_tried_again(status="crashed", death=death)
     assert not is_tried_again()
     assert is_tried_again(status="crashed", death=death)
