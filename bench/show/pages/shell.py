@@ -44,8 +44,8 @@ class Figure:
 
     The rows are those of the table, unless it has `rows` of its own, or `parts`: charts with a title and rows each.
     Beside it stands a table: `columns` of the large one, or fields of its own rows with their `headings`.
-    `ticks` are those of each series and of all points. A chart shows rows with a value in the column `needs`. The charts
-    of one point let the reader choose a point that has a value in the column `at`.
+    `ticks` are those of each series and of all points. A chart shows rows with a value in the column `needs`. The
+    charts of one point let the reader choose a point that has a value in the column `at`.
     """
 
     kind: str
