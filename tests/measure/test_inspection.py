@@ -87,6 +87,7 @@ def test_a_product_that_has_its_bias_copied_is_named_too(layer: str, product: st
 
 
 @pytest.mark.slow
+@pytest.mark.toolchain
 def test_a_compiled_layer_names_its_graph_beside_the_products_that_it_calls() -> None:
     """That Inductor's kernels ran can be seen in the row, and that the products are still the library's."""
     at = point()
