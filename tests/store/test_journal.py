@@ -198,7 +198,9 @@ FOREIGN: dict[str, bytes] = {
     "no checksum": PLAIN,
     "another checksum": RECORD[:-10] + b'00000000"}',
     "a flipped bit": RECORD[:200] + bytes([RECORD[200] ^ 1]) + RECORD[201:],
-    "another schema by a flipped bit": RECORD.replace(b'"schema_version":9', b'"schema_version":8'),
+    "another schema by a flipped bit": RECORD.replace(
+        b'"schema_version":%d' % SCHEMA_VERSION, b'"schema_version":%d' % (SCHEMA_VERSION ^ 1)
+    ),
     "an unknown status": resealed(b'"ok"', b'"fine"'),
     "a batch of another kind": resealed(b'"batch":8', b'"batch":[8]'),
     "a process that is none": resealed(b'"process":0', b'"process":-1'),
