@@ -10,7 +10,6 @@ from hypothesis import given, settings
 
 from bench.plan.case import CASE_COLUMNS, COLUMNS
 from bench.plan.columns import REQUIRED
-from bench.plan.columns import REQUIRED
 from bench.plan.errors import WrongRequest
 from bench.store.record import (
     OLDEST_SCHEMA,
