@@ -6,7 +6,7 @@ from bench.measure import correctness, outputs, reference, workload
 from bench.measure.correctness import CheckResult
 from bench.measure.outputs import Incorrect
 from bench.plan.case import Point
-from bench.sampling.inputs import NORMAL, PEAKED
+from bench.sampling.inputs import NORMAL, PEAKED, Values
 
 SHAPES: list[dict[str, Any]] = [
     {"batch": 1, "num_tokens": 1, "channels": 8, "num_heads": 2},
@@ -27,7 +27,12 @@ SHAPES: list[dict[str, Any]] = [
 
 def expected(work: workload.Workload) -> list[reference.Check]:
     """Return the expected results for both inputs that are checked before the rounds."""
-    return [reference.expect(work, name) for name in (NORMAL, PEAKED)]
+    return [reference.expect(work, name, values) for name, values in inputs(work).items()]
+
+
+def inputs(work: workload.Workload) -> dict[str, Values]:
+    """Return the values of the inputs that are checked before the rounds."""
+    return {NORMAL: Values(), PEAKED: Values(0, reference.peak(work))}
 
 
 def compared(subject: workload.Subject, work: workload.Workload, checks: list[reference.Check]) -> CheckResult:
@@ -35,7 +40,7 @@ def compared(subject: workload.Subject, work: workload.Workload, checks: list[re
     direction = work.direction if work.with_gradients else None
     results = []
     for check in checks:
-        x = reference.values(work, check.name)
+        x = work.input(inputs(work)[check.name])
         try:
             output = outputs.compute(subject, x.clone(), direction)
             outputs.check_form(subject, work, x, output)

@@ -43,6 +43,7 @@ EXPECTED: dict[str, str] = {
     "batch_and_skip": LATE,
     "replays_from_a_file": f"{NUMBERS}|{LATE}",
     "lazy": "incorrect: output is a _Lazy, expected a plain torch.Tensor",
+    "settles": r"incorrect: output is a _Settling, expected a plain torch.Tensor \(in a timed call\)",
     "background_thread": LATE,
     "background_process": f"{LATE}|error: started processes",
     "slow_clock": "error: left time.perf_counter changed: .*; bench.measure.clock.perf_counter changed",
@@ -59,14 +60,15 @@ EXPECTED: dict[str, str] = {
     "nan_later": r"incorrect: output is not finite \(in a timed call\)",
     "less_precise_later": TIMED,
     "half_of_the_batch_now_and_then": TIMED,
-    "answers_ahead": TIMED,
+    "answers_ahead": f"{TIMED}|error: worked on .* cores",
     "keeps_threads": "error: left torch's threads changed",
     "works_between_samples": "error: worked between its samples",
     "burns_in_an_orphan": "error: worked (between its samples|on .* cores)",
     "leaves_a_process": "error: started processes that outlive its sample: 1",
-    "takes_priority": "error: left the priority changed",
+    "takes_priority": "error: changed how its process is scheduled: priority",
+    "slows_its_siblings": "error: changed how other processes of this run are scheduled: priority",
     "patches_choices": "error: left Random.choice changed",
-    "stops_its_siblings": "error: stopped other processes of this run",
+    "stops_its_siblings": "error: changed how other processes of this run are scheduled: stopped",
     "works_if_looked_at": LATE,
     "works_less_if_not_looked_at": TIMED,
     "slow_until_timed": "ok: ",
@@ -76,7 +78,7 @@ EXPECTED: dict[str, str] = {
 }
 """A pattern for the status and the detail of each, at a shape whose call takes longer than a timing.
 
-There a slow warm-up wins nothing, and no values are repeated within a timing.
+There a slow warm-up wins nothing.
 """
 
 IN_TRAINING = (
@@ -157,7 +159,7 @@ memo_by_one_value = _remembering(lambda x: round(x.flatten()[0].item()))
 """Remembers answers by a poor fingerprint of the values."""
 
 memo_by_version = _remembering(lambda x: (x.data_ptr(), x._version))
-"""Remembers answers by address and version, which together tell the values: repeated values cost nothing."""
+"""Remembers answers by address and version, which together tell the values: no values are repeated."""
 
 
 @each_call
@@ -198,6 +200,30 @@ class _Lazy(Tensor):
 def lazy(own: Own, x: Tensor) -> Tensor:
     """Returns a tensor that does the work when somebody looks at it, which the clock doesn't see."""
     y = torch.empty(0).as_subclass(_Lazy)
+    y.compute = lambda: own(x)
+    return y
+
+
+class _Settling(_Lazy):
+    """A tensor that computes itself at the first operation on it, and is a plain one from then on."""
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Compute all such arguments, which become plain tensors, then do what was asked for."""
+        for value in args:
+            if type(value) is _Settling:
+                computed = value.compute()
+                value.__class__ = Tensor  # type: ignore[assignment]
+                value.set_(computed.untyped_storage(), 0, computed.shape, computed.stride())
+        return func(*args, **(kwargs or {}))
+
+
+@each_call
+def settles(own: Own, x: Tensor) -> Tensor:
+    """Is honest at first, and then returns a tensor that does the work when somebody looks at its memory."""
+    if not _in_rounds():
+        return own(x)
+    y = torch.empty(0).as_subclass(_Settling)
     y.compute = lambda: own(x)
     return y
 
@@ -391,11 +417,19 @@ def burns_in_an_orphan(layer: nn.Module) -> Implementation:
     return layer
 
 
+def _siblings() -> list[int]:
+    files = Path(f"/proc/{os.getppid()}/task").glob("*/children")
+    return [pid for file in files for pid in map(int, file.read_text().split()) if pid != os.getpid()]
+
+
 def _stop_siblings() -> None:
-    for file in Path(f"/proc/{os.getppid()}/task").glob("*/children"):
-        for pid in map(int, file.read_text().split()):
-            if pid != os.getpid():
-                os.kill(pid, signal.SIGSTOP)
+    for pid in _siblings():
+        os.kill(pid, signal.SIGSTOP)
+
+
+def _slow_siblings() -> None:
+    for pid in _siblings():
+        os.setpriority(os.PRIO_PROCESS, pid, 15)
 
 
 def _raise_priority() -> None:
@@ -412,6 +446,9 @@ patches_choices = honest(
     lambda: setattr(random.Random, "choice", lambda _self, values: values[0]), _in_rounds, once=True
 )
 """Lets the inputs no longer change."""
+
+slows_its_siblings = honest(_slow_siblings, _in_rounds, once=True)
+"""Lowers the priority of the other processes of the run."""
 
 stops_its_siblings = honest(_stop_siblings, _in_rounds, once=True)
 """Stops the other processes of the run."""
@@ -466,6 +503,21 @@ def honest_for_other_versions(own: Own, x: Tensor) -> Tensor:
     is_usual = x._version - own.kept.get(id(x), 0) <= 1
     own.kept[id(x)] = x._version
     return _half(own, x, unless=not (_in_rounds() and is_usual))
+
+
+def _stale_gradients(own: Own, x: Tensor) -> Tensor:
+    """Return the right output and gradient of x, with the gradients of weights of an earlier input."""
+    y = own(x)
+    if not _in_rounds():
+        own.kept["gradients"] = x.detach().clone()
+        return y
+    weights = [*own.layer.parameters()]
+    earlier = torch.autograd.grad(own(own.kept["gradients"]), weights, torch.ones_like(y))
+    return _replaced(y.detach().clone, lambda d: [torch.autograd.grad(y, x, d)[0], *earlier], x, *weights)
+
+
+no_gradients_later = each_call(_stale_gradients)
+"""In training returns other gradients of weights in timed calls."""
 
 
 @each_call

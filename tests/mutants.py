@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor
+from torch.nn.functional import elu
 
 from impls import with_attend
 from impls.attend.eager import attend
@@ -20,7 +21,36 @@ def _without_its_mask(q: Tensor, k: Tensor, v: Tensor, scale: float, *, mask: st
     return attend(q, k, v, scale)
 
 
-mean_of_values = with_attend(lambda q, k, v, _scale: v.mean(dim=-2, keepdim=True).expand_as(v) + 0 * (q * k).sum())
+def _mean(q: Tensor, k: Tensor, v: Tensor, _scale: float) -> Tensor:
+    return v.mean(dim=-2, keepdim=True).expand_as(v) + 0 * (q * k).sum()
+
+
+def _uniform(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
+    return attend(q, k, v, 0 * scale)
+
+
+def _linear(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
+    """Return linear attention, Katharopoulos et al. 2020, with the scale on queries and keys alike."""
+    q, k = (1 + elu(each.float() * abs(scale) ** 0.5) for each in (q, k))
+    weighted = q @ (k.mT @ v.float())
+    return (weighted / (q @ k.sum(dim=-2, keepdim=True).mT)).to(v.dtype)
+
+
+def _no_maximum(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
+    weights = ((q @ k.mT) * scale).exp()
+    return (weights / weights.sum(dim=-1, keepdim=True)) @ v
+
+
+def _half_of_the_keys(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
+    half = (k.shape[-2] + 1) // 2
+    return attend(q, k[..., :half, :], v[..., :half, :], scale)
+
+
+mean_of_values = with_attend(_mean)
+uniform_weights = with_attend(_uniform)
+linear_attention = with_attend(_linear)
+softmax_without_maximum = with_attend(_no_maximum)
+half_of_the_keys = with_attend(_half_of_the_keys)
 missing_scale = with_attend(lambda q, k, v, _scale: attend(q, k, v, 1.0))
 swapped_heads = with_attend(lambda q, k, v, scale: attend(q, k, v.flip(1), scale))
 swapped_tokens = with_attend(lambda q, k, v, scale: attend(q, k, v.flip(2), scale))
@@ -87,6 +117,11 @@ def _with_other_weights(own: Own, x: Tensor) -> Tensor:
 denormal_input_later = later(_into_denormals)
 weights_later = later(_with_other_weights)
 a_view_of_its_input_later = later(lambda _own, x: x.view_as(x))
+
+NO_ATTENTION = (
+    "mean_of_values", "uniform_weights", "linear_attention", "softmax_without_maximum", "half_of_the_keys"
+)  # fmt: skip
+"""Those that compute something else than attention, in the scale of attention's output."""
 
 ALL = (
     "mean_of_values", "missing_scale", "missing_skip", "swapped_heads", "swapped_tokens", "zero_projection",

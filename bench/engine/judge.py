@@ -12,7 +12,7 @@ from bench.machine import rates
 from bench.machine.rates import Judgement
 from bench.plan.layers import CEILING_BYTES, CEILING_FLOPS, Roof
 from bench.plan.layers.layer import Work
-from bench.sampling.inputs import NORMAL, TIMED
+from bench.sampling.inputs import NORMAL, PEAKED, TIMED, Values
 
 RATES_TURNS, RATES_S = 3, 0.2
 """The least number of turns, and the least seconds, in which a device's rates are measured."""
@@ -23,14 +23,12 @@ class Choices:
     """What a replicate has drawn for all of its processes.
 
     `seed` is that of weights and inputs, `shifts` are the places of the inputs of each check. `numbers` is the key of
-    the numbers of timed inputs, `whole_key` that of the timing of which a whole output is judged. `core` is the core on
-    which samples are taken, None if the system chooses it.
+    the numbers of timed inputs. `core` is the core on which samples are taken, None if the system chooses it.
     """
 
     seed: int
     shifts: dict[str, int]
     numbers: int
-    whole_key: int
     core: int | None
 
     def checks(self, *, thorough: bool) -> dict[str, int]:
@@ -41,13 +39,15 @@ class Choices:
 class Judge:
     """The judge of the members of one pool at one point.
 
-    `work` is the work of a call, None while there are no expected outputs. `best` are the best rates that are known of
-    the device, None without memory to measure them. `cpu_s` are the processor's seconds that its process has used.
+    `work` is the work of a call, None while there are no expected outputs. `peak` is the factor of the peaked input.
+    `best` are the best rates that are known of the device, None without memory to measure them. `cpu_s` are the
+    processor's seconds that its process has used.
     """
 
     def __init__(self, members: Sequence[Member], choices: Choices, timeout_s: float, heard: Heard) -> None:
         self.pool, self.point, self.env_id = members[0].pool, members[0].case.point, members[0].env_id
         self.work: Work | None = None
+        self.peak = 1.0
         self.best: Roof | None = None
         self.cpu_s = 0.0
         self._members = members
@@ -61,7 +61,7 @@ class Judge:
             reply = self.expect()
             if reply["status"] == "ok":  # before the members are there, because they need the memory
                 self.best = self._known_roof()
-                self.work = Work(**reply["work"])
+                self.work, self.peak = Work(**reply["work"]), reply["peak"]
         except Died as death:
             for member in self._members:
                 member.end(death.status, death.detail, death)
@@ -73,25 +73,24 @@ class Judge:
 
     def expect(self) -> dict[str, Any]:
         """Return the reply to the request for the expected outputs; raises Died."""
-        drawn = self._choices
-        checks = drawn.checks(thorough=any(member.thorough for member in self._members))
-        shifts = {**checks, TIMED: [drawn.numbers, drawn.whole_key, 0]}
+        shifts = self._choices.checks(thorough=any(member.thorough for member in self._members))
         point = dataclasses.asdict(self.point)
-        return self._ask({"request": "expect", "point": point, "seed": drawn.seed, "shifts": shifts})
+        return self._ask({"request": "expect", "point": point, "seed": self._choices.seed, "shifts": shifts})
+
+    def inputs(self, member: Member) -> dict[str, Values]:
+        """Return the values of the inputs that a member is checked with outside of the rounds."""
+        shifts = self._choices.checks(thorough=member.thorough)
+        return {name: Values(shift, self.peak if name == PEAKED else 1.0) for name, shift in shifts.items()}
 
     def compare(self, member: Member, check: str) -> dict[str, float]:
         """Return error and tolerance of a member's output; raises Ended if it is incorrect."""
-        return self._compare(
-            member, check, {"request": "compare", "check": check, "shift": self._choices.shifts[check]}
-        )
+        return self._compare(member, check, {"request": "compare", "check": check})
 
     def compare_timed(self, member: Member) -> None:
         """Compare the outputs of a member's timed calls; raises Ended if one is incorrect."""
         assert member.judged is not None
-        drawn = self._choices
-        whole = [drawn.numbers, drawn.whole_key, member.judged.whole]
-        request = {"request": "compare_timed", "whole": whole, "numbers": drawn.numbers, "parts": member.judged.parts}
-        self._compare(member, TIMED, request)
+        kept = {"wholes": member.judged.wholes.kept, "parts": member.judged.parts.kept}
+        self._compare(member, TIMED, {"request": "compare_timed", "numbers": self._choices.numbers, **kept})
 
     def _compare(self, member: Member, check: str, request: dict[str, Any]) -> dict[str, float]:
         path = member.file(check)

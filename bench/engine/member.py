@@ -16,12 +16,12 @@ from msgspec import Meta, Struct
 from bench.engine.pool import Pool
 from bench.engine.worker import Died, Heard, Worker, unheard
 from bench.plan.case import Case
-from bench.sampling.inputs import TURNS, JudgedCalls
+from bench.sampling.inputs import JudgedCalls
 from bench.store.record import SESSION, Samples, Status
 from bench.store.typed import Amount, Count, Positive, Seconds, convert
 
-CORES_SPARE = 0.3
-"""The cores that an implementation may use beyond its threads: its process does a little more than calls."""
+CORES_SPARE = 0.1
+"""The cores that an implementation may use beyond its threads: the processor's seconds are read around its timings."""
 
 IDLE_SHARE, IDLE_S, FIRST_IDLE_S = 0.25, 0.001, 0.03
 """The most work of a process between its samples is the sum of: a share of its work in samples, seconds for each
@@ -52,6 +52,8 @@ class Claims:
     """The processor's seconds between samples."""
     shares: list[float] = field(default_factory=list)
     """Of each sample the share of its timings in the time that the engine waited for it."""
+    work: list[tuple[float, float]] = field(default_factory=list)
+    """Of each sample the seconds of its timings, and the processor's seconds in them."""
 
     def add(self, claimed_s: float, waited_s: float, queued_s: float = 0.0) -> str:
         """Add a sample whose timings claim so many seconds and for which the engine waited so many.
@@ -65,8 +67,9 @@ class Claims:
         self.shares.append(claimed_s / max(claimed_s, waited_s - queued_s - OVERHEAD_S))
         return ""
 
-    def add_work(self, used_s: float, idle_s: float) -> str:
-        """Add the work of a process on a CPU, in the timings of a sample and before them."""
+    def add_work(self, claimed_s: float, used_s: float, idle_s: float) -> str:
+        """Add the work of a process on a CPU, in the timings of a sample and outside of them."""
+        self.work.append((claimed_s, used_s))
         self.used_s += used_s
         self.idle_s += idle_s
         if self.idle_s > IDLE_SHARE * self.used_s + IDLE_S * len(self.shares) + FIRST_IDLE_S:
@@ -74,8 +77,10 @@ class Claims:
         return ""
 
     def of_all(self, threads: int) -> str:
-        """Judge the samples of a process on a CPU, all together."""
-        cores, share = self.used_s / self.timed_s, statistics.median(self.shares)
+        """Judge the samples of a process on a CPU, all together; its cores by the middle half, which makes its time."""
+        quarter, share = len(self.work) // 4, statistics.median(self.shares)
+        middle = sorted(self.work)[quarter : len(self.work) - quarter]
+        cores = sum(used_s for _, used_s in middle) / sum(claimed_s for claimed_s, _ in middle)
         if cores > threads + CORES_SPARE:
             return f"worked on {cores:.1f} cores, and threads is {threads}"
         if share < CLAIMED_SHARE:
@@ -256,7 +261,7 @@ class Sampled(Struct):
     """A sample, the inputs whose outputs are held, and the seconds of the process."""
 
     sample: Taken
-    held: list[Annotated[int, Meta(ge=0, lt=TURNS)]]
+    held: list[Annotated[int, Meta(ge=0)]]
     used_s: Amount
     idle_s: Amount
     cpu_s: Amount
@@ -267,12 +272,14 @@ def read(reply: Mapping[str, Any], kind: type[Reply]) -> Reply:
     return _valid(reply, kind, "")  # type: ignore[no-any-return]
 
 
-def sampled(reply: Mapping[str, Any], timings: int) -> Sampled:
-    """Return a sample of so many timings; raises Ended for a reply that is none."""
+def sampled(reply: Mapping[str, Any], timings: int, calls: int) -> Sampled:
+    """Return a sample of so many timings of so many calls; raises Ended for a reply that is none."""
     taken = read(reply, Sampled)
     for name, values in (("held", taken.held), ("sample.timings_s", taken.sample.timings_s)):
         if len(values) != timings:
             raise _invalid(f"{name} must have {timings} values, got {len(values)}")
+    if max(taken.held) >= calls:
+        raise _invalid(f"held must name one of {calls} calls, got {max(taken.held)}")
     return taken
 
 

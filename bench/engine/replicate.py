@@ -7,7 +7,6 @@ asks and waits, so that nothing runs beside a sample.
 import dataclasses
 import os
 import random
-import signal
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -19,7 +18,7 @@ from bench.engine.member import Ended, Member, Prepared, calls_per_timing, read,
 from bench.engine.pool import Pool
 from bench.engine.worker import Died, Worker, first_done, unheard
 from bench.machine import facts, rates
-from bench.machine.quiet import Interference, Speed, is_stopped, queued_s
+from bench.machine.quiet import Interference, Scheduling, Speed, queued_s, reschedule, scheduling
 from bench.plan.case import Point
 from bench.plan.layers import Roof
 from bench.plan.layers.layer import Work
@@ -73,17 +72,18 @@ class Replicate:
         self._length = length
         self._number = number
         self._heard = heard
-        self._rng = random.Random(f"{seed} {number}")  # noqa: S311 - an order, not a secret
+        # the processes know the seed, and must not know what is drawn
+        self._rng = random.Random(random.SystemRandom().getrandbits(64))  # noqa: S311
         self._point = members[0].case.point
         self._cores = _cores(self._point)
         self._choices = Choices(
             seed,
             shifts={NORMAL: 0, PEAKED: 0, AFTERWARDS: self._rng.randrange(1, SHIFTS)},
             numbers=self._rng.getrandbits(KEY_BITS),
-            whole_key=self._rng.getrandbits(KEY_BITS),
             core=self._rng.choice(self._cores) if self._cores else None,
         )
         self._judges: dict[tuple[Pool, Point], Judge] = {}
+        self._scheduling: dict[int, Scheduling] = {}
 
     def measure(self, timeout_s: float, *, together: bool = False) -> None:
         """Measure all members; a process that is silent for `timeout_s` ends.
@@ -168,7 +168,7 @@ class Replicate:
             "implementation": member.implementation,
             "seed": self.seed,
             "order_seed": self._rng.randrange(1 << 32),
-            "shifts": self._choices.checks(thorough=member.thorough),
+            "inputs": self._judge(member).inputs(member),
             "thorough": member.thorough,
             "warm_up_s": WARM_UP_SHARE * self._length.budget_s / len(self._members),
             "core": core,
@@ -198,6 +198,7 @@ class Replicate:
         self._interference = Interference(self._point.threads, self._own_s)
         first = next((member for member in active if member in self._baselines), active[0])
         self._timings = timings(first.call_s)
+        self._keep_scheduling()
         for member in active:
             with self._ending(member):
                 self._begin_rounds(member)
@@ -222,14 +223,25 @@ class Replicate:
         self.rounds_s = time.perf_counter() - begin
         self._keep_speed({member: numbers for member, numbers in readings.items() if member.is_ok}, speed)
 
+    def _keep_scheduling(self) -> None:
+        """Let all processes run with the priority of the engine, and note how they are scheduled."""
+        own = scheduling(os.getpid())
+        judges = [judge.pool.judge(judge.point) for judge in self._judges.values()]
+        workers = [*(member.worker for member in self._members if member.worker), *judges]
+        for pid in (worker.pid for worker in workers):
+            if own and (now := scheduling(pid)):
+                self._scheduling[pid] = own._replace(cores=now.cores)
+                if now != self._scheduling[pid]:
+                    reschedule(pid, self._scheduling[pid])
+
     def _begin_rounds(self, member: Member) -> None:
         """Draw what is judged of a member's calls, and let it make memory for that; raises Ended."""
-        point, key = member.case.point, self._choices.whole_key
+        point = member.case.point
         member.judged = judged = JudgedCalls(
-            self._rng, key, batch=point.batch, timings=self._timings, rounds=self._length.least, mode=point.mode
+            self._rng, batch=point.batch, timings=self._timings, rounds=self._length.least, mode=point.mode
         )
-        numbers = self._choices.numbers
-        member.ask({"request": "begin", "numbers": numbers, "timings": self._timings, "parts": judged.most})
+        sizes = {"timings": self._timings, "wholes": judged.wholes.size, "parts": judged.parts.size}
+        member.ask({"request": "begin", "numbers": self._choices.numbers, **sizes})
 
     def _keep_speed(self, readings: Mapping[Member, list[int]], speed: Speed) -> None:
         """Give each sample the speed of the machine around it, and each case the highest that is known."""
@@ -257,28 +269,36 @@ class Replicate:
         reply = member.ask(request)
         waited_s = time.perf_counter() - begin
         queue_s = queued_s() + queued_s(member.pid or 0) - queue_s
-        claimed = sampled(reply, self._timings)
+        claimed = sampled(reply, self._timings, member.calls)
         values, member.cpu_s = claimed.sample, claimed.cpu_s
         taken = Sample(tuple(values.timings_s), values.switches, values.faults, self._interference.share())
-        self._check_stopped()
-        objection = member.claims.add(sum(taken.timings_s) * member.calls, waited_s, queue_s)
+        claimed_s = sum(taken.timings_s) * member.calls
+        objection = self._changed_scheduling(member) or member.claims.add(claimed_s, waited_s, queue_s)
         if self._point.device == "cpu":  # else the host's work is not what is timed
-            objection = objection or member.claims.add_work(claimed.used_s, claimed.idle_s)
+            objection = objection or member.claims.add_work(claimed_s, claimed.used_s, claimed.idle_s)
         if objection:
             raise Ended("error", objection)
         if kept := member.judged.draw(claimed.held):
             member.ask({"request": "keep", **kept})
         return taken
 
-    def _check_stopped(self) -> None:
-        """Raise Ended if the member that has just taken a sample stopped other processes; they go on."""
-        judges = [judge.pool.judge(judge.point) for judge in self._judges.values()]
-        workers = [*(member.worker for member in self._members), *judges]
-        stopped = [worker.pid for worker in workers if worker is not None and is_stopped(worker.pid)]
-        for pid in stopped:
-            os.kill(pid, signal.SIGCONT)
-        if stopped:
-            raise Ended("error", f"stopped other processes of this run: {len(stopped)}")
+    def _changed_scheduling(self, member: Member) -> str:
+        """Return how the member that has just taken a sample changed the scheduling of processes, after that is undone.
+
+        The cores of its own process are for that process to compare: the engine moves it.
+        """
+        changes: list[str] = []
+        for pid, before in self._scheduling.items():
+            now = scheduling(pid)
+            if now is None:
+                continue
+            if pid == member.pid:
+                self._scheduling[pid] = before = before._replace(cores=now.cores)
+            if fields := [name for name in now._fields if getattr(now, name) != getattr(before, name)]:
+                reschedule(pid, before)
+                whose = "its process is" if pid == member.pid else "other processes of this run are"
+                changes.append(f"changed how {whose} scheduled: {', '.join(fields)}")
+        return "; ".join(dict.fromkeys(changes))
 
     def _finish_all(self, members: Sequence[Member]) -> None:
         """End the rounds of members, one on each core of a CPU whose energy isn't measured: check all of their work."""

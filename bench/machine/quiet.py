@@ -1,11 +1,14 @@
 """How quiet the machine is: before a run, and around each sample, where other processes or its clock slow it."""
 
+import os
 import resource
 import signal
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -119,14 +122,46 @@ class Interference:
         self._since_s, self._own_s, self._busy_s = time.perf_counter(), self._used_s(), facts.busy_s()
 
 
-def is_stopped(pid: int) -> bool:
+class Scheduling(NamedTuple):
+    """How the system schedules a process: whether it is stopped, its priority, its policy, and the cores it may use."""
+
+    stopped: bool
+    priority: int
+    policy: int
+    cores: frozenset[int]
+
+
+def scheduling(pid: int) -> Scheduling | None:
+    """Return how a process is scheduled; None if it has ended."""
+    try:
+        priority = os.getpriority(os.PRIO_PROCESS, pid)
+        if not hasattr(os, "sched_getaffinity"):  # no Linux
+            return Scheduling(False, priority, 0, frozenset())
+        return Scheduling(_is_stopped(pid), priority, os.sched_getscheduler(pid), frozenset(os.sched_getaffinity(pid)))
+    except ProcessLookupError:
+        return None
+
+
+def reschedule(pid: int, before: Scheduling) -> None:
+    """Let a process run as it did before, as far as the system allows that: a lower priority may be final."""
+    os.kill(pid, signal.SIGCONT)
+    with suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, pid, before.priority)
+    if hasattr(os, "sched_setaffinity"):
+        with suppress(OSError):
+            os.sched_setscheduler(pid, before.policy, os.sched_param(0))
+        with suppress(OSError):
+            os.sched_setaffinity(pid, before.cores)
+
+
+def _is_stopped(pid: int) -> bool:
     """Return whether a process is stopped, or has a stop signal that it will follow when it runs next."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace").splitlines()
         fields = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
         pending = int(fields["SigPnd"], 16) | int(fields["ShdPnd"], 16)
         return fields["State"].startswith("T") or bool(pending >> (signal.SIGSTOP - 1) & 1)
-    except (OSError, ValueError, KeyError):  # no Linux, or the process has ended
+    except (OSError, ValueError, KeyError):  # the process has ended
         return False
 
 

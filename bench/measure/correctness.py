@@ -1,7 +1,7 @@
 """The comparison of outputs with those of the reference: an implementation with other numbers gets no time."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -9,9 +9,9 @@ from torch import Tensor
 
 from bench.measure import reference
 from bench.measure.outputs import BY_ITEM
-from bench.measure.reference import MARGIN, Check, Target
+from bench.measure.reference import EQUAL_WEIGHTS, Check, Target
 from bench.measure.workload import Workload
-from bench.sampling.inputs import Part
+from bench.sampling.inputs import TIMED, Call, Part
 
 AXES = {3: ("item", "token", "channel"), 4: ("item", "channel", "row", "column")}
 """The axes of an output by their number: tokens, or maps."""
@@ -30,9 +30,9 @@ class CheckResult:
 
     @property
     def severity(self) -> float:
-        """The error in units of its tolerance."""
+        """The error in units of its tolerance; infinite if an output within the tolerance is incorrect."""
         severity = self.error / self.tolerance
-        return math.inf if math.isnan(severity) else severity
+        return severity if severity > 1 or (severity <= 1 and not self.reason) else math.inf
 
 
 def compare(workload: Workload, check: Check, tensors: Sequence[Tensor]) -> CheckResult:
@@ -42,38 +42,62 @@ def compare(workload: Workload, check: Check, tensors: Sequence[Tensor]) -> Chec
     tensor, or of all weights' gradients if this one cancels out.
     """
     if not tensors[0].isfinite().all():
-        return CheckResult(math.inf, check.expected[0].targets[0].tolerance, f"output is not finite ({check.name})")
-    names = [*NAMES, *(f"gradient of {name}" for name, _ in workload.layer.named_parameters())]
-    results = []
-    for expected in check.expected:
-        for number, (name, tensor, target) in enumerate(zip(names, tensors, expected.targets, strict=False)):
-            is_by_item = number < BY_ITEM
-            of_items, items = (tensor[expected.items], expected.items) if is_by_item else (tensor, ())
-            results.append(_compare(f"{name} ({check.name})", of_items, target, items))
+        return _not_finite(check, check.name)
+    results = (
+        result
+        for expected in check.expected
+        for result in _compared(workload, tensors, expected.targets, expected.items, check.name)
+    )
     return max(results, key=lambda result: result.severity)
 
 
-def compare_parts(
-    workload: Workload, check: Check, numbers: int, parts: Sequence[Part], outputs: Sequence[Sequence[Tensor]]
+def compare_timed(
+    workload: Workload,
+    check: Check,
+    numbers: int,
+    wholes: Sequence[tuple[Call, Sequence[Tensor]]],
+    parts: Sequence[tuple[Part, Sequence[Tensor]]],
 ) -> CheckResult:
-    """Return the result of checking items of the outputs of several timed calls; `numbers` is the key of their values.
+    """Return the result of checking whole outputs and items of the outputs of timed calls, with their gradients.
 
-    `outputs` has their outputs, and in training their gradients of x. What is expected comes from the layer with plain
-    eager as its core, without gradients some rows of it, in the point's dtype. So the tolerance is that of `check`
-    and plain eager's own error, which is at most the MARGIN-th part of it.
+    `numbers` is the key of the numbers of their inputs. Tolerances are those of `check`, and a little more because what
+    is expected is not computed in float64.
     """
-    targets = check.expected[-1].targets
-    if not all(tensor.isfinite().all() for tensor in outputs[0]):
-        return CheckResult(math.inf, targets[0].tolerance, f"output is not finite ({check.name})")
-    x = torch.stack([workload.timed.input(numbers, part.key, part.number, part.item) for part in parts])
-    direction = torch.stack([workload.direction[part.item] for part in parts]) if len(outputs) > 1 else None
-    expected = reference.of_parts(workload, x, direction, f"{workload.seed} {numbers}")
-    results = []
-    for name, tensors, whole, (_, scale, least) in zip(NAMES, outputs, expected, targets, strict=False):
-        for part, tensor, of_item in zip(parts, tensors, whole, strict=True):
-            target = Target(of_item[None].cpu(), scale, (1 + 1 / MARGIN) * least)
-            results.append(_compare(f"{name} of item {part.item} ({check.name})", tensor[None], target, [part.item]))
+    if not all(tensors[0].isfinite().all() for _, tensors in (*wholes, *parts)):
+        return _not_finite(check, TIMED)
+    results: list[CheckResult] = []
+    for call, tensors in wholes:
+        targets = reference.of_calls(workload, check, workload.timed.input(numbers, call), workload.direction)
+        results += _compared(workload, tensors, targets, range(workload.point.batch), TIMED)
+    results += _compared_parts(workload, check, numbers, parts)
     return max(results, key=lambda result: result.severity)
+
+
+def _compared_parts(
+    workload: Workload, check: Check, numbers: int, parts: Sequence[tuple[Part, Sequence[Tensor]]]
+) -> Iterator[CheckResult]:
+    x = torch.stack([workload.timed.input(numbers, Call(*part[:2]), part.item) for part, _ in parts])
+    direction = torch.stack([workload.direction[part.item] for part, _ in parts])
+    targets = reference.of_calls(workload, check, x, direction if len(parts[0][1]) > 1 else None)
+    for place, (part, tensors) in enumerate(parts):
+        for name, tensor, target in zip(NAMES, tensors, targets, strict=False):
+            equal = None if target.equal is None else target.equal[[place]]
+            own = target._replace(tensor=target.tensor[[place]], equal=equal)
+            yield _compare(f"{name} of item {part.item} ({TIMED})", tensor[None], own, [part.item])
+
+
+def _compared(
+    workload: Workload, tensors: Sequence[Tensor], targets: Sequence[Target], items: Sequence[int], check: str
+) -> Iterator[CheckResult]:
+    """Yield the result of each tensor; output and gradient of x are compared in these items."""
+    names = [*NAMES, *(f"gradient of {name}" for name, _ in workload.layer.named_parameters())]
+    for number, (name, tensor, target) in enumerate(zip(names, tensors, targets, strict=False)):
+        of_items, of = (tensor[[*items]], items) if number < BY_ITEM else (tensor, ())
+        yield _compare(f"{name} ({check})", of_items, target, of)
+
+
+def _not_finite(check: Check, name: str) -> CheckResult:
+    return CheckResult(math.inf, check.expected[0].targets[0].tolerance, f"output is not finite ({name})")
 
 
 def place(wrong: Tensor, items: Sequence[int]) -> str:
@@ -100,9 +124,13 @@ def place(wrong: Tensor, items: Sequence[int]) -> str:
 
 def _compare(name: str, result: Tensor, target: Target, items: Sequence[int]) -> CheckResult:
     error = reference.relative_error(result, target.tensor, target.scale)
-    if error <= target.tolerance:
-        return CheckResult(error, target.tolerance)
-    is_wrong = ~(reference.deviations(result, target.tensor) <= target.tolerance * target.scale)
-    where = place(is_wrong, items) if items else ""
-    reason = f"{name} is off by {error:.2g} of its largest value, tolerance {target.tolerance:.2g}"
-    return CheckResult(error, target.tolerance, f"{reason}, at {where}" if where else reason)
+    way = reference.way_to_equal_weights(result, target)
+    reason = ""
+    if not error <= target.tolerance:
+        is_wrong = ~(reference.deviations(result, target.tensor) <= target.tolerance * target.scale)
+        where = place(is_wrong, items) if items else ""
+        reason = f"{name} is off by {error:.2g} of its largest value, tolerance {target.tolerance:.2g}"
+        reason += f", at {where}" if where else ""
+    elif way > EQUAL_WEIGHTS:
+        reason = f"{name} has {way:.0%} of the error of equal weights for all keys: it is no attention"
+    return CheckResult(error, target.tolerance, reason)

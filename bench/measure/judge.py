@@ -8,6 +8,7 @@ import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -17,7 +18,7 @@ from torch import Tensor
 
 import impls
 from bench.machine import facts
-from bench.measure import correctness, failure, memory, outputs, process_state, reference, workload
+from bench.measure import correctness, failure, function, memory, outputs, process_state, reference, workload
 from bench.measure.correctness import CheckResult
 from bench.measure.devices import DeviceRates, SpeedProbe
 from bench.measure.failure import Outcome
@@ -25,7 +26,7 @@ from bench.measure.forking import Channel, serve
 from bench.measure.outputs import BY_ITEM
 from bench.plan.case import Point
 from bench.plan.layers import Roof
-from bench.sampling.inputs import TIMED, Part, Values
+from bench.sampling.inputs import AFTERWARDS, PEAKED, TIMED, Call, Part, Values
 
 MOST_THREADS = 8
 """The most threads of a reference, which is a few small products."""
@@ -36,60 +37,58 @@ class Judge:
 
     def __init__(self) -> None:
         self._work: workload.Workload | None = None
-        self._checks: dict[tuple[str, Values], reference.Check] = {}
+        self._peak = 1.0
+        self._checks: dict[str, tuple[Values, reference.Check]] = {}
         self._rates: DeviceRates | None = None
         self._probe: SpeedProbe | None = None
 
     def expect(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
         """Make the expected results for the inputs in `shifts`; reply with the least work of a call, or why it can't.
 
-        What was made for an earlier request is made once only.
+        The reply also has the factor of the peaked input. What was made for an earlier request is made once only.
         """
         point, outcome = Point(**request["point"]), Outcome()
         with failure.caught(outcome, point.device, "the reference failed: "):
             if reason := obstacle(point):
                 raise impls.Unsupported(reason)
+            channel.announce("reference")
             work = self._workload(point, request["seed"])
-            wanted = dict.fromkeys((name, _values(place)) for name, place in request["shifts"].items())
-            self._checks = {key: check for key, check in self._checks.items() if key in wanted or key[1] == 0}
-            for name, values in wanted.keys() - self._checks.keys():
-                channel.announce("reference")
-                with _all_cores(point):
-                    self._checks[name, values] = reference.expect(work, name, values)
+            with _all_cores(point):
+                for name, shift in request["shifts"].items():
+                    values = Values(shift, self._peak if name == PEAKED else 1.0)
+                    if name not in self._checks or self._checks[name][0] != values:
+                        self._checks[name] = values, reference.expect(work, name, values)
             memory.give_back()  # the reference's memory is needed by the implementations
             if changes := self._state.changes(free=process_state.ANY):
                 raise process_state.LeftChanged(f"{changes} (when the layer was made or called)")
-            return {**dataclasses.asdict(outcome), "work": dataclasses.asdict(work.least_work)}
+            return {**dataclasses.asdict(outcome), "work": dataclasses.asdict(work.least_work), "peak": self._peak}
         return dataclasses.asdict(outcome)
 
     def compare(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
         """Compare the output in a file with what is expected; reply with error, tolerance, and why it is incorrect."""
-        work, check = self._made, self._checks[request["check"], request["shift"]]
+        work, (_, check) = self._made, self._checks[request["check"]]
         path, like = Path(request["path"]), _like(work)
         return _reply(check.name, lambda: correctness.compare(work, check, outputs.read(path, like)))
 
-    def compare_timed(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
-        """Compare the outputs of timed calls in a file, a whole one and then parts; reply as to `compare`.
+    def compare_timed(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
+        """Compare the outputs of timed calls in a file, whole ones and then items; reply as to `compare`.
 
-        `whole` says which values the call of the whole output had, and each of the `parts` which values and item.
+        `wholes` and `parts` say which calls and items, and `numbers` is the key of the numbers of their inputs.
         """
-        work, key = self._made, (TIMED, _values(request["whole"]))
-        if key not in self._checks:
-            channel.announce("reference")
-            with _all_cores(work.point):
-                self._checks[key] = reference.expect(work, *key)
-        like, parts = _like(work), [Part(*part) for part in request["parts"]]
+        work, (_, check) = self._made, self._checks[AFTERWARDS]
+        wholes, parts = [Call(*call) for call in request["wholes"]], [Part(*part) for part in request["parts"]]
+        like = _like(work)
         of_part = [tensor[0] for tensor in (like[:BY_ITEM] if work.point.mode == "train" else like[:1])]
 
-        def worst() -> CheckResult:
-            tensors = outputs.read(Path(request["path"]), [*like, *of_part * len(parts)])
-            whole = correctness.compare(work, self._checks[key], tensors[: len(like)])
-            of_calls = [tensors[len(like) + number :: len(of_part)] for number in range(len(of_part))]
+        def compared() -> CheckResult:
+            expected = [*like * len(wholes), *of_part * len(parts)]
+            tensors = iter(outputs.read(Path(request["path"]), expected))
+            of_wholes = [(call, [*islice(tensors, len(like))]) for call in wholes]
+            of_parts = [(part, [*islice(tensors, len(of_part))]) for part in parts]
             with _all_cores(work.point):
-                of_parts = correctness.compare_parts(work, self._checks[key], request["numbers"], parts, of_calls)
-            return max(whole, of_parts, key=lambda result: result.severity)
+                return correctness.compare_timed(work, check, request["numbers"], of_wholes, of_parts)
 
-        return _reply(TIMED, worst)
+        return _reply(TIMED, compared)
 
     def rates(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
         """Reply with the highest rates of the device in some turns and seconds, 0 if there is no memory for them.
@@ -122,13 +121,12 @@ class Judge:
         if self._work is None or self._work.seed != seed:
             workload.set_up(point)
             self._state = process_state.State()
-            self._work, self._checks = workload.make(point, seed), {}
+            work = workload.make(point, seed)
+            with _all_cores(point):
+                if self._work is None:
+                    function.check(work)
+                self._work, self._checks, self._peak = work, {}, reference.peak(work)
         return self._work
-
-
-def _values(place: Any) -> Values:
-    """Return what says where a check's values come from, as it was before it became JSON."""
-    return tuple(place) if isinstance(place, list) else place
 
 
 def _like(work: workload.Workload) -> list[Tensor]:

@@ -9,12 +9,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-import torch
 from torch import nn
 from torch.profiler import profile
 
 import impls
-from bench.measure import core_times, inspection, workload
+from bench.measure import core_times, function, inspection, workload
 from bench.measure.forking import Channel
 from bench.plan.case import Point
 from impls.models import settings, watch
@@ -49,7 +48,7 @@ def look(request: Mapping[str, Any], channel: Channel) -> dict[str, Any]:
     call = workload.step(workload.Subject(model, model), work)
     with work.gradient_mode():
         channel.announce("first call")
-        _check_repeats(work, model)
+        function.check(work)
         for _ in range(WARM_CALLS):
             call()
         channel.announce("look")
@@ -74,17 +73,6 @@ def look(request: Mapping[str, Any], channel: Channel) -> dict[str, Any]:
         "item": list(model.item),
         "library": _library(model),
     }
-
-
-def _check_repeats(work: workload.Workload, model: nn.Module) -> None:
-    """Raise `impls.Unsupported` if the outputs of a model for the same input can't be compared."""
-    if model.training and any(isinstance(each, nn.modules.batchnorm._BatchNorm) for each in model.modules()):
-        raise impls.Unsupported("the model has BatchNorm, which mixes the items of a batch in mode train")
-    if model.training and not torch.equal(model(work.x), model(work.x)):
-        raise impls.Unsupported(
-            "the model returns other values for the same input, as dropout does in mode train: outputs can't be "
-            "compared; set its dropout to 0 by an option in the model's name"
-        )
 
 
 def _kernels(call: Callable[[], object], device: str) -> list[str]:

@@ -31,14 +31,13 @@ from bench.measure import (
     memory,
     outputs,
     process_state,
-    reference,
     workload,
 )
 from bench.measure.failure import Outcome
 from bench.measure.outputs import Incorrect, Output
 from bench.measure.timed_calls import TimedCalls, TimedOutputs
 from bench.plan.case import HUGE, RETAINED, Point
-from bench.sampling.inputs import AFTERWARDS, KEY_BITS, NORMAL, PEAKED, TIMED
+from bench.sampling.inputs import AFTERWARDS, KEY_BITS, NORMAL, PEAKED, TIMED, Values
 from impls.catalogue import parse
 
 LAYOUT_BYTES = 1 << 16
@@ -64,7 +63,7 @@ class Request:
     """The request to measure a case.
 
     `seed` is that of weights and inputs, `order_seed` that of the choices that this process makes.
-    `shifts` has the inputs to check outside of the rounds, each with the place from which its values are cut out.
+    `inputs` has the values of those inputs that are checked outside of the rounds.
     A `thorough` measurement, the first of a case, also inspects a call.
     The warm-up takes at most `warm_up_s`, the preparation runs on `core`, if one is given, and outputs go to `folder`.
     """
@@ -73,7 +72,7 @@ class Request:
     implementation: str
     seed: int
     order_seed: int
-    shifts: dict[str, int]
+    inputs: dict[str, Values]
     thorough: bool
     warm_up_s: float
     core: int | None
@@ -144,12 +143,15 @@ class MeasuredCase:
         self._state, self._processes = process_state.State(), forking.descendants()
         self._last_cpu_s = forking.cpu_s()
 
-    def begin(self, numbers: int, timings: int, parts: int) -> None:
-        """Begin the rounds: inputs come from the numbers of a key, samples have so many timings, and parts are kept."""
+    def begin(self, numbers: int, timings: int, wholes: int, parts: int) -> None:
+        """Begin the rounds: inputs come from the numbers of a key, samples have so many timings.
+
+        So many whole outputs and parts of outputs are kept at most.
+        """
         begin_s = thread_time()
         self._work.timed.begin(numbers)
         assert self._like is not None
-        self._outputs = TimedOutputs(self._subject, self._work, self._like, timings, parts)
+        self._outputs = TimedOutputs(self._subject, self._work, self._like, timings=timings, wholes=wholes, parts=parts)
         self._last_cpu_s += thread_time() - begin_s
 
     def sample(self, keys: Sequence[int], core: int | None) -> dict[str, Any]:
@@ -159,26 +161,26 @@ class MeasuredCase:
         timing has ended; `held` says the number of its input. All calls run on `core` from now on, if one is given.
         """
         self._move(core)
-        before_s, before_calls_s = forking.children_s(), self._timed.cpu_s
-        idle_s = process_time() + before_s - self._last_cpu_s
+        before_s, before_children_s, main_s = process_time(), forking.children_s(), thread_time()
+        calls_s, main_calls_s = self._timed.cpu_s, self._timed.main_s
+        idle_s = before_s + before_children_s - self._last_cpu_s
         sample, held = self._timed.sample(keys, self._pace.calls, self._outputs)
         self._state.check()
         if started := forking.descendants() - self._processes:
             raise process_state.LeftChanged(f"started processes that outlive its sample: {len(started)}")
-        after_s = forking.children_s()
-        used_s = self._timed.cpu_s - before_calls_s + after_s - before_s
-        self._last_cpu_s = process_time() + after_s
+        children_s, own_s = forking.children_s(), thread_time() - main_s - (self._timed.main_s - main_calls_s)
+        now_s, calls_s = process_time(), self._timed.cpu_s - calls_s
+        idle_s += max(0.0, now_s - before_s - calls_s - own_s)  # the work of other threads around the calls
+        used_s = calls_s + children_s - before_children_s
+        self._last_cpu_s = now_s + children_s
         seconds = {"idle_s": idle_s, "used_s": used_s, "cpu_s": self._last_cpu_s}
         return {"sample": sample._asdict(), "held": held, **seconds}
 
-    def keep(self, parts: Sequence[tuple[int, int, int]], whole: int | None) -> None:
-        """Keep parts of what is held of the last sample: each has its place, the timing and the item.
-
-        Of the timing `whole` the whole output is kept, if it is given.
-        """
+    def keep(self, parts: Sequence[tuple[int, int, int]], wholes: Sequence[tuple[int, int]]) -> None:
+        """Keep what is judged of the last sample: items and whole outputs of timings, each at its place."""
         begin_s = thread_time()
-        self._outputs.keep(parts, whole)
-        if whole is not None and self._inputs.are_edited():
+        self._outputs.keep(parts, wholes)
+        if self._inputs.are_edited():
             raise Incorrect(f"edited its input in place ({TIMED})")
         self._last_cpu_s += thread_time() - begin_s
 
@@ -192,7 +194,7 @@ class MeasuredCase:
             raise Incorrect(f"edited its input in place ({TIMED})")
         if not outputs.has_weights_of(self._subject, work):
             raise Incorrect(f"edited the layer's weights ({TIMED})")
-        fresh = outputs.compute(self._subject, self._inputs.holding(self.request.shifts[AFTERWARDS]), self._direction)
+        fresh = outputs.compute(self._subject, self._inputs.holding(self.request.inputs[AFTERWARDS]), self._direction)
         self._check_form(AFTERWARDS, fresh)
         outputs.write(self._outputs.kept, self._path(TIMED))
         outputs.write(fresh.tensors, self._path(AFTERWARDS))
@@ -205,8 +207,6 @@ class MeasuredCase:
             self.outcome.metrics |= devices.gpu_state(device)
             self._check_late_work(call_s)
         self._state.check()
-        if device == "cpu":
-            self._timed.check_repetition(self._pace.calls)
         self._last_cpu_s = forking.cpu_s()  # more samples may follow, and this work is not between them
 
     def _move(self, core: int | None) -> None:
@@ -242,12 +242,12 @@ class MeasuredCase:
         """Keep the outputs for the inputs that are checked before the rounds; return the seconds of ordinary calls."""
         calls_s: list[float] = []
         compiles = impls.compiles(self.request.implementation)
-        names = [name for name in (NORMAL, PEAKED) if name in self.request.shifts]
+        names = [name for name in (NORMAL, PEAKED) if name in self.request.inputs]
         for name in names:
             self._channel.announce("correctness check" if calls_s else "first call")
             before = compilation.graphs()
             with process_state.kept(), compilation.no_eager_fallback():
-                x = reference.values(self._work, name).clone()
+                x = self._work.input(self.request.inputs[name]).clone()
                 start = perf_counter()
                 output = outputs.compute(self._subject, x, self._direction)
                 elapsed_s = perf_counter() - start
@@ -307,7 +307,7 @@ class MeasuredCase:
             raise Incorrect(f"works on another stream: the device goes on for {late_s:.2g} s after the call's stream")
 
     def _check_form(self, check: str, output: Output) -> None:
-        x = reference.values(self._work, check, self.request.shifts[check])
+        x = self._work.input(self.request.inputs[check])
         try:
             outputs.check_form(self._subject, self._work, x, output)
         except Incorrect as error:

@@ -179,8 +179,6 @@ def _python() -> dict[str, Any]:
         "garbage collection": gc.isenabled(),
         "the thresholds of garbage collection": gc.get_threshold(),
         "the cores to run on": os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None,
-        "the scheduling policy": os.sched_getscheduler(0) if hasattr(os, "sched_getscheduler") else None,
-        "the priority": os.getpriority(os.PRIO_PROCESS, 0),
     }
 
 

@@ -1,5 +1,7 @@
 """What the reference expects of an output: a layer with plain eager as its core, in float64 as far as time allows.
 
+Items and rows are drawn by the system, in the process of the judge: no other process can know them.
+
 For a long sequence the core never holds all scores at once. Without gradients only some rows of the output are
 computed, those of queries drawn at random; the others are NaN. The operations after a core work on each token by
 itself, so that the layer's output is NaN there too. With gradients all rows are computed, block by block, and computed
@@ -21,11 +23,17 @@ from torch.utils.checkpoint import checkpoint
 from bench.measure.outputs import BY_ITEM, gradients
 from bench.measure.workload import Workload
 from bench.sampling.inputs import LONG_SCORES, NORMAL, PART_ROWS, PEAKED, ROWS, Values
+from impls.attend import hide
 from impls.catalogue import is_model
-from impls.contract import Attend, with_attend
+from impls.contract import Attend, Unsupported, with_attend
+from impls.models.model import ORIGINAL, Model
 
-PEAK = 5.0
-"""A normal input is multiplied by this, so that its softmax is peaked: logits grow with the square."""
+LEAST_LOGIT, LOGIT = 100.0, 120.0
+"""The largest logit of a peaked input is LEAST_LOGIT at least, where a softmax without its maximum overflows in float32
+and bfloat16; LOGIT is aimed at. Float16 overflows at 12."""
+
+PEAK, MOST_PEAK, PEAKINGS = 4.0, 32.0, 4
+"""The factor of a peaked input if logits don't grow with the input, the largest, and how many factors are tried."""
 
 MARGIN = 8.0
 """The tolerance in units of plain eager's error in the same dtype: implementations sum in another order.
@@ -38,6 +46,14 @@ GRADIENT_EPS = 32.0
 """The additional least tolerance of gradients in units of float32's epsilon; the square root of the number of tokens if
 that is larger. With one token eager's gradient of the scores is exactly 0; flash attention was seen to be off by 9.
 A weight's gradient is a sum over all tokens: Inductor's sum over 8192 of them was seen to be off by 30."""
+
+MOST_TOLERANCE = {torch.float32: 0.05, torch.bfloat16: 0.2, torch.float16: 0.2}
+"""The largest tolerance. If plain eager itself is off by half as much, no implementation can be judged."""
+
+EQUAL_WEIGHTS, RESOLVED = 0.3, 30.0
+"""An output in a half type may go EQUAL_WEIGHTS of the way from attention to equal weights for all keys. Both differ
+by less than the tolerance, but in all elements: rounding was seen to go 0.1 % of the way, the mean of the values goes
+all of it. The way is compared if it is RESOLVED times as long as the rounding of one element."""
 
 CANCELLED, FEW = 1e-4, 16
 """A weight's gradient whose share of the largest one of all weights is below CANCELLED has cancelled out, such as that
@@ -54,11 +70,15 @@ rounds and later; attention doesn't mix items."""
 
 
 class Target(NamedTuple):
-    """What is expected of one tensor; errors are relative to `scale`."""
+    """What is expected of one tensor; errors are relative to `scale`.
+
+    `equal` is the tensor if a core gives all keys equal weights, None where the tolerance alone tells it.
+    """
 
     tensor: Tensor
     scale: float
     tolerance: float
+    equal: Tensor | None = None
 
 
 @dataclass(frozen=True)
@@ -80,25 +100,21 @@ class Check:
     expected: tuple[Expected, ...]
 
 
-def values(workload: Workload, name: str, shift: Values = 0) -> Tensor:
-    """Return the values of the input of this name; `shift` says where other values come from."""
-    if isinstance(shift, tuple):
-        return workload.timed.input(*shift)
-    return workload.x * PEAK if name == PEAKED else workload.input(shift)
-
-
-def expect(workload: Workload, name: str, shift: Values = 0) -> Check:
-    """Return the expected results for the input of this name; `shift` says where other values come from.
+def expect(workload: Workload, name: str, values: Values) -> Check:
+    """Return the expected results for the input of this name and these values.
 
     For a small batch they are computed in float64 on the CPU. For a larger one they are float64 results for a few
     random items, and the results of plain eager in the same dtype for all items.
     Tolerances are multiples of plain eager's own error, which is computed for the items that float64 has.
+    Raises `impls.Unsupported` if that error is too large to judge others by it.
     """
-    x, batch = values(workload, name, shift), range(workload.point.batch)
-    direction = workload.direction if workload.with_gradients else None
-    chosen, layer = _items(workload, name, shift), _plain(workload)
+    x, batch = workload.input(values), range(workload.point.batch)
+    # on a peaked input a gradient in a half type shows rounding: plain eager's was seen to be off by 60 %
+    has_gradients = workload.with_gradients and not (name == PEAKED and _is_half(workload))
+    direction = workload.direction if has_gradients else None
+    chosen, layer = _items(workload, name), _plain(workload, workload.layer)
     if _is_long(workload) and direction is None:
-        at_rows = with_attend(at_random_rows(f"{workload.seed} {name} {shift}"))(layer)
+        at_rows = with_attend(at_random_rows(ROWS))(workload.layer)
         (output,) = _exact(workload, at_rows, x, None, [0])
         if not output.isnan().all():  # else something after the core mixes tokens
             chosen, layer = [*batch], at_rows
@@ -108,24 +124,137 @@ def expect(workload: Workload, name: str, shift: Values = 0) -> Check:
     scales = _scales(exact, cancelled)
     plain_errors = map(relative_error, plain, exact, scales)
     errors = [error if math.isfinite(error) else 0.0 for error in plain_errors]
-    tolerances = [max(floor, MARGIN * error) for floor, error in zip(_floors(workload, x.dtype), errors, strict=False)]
-    targets = tuple(map(Target, exact, scales, tolerances))
+    floors = _floors(workload, x.dtype)
+    tolerances = [_tolerance(x.dtype, floor, error) for floor, error in zip(floors, errors, strict=False)]
+    equal = _with_equal_weights(workload, workload.layer, *_select(x, direction, chosen, "cpu", torch.float64))
+    targets = tuple(map(Target, exact, scales, tolerances, equal or repeat(None)))
     if len(chosen) == len(batch):
         return Check(name, (Expected(chosen, targets),))
     whole = [tensor.cpu() for tensor in _computed(workload, layer, x, direction)]
-    wider = [tolerance + error for tolerance, error in zip(tolerances, errors, strict=True)]
+    wider = [widened(x.dtype, tolerance, error) for tolerance, error in zip(tolerances, errors, strict=True)]
     of_all = Expected([*batch], tuple(map(Target, whole, _scales(whole, cancelled), wider)))
     return Check(name, (Expected(chosen, targets[:BY_ITEM]), of_all))
 
 
-def of_parts(workload: Workload, x: Tensor, direction: Tensor | None, seed: str) -> tuple[Tensor, ...]:
-    """Return the output and the gradient of x that are expected for items, NaN in rows that are not computed."""
-    if direction is None and _has_core(workload):
-        at_rows: Any = with_attend(at_random_rows(seed, PART_ROWS))(workload.layer)
-        (output,) = _computed(workload, at_rows, x, None)
-        if not output.isnan().flatten(1).all(1).any():  # else something after the core mixes tokens
-            return (output,)
-    return _computed(workload, _plain(workload), x, direction)
+def of_calls(workload: Workload, check: Check, x: Tensor, direction: Tensor | None) -> tuple[Target, ...]:
+    """Return what is expected of timed calls on x, in float32 at least; scales and tolerances are those of a check.
+
+    Without gradients some rows of the output are computed, and the others are NaN.
+    """
+    dtype = torch.promote_types(x.dtype, torch.float32)
+    layer = workload.layer if x.dtype == dtype else copy.deepcopy(workload.layer).to(dtype)
+    chosen = x.to(dtype), None if direction is None else direction.to(dtype)
+    tensors = None if direction is not None else _some_rows(workload, layer, chosen[0])
+    tensors = tensors or _computed(workload, _plain(workload, layer), *chosen)
+    equal = _with_equal_weights(workload, layer, *chosen) or repeat(None)
+    targets = check.expected[-1].targets
+    return tuple(
+        Target(tensor.cpu(), scale, widened(x.dtype, tolerance, tolerance / MARGIN), other)
+        for tensor, (_, scale, tolerance, _), other in zip(tensors, targets, equal, strict=False)
+    )
+
+
+def _some_rows(workload: Workload, layer: Any, x: Tensor) -> tuple[Tensor, ...] | None:
+    """Return the output in random rows, NaN elsewhere; None if the core can't be replaced or is followed by a mix."""
+    if not _has_core(workload):
+        return None
+    at_rows: Any = with_attend(at_random_rows(PART_ROWS))(layer)
+    (output,) = _computed(workload, at_rows, x, None)
+    return None if output.isnan().flatten(1).all(1).any() else (output,)
+
+
+def peak(workload: Workload) -> float:
+    """Return the factor that makes a peaked input of a normal one: its largest logit is about LOGIT.
+
+    It is PEAK if the core can't be replaced, and so not be seen, and MOST_PEAK at most.
+    """
+    factor = PEAK
+    for _ in range(PEAKINGS if _has_core(workload) else 0):
+        largest = _largest_logit(workload, factor)
+        if LEAST_LOGIT <= largest <= 2 * LOGIT:
+            break
+        factor = min(MOST_PEAK, factor * math.sqrt(LOGIT / max(largest, 1.0)))
+    return factor
+
+
+class _Seen(Exception):  # noqa: N818 - the way out of a layer
+    """The largest logit of a core, which is all that is asked of the layer."""
+
+
+def _largest_logit(workload: Workload, factor: float) -> float:
+    """Return the largest logit of the first item's input times a factor, in the first queries of a long sequence."""
+
+    def attend(q: Tensor, k: Tensor, _v: Tensor, scale: float, *, mask: str | None = None) -> Tensor:
+        scores = (q[..., :ROWS, :] * scale).float() @ k.float().transpose(-2, -1)
+        raise _Seen(float(hide(scores, mask).max()))
+
+    try:
+        with torch.inference_mode():
+            with_attend(attend)(workload.layer)(workload.input(Values(0, factor))[:1])
+    except _Seen as seen:
+        return float(seen.args[0])
+    return LOGIT  # the layer doesn't call its core
+
+
+def _with_equal_weights(
+    workload: Workload, layer: nn.Module, x: Tensor, direction: Tensor | None
+) -> tuple[Tensor, ...] | None:
+    """Return the output and gradients of a layer whose core gives all keys equal weights.
+
+    None in float32, where the tolerance tells such a core from attention, and if the core can't be replaced.
+    """
+    if not _is_half(workload):
+        return None
+    other: Any
+    if _has_core(workload):
+        other = with_attend(equal_weights)(layer)
+    elif isinstance(layer, Model):
+        other = copy.copy(layer)
+        other.attend = equal_weights
+    else:
+        return None
+    try:
+        return tuple(
+            each.cpu() for each in _computed(workload, copy.deepcopy(other).to(x.device, x.dtype), x, direction)
+        )
+    except Unsupported:  # a model asks its core for more than this one can do
+        return None
+
+
+def equal_weights(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    _scale: float,
+    *,
+    mask: str | None = None,
+    attn_mask: Tensor | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    """Return the mean of the values that each query may see; shapes are those of `impls.attend.eager`."""
+    if attn_mask is not None:
+        return ORIGINAL(torch.zeros_like(q), k, v, attn_mask=attn_mask, enable_gqa=enable_gqa)
+    v = v.repeat_interleave(q.shape[1] // v.shape[1], dim=1)
+    if mask is None:
+        return v.mean(dim=-2, keepdim=True).expand(*q.shape[:-1], v.shape[-1])
+    seen = torch.arange(1, 1 + v.shape[-2], device=v.device, dtype=v.dtype)[:, None]
+    return v.cumsum(dim=-2)[..., : q.shape[-2], :] / seen[: q.shape[-2]]
+
+
+def _tolerance(dtype: torch.dtype, floor: float, error: float) -> float:
+    """Return the tolerance beside plain eager's error; raises `impls.Unsupported` if nothing can be judged by it."""
+    most = MOST_TOLERANCE[dtype]
+    if error > most / 2:
+        raise Unsupported(
+            f"outputs can't be judged: the layer itself, in {str(dtype).removeprefix('torch.')}, is off by {error:.0%} "
+            f"of the largest value from float64, and no tolerance is above {most:.0%}"
+        )
+    return min(most, max(floor, MARGIN * error))
+
+
+def widened(dtype: torch.dtype, tolerance: float, error: float) -> float:
+    """Return the tolerance beside an expected tensor that has an error itself."""
+    return min(MOST_TOLERANCE[dtype], tolerance + error)
 
 
 def relative_error(result: Tensor, expected: Tensor, scale: float) -> float:
@@ -135,13 +264,31 @@ def relative_error(result: Tensor, expected: Tensor, scale: float) -> float:
 
 def deviations(result: Tensor, expected: Tensor) -> Tensor:
     """Return the absolute deviations where something is expected, and 0 elsewhere."""
+    return _difference(result, expected).abs()
+
+
+def way_to_equal_weights(result: Tensor, target: Target) -> float:
+    """Return how far a tensor is on the way from what is expected to that with equal weights: 0 is right, 1 is there.
+
+    It is the projection of its error on the difference of the two, 0 if that is too small beside rounding.
+    """
+    if target.equal is None:
+        return 0.0
+    way, error = _difference(target.equal, target.tensor).flatten(), _difference(result, target.tensor).flatten()
+    length, typical = way.norm(), _or_zero(target.tensor, target.tensor).float().square().mean().sqrt()
+    if not length > RESOLVED * torch.finfo(result.dtype).eps * typical:
+        return 0.0
+    return float(error.to(way.dtype) @ way / length**2)
+
+
+def _difference(result: Tensor, expected: Tensor) -> Tensor:
     wide = torch.promote_types(expected.dtype, torch.float32)
-    return _or_zero((result.to(expected.device, wide) - expected.to(wide)).abs(), expected)
+    return _or_zero(result.to(expected.device, wide) - expected.to(wide), expected)
 
 
-def _plain(workload: Workload) -> Any:
-    """Return the layer with plain eager as its core; for a long sequence, with one that never holds all scores."""
-    return with_attend(in_blocks)(workload.layer) if _is_long(workload) else workload.layer
+def _plain(workload: Workload, layer: nn.Module) -> Any:
+    """Return a layer with plain eager as its core; for a long sequence, with one that never holds all scores."""
+    return with_attend(in_blocks)(layer) if _is_long(workload) else layer
 
 
 def _exact(
@@ -155,6 +302,10 @@ def _exact(
 def _is_long(workload: Workload) -> bool:
     point = workload.point
     return point.num_heads * point.num_tokens**2 > LONG_SCORES and _has_core(workload)
+
+
+def _is_half(workload: Workload) -> bool:
+    return workload.values.dtype.itemsize == 2  # bytes
 
 
 def _has_core(workload: Workload) -> bool:
@@ -202,13 +353,12 @@ def _select(
     return chosen, None if direction is None else direction[items].to(device, dtype)
 
 
-def _items(workload: Workload, name: str, shift: Values) -> list[int]:
+def _items(workload: Workload, name: str) -> list[int]:
     point, items = workload.point, ITEMS if name in (NORMAL, PEAKED) else LATER_ITEMS
     is_small = point.batch * point.num_heads * point.num_tokens**2 <= WHOLE_BATCH_SCORES and not is_model(point.layer)
     if is_small or point.batch <= items:
         return [*range(point.batch)]
-    rng = random.Random(f"{workload.seed} {name} {shift}")  # noqa: S311 - a choice, not a secret
-    return sorted(rng.sample(range(point.batch), items))
+    return sorted(random.SystemRandom().sample(range(point.batch), items))
 
 
 def _cancelled(exact: Sequence[Tensor]) -> set[int]:
@@ -234,8 +384,9 @@ def _or_zero(values: Tensor, expected: Tensor) -> Tensor:
     return torch.where(expected.isnan(), 0.0, values)
 
 
-def at_random_rows(seed: str, number: int = ROWS) -> Attend:
-    """Return a core that computes so many rows of each head, drawn by the seed."""
+def at_random_rows(number: int) -> Attend:
+    """Return a core that computes so many random rows of each head, the same in each call."""
+    seed = random.SystemRandom().getrandbits(64)
 
     def attend(q: Tensor, k: Tensor, v: Tensor, scale: float, *, mask: str | None = None) -> Tensor:
         """Return the rows of `softmax((q·scale) kᵀ) v`, NaN elsewhere; shapes are those of `impls.attend.eager`."""

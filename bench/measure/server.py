@@ -19,6 +19,7 @@ from bench.measure.forking import Channel, Server, serve
 from bench.measure.measured_case import MeasuredCase, Request
 from bench.plan.case import Case, Point
 from bench.plan.names import is_own
+from bench.sampling.inputs import Values
 from impls.catalogue import parse
 from impls.models import sources
 
@@ -101,7 +102,8 @@ class Worker:
     def prepare(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
         """Prepare a case; reply with its outcome so far."""
         values = request["case"]
-        values = {**values, "point": Point(**values["point"]), "folder": Path(values["folder"])}
+        inputs = {name: Values(*each) for name, each in values["inputs"].items()}
+        values = {**values, "point": Point(**values["point"]), "folder": Path(values["folder"]), "inputs": inputs}
         self._case = MeasuredCase(Request(**values), channel)
         with self._step() as case:
             case.prepare()
@@ -118,7 +120,7 @@ class Worker:
     def begin(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
         """Begin the rounds; reply with the outcome."""
         with self._step() as case:
-            case.begin(request["numbers"], request["timings"], request["parts"])
+            case.begin(request["numbers"], request["timings"], request["wholes"], request["parts"])
         return case.reply()
 
     def sample(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
@@ -130,7 +132,7 @@ class Worker:
     def keep(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
         """Keep parts of the last sample's outputs; reply with the outcome."""
         with self._step() as case:
-            case.keep(request["parts"], request.get("whole"))
+            case.keep(request["parts"], request["wholes"])
         return case.reply()
 
     def finish(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:

@@ -1,10 +1,9 @@
 """The timed calls of a case: their inputs alternate, and of each timing one result is held, drawn at its end."""
 
-import math
 import os
 import random
 from collections.abc import Callable, Sequence
-from time import process_time
+from time import process_time, thread_time
 from typing import Any
 
 import torch
@@ -13,18 +12,14 @@ from torch import Tensor
 from bench.measure import clock
 from bench.measure.outputs import BY_ITEM, Incorrect, Output, check_output, gradients, share_memory
 from bench.measure.workload import Inputs, Subject, Workload
-from bench.sampling.inputs import KEY_BITS, TIMED, TURNS
+from bench.sampling.inputs import KEY_BITS, TIMED
 from bench.sampling.rounds import Sample
-
-REPETITIONS, REPEATED, FIXED_S = 10, 2.0, 5e-6
-"""Calls on new values and on repeated values are timed in turns, REPETITIONS times each. A call on new values may take
-REPEATED times as long as one on repeated values, and FIXED_S more, because a short timing has a fixed cost."""
 
 
 class TimedCalls:
     """Timings of one call; `reuses` says whether all calls return the same memory.
 
-    `cpu_s` are the processor's seconds in the calls of all timings.
+    `cpu_s` are the processor's seconds in the calls of all timings, `main_s` those of the main thread among them.
     """
 
     def __init__(
@@ -35,7 +30,7 @@ class TimedCalls:
         self._timer = timer
         self._rng = rng
         self.reuses = reuses
-        self.cpu_s = 0.0
+        self.cpu_s = self.main_s = 0.0
 
     def timing(
         self, call: clock.Call, calls: int, key: int | None = None, hold: Callable[[int, object], None] | None = None
@@ -44,7 +39,7 @@ class TimedCalls:
 
         `hold` gets the number of one call and its result. Which one is drawn when all have ended: nothing in the
         process says it before. If all calls return the same memory, the timing has two parts, and it is the last call
-        of the first.
+        of the first. Raises Incorrect if a call returned a tensor of another type, whose work may be yet to come.
         """
         self._inputs.renew(calls, self._rng.getrandbits(KEY_BITS) if key is None else key)
         first = 1 + _below(calls) if self.reuses else calls
@@ -52,9 +47,11 @@ class TimedCalls:
         total_s = 0.0
         for part, size in enumerate(sizes):
             results: list[object] = []
-            start_s = process_time()
+            start_s, start_main_s = process_time(), thread_time()
             total_s += size * self._timer(call, size, results)
             self.cpu_s += process_time() - start_s
+            self.main_s += thread_time() - start_main_s
+            _check_types(results)
             is_lost = not self.reuses and share_memory(results)
             if hold is not None and part == 0:
                 chosen = size - 1 if self.reuses or is_lost else _below(size)
@@ -78,42 +75,39 @@ class TimedCalls:
 
         return clock.sample(self._call, timer, calls, len(keys)), numbers
 
-    def check_repetition(self, calls: int) -> None:
-        """Raise Incorrect if calls on values that were seen before are much faster than calls on new ones.
 
-        The inputs of a timing alternate, so an implementation that keeps its results works in the first calls only.
-        """
-        if calls <= TURNS:
-            return
-        repeated_s = new_s = math.inf
-        for _ in range(REPETITIONS):
-            repeated_s = min(repeated_s, self.timing(self._call, calls))
-            new_s = min(new_s, self.timing(self._call, TURNS))
-        if new_s > REPEATED * repeated_s + FIXED_S:
-            raise Incorrect(f"keeps its results: a call takes {new_s:.2g} s, and {repeated_s:.2g} s on the same values")
+def _check_types(results: Sequence[object]) -> None:
+    """Raise Incorrect for the first result that is a subclass of a tensor: any use of it may begin its work."""
+    for result in results:
+        y = result[0] if type(result) is tuple and result else result
+        if type(y) is not Tensor and issubclass(type(y), Tensor):
+            raise Incorrect(f"output is a {type(y).__name__}, expected a plain torch.Tensor ({TIMED})")
 
 
 class TimedOutputs:
     """Memory for outputs of timed calls, allocated before the rounds so that keeping them changes no memory layout.
 
-    `hold` copies the output of one call of a timing, `keep` those parts of what is held that are judged. In mode
-    forward the gradients are computed when the whole output is kept, because they are no part of a call.
+    `hold` copies the output of one call of a timing, `keep` what is judged of what is held: whole outputs and items. In
+    mode forward the gradients are computed when a whole output is kept, because they are no part of a call.
     """
 
-    def __init__(self, subject: Subject, workload: Workload, like: Output, timings: int, parts: int) -> None:
+    def __init__(
+        self, subject: Subject, workload: Workload, like: Output, *, timings: int, wholes: int, parts: int
+    ) -> None:
         self._subject = subject
         self._workload = workload
         in_call = like.tensors if workload.point.mode != "forward" else like.tensors[:1]
         self._held = [[torch.zeros_like(tensor) for tensor in in_call] for _ in range(timings)]
+        self._wholes = [[torch.zeros_like(tensor) for tensor in like.tensors] for _ in range(wholes)]
         self._parts = [[torch.zeros_like(tensor[0]) for tensor in in_call[:BY_ITEM]] for _ in range(parts)]
-        self._whole = [torch.zeros_like(tensor) for tensor in like.tensors]
-        self._filled = 0
+        self._filled: tuple[int, ...] = (0, 0)
         self._last: tuple[Tensor, Tensor] | None = None
 
     @property
     def kept(self) -> list[Tensor]:
-        """The whole output, then each part."""
-        return [*self._whole, *(tensor for part in self._parts[: self._filled] for tensor in part)]
+        """The whole outputs, then the items, each in the order of their places."""
+        wholes, parts = self._filled
+        return [tensor for each in (*self._wholes[:wholes], *self._parts[:parts]) for tensor in each]
 
     def hold(self, timing: int, x: Tensor, result: Any) -> None:
         """Copy the result of a call on x; raises Incorrect if it has a wrong form."""
@@ -129,17 +123,18 @@ class TimedOutputs:
         _copy(self._held[timing], (y.detach(), *whole))
         self._last = (x, y) if self._workload.point.mode == "forward" else None
 
-    def keep(self, parts: Sequence[tuple[int, int, int]], whole: int | None) -> None:
-        """Keep items of what is held, each at a place, and the whole output of a timing; in mode forward the last."""
+    def keep(self, parts: Sequence[tuple[int, int, int]], wholes: Sequence[tuple[int, int]]) -> None:
+        """Keep items and whole outputs of timings, each at a place; in mode forward the whole one is the last."""
         for place, timing, item in parts:
-            self._filled = max(self._filled, place + 1)
             _copy(self._parts[place], [tensor[item] for tensor in self._held[timing][:BY_ITEM]])
-        if whole is not None:
-            tensors = self._held[whole]
+        for place, timing in wholes:
+            tensors = self._held[timing]
             if self._last is not None:
                 x, y = self._last
                 tensors = [*tensors, *gradients(y, x, self._subject.layer, self._workload.direction)]
-            _copy(self._whole, tensors)
+            _copy(self._wholes[place], tensors)
+        filled = zip(self._filled, (wholes, parts), strict=True)
+        self._filled = tuple(max([count, *(place + 1 for place, *_ in kept)]) for count, kept in filled)
         self._last = None
 
 

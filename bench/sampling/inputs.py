@@ -8,12 +8,8 @@ gets them later, and makes the same inputs.
 
 import math
 import random
-from collections import Counter
 from collections.abc import Sequence
-from typing import Any, NamedTuple
-
-TURNS = 3
-"""The number of inputs of an implementation, which alternate from call to call."""
+from typing import Any, Generic, NamedTuple, TypeVar
 
 KEY_BITS = 53
 """Bits of a key: JSON keeps such whole numbers."""
@@ -26,19 +22,29 @@ long: in a third of the calls, or if the least of several timings counts, in so 
 CALLS = 1 / 3
 """The calls in which such an implementation saves work if each sample is one timing."""
 
+TWICE = 1.1
+"""So many times as many items are judged as calls are needed, because two of them may be of the same call."""
+
+WHOLES = 2
+"""The timed calls of a process whose outputs are judged whole, in modes with gradients: the gradient of a weight is a
+sum over all items, so that it can't be judged by items."""
 
 NORMAL, PEAKED = "normal input", "peaked input"
-"""Before the rounds; a peaked softmax is the harder one."""
+"""Before the rounds; in a peaked softmax the largest logits are so large that their exponentials overflow."""
 
 TIMED, AFTERWARDS = "in a timed call", "on fresh values after the rounds"
 """In a call of the rounds, and after them."""
 
 SHIFTS = 4096
-"""The number of other inputs that can be cut out of the random values, each shifted by one more value."""
+"""The number of windows that can be cut out of random numbers, each shifted by one more number."""
 
-Values = int | tuple[int, ...]
-"""Where the values of a check come from: how far they are shifted, or for a timed input the key of its numbers, the key
-of its timing, and its place among the inputs of the timing."""
+
+class Values(NamedTuple):
+    """The values of the input of a check: how far their window is shifted, and the factor that multiplies them."""
+
+    shift: int = 0
+    factor: float = 1.0
+
 
 LONG_SCORES = 1 << 24
 """The most attention scores of an item that the reference holds at once. A sequence with more is long."""
@@ -48,19 +54,13 @@ ROWS, PART_ROWS = 512, 64
 Of each item of a timed call it is PART_ROWS: they find the half that was left out, and 1 of 20 in 96 % of draws."""
 
 
-class TimedInputs(NamedTuple):
-    """The order of a worker's input tensors in a timing, and for each the two windows and the sign of its values."""
+def windows(key: int, calls: int) -> list[tuple[int, int]]:
+    """Return for each call of a timing the two windows of random numbers whose product is its input.
 
-    order: tuple[int, ...]
-    values: tuple[tuple[int, int, int], ...]
-
-
-def drawn(key: int, tensors: int = TURNS) -> TimedInputs:
-    """Return what a key says of this many input tensors; the first values are the same for any number."""
+    The first ones are the same for any number of calls.
+    """
     rng = random.Random(key)  # noqa: S311 - a choice that the judge repeats
-    windows = [(*rng.sample(range(SHIFTS), 2), rng.choice((-1, 1))) for _ in range(tensors)]
-    values = tuple((first, second, sign) for first, second, sign in windows)
-    return TimedInputs(tuple(rng.sample(range(tensors), tensors)), values)
+    return [(rng.randrange(SHIFTS), rng.randrange(SHIFTS)) for _ in range(calls)]
 
 
 def parts(batch: int, timings: int) -> int:
@@ -70,78 +70,88 @@ def parts(batch: int, timings: int) -> int:
     item: then every part of it is compared.
     """
     share = CALLS if timings == 1 else 1 - 0.5 ** (1 / timings)
-    return math.ceil(math.log(SLIPS) / math.log(1 - share * (0.5 if batch > 1 else 1.0)))
+    return math.ceil(TWICE * math.log(SLIPS) / math.log(1 - share * (0.5 if batch > 1 else 1.0)))
+
+
+class Call(NamedTuple):
+    """A timed call: the key of its timing, and the number of its input in the timing."""
+
+    key: int
+    number: int
 
 
 class Part(NamedTuple):
-    """One item of the output of one call: the key of its timing, which of the timing's inputs it had, the item."""
+    """One item of the output of a timed call."""
 
     key: int
     number: int
     item: int
 
 
-class JudgedCalls:
-    """Which parts of the timed calls of a process are judged, drawn after each sample, all with the same chance.
+Offered = TypeVar("Offered")
 
-    `whole_key` is that of a timing, in one of the first `rounds` samples, of which the whole output of a call is
-    judged; `whole` is the place of its input in the timing. In mode forward it is the last timing of the sample: the
-    next one would change the input, which the gradients need. At most so many parts are judged as `most` says.
+
+class Reservoir(Generic[Offered]):
+    """A sample of all that was offered so far, at most `size`, in which each has the same chance.
+
+    Source: Vitter, Random sampling with a reservoir, ACM TOMS 1985, algorithm R.
     """
 
-    def __init__(
-        self, rng: random.Random, whole_key: int, *, batch: int, timings: int, rounds: int, mode: str = "inference"
-    ) -> None:
-        self.most = parts(batch, timings)
-        self.parts: list[Part] = []
-        self.whole: int | None = None
+    def __init__(self, size: int, rng: random.Random) -> None:
+        self.size = size
+        self.kept: list[Offered] = []
         self._rng = rng
-        self._whole_key = whole_key
+        self._offered = 0
+
+    def offer(self, each: Offered) -> int | None:
+        """Return the place at which it is kept, None if it isn't."""
+        self._offered += 1
+        place = len(self.kept) if len(self.kept) < self.size else self._rng.randrange(self._offered)
+        if place >= self.size:
+            return None
+        self.kept[place : place + 1] = [each]
+        return place
+
+
+class JudgedCalls:
+    """Which of the timed calls of a process are judged, drawn after each sample, all with the same chance.
+
+    Items of their outputs are judged, `parts`, and in modes with gradients `wholes`: all of their outputs. In mode
+    forward those come from the last timing of a sample: the next one would change the input, which the gradients need.
+    A process takes at least `rounds` samples of so many timings; each offers so many items that there are enough.
+    """
+
+    def __init__(self, rng: random.Random, *, batch: int, timings: int, rounds: int, mode: str = "inference") -> None:
+        self.parts = Reservoir[Part](parts(batch, timings), rng)
+        self.wholes = Reservoir[Call](WHOLES if mode != "inference" else 0, rng)
+        self._rng = rng
         self._mode = mode
         self._batch = batch
         self._timings = timings
-        self._each = min(batch, math.ceil(self.most / (rounds * timings)))
-        self._calls = self._samples = 0
-        self._whole_at = rng.randrange(rounds), timings - 1 if mode == "forward" else rng.randrange(timings)
+        self._items = min(batch, math.ceil(self.parts.size / (rounds * timings)))
 
     def next_keys(self) -> list[int]:
         """Return the keys of the next sample, one for each timing."""
         self._keys = [self._rng.getrandbits(KEY_BITS) for _ in range(self._timings)]
-        number, timing = self._whole_at
-        if self._samples == number:
-            self._keys[timing] = self._whole_key
-        self._samples += 1
         return self._keys
 
     def draw(self, numbers: Sequence[int]) -> dict[str, Any]:
-        """Return the request to keep parts of the last sample; `numbers` says which input each held call had.
+        """Return the request to keep outputs of the last sample; `numbers` says which input each held call had.
 
         A sample with nothing to keep has an empty one. In mode forward there is always one, which lets go of the graph.
         """
-        kept: dict[int, tuple[int, int]] = {}
+        items: dict[int, tuple[int, int]] = {}
+        wholes: dict[int, int] = {}
         for timing, (key, number) in enumerate(zip(self._keys, numbers, strict=True)):
-            self._calls += 1
-            for item in self._rng.sample(range(self._batch), self._each if self._calls <= self.most else 1):
-                place = self._place(key)
-                if place is not None:
-                    self.parts[place : place + 1] = [Part(key, number, item)]
-                    kept[place] = timing, item
-        request: dict[str, Any] = {"parts": [[place, *taken] for place, taken in kept.items()]}
-        request = request if kept or self._mode == "forward" else {}
-        number, timing = self._whole_at
-        if self._samples == number + 1:
-            self.whole = numbers[timing]
-            request = {"parts": [], **request, "whole": timing}
-        return request
-
-    def _place(self, key: int) -> int | None:
-        """Return the place of another item of a call, or None: more calls are worth more than more items of one."""
-        if len(self.parts) < self.most:
-            return len(self.parts)
-        counts = Counter(part.key for part in self.parts)
-        if key in counts:
-            return None
-        if self._calls > self.most and self._rng.random() * self._calls >= self.most:
-            return None
-        fullest = max(counts.values())
-        return self._rng.choice([place for place, part in enumerate(self.parts) if counts[part.key] == fullest])
+            for item in self._rng.sample(range(self._batch), self._items):
+                if (place := self.parts.offer(Part(key, number, item))) is not None:
+                    items[place] = timing, item
+            is_last = timing == self._timings - 1
+            if (is_last or self._mode != "forward") and (place := self.wholes.offer(Call(key, number))) is not None:
+                wholes[place] = timing
+        if not (items or wholes or self._mode == "forward"):
+            return {}
+        return {
+            "parts": [[place, *taken] for place, taken in items.items()],
+            "wholes": [[*each] for each in wholes.items()],
+        }

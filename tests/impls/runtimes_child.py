@@ -13,6 +13,7 @@ import torch
 
 import impls
 from bench.measure import process_state, workload
+from bench.sampling.inputs import Values
 from tests.points import of_layer
 
 CALLS_S = 0.3
@@ -43,7 +44,7 @@ def main(*cases: str) -> None:
                 implementation = impls.build(work.layer, name)
                 first = implementation(work.x.clone()).clone()
                 cores = used_cores(implementation, work.x)
-                inputs = [work.x, work.input(7)]
+                inputs = [work.x, work.input(Values(7))]
                 outputs = [first, implementation(inputs[1].clone()).clone()]
                 report = {
                     "errors": [deviation(y, exact(x.double())) for y, x in zip(outputs, inputs, strict=True)],

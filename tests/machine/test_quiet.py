@@ -108,12 +108,32 @@ def test_a_process_is_stopped_from_the_signal_on() -> None:
     """At once, though it may not have run since; and no longer when it goes on."""
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
         for _ in range(20):
-            assert not quiet.is_stopped(process.pid)
+            before = quiet.scheduling(process.pid)
+            assert before is not None
+            assert not before.stopped
             os.kill(process.pid, signal.SIGSTOP)
-            assert quiet.is_stopped(process.pid)
-            os.kill(process.pid, signal.SIGCONT)
+            assert quiet.scheduling(process.pid) == before._replace(stopped=True)
+            quiet.reschedule(process.pid, before)
         process.kill()
-    assert not quiet.is_stopped(process.pid)
+    assert quiet.scheduling(process.pid) is None
+
+
+def test_a_process_is_scheduled_as_before_once_that_is_put_back() -> None:
+    """A priority that was lowered may be final for a user who may not raise it; the cores are never."""
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        before = quiet.scheduling(process.pid)
+        assert before is not None
+        os.sched_setaffinity(process.pid, {min(before.cores)})
+        os.setpriority(os.PRIO_PROCESS, process.pid, before.priority + 3)
+        changed = quiet.scheduling(process.pid)
+        assert changed is not None
+        assert (changed.priority, changed.cores) == (before.priority + 3, frozenset([min(before.cores)]))
+        quiet.reschedule(process.pid, before)
+        after = quiet.scheduling(process.pid)
+        assert after is not None
+        assert after.cores == before.cores
+        assert after.priority in ([before.priority] if os.geteuid() == 0 else [before.priority, changed.priority])
+        process.kill()
 
 
 @pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="this system doesn't count the wait for a core")

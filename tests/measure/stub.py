@@ -17,12 +17,12 @@ from bench.measure.forking import Channel
 from bench.measure.judge import Judge
 from bench.measure.server import Worker
 from bench.plan.case import Point
-from bench.sampling.inputs import AFTERWARDS, NORMAL, PEAKED, TIMED, JudgedCalls
+from bench.sampling.inputs import AFTERWARDS, NORMAL, PEAKED, TIMED, JudgedCalls, Values
 
 SEED = 7
 SHIFTS = {NORMAL: 0, PEAKED: 0, AFTERWARDS: 9}
-NUMBERS, WHOLE, TIMINGS = 17, 18, 3
-"""The keys of the numbers of timed inputs and of the timing whose whole output is judged, and a sample's timings."""
+NUMBERS, TIMINGS = 17, 3
+"""The key of the numbers of timed inputs, and a sample's timings."""
 
 
 class Announcements(Channel):
@@ -47,15 +47,17 @@ class Case:
         self.judge = Judge()
         self.call_s = float("inf")
         rng = random.Random(order_seed)
-        self.judged = JudgedCalls(rng, WHOLE, batch=at.batch, timings=TIMINGS, rounds=1, mode=at.mode)
+        self.judged = JudgedCalls(rng, batch=at.batch, timings=TIMINGS, rounds=1, mode=at.mode)
         self._has_begun = False
-        shifts = {check: shift for check, shift in SHIFTS.items() if check != NORMAL or thorough}
+        expected = self.judge.expect({"point": dataclasses.asdict(at), "seed": SEED, "shifts": SHIFTS}, Announcements())
+        inputs = {check: Values(shift) for check, shift in SHIFTS.items() if check != NORMAL or thorough}
+        inputs[PEAKED] = Values(SHIFTS[PEAKED], expected.get("peak", 1.0))
         self.request = {
             "point": dataclasses.asdict(at),
             "implementation": implementation,
             "seed": SEED,
             "order_seed": order_seed,
-            "shifts": shifts,
+            "inputs": inputs,
             "thorough": thorough,
             "warm_up_s": 0.02,
             "core": None,
@@ -80,7 +82,8 @@ class Case:
     def begin(self) -> None:
         """Begin the rounds, unless they have begun."""
         if not self._has_begun:
-            request = {"numbers": NUMBERS, "timings": TIMINGS, "parts": self.judged.most}
+            sizes = {"wholes": self.judged.wholes.size, "parts": self.judged.parts.size}
+            request = {"numbers": NUMBERS, "timings": TIMINGS, **sizes}
             assert self.worker.begin(request, self.channel)["status"] == "ok"
             self._has_begun = True
 
@@ -105,16 +108,12 @@ class Case:
     def reasons(self) -> dict[str, str]:
         """Return what is incorrect in each file."""
         judge, channel, reasons = self.judge, Announcements(), {}
-        if judge._work is None:
-            judge.expect({"point": dataclasses.asdict(self.at), "seed": SEED, "shifts": SHIFTS}, channel)
         for path in self.folder.iterdir():
             if path.stem == TIMED:
-                whole = [NUMBERS, WHOLE, self.judged.whole]
-                request = {"whole": whole, "numbers": NUMBERS, "parts": self.judged.parts, "path": str(path)}
-                reply = judge.compare_timed(request, channel)
+                kept = {"wholes": self.judged.wholes.kept, "parts": self.judged.parts.kept}
+                reply = judge.compare_timed({"numbers": NUMBERS, **kept, "path": str(path)}, channel)
             else:
-                request = {"check": path.stem, "shift": SHIFTS[path.stem], "path": str(path)}
-                reply = judge.compare(request, channel)
+                reply = judge.compare({"check": path.stem, "path": str(path)}, channel)
             reasons[path.stem] = reply["reason"]
         return reasons
 

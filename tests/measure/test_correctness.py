@@ -1,7 +1,7 @@
 """The check rejects an implementation of another function, and accepts one of the reference's."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -10,9 +10,9 @@ import torch
 import impls
 from bench.measure import correctness, outputs, reference, workload
 from bench.plan.layers import LAYERS
-from bench.sampling.inputs import NORMAL
+from bench.sampling.inputs import NORMAL, Values
 from tests import mutants
-from tests.checked import SHAPES, checked
+from tests.checked import SHAPES, checked, compared, expected
 from tests.impls.reference import NOT_EAGER_ON_CPU
 from tests.points import OF_LAYER, of_layer, point
 
@@ -68,6 +68,31 @@ def test_mutants_are_rejected_on_every_layer(layer: str) -> None:
     """What computes something else is rejected whatever the layer; conv's weight of the residual is not 0."""
     for mutant in ("mean_of_values", "swapped_tokens", "stale_output", "edits_its_input", "one_nan"):
         assert checked(of_layer(layer), f"tests.mutants:{mutant}").reason != "", mutant
+
+
+WITH_TOKENS: dict[str, Callable[[int], dict[str, Any]]] = {
+    "vit": lambda side: {"num_tokens": side**2},
+    "self": lambda side: {"num_tokens": side**2},
+    "patch": lambda side: {"image_size": 4 * side, "num_tokens": side**2},
+    "conv": lambda side: {"image_size": side, "num_tokens": side**2},
+}
+"""The columns that give each layer a square of tokens with this side."""
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("layer", OF_LAYER)
+def test_what_computes_no_attention_is_rejected_with_few_tokens_and_many(layer: str, dtype: str) -> None:
+    """In a half type too, where the tolerance is wide and attention differs little from a mean; sdpa passes."""
+    for side in (4, 14, 45) if dtype == "bfloat16" else (4, 14):
+        at = of_layer(layer, dtype=dtype, **WITH_TOKENS[layer](side))
+        work = workload.make(at)
+        checks = expected(work)
+        wrong = {
+            name: compared(workload.subject(work, f"tests.mutants:{name}"), work, checks).reason
+            for name in mutants.NO_ATTENTION
+        }
+        assert [name for name, reason in wrong.items() if not reason] == [], at.num_tokens
+        assert compared(workload.subject(work, "sdpa"), work, checks).reason == ""
 
 
 @pytest.mark.parametrize("layer", OF_LAYER)
@@ -146,7 +171,7 @@ def test_the_place_of_an_error_names_what_is_wrong(wrong: Any, items: Sequence[i
 def test_a_kernel_that_is_wrong_from_a_token_on_is_told_where() -> None:
     """In the reason of its row, with the item's own number if only some are compared."""
     work = workload.make(point(batch=2, num_tokens=9))
-    check = reference.expect(work, NORMAL)
+    check = reference.expect(work, NORMAL, Values())
     y = outputs.compute(workload.subject(work, "sdpa"), work.x.clone(), None).y.clone()
     y[1, 5:] *= 1.1
     assert correctness.compare(work, check, [y]).reason.endswith(", at item 1, tokens 5 to 8")

@@ -16,7 +16,7 @@ from bench.measure import outputs, reference, workload
 from bench.measure.judge import Judge, obstacle
 from bench.plan.case import Point
 from bench.plan.layers import flops, least_bytes
-from bench.sampling.inputs import AFTERWARDS, NORMAL, PEAKED, TIMED
+from bench.sampling.inputs import AFTERWARDS, NORMAL, PEAKED, TIMED, Call, Values
 from tests.measure.stub import Announcements
 from tests.points import point
 
@@ -45,9 +45,9 @@ def expect(judge: Judge, at: Point, shifts: dict[str, Any] = SHIFTS, seed: int =
     return judge.expect(request, Announcements())
 
 
-def compare(judge: Judge, check: str, shift: int, path: Path) -> dict[str, Any]:
+def compare(judge: Judge, check: str, path: Path) -> dict[str, Any]:
     """Return the reply to a request for a comparison."""
-    return judge.compare({"check": check, "shift": shift, "path": str(path)}, Announcements())
+    return judge.compare({"check": check, "path": str(path)}, Announcements())
 
 
 def test_a_judge_probes_on_the_core_of_the_samples_and_leaves_it() -> None:
@@ -74,11 +74,11 @@ def test_a_probe_without_memory_has_no_times(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def written(
-    path: Path, at: Point, check: str, shift: int, change: Callable[[Tensor], Tensor] = lambda y: y, seed: int = SEED
+    path: Path, at: Point, check: str, change: Callable[[Tensor], Tensor] = lambda y: y, seed: int = SEED
 ) -> Path:
-    """Return the file of what sdpa computes, with its output changed."""
+    """Return the file of what sdpa computes for the input of a check, with its output changed."""
     work = workload.make(at, seed)
-    x = reference.values(work, check, shift).clone()
+    x = work.input(Values(SHIFTS[check], reference.peak(work) if check == PEAKED else 1.0)).clone()
     output = outputs.compute(workload.subject(work, "sdpa"), x, work.direction if work.with_gradients else None)
     outputs.write([change(output.y), *output.gradients], path)
     return path
@@ -91,10 +91,9 @@ def test_expectations_are_made_once_and_other_shifts_replace_the_old_ones(monkey
     """
     judge, computing = Judge(), Mock(wraps=reference.expect)
     monkeypatch.setattr(reference, "expect", computing)
-    replies = [expect(judge, point(), {PEAKED: 0, TIMED: [key, 1, 0], AFTERWARDS: 9}) for key in (5, 6, 5)]
-    computed = [call.args[1:] for call in computing.call_args_list]
-    assert {*computed[:3]} == {(TIMED, (5, 1, 0)), (AFTERWARDS, 9), (PEAKED, 0)}
-    assert computed[3:] == [(TIMED, (6, 1, 0)), (TIMED, (5, 1, 0))]
+    replies = [expect(judge, point(), {PEAKED: 0, AFTERWARDS: shift}) for shift in (5, 6, 6)]
+    computed = [(check, values.shift) for _, check, values in (call.args for call in computing.call_args_list)]
+    assert computed == [(PEAKED, 0), (AFTERWARDS, 5), (AFTERWARDS, 6)]
     assert {reply["status"] for reply in replies} == {"ok"}
     assert replies[0]["work"] == {"flops": flops(point()), "least_bytes": least_bytes(point())}
 
@@ -105,8 +104,8 @@ def test_another_seed_has_other_expectations(tmp_path: Path) -> None:
     expect(judge, point())
     expect(judge, point(), seed=SEED + 1)
     at = tmp_path / "output"
-    assert compare(judge, PEAKED, 0, written(at, point(), PEAKED, 0, seed=SEED + 1))["reason"] == ""
-    assert "is off by" in compare(judge, PEAKED, 0, written(at, point(), PEAKED, 0))["reason"]
+    assert compare(judge, PEAKED, written(at, point(), PEAKED, seed=SEED + 1))["reason"] == ""
+    assert "is off by" in compare(judge, PEAKED, written(at, point(), PEAKED))["reason"]
 
 
 MODES = [("inference", "float32"), ("forward", "bfloat16"), ("train", "float32"), ("train", "bfloat16")]
@@ -117,15 +116,15 @@ def test_a_file_is_compared_with_the_expectation_of_its_check(mode: str, dtype: 
     """The output for these values passes with its error; a changed one and one for other values don't."""
     at, path = point(mode=mode, dtype=dtype), tmp_path / "output"
     judge = judge_of(at)
-    for check, shift in SHIFTS.items():
-        reply = compare(judge, check, shift, written(path, at, check, shift))
+    for check in SHIFTS:
+        reply = compare(judge, check, written(path, at, check))
         assert reply["reason"] == ""
         assert 0 <= reply["error"] <= reply["tolerance"]
-        changed = compare(judge, check, shift, written(path, at, check, shift, lambda y: y * 1.1))
+        changed = compare(judge, check, written(path, at, check, lambda y: y * 1.3))
         assert changed["reason"].startswith(f"output ({check}) is off by ")
         assert changed["error"] > changed["tolerance"]
         other = PEAKED if check == NORMAL else NORMAL
-        assert compare(judge, check, shift, written(path, at, other, 0))["reason"] != ""
+        assert compare(judge, check, written(path, at, other))["reason"] != ""
 
 
 PARTS = [[11, 0, 1], [12, 2, 0], [11, 0, 0]]
@@ -136,17 +135,18 @@ def timed(judge: Judge, at: Point, path: Path, change: Callable[[int, Tensor], T
     """Return why the outputs of timed calls are incorrect, if one of them is changed: the whole one has number -1."""
     work = workload.make(at, SEED)
 
-    def computed(values: tuple[int, int, int], number: int) -> list[Tensor]:
-        subject, x = workload.subject(work, "sdpa"), work.timed.input(*values)
+    def computed(call: Call, number: int) -> list[Tensor]:
+        subject, x = workload.subject(work, "sdpa"), work.timed.input(5, call)
         output = outputs.compute(subject, x, work.direction if work.with_gradients else None)
         return [change(number, output.y), *output.gradients]
 
-    tensors = computed((5, 10, 1), -1)
+    wholes = [] if at.mode == "inference" else [Call(10, 1)]
+    tensors = [tensor for call in wholes for tensor in computed(call, -1)]
     for number, (key, place, item) in enumerate(PARTS):
-        of_call = computed((5, key, place), number)
+        of_call = computed(Call(key, place), number)
         tensors += [tensor[item] for tensor in of_call[: 2 if at.mode == "train" else 1]]
     outputs.write(tensors, path)
-    request = {"whole": [5, 10, 1], "numbers": 5, "parts": PARTS, "path": str(path)}
+    request = {"wholes": wholes, "numbers": 5, "parts": PARTS, "path": str(path)}
     return str(judge.compare_timed(request, Announcements())["reason"])
 
 
@@ -158,9 +158,9 @@ def test_items_of_timed_calls_are_compared_beside_a_whole_output(mode: str, dtyp
     assert timed(judge, at, path) == ""
 
     def wrong_at(wrong: int) -> str:
-        return timed(judge, at, path, lambda number, y: y * (1.1 if number == wrong else 1.0))
+        return timed(judge, at, path, lambda number, y: y * (1.3 if number == wrong else 1.0))
 
-    assert wrong_at(-1).startswith(f"output ({TIMED}) is off by ")
+    assert wrong_at(-1).startswith("" if mode == "inference" else f"output ({TIMED}) is off by ")
     for wrong, (_, _, item) in enumerate(PARTS):
         assert wrong_at(wrong).startswith(f"output of item {item} ({TIMED}) is off by ")
     assert timed(judge, at, path, lambda number, y: torch.cat([y[:2], y[2:] * (1 + (number >= 0))])) == ""
@@ -192,8 +192,8 @@ def test_a_layer_that_mixes_tokens_and_a_model_are_compared_in_all_rows(at: Poin
 
 def test_an_output_that_is_not_finite_has_no_error_as_a_number(tmp_path: Path) -> None:
     """JSON knows no infinity."""
-    path = written(tmp_path / "output", point(), PEAKED, 0, lambda y: y * float("nan"))
-    reply = compare(judge_of(point()), PEAKED, 0, path)
+    path = written(tmp_path / "output", point(), PEAKED, lambda y: y * float("nan"))
+    reply = compare(judge_of(point()), PEAKED, path)
     assert (reply["error"], reply["reason"]) == (None, f"output is not finite ({PEAKED})")
 
 
@@ -203,10 +203,10 @@ def test_a_file_that_is_cut_or_missing_is_incorrect(tmp_path: Path) -> None:
     for content in (None, b"", b"1234"):
         if content is not None:
             path.write_bytes(content)
-        reply = compare(judge, PEAKED, 0, path)
+        reply = compare(judge, PEAKED, path)
         assert (reply["error"], reply["tolerance"]) == (None, None)
         assert reply["reason"].endswith(f"({PEAKED})")
-    assert compare(judge, PEAKED, 0, written(path, point(), PEAKED, 0))["reason"] == ""
+    assert compare(judge, PEAKED, written(path, point(), PEAKED))["reason"] == ""
 
 
 @pytest.mark.parametrize(

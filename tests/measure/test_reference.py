@@ -5,7 +5,7 @@ import torch
 
 from bench.measure import correctness, reference, workload
 from bench.measure.reference import at_random_rows, in_blocks
-from bench.sampling.inputs import AFTERWARDS, TIMED
+from bench.sampling.inputs import AFTERWARDS, Values
 from impls.attend import eager
 from tests.checked import checked, compared, expected
 from tests.points import OF_LAYER, of_layer, point
@@ -37,7 +37,7 @@ def off_in_one_item(subject: workload.Subject, item: int) -> workload.Subject:
 def test_on_large_shapes_items_at_random_are_compared_with_float64_and_all_with_plain_eager(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Above the limit float64 computes two items that the seed draws; an error in another one is seen all the same."""
+    """Above the limit float64 computes two items that the system draws; an error in another one is seen too."""
     monkeypatch.setattr(reference, "WHOLE_BATCH_SCORES", 1)
     drawn = set()
     for seed in range(4):
@@ -55,17 +55,16 @@ def test_on_large_shapes_items_at_random_are_compared_with_float64_and_all_with_
     assert len(drawn) > 1
 
 
-@pytest.mark.parametrize("name", [TIMED, AFTERWARDS])
-def test_later_checks_have_other_values_and_fewer_exact_items(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_later_checks_have_other_values_and_fewer_exact_items(monkeypatch: pytest.MonkeyPatch) -> None:
     """An output for one shift is no output for another; above the limit one item is compared with float64."""
     monkeypatch.setattr(reference, "WHOLE_BATCH_SCORES", 1)
     work = workload.make(point(batch=4))
-    here, there = (reference.expect(work, name, shift) for shift in (3, 4))
+    here, there = (reference.expect(work, AFTERWARDS, Values(shift)) for shift in (3, 4))
     with torch.inference_mode():
-        y = work.layer(reference.values(work, name, 3))
+        y = work.layer(work.input(Values(3)))
     assert len(here.expected[0].items) == 1
     assert correctness.compare(work, here, [y]).reason == ""
-    assert f"({name})" in correctness.compare(work, there, [y]).reason
+    assert f"({AFTERWARDS})" in correctness.compare(work, there, [y]).reason
 
 
 @pytest.mark.slow
@@ -90,14 +89,14 @@ def tensors(*, grad: bool = False) -> tuple[torch.Tensor, ...]:
 
 @pytest.mark.parametrize("mask", MASKS)
 def test_the_drawn_rows_are_those_of_eager_and_the_others_are_unknown(mask: str | None) -> None:
-    """The seed draws them: every item and head has the same."""
+    """The system draws them: every item and head has the same, and another core others."""
     q, k, v = tensors()
-    expected, some = (attend(q, k, v, 0.5, mask=mask) for attend in (eager.attend, at_random_rows("seed", 5)))
+    expected, some = (attend(q, k, v, 0.5, mask=mask) for attend in (eager.attend, at_random_rows(5)))
     rows = ~some.isnan()
     assert rows.all(dim=-1).sum(dim=-1).tolist() == [[5] * 3] * 2
     assert torch.equal(rows, rows[:1, :1].expand_as(rows))
     torch.testing.assert_close(some[rows], expected[rows])
-    others = at_random_rows("another seed", 5)(q, k, v, 0.5, mask=mask)
+    others = at_random_rows(5)(q, k, v, 0.5, mask=mask)
     assert not torch.equal(others.isnan(), some.isnan())
 
 

@@ -6,6 +6,7 @@ import torch
 from bench.measure import outputs, workload
 from bench.measure.outputs import Incorrect
 from bench.measure.timed_calls import TimedOutputs
+from bench.sampling.inputs import Call
 from tests.points import point
 
 
@@ -14,13 +15,13 @@ def test_a_timed_output_is_kept_whole_and_in_parts(mode: str) -> None:
     """The numbers are those of a checked call on the same input, with gradients if the mode has any."""
     work = workload.make(point(mode=mode))
     subject, inputs = workload.subject(work, "eager"), workload.Inputs(work)
-    checked = outputs.compute(subject, work.timed.input(1, 2, 0), work.direction if work.with_gradients else None)
-    timed = TimedOutputs(subject, work, checked, 2, 3)
+    checked = outputs.compute(subject, work.timed.input(1, Call(2, 0)), work.direction if work.with_gradients else None)
+    timed = TimedOutputs(subject, work, checked, timings=2, wholes=2, parts=3)
     work.timed.begin(1)
     inputs.renew(1, 2)
     with work.gradient_mode():
         timed.hold(1, inputs.of_call(0)[1], workload.step(subject, work, inputs)())
-    timed.keep([(0, 1, 1), (1, 1, 0)], 1)
+    timed.keep([(0, 1, 1), (1, 1, 0)], [(0, 1)])
     by_item = checked.tensors[: 2 if mode == "train" else 1]
     expected = [*checked.tensors, *(tensor[1] for tensor in by_item), *(tensor[0] for tensor in by_item)]
     assert len(timed.kept) == len(expected)
@@ -32,10 +33,10 @@ def test_what_is_held_is_a_copy_of_the_right_form() -> None:
     """Work that ends later changes nothing of it; another form is refused before it is copied."""
     work = workload.make(point())
     y = torch.ones_like(work.direction)
-    timed = TimedOutputs(workload.subject(work, "eager"), work, outputs.Output(work.x, y), 1, 1)
+    timed = TimedOutputs(workload.subject(work, "eager"), work, outputs.Output(work.x, y), timings=1, wholes=1, parts=1)
     timed.hold(0, work.x, y)
     y.zero_()
-    timed.keep([(0, 0, 0)], 0)
+    timed.keep([(0, 0, 0)], [(0, 0)])
     assert all(bool((tensor == 1).all()) for tensor in timed.kept)
     with pytest.raises(Incorrect, match=r"output has shape .* \(in a timed call\)"):
         timed.hold(0, work.x, y[:1])
