@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from bench.measure import correctness, outputs, reference, workload
+from bench.measure import correctness, function, outputs, reference, workload
 from bench.measure.correctness import CheckResult
 from bench.measure.outputs import Incorrect
 from bench.plan.case import Point
@@ -53,4 +53,5 @@ def compared(subject: workload.Subject, work: workload.Workload, checks: list[re
 def checked(at: Point, implementation: str) -> CheckResult:
     """Return the result of checking an implementation at a point."""
     work = workload.make(at)
+    function.check(work)
     return compared(workload.subject(work, implementation), work, expected(work))

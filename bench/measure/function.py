@@ -30,6 +30,7 @@ def check(workload: Workload) -> None:
     if isinstance(first, Exception):
         raise first
     state = _random_state()
+    _output(layer, -x)  # so that what a layer keeps of its input differs
     again = [_output(layer, x)]
     draws = _random_state() != state
     again += [_output(layer, x) for _ in range(DRAWS if draws else 0)]
