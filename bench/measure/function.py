@@ -25,19 +25,20 @@ DRAWS = 32
 def check(workload: Workload) -> None:
     """Raise `impls.Unsupported` with the reason if the layer, in the point's mode, is no function of each item."""
     layer = copy.deepcopy(workload.layer).to("cpu", torch.float32)
-    x = workload.x[:2].to("cpu", torch.float32)
+    items = workload.x[:2].to("cpu", torch.float32)
+    x, state = items[:1], _random_state()
     first = _output(layer, x)
-    if isinstance(first, Exception):
-        raise first
-    state = _random_state()
     _output(layer, -x)  # so that what a layer keeps of its input differs
     again = [_output(layer, x)]
     draws = _random_state() != state
     again += [_output(layer, x) for _ in range(DRAWS if draws else 0)]
-    if not all(_is_same(each, first) for each in again):
+    if not all(_are_same(each, first) for each in again):
         cause = "it draws random numbers: is dropout on?" if draws else "does it keep state from call to call?"
         raise Unsupported(f"the layer returns something else for the same input; {cause}")
-    if not _is_same(_output(layer, x[:1]), first[:1]):
+    both = _output(layer, items)
+    if isinstance(both, Exception):
+        raise both
+    if not _are_same(both[:1], first):
         raise Unsupported(
             "the layer's output for an item depends on the other items of the batch, as with BatchNorm in training; "
             "outputs are compared item by item"
@@ -60,8 +61,10 @@ def _random_state() -> tuple[Any, ...]:
     return random.getstate(), torch.get_rng_state().tolist(), numbers["key"].tolist(), numbers["pos"]
 
 
-def _is_same(one: Tensor | Exception, other: Tensor) -> bool:
-    if isinstance(one, Exception) or one.shape != other.shape:
+def _are_same(one: Tensor | Exception, other: Tensor | Exception) -> bool:
+    if isinstance(one, Exception) or isinstance(other, Exception):
+        return type(one) is type(other)
+    if one.shape != other.shape:
         return False
     largest = float(other.nan_to_num(0.0).abs().max()) if other.numel() else 0.0
     return torch.allclose(one, other, rtol=0.0, atol=SAME * largest, equal_nan=True)
