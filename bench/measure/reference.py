@@ -18,15 +18,14 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
+from bench.measure.cores import at_random_rows, equal_weights, in_blocks, largest_logit
 from bench.measure.outputs import BY_ITEM, gradients
 from bench.measure.workload import Workload
 from bench.sampling.inputs import LONG_SCORES, NORMAL, PART_ROWS, PEAKED, ROWS, Values
-from impls.attend import hide
 from impls.catalogue import is_model
-from impls.contract import Attend, Unsupported, with_attend
-from impls.models.model import ORIGINAL, Model
+from impls.contract import Unsupported, with_attend
+from impls.models.model import Model
 
 LEAST_LOGIT, LOGIT = 100.0, 120.0
 """The largest logit of a peaked input is LEAST_LOGIT at least, where a softmax without its maximum overflows in float32
@@ -170,30 +169,11 @@ def peak(workload: Workload) -> float:
     """
     factor = PEAK
     for _ in range(PEAKINGS if _has_core(workload) else 0):
-        largest = _largest_logit(workload, factor)
-        if LEAST_LOGIT <= largest <= 2 * LOGIT:
+        largest = largest_logit(workload.layer, workload.input(Values(0, factor))[:1])
+        if LEAST_LOGIT <= largest <= 2 * LOGIT or math.isinf(largest):
             break
         factor = min(MOST_PEAK, factor * math.sqrt(LOGIT / max(largest, 1.0)))
     return factor
-
-
-class _Seen(Exception):  # noqa: N818 - the way out of a layer
-    """The largest logit of a core, which is all that is asked of the layer."""
-
-
-def _largest_logit(workload: Workload, factor: float) -> float:
-    """Return the largest logit of the first item's input times a factor, in the first queries of a long sequence."""
-
-    def attend(q: Tensor, k: Tensor, _v: Tensor, scale: float, *, mask: str | None = None) -> Tensor:
-        scores = (q[..., :ROWS, :] * scale).float() @ k.float().transpose(-2, -1)
-        raise _Seen(float(hide(scores, mask).max()))
-
-    try:
-        with torch.inference_mode():
-            with_attend(attend)(workload.layer)(workload.input(Values(0, factor))[:1])
-    except _Seen as seen:
-        return float(seen.args[0])
-    return LOGIT  # the layer doesn't call its core
 
 
 def _with_equal_weights(
@@ -219,26 +199,6 @@ def _with_equal_weights(
         )
     except Unsupported:  # a model asks its core for more than this one can do
         return None
-
-
-def equal_weights(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    _scale: float,
-    *,
-    mask: str | None = None,
-    attn_mask: Tensor | None = None,
-    enable_gqa: bool = False,
-) -> Tensor:
-    """Return the mean of the values that each query may see; shapes are those of `impls.attend.eager`."""
-    if attn_mask is not None:
-        return ORIGINAL(torch.zeros_like(q), k, v, attn_mask=attn_mask, enable_gqa=enable_gqa)
-    v = v.repeat_interleave(q.shape[1] // v.shape[1], dim=1)
-    if mask is None:
-        return v.mean(dim=-2, keepdim=True).expand(*q.shape[:-1], v.shape[-1])
-    seen = torch.arange(1, 1 + v.shape[-2], device=v.device, dtype=v.dtype)[:, None]
-    return v.cumsum(dim=-2)[..., : q.shape[-2], :] / seen[: q.shape[-2]]
 
 
 def _tolerance(dtype: torch.dtype, floor: float, error: float) -> float:
@@ -382,39 +342,3 @@ def _largest(tensors: Sequence[Tensor]) -> list[float]:
 def _or_zero(values: Tensor, expected: Tensor) -> Tensor:
     """Return the values where something is expected, and 0 elsewhere."""
     return torch.where(expected.isnan(), 0.0, values)
-
-
-def at_random_rows(number: int) -> Attend:
-    """Return a core that computes so many random rows of each head, the same in each call."""
-    seed = random.SystemRandom().getrandbits(64)
-
-    def attend(q: Tensor, k: Tensor, v: Tensor, scale: float, *, mask: str | None = None) -> Tensor:
-        """Return the rows of `softmax((q·scale) kᵀ) v`, NaN elsewhere; shapes are those of `impls.attend.eager`."""
-        tokens = q.shape[-2]
-        rows = sorted(random.Random(seed).sample(range(tokens), min(number, tokens)))  # noqa: S311 - no secret
-        o = torch.full((*q.shape[:-1], v.shape[-1]), float("nan"), dtype=q.dtype, device=q.device)
-        o[..., rows, :] = _rows(q[..., rows, :], k, v, scale, mask, rows)
-        return o
-
-    return attend
-
-
-def in_blocks(q: Tensor, k: Tensor, v: Tensor, scale: float, *, mask: str | None = None) -> Tensor:
-    """Return `softmax((q·scale) kᵀ) v`, some queries at a time; shapes are those of `impls.attend.eager`."""
-    tokens = q.shape[-2]
-    size = max(1, LONG_SCORES // (q.shape[:-1].numel() // tokens * k.shape[-2]))
-    blocks = [range(first, min(first + size, tokens)) for first in range(0, tokens, size)]
-    parts = [
-        checkpoint(_rows, q[..., rows.start : rows.stop, :], k, v, scale, mask, rows, use_reentrant=False)
-        for rows in blocks
-    ]
-    return torch.cat(parts, dim=-2)
-
-
-def _rows(q: Tensor, k: Tensor, v: Tensor, scale: float, mask: str | None, rows: Sequence[int]) -> Tensor:
-    """Return the output of queries that stand in these rows."""
-    scores = (q * scale) @ k.transpose(-2, -1)
-    if mask is not None:
-        key = torch.arange(k.shape[-2], device=q.device)
-        scores = scores.masked_fill(key > torch.tensor(rows, device=q.device)[:, None], float("-inf"))
-    return scores.softmax(dim=-1) @ v

@@ -1,16 +1,15 @@
 """The reference: what is computed in float64 and by plain eager, and cores that never hold all scores."""
 
+import dataclasses
+
 import pytest
 import torch
 
-from bench.measure import correctness, reference, workload
-from bench.measure.reference import at_random_rows, in_blocks
+from bench.measure import cores, correctness, reference, workload
 from bench.sampling.inputs import AFTERWARDS, Values
-from impls.attend import eager
+from impls import Unsupported
 from tests.checked import checked, compared, expected
 from tests.points import OF_LAYER, of_layer, point
-
-MASKS = (None, "causal")
 
 
 def test_a_reference_in_float64_is_what_outputs_are_held_against() -> None:
@@ -80,36 +79,51 @@ def test_long_sequences_are_checked_without_all_scores(layer: str, mode: str, mo
     assert checked(at, "tests.mutants:mean_of_values").reason
 
 
-def tensors(*, grad: bool = False) -> tuple[torch.Tensor, ...]:
-    """Return q, k and v of two items, three heads, 37 tokens, where v is wider."""
-    generator = torch.Generator().manual_seed(1)
-    shapes = ((2, 3, 37, 4), (2, 3, 37, 4), (2, 3, 37, 6))
-    return tuple(torch.randn(shape, generator=generator, dtype=torch.float64).requires_grad_(grad) for shape in shapes)
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+@pytest.mark.parametrize("layer", OF_LAYER)
+def test_exponentials_of_a_peaked_inputs_logits_overflow(layer: str, dtype: str) -> None:
+    """In float32 and bfloat16 that is so above 88.7, and plain eager stays finite."""
+    work = workload.make(of_layer(layer, dtype=dtype))
+    x = work.input(Values(0, reference.peak(work)))
+    assert cores.largest_logit(work.layer, x[:1]) > 88.8
+    with torch.inference_mode():
+        assert work.layer(x).isfinite().all()
 
 
-@pytest.mark.parametrize("mask", MASKS)
-def test_the_drawn_rows_are_those_of_eager_and_the_others_are_unknown(mask: str | None) -> None:
-    """The system draws them: every item and head has the same, and another core others."""
-    q, k, v = tensors()
-    expected, some = (attend(q, k, v, 0.5, mask=mask) for attend in (eager.attend, at_random_rows(5)))
-    rows = ~some.isnan()
-    assert rows.all(dim=-1).sum(dim=-1).tolist() == [[5] * 3] * 2
-    assert torch.equal(rows, rows[:1, :1].expand_as(rows))
-    torch.testing.assert_close(some[rows], expected[rows])
-    others = at_random_rows(5)(q, k, v, 0.5, mask=mask)
-    assert not torch.equal(others.isnan(), some.isnan())
+class Cancelling(torch.nn.Module):
+    """A layer whose rounding is as large as its output."""
+
+    def __init__(self, layer: torch.nn.Module, added: float) -> None:
+        super().__init__()
+        self.layer = layer
+        self.added = added
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return the layer's output after something large was added and taken away."""
+        y: torch.Tensor = (self.layer(x) + self.added) - self.added
+        return y
 
 
-@pytest.mark.parametrize("scores", [1, 2 * 3 * 37 * 10, 1 << 24])
-@pytest.mark.parametrize("mask", MASKS)
-def test_blocks_have_the_output_and_the_gradients_of_eager(
-    mask: str | None, scores: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whether a block is one query, ten with a shorter last block, or all of them."""
-    monkeypatch.setattr(reference, "LONG_SCORES", scores)
-    results = []
-    for attend in (eager.attend, in_blocks):
-        q, k, v = tensors(grad=True)
-        o = attend(q, k, v, 0.5, mask=mask)
-        results.append((o, *torch.autograd.grad(o, [q, k, v], torch.ones_like(o).cumsum(-1))))
-    torch.testing.assert_close(results[0], results[1])
+@pytest.mark.parametrize(("dtype", "added"), [("float32", 2e7), ("bfloat16", 300.0)])
+def test_nothing_is_judged_by_a_layer_that_rounds_too_much(dtype: str, added: float) -> None:
+    """A tolerance of eight times its error would accept anything; one that is large is cut."""
+    work = workload.make(point(dtype=dtype))
+    worse = dataclasses.replace(work, layer=Cancelling(work.layer, added))
+    with pytest.raises(Unsupported, match=f"can't be judged: the layer itself, in {dtype}, is off by"):
+        reference.expect(worse, AFTERWARDS, Values())
+    some = dataclasses.replace(work, layer=Cancelling(work.layer, added / 40))
+    (target,) = reference.expect(some, AFTERWARDS, Values()).expected[0].targets
+    assert target.tolerance <= reference.MOST_TOLERANCE[work.x.dtype]
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 1.0])
+def test_the_way_to_equal_weights_is_seen_where_the_tolerance_hides_it(share: float) -> None:
+    """In bfloat16, with logits so small that attention is nearly a mean; rounding goes no part of the way."""
+    work = workload.make(point(batch=2, num_tokens=300, dtype="bfloat16"))
+    check = reference.expect(work, AFTERWARDS, Values(0, 0.2))
+    (target,) = check.expected[0].targets
+    assert target.equal is not None
+    y = (target.tensor + share * (target.equal - target.tensor)).to(torch.bfloat16)
+    assert reference.way_to_equal_weights(y, target) == pytest.approx(share, abs=0.02)
+    assert reference.relative_error(y, target.tensor, target.scale) < target.tolerance
+    assert ("equal weights" in correctness.compare(work, check, [y]).reason) is (share > 0.3)

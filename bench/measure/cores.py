@@ -1,0 +1,96 @@
+"""The cores that the reference puts into a layer, besides plain eager.
+
+For a long sequence they never hold all scores at once. Others show how the layer depends on its core: by the largest
+logit, and by the output with equal weights for all keys.
+"""
+
+import math
+import random
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from bench.sampling.inputs import LONG_SCORES, ROWS
+from impls.attend import hide
+from impls.contract import Attend, with_attend
+from impls.models.model import ORIGINAL
+
+
+def at_random_rows(number: int) -> Attend:
+    """Return a core that computes so many random rows of each head, the same in each call."""
+    seed = random.SystemRandom().getrandbits(64)
+
+    def attend(q: Tensor, k: Tensor, v: Tensor, scale: float, *, mask: str | None = None) -> Tensor:
+        """Return the rows of `softmax((q·scale) kᵀ) v`, NaN elsewhere; shapes are those of `impls.attend.eager`."""
+        tokens = q.shape[-2]
+        rows = sorted(random.Random(seed).sample(range(tokens), min(number, tokens)))  # noqa: S311 - no secret
+        o = torch.full((*q.shape[:-1], v.shape[-1]), float("nan"), dtype=q.dtype, device=q.device)
+        o[..., rows, :] = _rows(q[..., rows, :], k, v, scale, mask, rows)
+        return o
+
+    return attend
+
+
+def in_blocks(q: Tensor, k: Tensor, v: Tensor, scale: float, *, mask: str | None = None) -> Tensor:
+    """Return `softmax((q·scale) kᵀ) v`, some queries at a time; shapes are those of `impls.attend.eager`."""
+    tokens = q.shape[-2]
+    size = max(1, LONG_SCORES // (q.shape[:-1].numel() // tokens * k.shape[-2]))
+    blocks = [range(first, min(first + size, tokens)) for first in range(0, tokens, size)]
+    parts = [
+        checkpoint(_rows, q[..., rows.start : rows.stop, :], k, v, scale, mask, rows, use_reentrant=False)
+        for rows in blocks
+    ]
+    return torch.cat(parts, dim=-2)
+
+
+def _rows(q: Tensor, k: Tensor, v: Tensor, scale: float, mask: str | None, rows: Sequence[int]) -> Tensor:
+    """Return the output of queries that stand in these rows."""
+    scores = (q * scale) @ k.transpose(-2, -1)
+    if mask is not None:
+        key = torch.arange(k.shape[-2], device=q.device)
+        scores = scores.masked_fill(key > torch.tensor(rows, device=q.device)[:, None], float("-inf"))
+    return scores.softmax(dim=-1) @ v
+
+
+def equal_weights(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    _scale: float,
+    *,
+    mask: str | None = None,
+    attn_mask: Tensor | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    """Return the mean of the values that each query may see; shapes are those of `impls.attend.eager`."""
+    if attn_mask is not None:
+        return ORIGINAL(torch.zeros_like(q), k, v, attn_mask=attn_mask, enable_gqa=enable_gqa)
+    v = v.repeat_interleave(q.shape[1] // v.shape[1], dim=1)
+    if mask is None:
+        return v.mean(dim=-2, keepdim=True).expand(*q.shape[:-1], v.shape[-1])
+    seen = torch.arange(1, 1 + v.shape[-2], device=v.device, dtype=v.dtype)[:, None]
+    return v.cumsum(dim=-2)[..., : q.shape[-2], :] / seen[: q.shape[-2]]
+
+
+class _Seen(Exception):  # noqa: N818 - the way out of a layer
+    """The largest logit of a core, which is all that is asked of the layer."""
+
+
+def largest_logit(layer: nn.Module, x: Tensor) -> float:
+    """Return the largest logit of a layer's core on x, among those of the first ROWS queries.
+
+    It is infinite if the layer doesn't call its core.
+    """
+
+    def attend(q: Tensor, k: Tensor, _v: Tensor, scale: float, *, mask: str | None = None) -> Tensor:
+        scores = (q[..., :ROWS, :] * scale).float() @ k.float().transpose(-2, -1)
+        raise _Seen(float(hide(scores, mask).max()))
+
+    try:
+        with torch.inference_mode():
+            with_attend(attend)(layer)(x)
+    except _Seen as seen:
+        return float(seen.args[0])
+    return math.inf

@@ -1,0 +1,73 @@
+"""The cores of the reference have the numbers of eager, and those with equal weights none of queries and keys."""
+
+import pytest
+import torch
+from torch.nn import functional as F  # noqa: N812 - PyTorch's own convention
+
+from bench.measure import cores, workload
+from impls.attend import eager
+from tests.points import point
+
+MASKS = (None, "causal")
+
+
+def tensors(*, grad: bool = False) -> tuple[torch.Tensor, ...]:
+    """Return q, k and v of two items, three heads, 37 tokens, where v is wider."""
+    generator = torch.Generator().manual_seed(1)
+    shapes = ((2, 3, 37, 4), (2, 3, 37, 4), (2, 3, 37, 6))
+    return tuple(torch.randn(shape, generator=generator, dtype=torch.float64).requires_grad_(grad) for shape in shapes)
+
+
+@pytest.mark.parametrize("mask", MASKS)
+def test_the_drawn_rows_are_those_of_eager_and_the_others_are_unknown(mask: str | None) -> None:
+    """The system draws them: every item and head has the same, and another core others."""
+    q, k, v = tensors()
+    expected, some = (attend(q, k, v, 0.5, mask=mask) for attend in (eager.attend, cores.at_random_rows(5)))
+    rows = ~some.isnan()
+    assert rows.all(dim=-1).sum(dim=-1).tolist() == [[5] * 3] * 2
+    assert torch.equal(rows, rows[:1, :1].expand_as(rows))
+    torch.testing.assert_close(some[rows], expected[rows])
+    others = cores.at_random_rows(5)(q, k, v, 0.5, mask=mask)
+    assert not torch.equal(others.isnan(), some.isnan())
+
+
+@pytest.mark.parametrize("scores", [1, 2 * 3 * 37 * 10, 1 << 24])
+@pytest.mark.parametrize("mask", MASKS)
+def test_blocks_have_the_output_and_the_gradients_of_eager(
+    mask: str | None, scores: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether a block is one query, ten with a shorter last block, or all of them."""
+    monkeypatch.setattr(cores, "LONG_SCORES", scores)
+    results = []
+    for attend in (eager.attend, cores.in_blocks):
+        q, k, v = tensors(grad=True)
+        o = attend(q, k, v, 0.5, mask=mask)
+        results.append((o, *torch.autograd.grad(o, [q, k, v], torch.ones_like(o).cumsum(-1))))
+    torch.testing.assert_close(results[0], results[1])
+
+
+@pytest.mark.parametrize("mask", MASKS)
+def test_equal_weights_are_those_of_queries_that_are_zero(mask: str | None) -> None:
+    """A query sees the mean of the values that its mask leaves, whatever the keys are."""
+    q, k, v = tensors()
+    torch.testing.assert_close(cores.equal_weights(q, k, v, 0.5, mask=mask), eager.attend(0 * q, k, v, 0.5, mask=mask))
+
+
+def test_equal_weights_hold_for_grouped_heads_and_masks_of_a_model() -> None:
+    """A boolean mask leaves some keys, an additive one weighs them; heads of keys serve several of queries."""
+    q, k, v = tensors()
+    for mask in (torch.rand(37, 37) > 0.3, torch.randn(37, 37, dtype=q.dtype), None):
+        expected = F.scaled_dot_product_attention(0 * q, k[:, :1], v[:, :1], attn_mask=mask, enable_gqa=True)
+        own = cores.equal_weights(q, k[:, :1], v[:, :1], 0.5, attn_mask=mask, enable_gqa=True)
+        torch.testing.assert_close(own, expected)
+
+
+def test_the_largest_logit_is_that_of_the_scaled_product() -> None:
+    """It grows with the square of the input; a layer that never calls its core has none."""
+    work = workload.make(point())
+    x = work.x[:1]
+    with torch.no_grad():
+        q, k, _ = work.layer.get_submodule("qkv")(x).unflatten(2, (3, 3, -1)).permute(2, 0, 3, 1, 4)
+    expected = float((q @ k.mT).max()) * q.shape[-1] ** -0.5
+    assert cores.largest_logit(work.layer, x) == pytest.approx(expected, rel=1e-5)
+    assert cores.largest_logit(work.layer, 3 * x) == pytest.approx(9 * expected, rel=1e-5)
