@@ -26,6 +26,9 @@ NAME = re.compile(r"(?P<base>[^\[\]]+)(?:\[(?P<options>[^\[\]]*)\])?")
 OPTION = re.compile(r"\s*(?P<key>[A-Za-z_]\w*)\s*=\s*(?P<value>[^=,]+?)\s*")
 COMMA_OUTSIDE_BRACKETS = re.compile(r",(?![^\[]*\])")
 
+ATTEND_PARAMETERS = 3
+"""A function with at least this many required parameters is an attend: an adapter takes only the layer."""
+
 SOURCES = ("timm", "torchvision", "transformers")
 """The libraries whose models have a name: `timm:vit_small_patch16_224`."""
 

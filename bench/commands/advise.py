@@ -184,7 +184,7 @@ def _extra(arguments: argparse.Namespace) -> list[str]:
         if not is_implementation(name):
             expected = (*ON_GPU, *COMPILED, "online", "manual", "flex", "mykernel:attend")
             raise WrongRequest(unknown_names("setting", [name], expected))
-        if ":" in base and (mistake := names.mistake_of(base, path, "attend")):
+        if ":" in base and (mistake := names.mistake_of(name, path, "attend")):
             raise WrongRequest(mistake)
         if base == MEASURED and (mistakes := mistakes_of_table(parse(name).options)):
             raise WrongRequest(*mistakes)

@@ -15,6 +15,7 @@ from bench.harness.progress import progress_of, screen_of
 from bench.machine.doctor import LEAST_TORCH
 from bench.machine.facts import here
 from bench.plan.errors import WrongRequest
+from bench.plan.names import search_path
 from bench.plan.sweep import Sweep, load_sweep
 from bench.show import summary as show
 from bench.show.answer import At, points_of
@@ -31,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_option = parser.add_argument
     add_option("implementations", metavar="IMPL", nargs="+", help="A and B; one alone with two --python")
     options.add_python(add_option, "an interpreter with its own torch; give it twice, for A and for B")
-    add_option("--sweep", default="article", metavar="NAME|FILE.toml", help="the points (default: article)")
+    add_option("--sweep", metavar="NAME|FILE.toml", help="the points (default: one, of 197 tokens and 384 channels)")
     options.add_run(add_option, "<UTC time>-duel-<sweep>")
     options.add_columns(add_option)
     options.add_race(add_option)
@@ -105,10 +106,23 @@ def interpreter(path: str) -> str:
 
 
 def _sweep(arguments: argparse.Namespace, names: Sequence[str]) -> Sweep:
-    """Return the sweep of the duel, a race with A as the baseline; a control needs one environment."""
-    effort = {"race": True, **options.effort(arguments)}
-    columns, control = options.overrides(arguments), not arguments.python
-    asked = load_sweep(here(arguments.sweep, implementations=names, control=control, overrides=columns, effort=effort))
+    """Return the sweep of the duel, a race with A as the baseline; a control needs one environment.
+
+    Without --sweep it is the product of the options, as in `pytest bench`: one point if each has one value.
+    """
+    asked = load_sweep(
+        here(
+            arguments.sweep or options.DEFAULT_SWEEP,
+            implementations=names,
+            control=not arguments.python,
+            overrides=options.overrides(arguments),
+            effort={"race": True, **options.effort(arguments)},
+            product=arguments.sweep is None,
+            path=None if arguments.python else search_path(),
+        )
+    )
+    if not arguments.python:  # each interpreter finds its own
+        options.check_layers(asked)
     return dataclasses.replace(asked, name=f"duel-{asked.name}", implementations=tuple(names), baseline=names[0])
 
 

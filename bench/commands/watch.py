@@ -2,6 +2,8 @@
 
 import argparse
 import importlib.util
+import re
+import shlex
 import shutil
 import sys
 import tempfile
@@ -26,10 +28,8 @@ from impls.catalogue import parse
 POLL_S = 0.2
 """The seconds between two looks at the file."""
 
-CLAIMED = ("batch", "num_tokens", "channels", "num_heads", "dtype", "mode", "threads")
-"""The columns of the point that the command for a claim names."""
-
-SHAPE = {"num_tokens": [197], "channels": [384], "num_heads": [6]}
+COPY = "_save_"
+"""What stands between the name of a module and the number of its version; messages name the module."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,8 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
                 say(f"{name} beside {baseline}: {shared([point])}", f"watching {file}; Ctrl-C ends it")
                 _watched(watch, Versions(name, file, Path(folder)), baseline)
         except KeyboardInterrupt:
-            shape = " ".join(f"{options.flag(column)} {getattr(point, column)}" for column in CLAIMED)
-            say("", f"A claim: {python()} -m bench duel {baseline} {name} {shape}")
+            say("", f"A claim: {python()} -m bench {shlex.join(['duel', baseline, name, *_asked(arguments)])}")
         finally:
             sys.path.remove(folder)
     return FINE
@@ -86,7 +85,7 @@ class Versions:
         if "." in self._module:
             return self._name
         self._count += 1
-        copy = f"{self._module}_save_{self._count}"
+        copy = f"{self._module}{COPY}{self._count}"
         shutil.copyfile(self._file, self._folder / f"{copy}.py")
         return f"{copy}:{self._attribute}"
 
@@ -108,10 +107,11 @@ def _wait() -> None:
 
 def _tried(watch: Watch, name: str, last: str, baseline: str) -> bool:
     """Try a version and print what it is worth; return whether it is right."""
-    began_s = time.monotonic()
+    began_s, copy = time.monotonic(), name.partition(":")[0]
 
     def tell(words: str) -> None:
-        say(f"[{units.duration(time.monotonic() - began_s)}] {words}")
+        named = re.sub(rf"(?:/[^\s'\"]*/)?\b{copy}\b", copy.partition(COPY)[0], words)
+        say(f"[{units.duration(time.monotonic() - began_s)}] {named}")
 
     if mistake := names.mistake_of(name, names.search_path()):
         tell(mistake)
@@ -149,14 +149,21 @@ def _names(given: Sequence[str]) -> tuple[str, str]:
         raise WrongRequest(
             f"watch takes your kernel as module:attribute, after a baseline or alone; got {' '.join(given)}"
         )
-    names.check_own([parse(given[-1]).base])
+    names.check_own(given[-1:])
     return (given[0] if len(given) == 2 else "eager"), given[-1]
+
+
+def _asked(arguments: argparse.Namespace) -> list[str]:
+    """Return the options that were given, as words: `duel` makes the same point of them."""
+    given = {name: getattr(arguments, name) for name in options.LISTS if getattr(arguments, name)}
+    words = [word for name, text in given.items() for word in (options.flag(name), text)]
+    words += ["--timeout-s", f"{arguments.timeout_s:g}"] if arguments.timeout_s else []
+    return [*words, *(["--oversubscribe"] if arguments.oversubscribe else [])]
 
 
 def _sweep(arguments: argparse.Namespace, baseline: str) -> Sweep:
     """Return the sweep of one point that the options ask for; raises WrongRequest if they ask for several."""
-    columns = {**SHAPE, **options.overrides(arguments)}
-    asked = options.product(baseline, columns, options.effort(arguments))
+    asked = options.product(baseline, options.overrides(arguments), options.effort(arguments))
     if len(asked.points) != 1:
         raise WrongRequest(f"watch measures one shape, and the options ask for {len(asked.points)}")
     return asked

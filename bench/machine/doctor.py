@@ -54,7 +54,8 @@ def _torch() -> Finding:
 
 def _cores() -> Finding:
     cores, logical, threads = facts.physical_cores(), facts.visible_cores(), facts.default_threads()
-    words = f"{facts.cpu_model()}, {cores} physical cores, {logical} logical; a run uses {threads} of them"
+    physical = "1 physical core" if cores == 1 else f"{cores} physical cores"
+    words = f"{facts.cpu_model()}, {physical}, {logical} logical; a run uses {threads} of them"
     if cores == 1:
         return Finding(
             "cores", MIND, words, "other work takes the only core from what is measured: expect wide intervals"

@@ -1,5 +1,6 @@
 """The command `python -m bench duel`: what it refuses, and one duel of each kind from end to end."""
 
+import argparse
 import json
 import sys
 import tomllib
@@ -8,6 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from bench.cli import _parser as parser
+from bench.commands import duel
+from bench.harness import options
+from bench.plan import names
 from bench.plan.case import CONTROL
 from bench.store.table import load
 from tests.engine.interpreters import two
@@ -17,8 +22,12 @@ Printed = Callable[..., str]
 
 
 @pytest.fixture
-def tiny(scripted_workers: None, tmp_path: Path) -> list[str]:
-    """Return the options of a tiny duel whose workers make their times up; it ends when all is answered."""
+def tiny(scripted_workers: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the options of a tiny duel whose workers make their times up, with any implementation called `test:…`.
+
+    It ends when all is answered.
+    """
+    monkeypatch.setattr(names, "mistake_of", lambda *_: "")
     path = tmp_path / "tiny.toml"
     path.write_text(
         'implementations = ["eager"]\nprocesses = 2\nbudget_s = 0.2\n'
@@ -44,7 +53,7 @@ PYTHONS = ["--python", sys.executable, "--python", sys.executable]
         (["sdpa", *PYTHONS[:2]], "got sdpa and 1 of --python"),
         (["sdpa", *PYTHONS[:2], "--python", "/no/such/python"], "/no/such/python must be a Python interpreter"),
         (["eager", "sdpa", "--bound", "0"], "bound = 0.0 must be a share above 0 and below 1, such as 0.02 for 2 %"),
-        (["eager", "sdpa", "--num-heads", "5"], "channels = 64 must be divisible by num_heads = 5"),
+        (["eager", "sdpa", "--num-heads", "5"], "channels = 384 must be divisible by num_heads = 5"),
         (["eager", "sdpa", "--timeout-s", "0"], "timeout_s = 0.0 must be a number above 0"),
     ],
 )
@@ -54,6 +63,17 @@ def test_a_wrong_request_ends_with_2_and_one_line(
     """What can't be carried out is said before anything is measured, with what could have come."""
     assert message in refused("duel", *words, "--run", tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("line", ["--channels 192", "--mask causal --num-tokens 5,7", "--sweep article --num-heads 1"])
+def test_the_points_are_those_of_pytest_bench(line: str) -> None:
+    """What the options leave out is the same shape, and it is a shape of 384 channels from 384 values a token."""
+    bench = argparse.ArgumentParser()
+    options.add(bench.add_argument)
+    asked = duel._sweep(parser(["duel"]).parse_args(["duel", "eager", "sdpa", *line.split()]), ["eager", "sdpa"])
+    assert asked.points == options.sweep(bench.parse_args(line.split())).points
+    (alone,) = duel._sweep(parser(["duel"]).parse_args(["duel", "eager", "sdpa"]), ["eager", "sdpa"]).points
+    assert (alone.num_tokens, alone.token_len, alone.channels, alone.num_heads, alone.batch) == (197, 384, 384, 6, 8)
 
 
 @pytest.mark.parametrize("version", ["none", "1.13.1+cu117", "2.9.0"])
