@@ -49,6 +49,11 @@ def is_own(name: str) -> bool:
     return parse(name).base not in catalogue.KNOWN
 
 
+def is_own_code(layer: str) -> bool:
+    """Return whether a layer, or the model of a point, comes from a module of a user's own."""
+    return layers.is_own(layer) and layer.partition(":")[0] not in SOURCES
+
+
 def may_have_own_memory(name: str) -> bool:
     """Return whether an implementation may use memory that torch's allocator does not see."""
     return is_own(name) or bool(catalogue.KNOWN[parse(name).base].packages)

@@ -14,6 +14,7 @@ from bench.commands import duel
 from bench.harness import options
 from bench.plan import names
 from bench.plan.case import CONTROL
+from bench.store.environment import Environment
 from bench.store.table import load
 from tests.engine.interpreters import two
 
@@ -122,7 +123,7 @@ def test_two_environments_from_end_to_end(tiny: list[str], tmp_path: Path, print
     """Both torches are named, what differs is said, and each side has a folder."""
     a, b = two(tmp_path, "1.1e-3")
     output = printed("duel", "sdpa", "--python", a, "--python", b, *tiny, "--num-tokens", "5")
-    for words in ("A is sdpa with torch 2.0, Python 3.", "differ in: torch: '2.0' against '2.1'", "0.91x"):
+    for words in ("A is sdpa with torch 2.0, Python 3.", "differ in: torch: '2.0' against '2.1'\n", "0.91x"):
         assert words in output
     assert [len(load(tmp_path / "run" / side)) for side in "ab"] == [1, 1]
 
@@ -130,3 +131,40 @@ def test_two_environments_from_end_to_end(tiny: list[str], tmp_path: Path, print
 def test_a_side_that_cannot_be_measured_ends_with_1(tiny: list[str], printed: Printed) -> None:
     """The rows are there, and say why."""
     assert "N=5: test:raises error: no" in printed("duel", "sdpa", "test:raises", *tiny, status=1)
+
+
+def sides(a: dict[str, dict[str, str]], b: dict[str, dict[str, str]], torch: str = "2.0") -> list[str]:
+    """Return what is said of two environments that import these modules, the second with this torch."""
+    identities = [{"torch": version, "python": "3.11"} for version in ("2.0", torch)]
+    one, other = (Environment(each, {}, {"modules": of}) for each, of in zip(identities, (a, b), strict=True))
+    return [*duel._environments("mykernel:attend", one, other)]
+
+
+def module(file: str, digest: str, commit: str = "") -> dict[str, str]:
+    """Return a module of the user's own as an environment has it."""
+    return {"file": file, "commit": commit, "digest": digest}
+
+
+OLD, NEW = module("../old/mylib/__init__.py", "1", "abc"), module("../new/mylib/__init__.py", "2", "abc with changes")
+KERNEL = module("mykernel.py", "3")
+INSTALLED = module("../old/site-packages/timm/__init__.py", "4")
+
+
+def test_two_versions_of_a_users_code_are_a_difference() -> None:
+    """Each side names file and commit of what its names bring in, not that of installed packages; the rest differs."""
+    lines = sides({"mykernel": KERNEL, "mylib": OLD, "timm": INSTALLED}, {"mykernel": KERNEL, "mylib": NEW})
+    assert "  mykernel from mykernel.py, not in git" in lines
+    assert "  mylib from ../old/mylib/__init__.py, commit abc" in lines
+    assert "  mylib from ../new/mylib/__init__.py, commit abc with changes" in lines
+    assert lines[-1] == (
+        f"A and B differ in: mylib: {OLD['file']} against {NEW['file']}; timm: {INSTALLED['file']} against not imported"
+    )
+
+
+def test_two_sides_with_the_same_code_are_an_a_a_that_says_where_it_comes_from() -> None:
+    """A copy of the code elsewhere is the same code. If torch differs, nothing is strange about one file."""
+    *_, line, where = sides({"mykernel": KERNEL}, {"mykernel": KERNEL})
+    assert line.endswith("so this is an A/A")
+    assert "mykernel from this folder" in where
+    assert sides({"mylib": OLD}, {"mylib": {**NEW, "digest": "1"}})[-1].endswith("so this is an A/A")
+    assert sides({"mykernel": KERNEL}, {"mykernel": KERNEL}, torch="2.1")[-1].endswith("torch: '2.0' against '2.1'")
