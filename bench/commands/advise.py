@@ -21,13 +21,13 @@ from bench.harness.progress import screen_of
 from bench.plan import names
 from bench.plan.case import AS_IS, Point
 from bench.plan.errors import WrongRequest, suggestion, unknown_names
+from bench.plan.invocation import python
 from bench.plan.names import is_implementation, is_own
 from bench.plan.sweep import MEASURED, Effort, Sweep, mistakes_of_table
 from bench.show import advice as show
 from bench.show.blocks import Block
 from bench.show.markdown import markdown
 from bench.show.terminal.console import console, render
-from bench.show.text import python
 from bench.store import saved_run as stored
 from bench.store.saved_run import Seen
 from impls.catalogue import SOURCES, is_model, parse, split

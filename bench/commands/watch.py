@@ -16,10 +16,11 @@ from bench.engine.trials import Watch
 from bench.harness import options
 from bench.plan import names
 from bench.plan.errors import WrongRequest
+from bench.plan.invocation import python
 from bench.plan.names import is_own
 from bench.plan.sweep import Sweep
 from bench.show import intervals
-from bench.show.text import python, shared
+from bench.show.text import shared
 from bench.stats.contrasts import Values, contrasts, prior, values
 from bench.stats.estimates import interval
 from bench.store import units

@@ -13,6 +13,7 @@ from bench.analyse.conclusions import Change, CoreChoice, gain
 from bench.analyse.growth import has_series
 from bench.analyse.standing import by_rank
 from bench.plan.case import Point
+from bench.plan.invocation import python
 from bench.show import answer as say
 from bench.show.answer import At, speedup_cell
 from bench.show.blocks import BAD, GAP, HEAD, PLAIN, QUIET, WARNING, Block, Column, Lines, Table, right
@@ -20,7 +21,7 @@ from bench.show.choice_text import choice_of, tone, words
 from bench.show.failures import few, reasons
 from bench.show.rows import UNTRIED, by_point, is_measured, measured, plain, unmeasured
 from bench.show.side_by_side import precision_words
-from bench.show.text import LONGEST_NAME, counted, cut, names, python, symbols
+from bench.show.text import LONGEST_NAME, counted, cut, names, symbols
 from bench.store import units
 
 WORTH = 0.03
