@@ -125,7 +125,7 @@ def _tried(watch: Watch, name: str, last: str, baseline: str) -> bool:
             return False
         if number == 0:
             kernels = ", ".join(member.metrics.get("kernels") or ["kernels unknown"])
-            tell(f"right, error {member.metrics['error']:.1g}: {kernels}")
+            tell("; ".join(filter(None, [f"right, error {member.metrics['error']:.1g}: {kernels}", member.doubt])))
         for each, of in members.items():
             if of.is_ok:
                 taken = dict(zip(of.samples.rounds, of.samples.values_s, strict=True))
