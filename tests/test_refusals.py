@@ -53,7 +53,7 @@ OF_COMMANDS = {
     "export race /nowhere/table.json": (2, "/nowhere/table.json can't be written: No such file or directory"),
     "history quick": (2, "a history needs two runs or more, got 1; expected run folders, or a folder of them"),
     "watch nomodule:attend": (2, NO_MODULE),
-    "watch eager --layer foo": (2, "watch takes your kernel as module:attribute, after a baseline or alone; got eager"),
+    "watch eager": (2, "watch takes your kernel as module:attribute, after a baseline or alone; got eager"),
 }
 """Commands, each with its exit status and the beginning of its message."""
 

@@ -196,7 +196,7 @@ def _asked(arguments: argparse.Namespace, name: str, batches: Sequence[int]) -> 
     unknown = {"num_tokens": [1], "channels": [1], "num_heads": [1]}
     columns = {**options.overrides(arguments), "layer": [name], "batch": batches, **unknown}
     usual = {"processes": PROCESSES, "budget_s": BUDGET_S, "bound": Effort.bound, "race": True, "within_s": WITHIN_S}
-    asked = options.product(AS_IS, columns, {**usual, **options.effort(arguments)})
+    asked = options.product([AS_IS], columns, {**usual, **options.effort(arguments)})
     return dataclasses.replace(asked, name="advise", implementations=(AS_IS,), baseline=AS_IS)
 
 

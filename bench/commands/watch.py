@@ -1,6 +1,7 @@
 """Measure a kernel again whenever its file is saved."""
 
 import argparse
+import dataclasses
 import importlib.util
 import re
 import shlex
@@ -8,7 +9,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from bench.commands import FINE, say
@@ -17,7 +18,6 @@ from bench.harness import options
 from bench.plan import names
 from bench.plan.errors import WrongRequest
 from bench.plan.invocation import python
-from bench.plan.names import is_own
 from bench.plan.sweep import Sweep
 from bench.show import intervals
 from bench.show.text import shared
@@ -42,8 +42,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Measure the kernel now and after each time that its file is saved, until Ctrl-C."""
-    baseline, name = _names(arguments.names)
-    sweep = _sweep(arguments, baseline)
+    sweep = _sweep(arguments)
+    baseline, name = sweep.implementations
     point, file = sweep.points[0], _file(name)
     with tempfile.TemporaryDirectory() as folder:
         sys.path.insert(0, folder)  # before the first process starts
@@ -144,16 +144,6 @@ def _judged(of: Values, name: str, others: Mapping[str, str]) -> Iterator[str]:
             yield f"{'faster than' if ratio.low > 1 else verdict} {words}: {intervals.ratio(ratio)}"
 
 
-def _names(given: Sequence[str]) -> tuple[str, str]:
-    """Return what the kernel is compared with, and the kernel; raises WrongRequest if it is no module of the user's."""
-    if len(given) > 2 or not is_own(given[-1]):
-        raise WrongRequest(
-            f"watch takes your kernel as module:attribute, after a baseline or alone; got {' '.join(given)}"
-        )
-    names.check_own(given[-1:])
-    return (given[0] if len(given) == 2 else "eager"), given[-1]
-
-
 def _asked(arguments: argparse.Namespace) -> list[str]:
     """Return the options that were given, as words: `duel` makes the same point of them."""
     given = {name: getattr(arguments, name) for name in options.LISTS if getattr(arguments, name)}
@@ -162,12 +152,20 @@ def _asked(arguments: argparse.Namespace) -> list[str]:
     return [*words, *(["--oversubscribe"] if arguments.oversubscribe else [])]
 
 
-def _sweep(arguments: argparse.Namespace, baseline: str) -> Sweep:
-    """Return the sweep of one point that the options ask for; raises WrongRequest if they ask for several."""
-    asked = options.product(baseline, options.overrides(arguments), options.effort(arguments))
+def _sweep(arguments: argparse.Namespace) -> Sweep:
+    """Return the sweep of the kernel and of what it is compared with, at the one point that the options ask for.
+
+    Raises WrongRequest if they ask for several, or if the kernel is no module of the user's.
+    """
+    given: list[str] = arguments.names if len(arguments.names) > 1 else ["eager", *arguments.names]
+    asked = options.product(given, options.overrides(arguments), options.effort(arguments))
+    if len(given) > 2 or ":" not in given[-1]:
+        raise WrongRequest(
+            f"watch takes your kernel as module:attribute, after a baseline or alone; got {' '.join(arguments.names)}"
+        )
     if len(asked.points) != 1:
         raise WrongRequest(f"watch measures one shape, and the options ask for {len(asked.points)}")
-    return asked
+    return dataclasses.replace(asked, implementations=(*given,), baseline=given[0])
 
 
 def _file(name: str) -> Path:

@@ -1,7 +1,7 @@
 """The options of `pytest bench`, and the sweep that they ask for; some of them are those of `duel` too."""
 
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -224,13 +224,19 @@ def request(option: argparse.Namespace) -> Request:
     )
 
 
-def product(implementation: str, columns: Mapping[str, Any], asked: Mapping[str, Any]) -> Sweep:
+def product(implementations: Sequence[str], columns: Mapping[str, Any], asked: Mapping[str, Any]) -> Sweep:
     """Return the sweep of one product of columns, with the effort that is asked for; it has no control.
 
     Raises WrongRequest if this machine can't measure it.
     """
     request = facts.here(
-        DEFAULT_SWEEP, implementations=[implementation], control=False, overrides=columns, effort=asked, product=True
+        DEFAULT_SWEEP,
+        implementations=implementations,
+        control=False,
+        overrides=columns,
+        effort=asked,
+        product=True,
+        path=search_path(),
     )
     wanted = load_sweep(request)
     check_layers(wanted)

@@ -182,7 +182,7 @@ def _binds(node: ast.AST, name: str) -> bool:
     """Return whether a part of a source may give a value to a name, in whatever scope."""
     if isinstance(node, ast.Name):
         return node.id == name and not isinstance(node.ctx, ast.Load)
-    return name in (getattr(node, "name", None), getattr(node, "asname", None))
+    return name == (getattr(node, "asname", None) or getattr(node, "name", None))
 
 
 def _names_in(spec: ModuleSpec) -> set[str] | None:

@@ -48,6 +48,10 @@ def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ("words", "line"),
     [
         (["sdpa"], "takes your kernel as module:attribute"),
+        (["watched_kernel"], "did you mean watched_kernel:attend?"),
+        (["watched_kernel:adapt[block"], "name[option=value,option=value]"),
+        (["sdap", "watched_kernel:adapt"], "did you mean sdpa?"),
+        (["watched_kernel:attend[blok=3]"], "has no options, got 'blok'"),
         (["eager", "sdpa", "watched_kernel:adapt"], "takes your kernel as module:attribute"),
         (["watched_kernel:adpat"], "did you mean adapt?"),
         (["watched_kernel:adapt", "--num-tokens", "5,7"], "measures one shape, and the options ask for 2"),

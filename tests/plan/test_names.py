@@ -150,6 +150,7 @@ def test_a_module_that_is_here_is_proposed_with_what_it_defines(name: str, kind:
 OPTIONS = """
 import functools
 from impls import with_attend
+from somewhere import attend as other
 
 def attend(q, k, v, scale, *, mask=None, block=64, width=1): ...
 def adapt(layer, *, mask="none"): ...
