@@ -1,6 +1,7 @@
 """The project's stages: `nox -l` lists them."""
 
 import os
+import re
 import shlex
 import sys
 from pathlib import Path
@@ -23,6 +24,9 @@ RUNTIMES = [name for name in INCLUDED if name != "bench"]
 
 OF_TORCH = ("torch==", "torchvision==", "sympy==", "networkx==", "filelock==", "fsspec==", "setuptools==")
 """The pins that another torch may not allow."""
+
+VERSION = re.compile(r"[0-9]+[.][0-9]")
+"""How a version of torch begins; no implementation has such a name."""
 
 TORCH = "NOX_TORCH"
 """The variable with what pip installs in place of the pinned torch: `torch==2.12.0`, or with an index of its own."""
@@ -55,6 +59,13 @@ def bench(session: nox.Session) -> None:
     Installs the other runtimes that the words name: `--sweep runtimes` for all, `--impl jax` for one; and the libraries
     of models if a word or a sweep file names one of their layers.
     """
+    _install_named(session)
+    # after Ctrl-C it ends its workers and says how to go on
+    _run(session, "pytest", str(ROOT / "bench"), *session.posargs, interrupt_timeout=30, terminate_timeout=5)
+
+
+def _install_named(session: nox.Session) -> None:
+    """Install what measures, and the runtimes and libraries of models that the words or their sweep files name."""
     _install(session, "bench")
     files = [Path(session.invoked_from, word) for word in session.posargs if word.endswith(".toml")]
     words = " ".join([*session.posargs, *(file.read_text(encoding="utf-8") for file in files if file.is_file())])
@@ -62,8 +73,6 @@ def bench(session: nox.Session) -> None:
         _install(session, "models")
     for group in (name for name in RUNTIMES if name in words or "runtimes" in words):
         _install(session, group)
-    # after Ctrl-C it ends its workers and says how to go on
-    _run(session, "pytest", str(ROOT / "bench"), *session.posargs, interrupt_timeout=30, terminate_timeout=5)
 
 
 @nox.session
@@ -109,13 +118,19 @@ def tensorboard(session: nox.Session) -> None:
 
 @nox.session
 def duel(session: nox.Session) -> None:
-    """Measure a layer under two versions of torch: `nox -s duel -- 2.13.0 2.12.0 sdpa --sweep article`."""
+    """Measure two sides alternately: `nox -s duel -- eager sdpa`, or two versions of torch, `-- 2.13.0 2.12.0 sdpa`."""
+    if not all(VERSION.match(word) for word in session.posargs[:2]):
+        _install_named(session)
+        _run(session, "bench", "duel", *session.posargs, interrupt_timeout=30, terminate_timeout=5)
+        return
     if len(session.posargs) < 3:
-        session.error("expected two versions of torch and an implementation: nox -s duel -- 2.13.0 2.12.0 sdpa")
+        session.error(
+            "expected two implementations, or two versions of torch and one: nox -s duel -- 2.13.0 2.12.0 sdpa"
+        )
     first, second, *rest = session.posargs
     _install(session, "report")
     sides = [word for version in (first, second) for word in ("--python", _python_with_torch(session, version))]
-    _run(session, "bench", "duel", *rest, *sides)
+    _run(session, "bench", "duel", *rest, *sides, interrupt_timeout=30, terminate_timeout=5)
 
 
 def _python_with_torch(session: nox.Session, version: str) -> str:

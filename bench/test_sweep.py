@@ -11,7 +11,7 @@ from bench.harness import options
 from bench.harness.pytest_plugin import WHY
 from bench.plan.case import Point
 from bench.plan.errors import CannotWrite
-from bench.show.text import python
+from bench.plan.invocation import pytest_bench
 
 if TYPE_CHECKING:
     from pytest_benchmark.fixture import BenchmarkFixture
@@ -49,7 +49,7 @@ def test_sweep(
             run.race(points, lambda at, look: progress.looked(at, look, without_control(run.run_folder.rows(at))))
         records = run.measure(point)
     except CannotWrite as error:
-        goes_on = f"{python()} -m pytest bench --run {shlex.quote(str(run.folder))}"
+        goes_on = f"{pytest_bench()} --run {shlex.quote(str(run.folder))}"
         pytest.exit(f"{error}. Mend that, then go on:\n{goes_on}", returncode=CANNOT_GO_ON)
     rows = without_control(run.run_folder.rows(point))
     progress.finished(rows)

@@ -26,6 +26,9 @@ NAME = re.compile(r"(?P<base>[^\[\]]+)(?:\[(?P<options>[^\[\]]*)\])?")
 OPTION = re.compile(r"\s*(?P<key>[A-Za-z_]\w*)\s*=\s*(?P<value>[^=,]+?)\s*")
 COMMA_OUTSIDE_BRACKETS = re.compile(r",(?![^\[]*\])")
 
+ATTEND_PARAMETERS = 3
+"""A function with at least this many required parameters is an attend: an adapter takes only the layer."""
+
 SOURCES = ("timm", "torchvision", "transformers")
 """The libraries whose models have a name: `timm:vit_small_patch16_224`."""
 
@@ -96,8 +99,8 @@ IMPLEMENTATIONS: Mapping[str, Entry] = MappingProxyType({
         "as the source writes it: two matrix products with a softmax between them", Style("#1a1a1a", SOLID, "o")),
     "manual": Entry("impls.attend.manual:adapt", "the articles' steps one by one, head by head",
         Style("#d55e00", DASH_DOT, "^")),
-    "stepwise": Entry("impls.whole.stepwise:adapt", "each step a labelled stage, for profiles",
-        Style("#aa3377", DASHED, "s"), layers=_OUR_LAYERS),
+    "stepwise": Entry("impls.whole.stepwise:adapt", "each step a labelled stage: for profiles, not for use",
+        Style("#aa3377", DASHED, "s"), supports="everywhere, for profiles", layers=_OUR_LAYERS),
     "online": Entry("impls.attend.online:adapt", "softmax over blocks of keys, memory linear in tokens",
         Style("#009e73", LONG, "D"), options={"block_tokens": "keys per block"}),
     "sdpa": Entry("impls.attend.sdpa:adapt", "scaled_dot_product_attention, PyTorch's choice of backend",

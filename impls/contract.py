@@ -9,6 +9,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from impls.catalogue import ATTEND_PARAMETERS
+
 Attend = Callable[..., Tensor]
 """The core: `attend(q, k, v, scale) -> o` on `[B, H, N, D]`; k and v may differ in width.
 
@@ -30,9 +32,6 @@ Its keyword-only parameters are the options that its name can carry.
 NO_MASK = "none"
 
 POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-
-ATTEND_PARAMETERS = 3
-"""A function with at least this many required parameters is an attend: an adapter takes only the layer."""
 
 
 class Unsupported(Exception):  # noqa: N818 - a status, not an error

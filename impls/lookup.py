@@ -6,7 +6,7 @@ from importlib.metadata import PackageNotFoundError, entry_points, version
 from torch import nn
 from torch.nn import attention
 
-from impls.catalogue import ENTRY_POINT_GROUP, IMPLEMENTATIONS, KNOWN, Entry, parse
+from impls.catalogue import ENTRY_POINT_GROUP, IMPLEMENTATIONS, KNOWN, Entry, Name, parse
 from impls.contract import (
     Adapt,
     Implementation,
@@ -35,12 +35,22 @@ def build(layer: nn.Module, name: str) -> Implementation:
     if entry and (reason := _refusal(entry, layer)):
         raise Unsupported(reason)
     adapt = settings.of_model(base, resolve) if isinstance(layer, Model) else resolve(base)
+    _check_options(adapt, parsed)
+    return adapt(layer, **parsed.options)
+
+
+def check(name: str) -> None:
+    """Raise Unresolved if the implementation can't be imported, or doesn't declare an option of its name."""
+    parsed = parse(name)
+    _check_options(resolve(parsed.base), parsed)
+
+
+def _check_options(adapt: Adapt, parsed: Name) -> None:
     declared = declared_options(adapt)
     for option in parsed.options:
         if option not in declared:
             rule = f"expected one of {', '.join(sorted(declared))}" if declared else "it has no options"
-            raise Unresolved(f"{base} has no option {option!r}; {rule}")
-    return adapt(layer, **parsed.options)
+            raise Unresolved(f"{parsed.base} has no option {option!r}; {rule}")
 
 
 def versions(names: Iterable[str]) -> dict[str, str]:

@@ -30,7 +30,7 @@ def adapt(layer: nn.Module, *, table: str = "") -> Implementation:
     Raises `Unsupported` without a table, Unresolved for a file that is no table, and as `with_attend` does.
     """
     if not table:
-        raise Unsupported("it needs a table: measured[table=FILE]; `python -m bench export RUN FILE` writes one")
+        raise Unsupported("it needs a table: measured[table=FILE]; the command export writes one")
     try:
         return with_attend(attend_by(table))(layer)
     except WrongTable as error:

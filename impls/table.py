@@ -52,7 +52,7 @@ def load(path: str | Path, threads: int = 0) -> Table:
     except OSError as error:
         raise WrongTable(f"the table {path} can't be read: {error.strerror}") from None
     except ValueError:
-        raise WrongTable(f"the table {path} is not JSON; `python -m bench export RUN` writes one") from None
+        raise WrongTable(f"the table {path} is not JSON; the command export writes one") from None
     form = (content.get("format"), content.get("schema_version")) if isinstance(content, dict) else (None, None)
     if form != (FORMAT, VERSION):
         raise WrongTable(f"the table {path} must have format {FORMAT!r} and schema_version {VERSION}, got {form}")

@@ -53,7 +53,7 @@ OF_COMMANDS = {
     "export race /nowhere/table.json": (2, "/nowhere/table.json can't be written: No such file or directory"),
     "history quick": (2, "a history needs two runs or more, got 1; expected run folders, or a folder of them"),
     "watch nomodule:attend": (2, NO_MODULE),
-    "watch eager --layer foo": (2, "watch takes your kernel as module:attribute, after a baseline or alone; got eager"),
+    "watch eager": (2, "watch takes your kernel as module:attribute, after a baseline or alone; got eager"),
 }
 """Commands, each with its exit status and the beginning of its message."""
 
@@ -65,7 +65,7 @@ OF_SWEEPS = {
     "--num-tokens 128:x2": "num_tokens = 128:x2 must be first:last, first:last:step or first:last:xfactor, as ",
     "--num-heads 5": "channels = 384 must be divisible by num_heads = 5",
     "--run race --num-heads 5": "channels = 384 must be divisible by num_heads = 5",
-    "--dtype float31": "dtype = 'float31' must be one of float32, bfloat16, float16; did you mean float32?",
+    "--dtype flaot32": "dtype = 'flaot32' must be one of float32, bfloat16, float16; did you mean float32?",
     "--layer foo": "layer = 'foo' must be one of conv, patch, self, vit, module:attribute",
     "--model foo": "unknown model 'foo'; expected one of deit_ti_16_224, ",
     "--threads 6400": "threads = 6400 is more than the ",

@@ -8,8 +8,8 @@ import shlex
 from pathlib import Path
 
 from bench.plan.errors import WrongRequest
+from bench.plan.invocation import python
 from bench.show.terminal.console import console
-from bench.show.text import python
 
 FIRST = ("show", "compare", "duel", "advise", "doctor")
 """The commands that most people need."""

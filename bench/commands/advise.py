@@ -21,13 +21,13 @@ from bench.harness.progress import screen_of
 from bench.plan import names
 from bench.plan.case import AS_IS, Point
 from bench.plan.errors import WrongRequest, suggestion, unknown_names
+from bench.plan.invocation import python
 from bench.plan.names import is_implementation, is_own
 from bench.plan.sweep import MEASURED, Effort, Sweep, mistakes_of_table
 from bench.show import advice as show
 from bench.show.blocks import Block
 from bench.show.markdown import markdown
 from bench.show.terminal.console import console, render
-from bench.show.text import python
 from bench.store import saved_run as stored
 from bench.store.saved_run import Seen
 from impls.catalogue import SOURCES, is_model, parse, split
@@ -184,7 +184,7 @@ def _extra(arguments: argparse.Namespace) -> list[str]:
         if not is_implementation(name):
             expected = (*ON_GPU, *COMPILED, "online", "manual", "flex", "mykernel:attend")
             raise WrongRequest(unknown_names("setting", [name], expected))
-        if ":" in base and (mistake := names.mistake_of(base, path, "attend")):
+        if ":" in base and (mistake := names.mistake_of(name, path, "attend")):
             raise WrongRequest(mistake)
         if base == MEASURED and (mistakes := mistakes_of_table(parse(name).options)):
             raise WrongRequest(*mistakes)
@@ -196,7 +196,7 @@ def _asked(arguments: argparse.Namespace, name: str, batches: Sequence[int]) -> 
     unknown = {"num_tokens": [1], "channels": [1], "num_heads": [1]}
     columns = {**options.overrides(arguments), "layer": [name], "batch": batches, **unknown}
     usual = {"processes": PROCESSES, "budget_s": BUDGET_S, "bound": Effort.bound, "race": True, "within_s": WITHIN_S}
-    asked = options.product(AS_IS, columns, {**usual, **options.effort(arguments)})
+    asked = options.product([AS_IS], columns, {**usual, **options.effort(arguments)})
     return dataclasses.replace(asked, name="advise", implementations=(AS_IS,), baseline=AS_IS)
 
 

@@ -2,10 +2,12 @@
 
 import argparse
 import dataclasses
+import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 from bench.commands import BAD, FINE, say
 from bench.engine.run import Run
@@ -15,15 +17,19 @@ from bench.harness.progress import progress_of, screen_of
 from bench.machine.doctor import LEAST_TORCH
 from bench.machine.facts import here
 from bench.plan.errors import WrongRequest
+from bench.plan.names import search_path
 from bench.plan.sweep import Sweep, load_sweep
 from bench.show import summary as show
 from bench.show.answer import At, points_of
 from bench.show.terminal.console import console, render
-from bench.store.environment import differences
+from bench.store.environment import Environment, differences
 from bench.store.table import of_rows, without_control
 
 PRINT_TORCH = "from importlib.metadata import distributions as d; print(*[t.version for t in d(name='torch')][:1])"
 """The program that prints the version of an interpreter's torch, and nothing if it has none; it imports no torch."""
+
+ABSENT = {"file": "not imported", "digest": ""}
+"""A module that one side alone imports, on the other side."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_option = parser.add_argument
     add_option("implementations", metavar="IMPL", nargs="+", help="A and B; one alone with two --python")
     options.add_python(add_option, "an interpreter with its own torch; give it twice, for A and for B")
-    add_option("--sweep", default="article", metavar="NAME|FILE.toml", help="the points (default: article)")
+    add_option("--sweep", metavar="NAME|FILE.toml", help="the points (default: one, of 197 tokens and 384 channels)")
     options.add_run(add_option, "<UTC time>-duel-<sweep>")
     options.add_columns(add_option)
     options.add_race(add_option)
@@ -105,19 +111,67 @@ def interpreter(path: str) -> str:
 
 
 def _sweep(arguments: argparse.Namespace, names: Sequence[str]) -> Sweep:
-    """Return the sweep of the duel, a race with A as the baseline; a control needs one environment."""
-    effort = {"race": True, **options.effort(arguments)}
-    columns, control = options.overrides(arguments), not arguments.python
-    asked = load_sweep(here(arguments.sweep, implementations=names, control=control, overrides=columns, effort=effort))
+    """Return the sweep of the duel, a race with A as the baseline; a control needs one environment.
+
+    Without --sweep it is the product of the options, as in `pytest bench`: one point if each has one value.
+    """
+    asked = load_sweep(
+        here(
+            arguments.sweep or options.DEFAULT_SWEEP,
+            implementations=names,
+            control=not arguments.python,
+            overrides=options.overrides(arguments),
+            effort={"race": True, **options.effort(arguments)},
+            product=arguments.sweep is None,
+            path=None if arguments.python else search_path(),
+        )
+    )
+    if not arguments.python:  # each interpreter finds its own
+        options.check_layers(asked)
     return dataclasses.replace(asked, name=f"duel-{asked.name}", implementations=tuple(names), baseline=names[0])
 
 
 def _introduction(duel: Run | Pair) -> Iterator[str]:
     """Yield the lines on the sides."""
     if isinstance(duel, Pair):
-        for side, of in zip(SIDES, duel.environments, strict=True):
-            yield f"{side} is {duel.implementation} with torch {of.identity['torch']}, Python {of.identity['python']}"
-        yield f"A and B differ in: {'; '.join(differences(*duel.environments)) or 'nothing, this is an A/A'}"
+        yield from _environments(duel.implementation, *duel.environments)
     else:
         a, b = duel.sweep.implementations
         yield f"A is {a}, B is {b}, both with torch {duel.environment.identity['torch']}"
+
+
+def _environments(implementation: str, a: Environment, b: Environment) -> Iterator[str]:
+    """Yield the lines on two environments: of each its torch and the user's own modules, and in what they differ.
+
+    If they differ in nothing, a line says which modules both find in this folder.
+    """
+    for side, of in zip(SIDES, (a, b), strict=True):
+        yield f"{side} is {implementation} with torch {of.identity['torch']}, Python {of.identity['python']}"
+        yield from (f"  {name} from {_place(module)}" for name, module in _modules(of).items() if _is_own(module))
+    of_a, of_b = _modules(a), _modules(b)
+    pairs = {name: (of_a.get(name, ABSENT), of_b.get(name, ABSENT)) for name in sorted({*of_a, *of_b})}
+    code = [
+        f"{name}: {one['file']} against {other['file']}"
+        for name, (one, other) in pairs.items()
+        if one["digest"] != other["digest"]
+    ]
+    differing = "; ".join([*differences(a, b), *code])
+    yield f"A and B differ in: {differing or 'nothing that was found, so this is an A/A'}"
+    here = [name for name, module in of_a.items() if not module["file"].startswith(os.pardir)]
+    if here and not differing:
+        yield f"Both import {', '.join(here)} from this folder; start elsewhere if each interpreter has its own"
+
+
+def _modules(of: Environment) -> dict[str, dict[str, str]]:
+    """Return the modules that a side's own names bring in, by name."""
+    return dict(of.context.get("modules", {}))
+
+
+def _is_own(module: Mapping[str, str]) -> bool:
+    """Return whether a module is more than an installed package."""
+    return bool(module["commit"]) or not {"site-packages", "dist-packages"} & {*Path(module["file"]).parts}
+
+
+def _place(module: Mapping[str, str]) -> str:
+    where = f"commit {module['commit']}" if module["commit"] else "not in git"
+    return f"{module['file']}, {where}"

@@ -1,12 +1,15 @@
 """Measure a kernel again whenever its file is saved."""
 
 import argparse
+import dataclasses
 import importlib.util
+import re
+import shlex
 import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from bench.commands import FINE, say
@@ -14,10 +17,10 @@ from bench.engine.trials import Watch
 from bench.harness import options
 from bench.plan import names
 from bench.plan.errors import WrongRequest
-from bench.plan.names import is_own
+from bench.plan.invocation import python
 from bench.plan.sweep import Sweep
 from bench.show import intervals
-from bench.show.text import python, shared
+from bench.show.text import shared
 from bench.stats.contrasts import Values, contrasts, prior, values
 from bench.stats.estimates import interval
 from bench.store import units
@@ -26,10 +29,8 @@ from impls.catalogue import parse
 POLL_S = 0.2
 """The seconds between two looks at the file."""
 
-CLAIMED = ("batch", "num_tokens", "channels", "num_heads", "dtype", "mode", "threads")
-"""The columns of the point that the command for a claim names."""
-
-SHAPE = {"num_tokens": [197], "channels": [384], "num_heads": [6]}
+COPY = "_save_"
+"""What stands between the name of a module and the number of its version; messages name the module."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,8 +42,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Measure the kernel now and after each time that its file is saved, until Ctrl-C."""
-    baseline, name = _names(arguments.names)
-    sweep = _sweep(arguments, baseline)
+    sweep = _sweep(arguments)
+    baseline, name = sweep.implementations
     point, file = sweep.points[0], _file(name)
     with tempfile.TemporaryDirectory() as folder:
         sys.path.insert(0, folder)  # before the first process starts
@@ -51,8 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
                 say(f"{name} beside {baseline}: {shared([point])}", f"watching {file}; Ctrl-C ends it")
                 _watched(watch, Versions(name, file, Path(folder)), baseline)
         except KeyboardInterrupt:
-            shape = " ".join(f"{options.flag(column)} {getattr(point, column)}" for column in CLAIMED)
-            say("", f"A claim: {python()} -m bench duel {baseline} {name} {shape}")
+            say("", f"A claim: {python()} -m bench {shlex.join(['duel', baseline, name, *_asked(arguments)])}")
         finally:
             sys.path.remove(folder)
     return FINE
@@ -86,7 +86,7 @@ class Versions:
         if "." in self._module:
             return self._name
         self._count += 1
-        copy = f"{self._module}_save_{self._count}"
+        copy = f"{self._module}{COPY}{self._count}"
         shutil.copyfile(self._file, self._folder / f"{copy}.py")
         return f"{copy}:{self._attribute}"
 
@@ -108,10 +108,11 @@ def _wait() -> None:
 
 def _tried(watch: Watch, name: str, last: str, baseline: str) -> bool:
     """Try a version and print what it is worth; return whether it is right."""
-    began_s = time.monotonic()
+    began_s, copy = time.monotonic(), name.partition(":")[0]
 
     def tell(words: str) -> None:
-        say(f"[{units.duration(time.monotonic() - began_s)}] {words}")
+        named = re.sub(rf"(?:/[^\s'\"]*/)?\b{copy}\b", copy.partition(COPY)[0], words)
+        say(f"[{units.duration(time.monotonic() - began_s)}] {named}")
 
     if mistake := names.mistake_of(name, names.search_path()):
         tell(mistake)
@@ -124,7 +125,7 @@ def _tried(watch: Watch, name: str, last: str, baseline: str) -> bool:
             return False
         if number == 0:
             kernels = ", ".join(member.metrics.get("kernels") or ["kernels unknown"])
-            tell(f"right, error {member.metrics['error']:.1g}: {kernels}")
+            tell("; ".join(filter(None, [f"right, error {member.metrics['error']:.1g}: {kernels}", member.doubt])))
         for each, of in members.items():
             if of.is_ok:
                 taken = dict(zip(of.samples.rounds, of.samples.values_s, strict=True))
@@ -143,23 +144,28 @@ def _judged(of: Values, name: str, others: Mapping[str, str]) -> Iterator[str]:
             yield f"{'faster than' if ratio.low > 1 else verdict} {words}: {intervals.ratio(ratio)}"
 
 
-def _names(given: Sequence[str]) -> tuple[str, str]:
-    """Return what the kernel is compared with, and the kernel; raises WrongRequest if it is no module of the user's."""
-    if len(given) > 2 or not is_own(given[-1]):
+def _asked(arguments: argparse.Namespace) -> list[str]:
+    """Return the options that were given, as words: `duel` makes the same point of them."""
+    given = {name: getattr(arguments, name) for name in options.LISTS if getattr(arguments, name)}
+    words = [word for name, text in given.items() for word in (options.flag(name), text)]
+    words += ["--timeout-s", f"{arguments.timeout_s:g}"] if arguments.timeout_s else []
+    return [*words, *(["--oversubscribe"] if arguments.oversubscribe else [])]
+
+
+def _sweep(arguments: argparse.Namespace) -> Sweep:
+    """Return the sweep of the kernel and of what it is compared with, at the one point that the options ask for.
+
+    Raises WrongRequest if they ask for several, or if the kernel is no module of the user's.
+    """
+    given: list[str] = arguments.names if len(arguments.names) > 1 else ["eager", *arguments.names]
+    asked = options.product(given, options.overrides(arguments), options.effort(arguments))
+    if len(given) > 2 or ":" not in given[-1]:
         raise WrongRequest(
-            f"watch takes your kernel as module:attribute, after a baseline or alone; got {' '.join(given)}"
+            f"watch takes your kernel as module:attribute, after a baseline or alone; got {' '.join(arguments.names)}"
         )
-    names.check_own([parse(given[-1]).base])
-    return (given[0] if len(given) == 2 else "eager"), given[-1]
-
-
-def _sweep(arguments: argparse.Namespace, baseline: str) -> Sweep:
-    """Return the sweep of one point that the options ask for; raises WrongRequest if they ask for several."""
-    columns = {**SHAPE, **options.overrides(arguments)}
-    asked = options.product(baseline, columns, options.effort(arguments))
     if len(asked.points) != 1:
         raise WrongRequest(f"watch measures one shape, and the options ask for {len(asked.points)}")
-    return asked
+    return dataclasses.replace(asked, implementations=(*given,), baseline=given[0])
 
 
 def _file(name: str) -> Path:

@@ -28,8 +28,9 @@ def check_threads(sweep: Sweep) -> None:
     """Raise WrongRequest if a sweep has more threads than this process may use cores, unless it oversubscribes."""
     cores, threads = facts.visible_cores(), max(point.threads for point in sweep.points)
     if threads > cores and not sweep.effort.oversubscribe:
+        those = "core" if cores == 1 else f"{cores} cores"
         raise WrongRequest(
-            f"threads = {threads} is more than the {cores} cores that this process may use, so times would say little; "
+            f"threads = {threads} is more than the {those} that this process may use, so times would say little; "
             "to measure it all the same: --oversubscribe, or oversubscribe = true in the sweep file"
         )
 

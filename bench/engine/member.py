@@ -245,7 +245,7 @@ class Prepared(Struct):
         """What a user of the implementation should know, empty if there is nothing."""
         words = [REUSES] if self.reuses else []
         if self.import_s > LONG_IMPORT_S:
-            words.append(f"its import takes {self.import_s:.1f} s in every process")
+            words.append(f"its import takes {self.import_s:.0f} s in every process")
         return "; ".join(words)
 
 

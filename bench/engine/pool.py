@@ -7,12 +7,13 @@ import tempfile
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from bench.engine.worker import Died, Server, Worker, started
 from bench.machine import facts
 from bench.plan.case import Point
 from bench.plan.errors import WrongRequest
+from bench.plan.names import is_own_code
 
 MODULE = "bench.measure.server"
 """The module of a server; it is not imported here, because it imports torch."""
@@ -37,6 +38,17 @@ PREFIX = "attention-bench-"
 
 LOCK = "owner.lock"
 """The file in the folder that the owner keeps locked while it lives."""
+
+
+class Checked(NamedTuple):
+    """What a worker's torch knows of the machine, the versions of other runtimes by package, and the user's modules.
+
+    Each of these, which needed names bring in, has its file and a digest of its sources.
+    """
+
+    facts: dict[str, Any]
+    runtimes: dict[str, str]
+    modules: dict[str, tuple[str, str]]
 
 
 class Pool:
@@ -103,15 +115,16 @@ class Pool:
         self._start([key])
         return self._fork(self._servers[key], "worker")
 
-    def check(self, points: Sequence[Point], needed: Sequence[str] = ()) -> tuple[dict[str, Any], dict[str, str]]:
-        """Return the facts about the machine that a worker's torch knows, and the versions of other runtimes.
+    def check(self, points: Sequence[Point], needed: Sequence[str] = ()) -> Checked:
+        """Return the facts about the machine that a worker's torch knows, and what it imports.
 
         If a process is killed from outside meanwhile, all are started once more.
         Raises WrongRequest if no process starts, if one can't import a `needed` implementation, or if only one process
         at a time can use a GPU of the points.
         """
         devices = list(dict.fromkeys(point.device for point in points if point.device != "cpu"))
-        names = {"implementations": self.implementations, "needed": needed}
+        layers = [*dict.fromkeys(point.layer for point in points if needed and is_own_code(point.layer))]
+        names = {"implementations": self.implementations, "needed": needed, "layers": layers}
         request = {"request": "check", **names, "devices": devices}
         for is_last in (False, True):
             try:
@@ -124,7 +137,7 @@ class Pool:
                 self.renew()
         if reply["mistakes"]:
             raise WrongRequest("; ".join(reply["mistakes"]))
-        return reply["facts"], reply["runtimes"]
+        return Checked(reply["facts"], reply["runtimes"], reply["modules"])
 
     def renew(self) -> None:
         """End all processes, so that fresh ones start next; the compiler's cache stays."""

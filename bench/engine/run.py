@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from bench.analyse.series import grouped
 from bench.analyse.summary import Summary
@@ -130,12 +130,14 @@ class Run:
             return []
         state, python = quiet.watch(), self._pool.python
         try:
-            torch_facts, runtimes = self._pool.check(self.sweep.points, self._needed)
+            checked = self._pool.check(self.sweep.points, self._needed)
         except WrongRequest as error:
             raise WrongRequest(f"--python {python}: {error}" if python else str(error)) from None
-        named = {"machine_name": self._machine_name} if self._machine_name else {}
-        here = facts.observe(torch_facts, {"sweep": self.sweep.name, **named}, dataclasses.asdict(state))
-        self.run_folder.open(dataclasses.replace(here, runtimes=runtimes))
+        named: dict[str, Any] = {"machine_name": self._machine_name} if self._machine_name else {}
+        if checked.modules:
+            named["modules"] = {name: facts.described(*module) for name, module in checked.modules.items()}
+        here = facts.observe(checked.facts, {"sweep": self.sweep.name, **named}, dataclasses.asdict(state))
+        self.run_folder.open(dataclasses.replace(here, runtimes=checked.runtimes))
         threads = max(point.threads for point in self.sweep.points)
         missing = admission.huge_pages_missing(self.sweep.points)
         return [

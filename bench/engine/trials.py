@@ -101,8 +101,7 @@ class Watch:
 
     def __enter__(self) -> Self:
         try:
-            torch_facts, _ = self._pool.check([self._point])
-            here = facts.observe(torch_facts, {}, dataclasses.asdict(quiet.watch()))
+            here = facts.observe(self._pool.check([self._point]).facts, {}, dataclasses.asdict(quiet.watch()))
         except BaseException:
             self._pool.close()
             raise

@@ -1,7 +1,7 @@
 """The options of `pytest bench`, and the sweep that they ask for; some of them are those of `duel` too."""
 
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ from bench.plan.names import check_own, search_path
 from bench.plan.sweep import EFFORT_KEYS, Request, Sweep, load_sweep
 from bench.store import plan
 from bench.store.record import STATUSES
-from impls.catalogue import is_model, parse, split
+from impls.catalogue import is_model, split
 
 AddOption = Callable[..., object]
 """How argparse and pytest take an option: its flag, and keywords."""
@@ -188,11 +188,16 @@ def sweep(option: argparse.Namespace) -> Sweep:
     wanted: Sweep
     wanted, _ = all_of(lambda: plan.wanted(request(option)), lambda: fail_on(option))
     all_of(
-        lambda: check_own(parse(name).base for name in wanted.implementations),
-        lambda: check_own(dict.fromkeys(point.layer for point in wanted.points if not is_model(point.layer)), "layer"),
+        lambda: check_own(wanted.implementations),
+        lambda: check_layers(wanted),
         lambda: admission.check_threads(wanted),
     )
     return wanted
+
+
+def check_layers(wanted: Sweep) -> None:
+    """Raise WrongRequest, with a line for each, if a worker can't find some of a sweep's own layers."""
+    check_own(dict.fromkeys(point.layer for point in wanted.points if not is_model(point.layer)), "layer")
 
 
 def request(option: argparse.Namespace) -> Request:
@@ -219,15 +224,22 @@ def request(option: argparse.Namespace) -> Request:
     )
 
 
-def product(implementation: str, columns: Mapping[str, Any], asked: Mapping[str, Any]) -> Sweep:
+def product(implementations: Sequence[str], columns: Mapping[str, Any], asked: Mapping[str, Any]) -> Sweep:
     """Return the sweep of one product of columns, with the effort that is asked for; it has no control.
 
     Raises WrongRequest if this machine can't measure it.
     """
     request = facts.here(
-        DEFAULT_SWEEP, implementations=[implementation], control=False, overrides=columns, effort=asked, product=True
+        DEFAULT_SWEEP,
+        implementations=implementations,
+        control=False,
+        overrides=columns,
+        effort=asked,
+        product=True,
+        path=search_path(),
     )
     wanted = load_sweep(request)
+    check_layers(wanted)
     admission.check_threads(wanted)
     admission.check_devices(wanted)
     return wanted

@@ -18,8 +18,9 @@ import pytest
 from bench.harness import options
 from bench.harness.progress import LogProgress, Screen, progress_of
 from bench.plan.errors import WrongRequest
+from bench.plan.invocation import python
 from bench.plan.sweep import Sweep
-from bench.show.text import counted, python
+from bench.show.text import counted
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.machine import facts, quiet
+from bench.plan.invocation import python
 from bench.store import units
 
 LEAST_DISK_BYTES, LEAST_MEMORY_BYTES = 2 * 2**30, 2 * 2**30
@@ -54,7 +55,8 @@ def _torch() -> Finding:
 
 def _cores() -> Finding:
     cores, logical, threads = facts.physical_cores(), facts.visible_cores(), facts.default_threads()
-    words = f"{facts.cpu_model()}, {cores} physical cores, {logical} logical; a run uses {threads} of them"
+    physical = "1 physical core" if cores == 1 else f"{cores} physical cores"
+    words = f"{facts.cpu_model()}, {physical}, {logical} logical; a run uses {threads} of them"
     if cores == 1:
         return Finding(
             "cores", MIND, words, "other work takes the only core from what is measured: expect wide intervals"
@@ -141,4 +143,4 @@ def _selfcheck() -> Finding:
     if facts.SELFCHECK_PATH.exists():
         return Finding("self-check", READY, "was done: comparisons quote its result")
     return Finding("self-check", MIND, "was not done",
-        "python -m bench selfcheck measures which changes this machine can show, in five minutes")  # fmt: skip
+        f"{python()} -m bench selfcheck measures which changes this machine can show, in five minutes")  # fmt: skip

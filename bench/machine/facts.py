@@ -186,6 +186,17 @@ def commit() -> str:
     )
 
 
+def described(file: str, digest: str) -> dict[str, str]:
+    """Return a module of a user's own: its file as seen from here, the commit that has it, and its digest.
+
+    The commit says `with changes` if its tree differs from it, and is empty for a file that git doesn't have.
+    """
+    folder, is_kept = Path(file).parent, _git(Path(file).parent, "ls-files", "--", Path(file).name)
+    changes = "--dirty= with changes"
+    commit = _git(folder, "describe", "--always", "--abbrev=12", "--exclude=*", changes) if is_kept else ""
+    return {"file": os.path.relpath(file), "commit": commit, "digest": digest}
+
+
 def _git(folder: Path, *words: str) -> str:
     """Return the answer of git in a folder, empty if it has none."""
     try:

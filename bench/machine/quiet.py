@@ -76,7 +76,8 @@ def warnings(state: Preflight, threads: int, cores: int) -> list[str]:
     fewer = f", or use --threads {max(1, cores - 1)}" if threads > 1 else ""
     if state.others_cores > BUSY_CORES and threads >= cores:
         lines.append(
-            f"other processes use {state.others_cores:.1f} cores and the sweep asks for all {cores}: "
+            f"other processes use {state.others_cores:.1f} cores and the sweep asks for "
+            f"{'the only one' if cores == 1 else f'all {cores}'}: "
             f"OpenMP waits for its slowest thread, so times can be many times too long; "
             f"quiet the machine{fewer}"
         )

@@ -10,7 +10,7 @@ import math
 import os
 import random
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter, process_time, thread_time
@@ -33,7 +33,7 @@ from bench.measure import (
     process_state,
     workload,
 )
-from bench.measure.failure import Outcome
+from bench.measure.failure import Outcome, is_out_of_memory
 from bench.measure.outputs import Incorrect, Output
 from bench.measure.timed_calls import TimedCalls, TimedOutputs
 from bench.plan.case import HUGE, RETAINED, Point
@@ -123,7 +123,8 @@ class MeasuredCase:
             self._build()
         held_bytes = psutil.Process().memory_info().rss
         held_huge_bytes = memory.huge_bytes() if point.device == "cpu" and point.allocator == HUGE else None
-        calls_s = self._first_calls()
+        with self._core_named():
+            calls_s = self._first_calls()
         if point.device == "cpu" and point.allocator in TOUCHED:
             memory.touch(TOUCHED[point.allocator] * (psutil.Process().memory_info().rss - held_bytes))
         if held_huge_bytes is not None:
@@ -263,6 +264,18 @@ class MeasuredCase:
             self.reuses |= self._like is not None and outputs.share_memory([self._like.y, output.y])
             self._like = output
         return calls_s
+
+    @contextmanager
+    def _core_named(self) -> Iterator[None]:
+        """Raise Incorrect in place of an error inside if a core that returns another form than it must is the cause."""
+        try:
+            yield
+        except Exception as error:
+            if is_out_of_memory(error):
+                raise
+            if mistake := outputs.mistake_of_core(self._subject, self._work.x.clone(), self._direction):
+                raise Incorrect(mistake) from error
+            raise
 
     def _inspect(self) -> bool:
         """Record the kernels and the memory of a call; False if another kernel ran than was asked for."""

@@ -3,8 +3,10 @@
 The process of an implementation holds no expected output, so the numbers are compared elsewhere.
 """
 
+import copy
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +77,35 @@ def check_output(subject: Subject, x: Tensor, y: Any, expected: Tensor) -> None:
         raise Incorrect(f"output is on {y.device}, expected {expected.device}")
     if _address(y) in {_address(tensor) for tensor in (x, *subject.layer.parameters())}:
         raise Incorrect("output shares memory with its input or with a weight")
+
+
+def mistake_of_core(subject: Subject, x: Tensor, direction: Tensor | None) -> str:
+    """Return what is wrong with the form of what a layer's core returns in a further call; empty if nothing is seen."""
+    core = getattr(subject.function, "attend", None)
+    if not (isinstance(subject.function, nn.Module) and callable(core)):
+        return ""
+    mistakes: list[str] = []
+
+    def looked_at(q: Tensor, k: Tensor, v: Tensor, *others: Any, **options: Any) -> Any:
+        o = core(q, k, v, *others, **options)
+        mistakes.append(_mistake_of_form(o, [*q.shape[:-1], v.shape[-1]]))
+        return o
+
+    function = copy.copy(subject.function)
+    vars(function)["attend"] = looked_at
+    with suppress(Exception):  # the call that asks for this look has failed too
+        compute(replace(subject, function=function), x, direction)
+    return next(filter(None, mistakes), "")
+
+
+def _mistake_of_form(o: object, expected: list[int]) -> str:
+    if not isinstance(o, Tensor):
+        return f"attend must return a tensor {expected}, got {'None' if o is None else type(o).__name__}"
+    if list(o.shape) == expected:
+        return ""
+    is_swapped = o.ndim == 4 and list(o.transpose(1, 2).shape) == expected
+    order = "; it has tokens before heads, so return o.transpose(1, 2)" if is_swapped else ""
+    return f"attend must return {expected}, got {list(o.shape)}{order}"
 
 
 def share_memory(results: Sequence[object]) -> bool:

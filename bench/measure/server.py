@@ -5,7 +5,9 @@
 
 import contextlib
 import gc
-from collections.abc import Iterator
+import importlib
+import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -14,13 +16,13 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 import impls
-from bench.measure import compilation, devices, failure, judge, look, memory
+from bench.measure import compilation, devices, failure, judge, look, memory, user_code
 from bench.measure.forking import Channel, Server, serve
 from bench.measure.measured_case import MeasuredCase, Request
 from bench.plan.case import Case, Point
 from bench.plan.names import is_own
 from bench.sampling.inputs import Values
-from impls.catalogue import parse
+from impls.lookup import check
 from impls.models import sources
 
 
@@ -60,6 +62,15 @@ def _no_gpu() -> None:
     raise RuntimeError("the server uses no GPU")
 
 
+def _unresolved(names: Iterable[str]) -> Iterator[str]:
+    """Yield a line for each implementation that can't be imported or lacks an option of its name."""
+    for name in names:
+        try:
+            check(name)
+        except impls.Unresolved as error:
+            yield str(error)
+
+
 class Worker:
     """Serves `check`, `look`, `memory`, and then `prepare`, `begin`, `sample`, `keep` and `finish` for one case."""
 
@@ -69,7 +80,8 @@ class Worker:
     def check(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
         """Reply with facts about machine and packages, and a line for each implementation or GPU that can't be used.
 
-        Only the implementations that are `needed` are imported for it.
+        Only the implementations that are `needed` are imported for it, and the own `layers` with them. `modules` has
+        the code that names of the user's own bring in.
         """
         mistakes = [
             f"{device} must be in compute mode DEFAULT, because each implementation has a process of its own; "
@@ -77,13 +89,19 @@ class Worker:
             for device in request["devices"]
             if devices.is_exclusive(device)
         ]
-        for name in request["needed"]:
-            try:
-                impls.resolve(parse(name).base)
-            except impls.Unresolved as error:
-                mistakes.append(str(error))
-        runtimes = impls.versions(request["implementations"])
-        return {"mistakes": mistakes, "facts": devices.torch_facts(), "runtimes": runtimes}
+        needed = request["needed"]
+        mistakes += _unresolved(name for name in needed if not is_own(name))
+        before = {*sys.modules}
+        mistakes += _unresolved(name for name in needed if is_own(name))
+        for layer in request["layers"]:
+            with contextlib.suppress(Exception, SystemExit):  # its rows say why
+                importlib.import_module(layer.partition(":")[0])
+        return {
+            "mistakes": mistakes,
+            "facts": devices.torch_facts(),
+            "runtimes": impls.versions(request["implementations"]),
+            "modules": user_code.imported_since(before),
+        }
 
     def look(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
         """Reply with what is seen at a model, and how the look ended."""

@@ -1,12 +1,15 @@
 """Requests that can't be carried out."""
 
 import difflib
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 NEAR = 0.5
 """The least similarity, from 0 to 1, at which a name is suggested for another: `fp32` and `float32` have 0.55."""
+
+NUMBERS = re.compile(r"[0-9]+")
 
 PART = 3
 """The least number of letters of a word that may stand for a name that contains it: `heads` for `num_heads`."""
@@ -58,10 +61,15 @@ def suggestion(name: object, expected: Iterable[str]) -> str:
 
 
 def nearest(name: object, expected: Iterable[str]) -> str:
-    """Return the known name that is most similar to a name or contains it; empty if none is near."""
+    """Return the known name that is most similar to a name or contains it; empty if none is near.
+
+    A name with other numbers alone, as `float16` for `float64`, is another thing.
+    """
     if not isinstance(name, str):
         return ""
-    expected, word = list(expected), name.lower()
+    word = name.lower()
+    numbers = {*NUMBERS.findall(word)}
+    expected = [each for each in expected if not numbers or numbers & {*NUMBERS.findall(each)}]
     longer = [each for each in expected if len(word) >= PART and word in each]
     matches = difflib.get_close_matches(word, longer or expected, n=1, cutoff=0.0 if longer else NEAR)
     return matches[0] if matches else ""

@@ -1,11 +1,12 @@
 """The names of layers and implementations, and the checks of a user's own, `module:attribute`, without an import."""
 
+import ast
 import contextlib
 import importlib.util
 import re
 import symtable
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -14,14 +15,14 @@ from bench.plan import layers
 from bench.plan.case import CONTROL, Point
 from bench.plan.errors import refuse, suggestion
 from impls import catalogue
-from impls.catalogue import SOURCES, is_model, parse
+from impls.catalogue import ATTEND_PARAMETERS, SOURCES, is_model, parse
 
 LAYERS = {name: layer.meaning for name, layer in layers.LAYERS.items()}
 
 IMPLEMENTATIONS = {name: entry.meaning for name, entry in catalogue.IMPLEMENTATIONS.items()}
 
-USUAL_ATTRIBUTES = {"implementation": "adapt", "attend": "attend", "layer": "MyAttention", "model": "make"}
-"""The attribute that an error line proposes if a name has none."""
+USUAL_ATTRIBUTES = {"implementation": ("attend", "adapt"), "layer": ("MyAttention",), "model": ("make",)}
+"""The attributes that an error line proposes if a name has none: the first that the module has, else its first own."""
 
 DYNAMIC = re.compile(r"(?<![\w.])(exec|eval|globals|locals|setattr|vars|__getattr__)\b|import \*")
 """A module with one of these may have names that its source doesn't show."""
@@ -48,6 +49,11 @@ def is_own(name: str) -> bool:
     return parse(name).base not in catalogue.KNOWN
 
 
+def is_own_code(layer: str) -> bool:
+    """Return whether a layer, or the model of a point, comes from a module of a user's own."""
+    return layers.is_own(layer) and layer.partition(":")[0] not in SOURCES
+
+
 def may_have_own_memory(name: str) -> bool:
     """Return whether an implementation may use memory that torch's allocator does not see."""
     return is_own(name) or bool(catalogue.KNOWN[parse(name).base].packages)
@@ -65,17 +71,22 @@ def search_path() -> list[str]:
 
 
 def misspelled(name: str, kind: str = "implementation") -> str:
-    """Return the error line for a file name or dotted name in place of `module:attribute`, empty if it is neither."""
+    """Return the error line for the name of a file, a module here or a dotted name in place of `module:attribute`.
+
+    It is empty if the name is none of these.
+    """
     module, colon, attribute = name.partition(":")
-    where = ""
+    where, here = "", [Path(f"{module}.py"), Path(module, "__init__.py")]
     if "/" in module or module.endswith(".py"):
         path = Path(module.removesuffix(".py"))
         is_elsewhere = path.is_absolute() or ".." in path.parts
         where = ", and run it from that folder" if is_elsewhere else ""
         right = path.name if is_elsewhere else ".".join(path.parts)
-        attribute = attribute if colon else USUAL_ATTRIBUTES[kind]
+        attribute = attribute if colon else _usual_attribute(path.with_suffix(".py"), kind)
     elif colon:
         return ""
+    elif file := next((file for file in here if module and file.is_file()), None):
+        right, attribute = module, _usual_attribute(file, kind)
     else:
         right, _, attribute = module.rpartition(".")
     if not (right and attribute):
@@ -84,6 +95,16 @@ def misspelled(name: str, kind: str = "implementation") -> str:
         f"{kind} {name!r} must be spelled module:attribute, the module as Python imports it; "
         f"did you mean {right}:{attribute}{where}?"
     )
+
+
+def _usual_attribute(file: Path, kind: str) -> str:
+    """Return the attribute that an error line proposes for a module: one that its source defines, if it is here."""
+    usual, kinds = USUAL_ATTRIBUTES[kind], (ast.ClassDef, *(() if kind == "layer" else (ast.FunctionDef,)))
+    with contextlib.suppress(OSError, ValueError, SyntaxError):
+        body = ast.parse(file.read_bytes()).body
+        defined = [node.name for node in body if isinstance(node, kinds) and not node.name.startswith("_")]
+        return next((name for name in (*usual, *defined) if name in defined), usual[0])
+    return usual[0]
 
 
 def check_own(names: Iterable[str], kind: str = "implementation") -> None:
@@ -95,8 +116,10 @@ def check_own(names: Iterable[str], kind: str = "implementation") -> None:
 def mistake_of(name: str, path: Sequence[str], kind: str = "implementation") -> str:
     """Return, in one line, why `module:attribute` can't be an implementation or layer; empty if it may be one.
 
-    The module's source is searched in the folders of `path` and read, never run.
+    The module's source is searched in the folders of `path` and read, never run. Options in the name have a line each,
+    if the source shows that the function doesn't declare them.
     """
+    name, bracket, options = name.partition("[")
     module, _, attribute = name.partition(":")
     importlib.invalidate_caches()
     spec = _find(module, path)
@@ -112,7 +135,9 @@ def mistake_of(name: str, path: Sequence[str], kind: str = "implementation") -> 
         return f"{kind} {name!r} can't be imported: {spec.origin}, line {error.lineno}: {error.msg}"
     first = attribute.partition(".")[0]
     if names is None or first in names or _find(f"{module}.{first}", path):
-        return ""
+        declared = _options_in(Path(str(spec.origin)), attribute) if bracket and names else None
+        given = {} if declared is None else parse(f"{name}[{options}").options
+        return "\n".join(wrong_options(name, given, declared or ()))
     public = sorted(name for name in names if not name.startswith("_"))
     content = f"it has {', '.join(public)}" if public else "it has no names"
     return f"{kind} {name!r}: {module} has no {first}; {content}{suggestion(first, public)}"
@@ -130,6 +155,34 @@ def _find(module: str, path: Sequence[str]) -> ModuleSpec | None:
             return None
         spec = PathFinder.find_spec(name, list(spec.submodule_search_locations))
     return spec
+
+
+def wrong_options(base: str, given: Iterable[str], declared: Collection[str]) -> list[str]:
+    """Return an error line for each option of a name that an implementation doesn't declare."""
+    rules = {
+        option: f"option {option!r}; expected one of {', '.join(declared)}" if declared else f"options, got {option!r}"
+        for option in given
+        if option not in declared
+    }
+    return [f"implementation {base!r} has no {rule}{suggestion(option, declared)}" for option, rule in rules.items()]
+
+
+def _options_in(file: Path, name: str) -> list[str] | None:
+    """Return the options of a function that a module's source defines, once and undecorated; None if it doesn't."""
+    body = ast.parse(file.read_bytes())
+    match [node for node in ast.walk(body) if _binds(node, name)]:
+        case [ast.FunctionDef(args=arguments, decorator_list=[])]:
+            required = len(arguments.posonlyargs) + len(arguments.args) - len(arguments.defaults)
+            of_core = {"mask"} if required >= ATTEND_PARAMETERS else set()
+            return sorted({each.arg for each in arguments.kwonlyargs} - of_core)
+    return None
+
+
+def _binds(node: ast.AST, name: str) -> bool:
+    """Return whether a part of a source may give a value to a name, in whatever scope."""
+    if isinstance(node, ast.Name):
+        return node.id == name and not isinstance(node.ctx, ast.Load)
+    return name == (getattr(node, "asname", None) or getattr(node, "name", None))
 
 
 def _names_in(spec: ModuleSpec) -> set[str] | None:

@@ -10,8 +10,9 @@ from typing import Any
 
 from bench.plan import names
 from bench.plan.case import CONTROL, RETAINED, Case, Point
-from bench.plan.errors import WrongRequest, all_of, refuse, suggestion, unknown, unknown_names
+from bench.plan.errors import WrongRequest, all_of, refuse, unknown, unknown_names
 from bench.plan.grid import DEFAULTS, MODEL_COLUMNS, Shard, Values, expand, expand_models, mistakes_in, part
+from bench.plan.invocation import python
 from bench.plan.layers import usable
 from bench.plan.names import IMPLEMENTATIONS, is_implementation, known_names
 from bench.plan.published import Published
@@ -313,20 +314,17 @@ def _mistakes_of(name: str, path: Sequence[str] | None) -> list[str] | None:
     if not is_known:
         return None
     if ":" in base:
-        return [line] if path is not None and (line := names.mistake_of(base, path)) else []
+        return [line] if path is not None and (line := names.mistake_of(name, path)) else []
     if base not in CATALOGUE:
         return []
-    mistakes, options = [], CATALOGUE[base].options
-    for option in (option for option in parsed.options if option not in options):
-        rule = f"option {option!r}; expected one of {', '.join(options)}" if options else f"options, got {option!r}"
-        mistakes.append(f"implementation {base!r} has no {rule}{suggestion(option, options)}")
+    mistakes = names.wrong_options(base, parsed.options, CATALOGUE[base].options)
     return mistakes + (mistakes_of_table(parsed.options) if base == MEASURED and path is not None else [])
 
 
 def mistakes_of_table(options: Mapping[str, Any]) -> list[str]:
     """Return why the implementation that follows a table can't read it; none if it can."""
     if "table" not in options:
-        return [f"{MEASURED} needs a table: {MEASURED}[table=FILE]; `python -m bench export RUN FILE` writes one"]
+        return [f"{MEASURED} needs a table: {MEASURED}[table=FILE]; `{python()} -m bench export RUN FILE` writes one"]
     try:
         table.load(str(options["table"]))
     except table.WrongTable as error:

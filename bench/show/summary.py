@@ -13,14 +13,15 @@ from bench.analyse.conclusions import Change, CoreChoice, gain
 from bench.analyse.growth import has_series
 from bench.analyse.standing import by_rank
 from bench.plan.case import Point
+from bench.plan.invocation import python
 from bench.show import answer as say
 from bench.show.answer import At, speedup_cell
 from bench.show.blocks import BAD, GAP, HEAD, PLAIN, QUIET, WARNING, Block, Column, Lines, Table, right
 from bench.show.choice_text import choice_of, tone, words
 from bench.show.failures import few, reasons
-from bench.show.rows import UNTRIED, by_point, is_measured, measured, plain, unmeasured
+from bench.show.rows import UNTRIED, by_point, is_measured, measured, plain, reason, unmeasured
 from bench.show.side_by_side import precision_words
-from bench.show.text import LONGEST_NAME, counted, cut, names, python, symbols
+from bench.show.text import LONGEST_NAME, counted, cut, names, symbols
 from bench.store import units
 
 WORTH = 0.03
@@ -81,9 +82,16 @@ def blocks(whole: pd.DataFrame, baseline: str | None, changes: Sequence[Change] 
         tried = [row for at in points for row in at.rows if row["status"] not in ("ok", "skipped")]
         lines = few(reasons(tried), MOST_REASONS)
         yield Lines([cut(line, LONGEST_REASON) for line in lines], BAD, is_list=True, indent=2)
+    yield Lines(_doubts(points)[:MOST_REASONS], WARNING)
     is_quiet, machine = say.machine(whole)
     yield Lines([machine] if machine else [], PLAIN if is_quiet else WARNING)
     yield Lines([*_warnings(whole)], WARNING)
+
+
+def _doubts(points: Sequence[At]) -> list[str]:
+    """Return what is said of cases that were measured, such as that an import is slow, each once."""
+    told = reasons(row for at in points for row in at.rows if row["status"] == "ok" and reason(row))
+    return [f"{', '.join(each.names)}: {cut(each.detail, LONGEST_REASON)}" for each in told]
 
 
 def where(folder: Path, page: Path | None, choices: Sequence[CoreChoice] = ()) -> list[str]:
@@ -210,7 +218,7 @@ def duel(points: Sequence[At], a: str, b: str) -> list[Block]:
         lost = unmeasured(at.rows)
         own = [row for row in lost if row["status"] not in UNTRIED]  # the other side was skipped because of it
         failed += [f"{at.label}: {each}" for row in own or lost for each in reasons([row])]
-    return [Table(columns, points), Lines(failed, BAD), Lines(OF_DUEL)]
+    return [Table(columns, points), Lines(failed, BAD), Lines(_doubts(points), WARNING), Lines(OF_DUEL)]
 
 
 def both_measured(at: At, a: str, b: str) -> bool:

@@ -1,12 +1,8 @@
-"""Points, counts and commands as text."""
+"""Points and counts as text."""
 
 import dataclasses
 import math
-import os
-import shlex
-import sys
 from collections.abc import Collection, Iterable
-from pathlib import Path
 from typing import Any
 
 from bench.plan.case import COLUMNS, POINT_COLUMNS, Point
@@ -16,8 +12,6 @@ LONGEST_NAME = 34
 
 MOST_NAMES = 300
 """Of more points the names aren't shortened, which takes too long."""
-
-ROOT = Path(__file__).parents[2]
 
 
 def varying(points: Iterable[Point]) -> set[str]:
@@ -112,13 +106,3 @@ def _merged(columns: Collection[str]) -> set[str]:
 def cut(text: str, width: float) -> str:
     """Return a text that fits into a width, with `…` at its end if a part is left out."""
     return text if len(text) <= width else f"{text[: max(0, int(width) - 1)]}…"
-
-
-def python() -> str:
-    """Return the interpreter: in a session of nox the path of its own one, which the reader's shell doesn't find.
-
-    In a folder that is not this checkout the variable by which Python finds the suite stands before it.
-    """
-    where = "" if Path.cwd() == ROOT else f"PYTHONPATH={shlex.quote(os.path.relpath(ROOT))} "
-    in_nox = "NOX_CURRENT_SESSION" in os.environ
-    return where + (shlex.quote(os.path.relpath(sys.executable)) if in_nox else "python")

@@ -17,6 +17,7 @@ from bench.plan.case import CASE_COLUMNS, CONTROL, Case, Point
 from bench.plan.case import COLUMNS as POINT
 from bench.plan.columns import Kind
 from bench.plan.errors import WrongRequest
+from bench.plan.invocation import python
 from bench.store import files
 from bench.store.journal import Contents
 from bench.store.metrics import COLUMNS as METRICS
@@ -58,9 +59,6 @@ COLUMNS: dict[str, str] = {
     "schema_version": WHOLE,
 }
 """Every column of results.csv with its pandas type, in order; a number that doesn't apply is missing, never 0."""
-
-ANEW = "write it anew from the run's journal: python -m bench summarise RUN"
-"""The advice if a results file is too old or lacks a column."""
 
 STATE = "results.state.json"
 """The file that says which lines of the journal results.csv was made from, with checksums of both."""
@@ -133,12 +131,13 @@ def _typed(file: Path, raw: pd.DataFrame) -> pd.DataFrame:
     if raw.empty:
         raise WrongRequest(f"{file} holds no rows")
     try:
+        anew = f"write it anew from the run's journal: {python()} -m bench summarise RUN"
         versions = raw["schema_version"].astype(int)
         check_schema(int(versions.max()), SCHEMA_VERSION)
         if (oldest := int(versions.min())) < SCHEMA_VERSION:
-            raise WrongRequest(f"schema_version {oldest} is older than this suite's, {SCHEMA_VERSION}; {ANEW}")
+            raise WrongRequest(f"schema_version {oldest} is older than this suite's, {SCHEMA_VERSION}; {anew}")
         if missing := [column for column in COLUMNS if column not in raw.columns]:
-            raise WrongRequest(f"the column {missing[0]} is missing; {ANEW}")
+            raise WrongRequest(f"the column {missing[0]} is missing; {anew}")
         return typed(raw)
     except WrongRequest as error:
         raise WrongRequest(f"{file}: {error}") from None

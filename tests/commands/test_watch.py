@@ -1,6 +1,7 @@
 """`watch`, which measures a kernel again whenever it is saved."""
 
 import os
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -8,10 +9,12 @@ from typing import Any
 
 import pytest
 
+from bench.cli import _parser as parser
 from bench.cli import main
-from bench.commands import watch
+from bench.commands import duel, watch
 from bench.commands.watch import Versions
 from bench.plan import names
+from bench.plan.case import Point
 from tests.examples import timed
 
 Capture = pytest.CaptureFixture[str]
@@ -45,6 +48,10 @@ def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ("words", "line"),
     [
         (["sdpa"], "takes your kernel as module:attribute"),
+        (["watched_kernel"], "did you mean watched_kernel:attend?"),
+        (["watched_kernel:adapt[block"], "name[option=value,option=value]"),
+        (["sdap", "watched_kernel:adapt"], "did you mean sdpa?"),
+        (["watched_kernel:attend[blok=3]"], "has no options, got 'blok'"),
         (["eager", "sdpa", "watched_kernel:adapt"], "takes your kernel as module:attribute"),
         (["watched_kernel:adpat"], "did you mean adapt?"),
         (["watched_kernel:adapt", "--num-tokens", "5,7"], "measures one shape, and the options ask for 2"),
@@ -82,9 +89,10 @@ def scripted(times_s: dict[str, float]) -> Any:
         return SimpleNamespace(
             is_ok=name in times_s,
             status="incorrect",
-            detail="output is off, at tokens 64 to 196",
+            detail=f"output of {name} is off, at tokens 64 to 196: /tmp/x/{name.partition(':')[0]}.py, line 3",
             samples=timed(*(call_s * factor for factor in (1.0, 1.001, 0.999, 1.002, 0.998))),
             metrics={"error": 1e-7, "kernels": ["bmm"]},
+            doubt="its import takes 3 s in every process",
         )
 
     return SimpleNamespace(
@@ -95,16 +103,55 @@ def scripted(times_s: dict[str, float]) -> Any:
 def test_a_version_is_judged_beside_the_baseline_and_the_last_one(
     capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """First whether it is right, then both ratios; a wrong one says where, and is not the last one for the next."""
+    """First whether it is right, then both ratios; a wrong one says where, by the name of the user's module."""
     monkeypatch.setattr(names, "mistake_of", lambda *_: "")
     tries = scripted({"eager": 2.0, "k_save_1:adapt": 1.0, "k_save_2:adapt": 1.1})
     assert watch._tried(tries, "k_save_2:adapt", "k_save_1:adapt", "eager")
     right, judged = capsys.readouterr().out.splitlines()
-    assert "right, error 1e-07: bmm" in right
+    assert "right, error 1e-07: bmm; its import takes 3 s" in right
     assert "faster than eager: 1.8" in judged
     assert "slower than the last version: 0.9" in judged
-    assert not watch._tried(tries, "wrong:adapt", "k_save_1:adapt", "eager")
-    assert "incorrect: output is off, at tokens 64 to 196" in capsys.readouterr().out
+    assert not watch._tried(tries, "k_save_3:adapt", "k_save_1:adapt", "eager")
+    assert "incorrect: output of k:adapt is off, at tokens 64 to 196: k.py, line 3\n" in capsys.readouterr().out
+
+
+LAYER = "class MyAttention: ...\n"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "",
+        "--channels 192 --num-tokens 50",
+        "--token-len 49 --channels 64 --num-heads 4 --batch 13",
+        "--mask causal --qkv-bias true --qk-scale 0.5",
+        "--dtype bfloat16 --mode train --allocator system --threads 4000 --oversubscribe",
+        "--model t2t_stage_1 --timeout-s 9",
+        "--layer conv --image-size 8",
+        "--layer patch --image-size 32 --patch-size 8",
+        "--layer self",
+        "--layer my_layer:MyAttention --mask causal",
+    ],
+)
+def test_the_command_for_a_claim_measures_the_watched_point(
+    options: str, kernel: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the layer, the shape and the execution nothing is lost, and the kernel keeps its options."""
+    kernel.with_name("my_layer.py").write_text(LAYER, encoding="utf-8")
+    watched: list[Point] = []
+
+    def enter(point: Point, *_: object) -> None:
+        watched.append(point)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(watch, "Watch", enter)
+    assert main(["watch", "sdpa", "watched_kernel:adapt[block=3]", *options.split()]) == 0
+    words = shlex.split(capsys.readouterr().out.splitlines()[-1])
+    claimed = parser(["duel"]).parse_args(words[words.index("duel") :])
+    sweep = duel._sweep(claimed, claimed.implementations)
+    assert sweep.points == (*watched,)
+    assert sweep.implementations == ("sdpa", "watched_kernel:adapt[block=3]")
+    assert claimed.timeout_s == (9 if "--timeout-s" in options else None)
 
 
 @pytest.mark.slow

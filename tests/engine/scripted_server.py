@@ -50,7 +50,8 @@ class Worker:
         mistakes = [mistake] if "nosuch:kernel" in request["needed"] else []
         mistakes += [device for device in request["devices"] if device == "cuda:1"]
         facts = {"torch": os.environ.get("TEST_TORCH", "2.0"), "gpus": {}}
-        return {"mistakes": mistakes, "facts": facts, "runtimes": {}}
+        modules = json.loads(os.environ.get("TEST_MODULES", "{}"))
+        return {"mistakes": mistakes, "facts": facts, "runtimes": {}, "modules": modules}
 
     def memory(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
         """Reply with a setting of the allocator as the peak of a case, which a thread of the tests doesn't have."""

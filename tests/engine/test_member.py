@@ -134,8 +134,8 @@ def test_each_timing_names_the_input_of_the_call_that_is_held(held: Any) -> None
         ({}, ""),
         ({"reuses": False, "import_s": 0.5}, ""),
         ({"reuses": True}, member.REUSES),
-        ({"import_s": 20.04}, "its import takes 20.0 s in every process"),
-        ({"reuses": True, "import_s": 3}, f"{member.REUSES}; its import takes 3.0 s in every process"),
+        ({"import_s": 20.04}, "its import takes 20 s in every process"),
+        ({"reuses": True, "import_s": 3}, f"{member.REUSES}; its import takes 3 s in every process"),
     ],
 )
 def test_what_a_user_should_know_is_said(reply: dict[str, Any], words: str) -> None:

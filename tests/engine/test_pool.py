@@ -160,9 +160,9 @@ def test_what_can_not_be_used_is_a_wrong_request(two: Pool, tmp_path: Path) -> N
         two.check([point()], ["eager", "nosuch:kernel"])
     with pytest.raises(WrongRequest, match="cuda:1"):
         two.check([point(), point(device="cuda:0"), point(device="cuda:1")])
-    assert two.check([point(), point(device="cuda:0")])[0]["torch"] == "2.0"
+    assert two.check([point(), point(device="cuda:0")]).facts["torch"] == "2.0"
     with closing(Pool(1, [], interpreter(tmp_path, "python", TEST_TORCH="2.1"))) as other:
-        assert other.check([point()])[0]["torch"] == "2.1"
+        assert other.check([point()]).facts["torch"] == "2.1"
 
 
 def test_a_point_has_one_judge(two: Pool) -> None:

@@ -66,7 +66,7 @@ def test_a_table_has_its_points(tmp_path: Path) -> None:
         ({"environment": 3}, "has a value of another type"),
         ({"environment": {}}, "lacks cpu"),
         ("", "can't be read: No such file"),
-        ("{", "is not JSON; `python -m bench export RUN` writes one"),
+        ("{", "is not JSON; the command export writes one"),
     ],
 )
 def test_what_is_no_table_is_refused_in_one_line(changes: dict[str, Any] | str, reason: str, tmp_path: Path) -> None:

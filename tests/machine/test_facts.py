@@ -173,6 +173,20 @@ def test_commit(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert facts.commit() == ""
 
 
+def test_a_module_is_described_by_its_file_and_the_commit_that_has_it(checkout: Path) -> None:
+    """The file is seen from here. A tree with changes says so; a file that git doesn't have gets no commit."""
+    kernel = checkout / "kernels" / "mykernel.py"
+    kernel.parent.mkdir()
+    kernel.write_text("x = 1\n", encoding="utf-8")
+    head = committed(checkout)[:12]
+    described = {"file": "kernels/mykernel.py", "digest": "0f"}
+    assert facts.described(str(kernel), "0f") == {**described, "commit": head}
+    kernel.write_text("x = 2\n", encoding="utf-8")
+    assert facts.described(str(kernel), "0f") == {**described, "commit": f"{head} with changes"}
+    git(checkout, "rm", "--quiet", "--cached", "kernels/mykernel.py")
+    assert facts.described(str(kernel), "0f") == {**described, "commit": ""}
+
+
 def test_the_commit_of_a_users_repository(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     """It follows the suite's with the name of its folder, so that two commits of a kernel can be told apart."""
     users = tmp_path_factory.mktemp("mykernel")

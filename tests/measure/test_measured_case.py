@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 from torch.nn.attention import SDPBackend
 
 import impls
@@ -23,12 +24,13 @@ from bench.measure.measured_case import LATE_S, load
 from bench.measure.timed_calls import TimedCalls
 from bench.sampling.inputs import AFTERWARDS, NORMAL, PEAKED, TIMED
 from bench.sampling.rounds import LEAST_ROUNDS, Sample
-from impls.attend import sdpa
+from impls import with_attend
+from impls.attend import eager, sdpa
 from tests import meddlers
 from tests.children import in_child
 from tests.measure.conftest import Measured
 from tests.measure.stub import SHIFTS, Case, case
-from tests.points import point
+from tests.points import of_layer, point
 
 STAGES = [
     *("preparation", "import", "preparation", "first call", "correctness check", "inspection", "warm-up"),
@@ -75,6 +77,24 @@ def test_all_outputs_that_are_kept_are_right(whole: SimpleNamespace) -> None:
     assert whole.prepared["detail"] == ""
     assert whole.reasons == [{NORMAL: "", PEAKED: ""}, dict.fromkeys([*SHIFTS, TIMED], "")]
     assert whole.stages[: len(STAGES)] == STAGES
+
+
+def _tokens_first(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
+    return eager.attend(q, k, v, scale).transpose(1, 2)
+
+
+tokens_first = with_attend(_tokens_first)
+
+
+@pytest.mark.parametrize("layer", ["vit", "self"])
+def test_a_core_with_another_order_is_incorrect_with_the_way_out(layer: str, tmp_path: Path) -> None:
+    """Whether the layer fails at it or returns another shape, the line names what attend returned."""
+    at = of_layer(layer)
+    with case(at, "tests.measure.test_measured_case:tokens_first", tmp_path) as process:
+        reply = process.prepare()
+    assert reply["status"] == "incorrect"
+    assert reply["detail"].startswith("attend must return [")
+    assert reply["detail"].endswith("so return o.transpose(1, 2)")
 
 
 def test_a_prepared_case_gives_sample_after_sample(whole: SimpleNamespace) -> None:

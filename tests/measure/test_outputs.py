@@ -9,6 +9,8 @@ from torch import Tensor
 
 from bench.measure import outputs, workload
 from bench.measure.outputs import Incorrect
+from impls import with_attend
+from impls.attend import eager
 from tests.points import point
 
 
@@ -44,6 +46,35 @@ def test_an_output_of_a_wrong_form_is_refused_with_the_reason(reason: str) -> No
         outputs.check_form(subject, work, work.x, outputs.Output(x := work.x.clone(), FORMS[reason](x)))  # type: ignore[arg-type]
     assert str(refusal.value) == reason
     outputs.check_form(subject, work, work.x, outputs.Output(work.x.clone(), torch.zeros(2, 7, 12)))
+
+
+CORES: dict[str, Callable[[Tensor], object]] = {
+    "attend must return [2, 3, 7, 4], got [2, 7, 3, 4]; it has tokens before heads, so return o.transpose(1, 2)": (
+        lambda o: o.transpose(1, 2)
+    ),
+    "attend must return [2, 3, 7, 4], got [2, 7, 12]": lambda o: o.transpose(1, 2).flatten(2),
+    "attend must return a tensor [2, 3, 7, 4], got None": lambda _: None,
+    "attend must return a tensor [2, 3, 7, 4], got tuple": lambda o: (o, None),
+    "": lambda o: o,
+}
+"""What a core makes of the right result, by what is said of it."""
+
+
+@pytest.mark.parametrize("mode", ["inference", "train"])
+@pytest.mark.parametrize("mistake", CORES)
+def test_a_core_that_returns_another_form_is_named_with_both(mistake: str, mode: str) -> None:
+    """The order of other libraries gets the way out. The implementation itself is not changed by the look."""
+    work = workload.make(point(mode=mode))
+
+    def attend(q: Tensor, k: Tensor, v: Tensor, scale: float) -> object:
+        return CORES[mistake](eager.attend(q, k, v, scale))
+
+    function = with_attend(attend)(work.layer)  # type: ignore[arg-type]
+    subject = workload.Subject(work.layer, function)
+    direction = work.direction if work.with_gradients else None
+    assert outputs.mistake_of_core(subject, work.x, direction) == mistake
+    assert vars(function)["attend"] is attend
+    assert outputs.mistake_of_core(workload.Subject(work.layer, lambda x: x), work.x, None) == ""
 
 
 def test_outputs_in_the_same_memory_are_seen() -> None:

@@ -29,13 +29,18 @@ def test_several_unknown_names_are_one_line_with_the_nearest_of_each() -> None:
         ("Eager", "eager"),
         ("heads", "num_heads"),
         ("flash", "sdpa_flash"),
+        ("float64", ""),
+        ("sdpa3", ""),
         ("qqqqqq", ""),
         (3, ""),
         (["eager"], ""),
     ],
 )
 def test_the_nearest_name(name: object, near: str) -> None:
-    """A slip of the finger, another case and a part of a name are near it; what is no text is near nothing."""
+    """A slip of the finger, another case and a part of a name are near it.
+
+    Another number is another thing, and what is no text is near nothing.
+    """
     assert nearest(name, ["eager", "sdpa", "sdpa_flash", "float32", "num_heads", "threads"]) == near
 
 

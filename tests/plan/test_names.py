@@ -117,8 +117,8 @@ def test_what_cannot_be_an_implementation_is_refused(name: str, reasons: list[st
         ("pkg/mykernel:adapt", "pkg.mykernel:adapt"),
         ("/home/me/mykernel.py:adapt", "mykernel:adapt, and run it from that folder"),
         ("../mykernel.py:adapt", "mykernel:adapt, and run it from that folder"),
-        ("mykernel.py", "mykernel:adapt"),
-        ("./mykernel", "mykernel:adapt"),
+        ("mykernel.py", "mykernel:attend"),
+        ("./mykernel", "mykernel:attend"),
         ("mykernel.adapt", "mykernel:adapt"),
     ],
 )
@@ -129,6 +129,57 @@ def test_the_name_of_a_file_is_refused_with_the_right_spelling(name: str, right:
     assert repr(name) in line
     assert "must be spelled module:attribute" in line
     assert line.endswith(f"did you mean {right}?")
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "right"),
+    [
+        ("mykernel", "implementation", "mykernel:attend"),
+        ("mykernel.py", "implementation", "mykernel:attend"),
+        ("mykernel", "layer", "mykernel:Kernel"),
+        ("broken", "implementation", "broken:attend"),
+        ("kernels/inner/fast.py", "implementation", "kernels.inner.fast:adapt"),
+        ("kernels", "model", "kernels:make"),
+    ],
+)
+def test_a_module_that_is_here_is_proposed_with_what_it_defines(name: str, kind: str, right: str, folder: Path) -> None:
+    """The usual attribute if it has it, else its first function or class, a class for a layer."""
+    assert names.misspelled(name, kind).endswith(f"did you mean {right}?")
+
+
+OPTIONS = """
+import functools
+from impls import with_attend
+from somewhere import attend as other
+
+def attend(q, k, v, scale, *, mask=None, block=64, width=1): ...
+def adapt(layer, *, mask="none"): ...
+@functools.cache
+def cached(layer, *, size=1): ...
+made = with_attend(attend)
+def twice(layer): ...
+def twice(layer, *, size=1): ...
+class Kernel: ...
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "reasons"),
+    [
+        ("attend[block=3,width=2]", []),
+        ("attend[blok=3,size=1]", ["no option 'blok'; expected one of block, width; did you mean block?", "'size'"]),
+        ("attend[mask=causal]", ["'mask'"]),
+        ("adapt[mask=causal]", []),
+        ("adapt[size=1]", ["no option 'size'; expected one of mask"]),
+        *((f"{name}[anything=1]", []) for name in ("cached", "made", "twice", "Kernel")),
+    ],
+)
+def test_an_option_that_a_function_does_not_declare_is_refused(name: str, reasons: list[str], folder: Path) -> None:
+    """It has a line with those that exist; of what a source doesn't show, nothing is said before the start."""
+    (folder / "optional.py").write_text(OPTIONS, encoding="utf-8")
+    lines = names.mistake_of(f"optional:{name}", [str(folder)]).splitlines()
+    assert len(lines) == len(reasons)
+    assert all(reason in line for reason, line in zip(reasons, lines, strict=True))
 
 
 @pytest.mark.parametrize("name", ["mykernel:adapt", "a.b:c.d", "sdap", "", ":", "module:", ":attribute", "."])

@@ -78,6 +78,16 @@ def test_reasons_of_failures_and_many_points_are_counted() -> None:
     assert "… and 3 more points" in lines(many)
 
 
+def test_what_is_odd_about_a_measured_case_is_said_once() -> None:
+    """A slow import of an implementation is one line for all points, at the end of a run and of a duel."""
+    whole = timed([point(num_tokens=5), point(num_tokens=7)], {"eager": 2.0, "sdpa": 1.0}, 2)
+    slow = "its import takes 3 s in every process"
+    whole.loc[whole["implementation"] == "sdpa", "detail"] = slow
+    assert [line for line in lines(whole) if "import" in line] == [f"sdpa: {slow}"]
+    ended = rendered(render(duel(points_of(whole), "eager", "sdpa")), width=180).splitlines()
+    assert [line for line in ended if "import" in line] == [f"sdpa: {slow}"]
+
+
 LONG = [Case(point(num_tokens=number), name) for number in (50, 197) for name in ("eager", "sdpa")]
 FAILED: Fate = ("oom", "no memory")
 

@@ -1,14 +1,10 @@
 """Points in words."""
 
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
 from bench.plan.case import POINT_COLUMNS, Point
 from bench.plan.sweep import load_sweep
-from bench.show.text import LONGEST_NAME, ROOT, counted, differences, names, parts, python, shared, varying
+from bench.show.text import LONGEST_NAME, counted, differences, names, parts, shared, varying
 from tests.examples import point
 from tests.points import of_layer
 
@@ -70,17 +66,3 @@ def test_file_names_of_different_points_differ() -> None:
     assert point().short_name({"num_tokens"}) == "vit-cpu-float32-inference-b8-c384-h6-t1"
     assert point(token_len=49).short_name({"channels"}) == "vit-cpu-float32-inference-b8-n197-w49-h6-t1"
     assert point().short_name(POINT_COLUMNS) == ""
-
-
-def test_a_command_in_a_message_can_be_typed_in_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a session of nox a shell finds that session's interpreter, and it finds the suite from a user's own folder."""
-    monkeypatch.delenv("NOX_CURRENT_SESSION", raising=False)
-    monkeypatch.chdir(ROOT)
-    assert python() == "python"
-    monkeypatch.setenv("NOX_CURRENT_SESSION", "bench")
-    monkeypatch.chdir(tmp_path)
-    command = f"{python()} -c 'import bench, sys; print(sys.prefix, bench.__file__)'"
-    printed = subprocess.run(command, shell=True, check=True, capture_output=True, text=True).stdout  # noqa: S602
-    prefix, file = printed.split()
-    assert prefix == sys.prefix
-    assert (tmp_path / file).resolve() == ROOT / "bench" / "__init__.py"

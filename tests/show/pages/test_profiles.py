@@ -220,5 +220,5 @@ def test_the_page_lies_in_its_run(tmp_path: Path) -> None:
     path = write([profile()], tmp_path)
     assert path.parent == tmp_path
     assert f"Profiles of {tmp_path.name}" in path.read_text(encoding="utf-8")
-    assert "has no profiles; python -m bench profile" in refusal(write, [], tmp_path)
+    assert "-m bench profile" in refusal(write, [], tmp_path)
     assert "profile.html (No such file" in refusal(write, [profile()], tmp_path / "nowhere")

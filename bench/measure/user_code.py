@@ -1,0 +1,39 @@
+"""The code that the names of a user bring in: where it lies, and a digest of its sources."""
+
+import hashlib
+import sys
+from collections.abc import Collection
+from pathlib import Path
+from types import ModuleType
+
+DIGEST_LENGTH = 12
+"""The characters of a digest."""
+
+
+def imported_since(before: Collection[str]) -> dict[str, tuple[str, str]]:
+    """Return each package or module that is new in this process: its file, and a digest of all its files.
+
+    `before` has the names of the modules that were imported already. The standard library is left out, and so is what
+    belongs to a package that was there before.
+    """
+    known = {name.partition(".")[0] for name in before} | sys.stdlib_module_names
+    new = {name: _file(module) for name, module in sorted(sys.modules.items())}
+    packages: dict[str, dict[str, str]] = {}
+    for name, file in new.items():
+        if file and name.partition(".")[0] not in known:
+            packages.setdefault(name.partition(".")[0], {})[name] = file
+    return {top: (next(iter(files.values())), _digest(files)) for top, files in packages.items()}
+
+
+def _file(module: ModuleType | None) -> str:
+    return str(getattr(module, "__file__", None) or "")
+
+
+def _digest(files: dict[str, str]) -> str:
+    """Return a digest of the names of modules and of the bytes of their files."""
+    digest = hashlib.sha256()
+    for name, file in files.items():
+        digest.update(name.encode())
+        if Path(file).is_file():
+            digest.update(Path(file).read_bytes())
+    return digest.hexdigest()[:DIGEST_LENGTH]
