@@ -33,9 +33,8 @@ from bench.show.markdown import markdown
 from bench.show.summary import UNMEASURED
 from bench.show.terminal.console import console, render, rendered
 from bench.show.text import counted
-from bench.stats.best import ABOVE
 from bench.stats.between_runs import BetweenRuns
-from bench.stats.estimates import CONFIDENCE, of_ratios, ratios
+from bench.stats.estimates import of_ratios, ratios
 from bench.stats.limits import CHANGED, INCONCLUSIVE, MARGIN, Limits, holm, judged
 from bench.store import environment, journal, saved_run
 from bench.store.record import Record
@@ -56,8 +55,8 @@ SIDES = ("BASE", "NEW")
 PROCESSES = 5
 """The processes of each side before the first look: two or three can hardly show a change beyond the margin."""
 
-SHARE = ABOVE / (1 - CONFIDENCE)
-"""The part of its level that a test takes after a race: that of the race's own upper bounds."""
+SHARE = 0.8
+"""The part of its level that a test takes after a race, which may stop because of what its rows seem to show."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -161,8 +160,14 @@ def _report(arguments: argparse.Namespace, base: SavedRun, new: SavedRun) -> Rep
     between_runs = [
         {at: BetweenRuns(*pair) for at, pair in between_run_scatter(run.environment).items()} for run in (base, new)
     ]
+    by_level = not arguments.baseline
     comparison = comparing.compare(
-        *judged, margin=limits.margin, equivalence=limits.equivalence, level=limits.level, between_runs=between_runs
+        *judged,
+        margin=limits.margin,
+        equivalence=limits.equivalence,
+        level=limits.level,
+        between_runs=between_runs,
+        by_level=by_level,
     )
     if not comparing.is_compared(comparison):
         shared = int((~comparison["verdict"].isin(ONE_SIDED)).sum())
@@ -173,7 +178,11 @@ def _report(arguments: argparse.Namespace, base: SavedRun, new: SavedRun) -> Rep
     contexts = [run.environment.context for run in (base, new) if run.environment]
     requests = notes.plans(*contexts) if len(contexts) == 2 else ""
     unlike_runs = tuple(filter(None, (requests, notes.unshared(*unmatched(base.table, new.table)))))
-    about = tuple(filter(None, _notes(base, new, arguments.baseline, comparison, comparing.differences(*judged))))
+    about = tuple(
+        filter(
+            None, _notes(base, new, arguments.baseline, comparison, comparing.differences(*judged, by_level=by_level))
+        )
+    )
     sides = zip(SIDES, (base, new), strict=True)
     doubts = tuple(f"in {side} {words}" for side, run in sides if (words := control_warning(run.whole)))
     return Report(
@@ -330,7 +339,7 @@ def _judged(measured: Mapping[Case, At], limits: Limits) -> dict[Case, dict[str,
     """Return the columns of the rows that could be measured, all judged together at the end of their races.
 
     Holm's correction is taken over these rows. A race may stop because of what its rows seem to show, so each test has
-    only SHARE of its level; an interval is that of a row by itself, with 95 %.
+    only SHARE of its level; an interval is that of a row by itself.
     """
     sides = {case: (a, b) for case, at in measured.items() if (a := at.row("A")) and (b := at.row("B"))}
     ends = ("speedup", "speedup_low", "speedup_high", "log_ratio_freedom")

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
@@ -11,8 +11,10 @@ from bench.analyse.conclusions import control
 from bench.analyse.flags import SLOW, Flag, disturbed, flags
 from bench.analyse.standing import ALONE, FASTEST, NOTHING, SLOWER, Choice
 from bench.plan.case import Point
+from bench.plan.names import is_own
 from bench.show import intervals
-from bench.show.choice_text import FEWEST_PROCESSES, MOST, choice_of, duration, listed, more, words
+from bench.show.choice_text import MOST, choice_of, duration, listed, more, words
+from bench.show.columns import latency_text
 from bench.show.rows import UNTRIED, Row, by_point, measured, unmeasured
 from bench.show.text import counted, differences, names, varying
 from bench.stats.best import GOOD
@@ -79,21 +81,50 @@ def answer(points: Sequence[At], baseline: str | None) -> list[str]:
     if not chosen:
         cases = counted([sum(len(at.rows) for at in points)], "case", "cases")
         return [f"Nothing was measured: none of {cases} is ok."]
+    named = dict.fromkeys(at.choice.name for at in chosen if at.choice.name)
     if len(chosen) == 1:
         (at,) = chosen
-        speedup = speedup_cell(at.first, baseline) if baseline else ""
-        over = f"; {at.choice.name} is {speedup} as fast as {baseline}" if speedup not in ("", "baseline") else ""
-        return [f"{_sentence(words(at.choice))}{over}."]
-    if all(at.choice.standing == ALONE for at in chosen):
-        alone = listed([*dict.fromkeys(at.choice.name for at in chosen)])
-        return [f"Nothing can be compared: only one implementation was measured at each point ({alone})."]
-    name = everywhere(chosen)
-    sentences = _use(name, chosen), _gain(name, chosen, baseline), _sureness(chosen), _few_processes(chosen)
-    return [*filter(None, sentences)]
+        return [f"{_sentence(words(at.choice))}.", *_times_of([*named], chosen, baseline), *_of_own(chosen, baseline)]
+    compared = [at for at in chosen if at.choice.standing != ALONE]
+    if not compared:
+        first = f"Nothing can be compared: only one implementation was measured at each point ({listed([*named])})."
+        return [first, *_times_of([*named], chosen, baseline)]
+    name = everywhere(compared)
+    sentences = _use(name, compared), _gain(name, compared, baseline), _sureness(compared), _few_processes(compared)
+    return [*filter(None, [*sentences, _alone(chosen)]), *_of_own(chosen, baseline)]
+
+
+def _times_of(names: Sequence[str], points: Sequence[At], baseline: str | None) -> Iterator[str]:
+    """Yield for each of these implementations what a call takes, and its ratio to the baseline if it isn't that."""
+    for name in names:
+        pairs = [(at, row) for at in points if (row := at.row(name))]
+        if not pairs:
+            continue
+        ends = [choose(pairs, key=lambda pair: float(pair[1]["latency_s"])) for choose in (min, max)]
+        low, high = (f"{latency_text(row)}{f' ({at.label})' if len(pairs) > 1 else ''}" for at, row in ends)
+        takes = f"{name} takes {low if low == high else f'from {low} to {high}'} a call"
+        ratio = _gain(name, [at for at, _ in pairs], baseline).removeprefix(name).removesuffix(".")
+        yield f"{takes}{f', and{ratio}' if ratio else ''}."
+
+
+def _of_own(points: Sequence[At], baseline: str | None) -> Iterator[str]:
+    """Yield the time and the ratio of each implementation of a user's own that isn't named alone."""
+    names = dict.fromkeys(str(row["implementation"]) for at in points for row in measured(at.rows))
+    said = {points[0].choice.name} if len(points) == 1 else set()
+    yield from _times_of([name for name in names if is_own(name) and name not in said], points, baseline)
+
+
+def _alone(points: Sequence[At]) -> str:
+    """Return at which points nothing was compared, empty if there are none."""
+    alone = [at for at in points if at.choice.standing == ALONE]
+    if not alone:
+        return ""
+    where = ", ".join(at.label for at in alone) if len(alone) <= MOST_POINTS else f"{len(alone)} other points"
+    return f"Nothing is compared at {where}, where one implementation was measured."
 
 
 def everywhere(points: Sequence[At]) -> str:
-    """Return the implementation to use if one is to be chosen for all points.
+    """Return the implementation to use if one is to be chosen for all points, of which each compares some.
 
     Of those that were measured at most points it is the one whose upper bounds are least on the whole; a bound that is
     not known counts as the slowdown itself. Of several whose bounds are all GOOD or less it is the one that is named at
@@ -135,18 +166,19 @@ def machine(table: pd.DataFrame) -> tuple[bool, str]:
     """
     warned = {each.flag.letter: each for each in warnings(table)}
     busy, slow, doubt = warned.get(disturbed(1).letter), warned.get(SLOW.letter), control_warning(table)
+    noise = control_noise(table)
     doubts = [f"{_sentence(doubt)}."] if doubt else []
     if busy:
         doubts.append(f"Other processes disturbed a quarter of the samples or more in {busy.where}.")
     if slow:
         doubts.append(f"In {slow.where} it ran at less than 75 % of the highest speed that was ever measured on it.")
     if doubts:
+        doubts += [f"{_sentence(noise)}."] if noise and not doubt else []
         return False, f"The machine was {'not quiet' if doubt or busy else 'slow'}. {' '.join(doubts)}"
     rows = [row for at in points_of(table) for row in measured(at.rows)]
     if not rows:
         return True, ""
     share = units.percent(max(row["flagged_share"] or 0.0 for row in rows))
-    noise = control_noise(table)
     checked = f"; {noise}" if noise else ""
     return True, f"The machine was quiet: at most {share} of the samples of a case were disturbed{checked}."
 
@@ -182,12 +214,11 @@ def _use(name: str, points: Sequence[At]) -> str:
     absent = [at for at, row in rows if row is None]
     if not others:
         return f"Use {name}, though another one is faster at each point: {_except(beaten, absent)}."
-    # with a rival, what has no bound costs nobody knows what
-    highs = [row["slowdown_high"] for at, row in others if row["standing"] or at.choice.standing != ALONE]
+    highs = [row["slowdown_high"] for _, row in others]
     where = f"all {len(points)} points" if len(others) == len(points) else f"{len(others)} of {len(points)} points"
-    most = 1.0 if not highs else math.inf if None in highs else max(highs)
+    most = math.inf if None in highs else max(highs)
     bound = f"it takes at most {_times(most)} as long as the fastest one" if most < MOST else "its cost has no bound"
-    near = sum((row["slowdown_low"] or 1.0) > 1 or (row["speedup_high"] or 1.0) < 1 for _, row in others)
+    near = sum((row["slowdown_low"] or 1.0) > 1 for _, row in others)
     shown = f", though at {near} of them another one is faster" if near else ""
     but = _except(beaten, absent)
     return f"Use {name}: at {where} {bound}{shown}{f'; but {but}' if but else ''}."
@@ -257,7 +288,7 @@ def _few_processes(points: Sequence[At]) -> str:
     """Return what to think of bounds from one process, which are none, and from two: of the rows that are named."""
     numbers = {row["processes"] for at in points if (row := at.first)}
     if 1 in numbers:
-        return f"One process gives no bound: {FEWEST_PROCESSES} or more."
+        return "One process gives no bound."
     if 2 in numbers:
         return "Two processes alone give no scatter: bounds lean on what all points have in common."
     return ""

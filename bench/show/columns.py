@@ -149,9 +149,9 @@ INTERVALS: dict[str, tuple[Callable[[Row], str], int]] = {
 """What stands beside a metric, with its rank."""
 
 MEANINGS = {
-    "latency_s": "seconds per call with half the width of its 95 % interval: the level of all times of a point moves "
+    "latency_s": "seconds per call with half the width of its 99 % interval: the level of all times of a point moves "
     "with the machine, so it is wider than that of a ratio",
-    "speedup": "the ratio to the baseline with its 95 % interval",
+    "speedup": "the ratio to the baseline with its 99 % interval",
     "kernels": "the kernels that did the work, in short: `flash`, `products` (matrix products), `fast path` (that of "
     "`nn.MultiheadAttention`), `fused` (one operator of another runtime computes the core), `compiled`",
     "memory_bytes": "the most that one call held at once, beyond its input and weights, and what is kept between "

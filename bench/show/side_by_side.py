@@ -20,7 +20,7 @@ from bench.store import units
 
 OF_PRECISIONS = (
     f"as fast: the time in {WIDEST} over the time in the other precision, paired round by round in the same "
-    "replicates, with its 95 % interval; above 1 the other is faster",
+    "replicates, with its 99 % interval; above 1 the other is faster",
     "error: the deviation from float64 that came nearest to its tolerance, relative to the largest value",
 )
 

@@ -10,7 +10,8 @@ from scipy import special
 
 Array = npt.NDArray[np.float64]
 
-CONFIDENCE = 0.95
+CONFIDENCE = 0.99
+"""The level of every interval, and of what is said of a pair of implementations."""
 
 MEDIAN_EFFICIENCY = math.sqrt(math.pi / 2)
 """The standard error of a median over that of a mean, for a normal distribution."""
@@ -24,7 +25,7 @@ than 1 % more. Disturbances in less than a quarter of the rounds don't carry it 
 
 @dataclass(frozen=True)
 class Interval:
-    """A value and the ends of its 95 % interval, NaN if it has none."""
+    """A value and the ends of its 99 % interval, NaN if it has none."""
 
     value: float
     low: float
@@ -67,7 +68,7 @@ def mean(values: Sequence[float]) -> Estimates:
 
 
 def of_ratios(value: Array, low: Array, high: Array, freedom: Array) -> Estimates:
-    """Return the logarithms of ratios with 95 % intervals as estimates; the error is NaN without an interval."""
+    """Return the logarithms of ratios with 99 % intervals as estimates; the error is NaN without an interval."""
     with np.errstate(divide="ignore", invalid="ignore"):  # what has no value is NaN
         error = (np.log(high) - np.log(low)) / 2 / t_quantile(freedom)
         return Estimates(np.log(np.where(value > 0, value, np.nan)), error, np.asarray(freedom))
@@ -93,12 +94,12 @@ def combined(weights: Array, of: Estimates) -> Estimates:
 
 
 def t_quantile(freedom: Array | float) -> Array:
-    """Return the half-width in standard errors of 95 % t intervals; NaN if the degrees of freedom are NaN."""
+    """Return the half-width in standard errors of 99 % t intervals; NaN if the degrees of freedom are NaN."""
     return np.asarray(special.stdtrit(freedom, 0.5 + CONFIDENCE / 2))
 
 
 def half_widths(of: Estimates) -> Array:
-    """Return the half-width of the 95 % t interval of each estimate."""
+    """Return the half-width of the 99 % t interval of each estimate."""
     return t_quantile(of.freedom) * of.error
 
 

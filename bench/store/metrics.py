@@ -149,15 +149,17 @@ COLD = Combined("the first that compiled", lambda _, all_: _first("compile_s", _
 WARM = Combined("median of the others", lambda _, all_: _median("compile_s", _compilations(all_, cached=True)))
 
 _TABLE = (
+    Metric("point", kind=str, derived=lambda case, _: case.point.name,
+        meaning="the point in one word, as file names have it: all columns of the case but the implementation"),
     # time
     Metric("latency_s", unit=Unit.SECONDS, heading=Heading("latency", place=20, rank=0),
         axis=Axis("latency", "Latency", "time per call", ("tokens", "heads", "channels"),
             "latency_low_s", "latency_high_s", by_allocator=True),
         meaning="seconds per call: the median over processes of each process's median sample"),
     Metric("latency_low_s", unit=Unit.SECONDS,
-        meaning="the lower end of the 95 % interval of `latency_s`: the level of all times of a point moves with the "
+        meaning="the lower end of the 99 % interval of `latency_s`: the level of all times of a point moves with the "
         "machine, so this interval is wider than that of `speedup`"),
-    Metric("latency_high_s", unit=Unit.SECONDS, meaning="the upper end of the 95 % interval of `latency_s`"),
+    Metric("latency_high_s", unit=Unit.SECONDS, meaning="the upper end of the 99 % interval of `latency_s`"),
     Metric("latency_min_s", unit=Unit.SECONDS, meaning="the fastest sample of all"),
     Metric("rounds", kind=int, unit=Unit.COUNT, meaning="samples of all processes together"),
     Metric("processes", kind=int, unit=Unit.COUNT,
@@ -182,7 +184,7 @@ _TABLE = (
         meaning="whether warm-up reached a steady state"),
     Metric("slow_start", unit=Unit.SHARE,
         meaning="how much longer samples of the first quarter of the rounds took than the others, at least: the lower "
-        "end of its 95 % interval over processes, 0 if none is shown"),
+        "end of its 99 % interval over processes, 0 if none is shown"),
     Metric("host_s", unit=Unit.SECONDS, reported=True, only_ok=True, combined=MEDIAN,
         meaning="the time that the host needs to submit one call; on a GPU with device timing"),
     # work
@@ -215,12 +217,15 @@ _TABLE = (
         axis=Axis("speedup", "Speed-up over {baseline}", "times as fast as {baseline}",
             ("tokens", "heads", "channels"), "speedup_low", "speedup_high", relative=True, by_allocator=True),
         meaning="the baseline's time over this one's, paired round by round in the same processes; above 1 is faster"),
-    Metric("speedup_low", unit=Unit.RATIO, meaning="the lower end of the 95 % interval of `speedup`"),
-    Metric("speedup_high", unit=Unit.RATIO, meaning="the upper end of the 95 % interval of `speedup`"),
+    Metric("speedup_low", unit=Unit.RATIO, meaning="the lower end of the 99 % interval of `speedup`"),
+    Metric("speedup_high", unit=Unit.RATIO, meaning="the upper end of the 99 % interval of `speedup`"),
     Metric("log_ratio_error",
         meaning="the standard error of the logarithm of `speedup`, by rounds, processes and the whole run; the "
         "interval is wider if the control says so"),
     Metric("log_ratio_freedom", meaning="its degrees of freedom"),
+    Metric("log_time_error",
+        meaning="the part of this row in the error of a ratio: the square of a ratio's error is about the sum of the "
+        "squares of both rows' parts; `compare` finds a common level by it"),
     # among the rows of the point
     Metric("rank", kind=int,
         meaning="the place among the rows of the point that are ok: 1 is the one to use, then those that may be "

@@ -188,7 +188,7 @@ def explanations(report: Report) -> list[str]:
     ]
     if any(row["verdict"] == INCONCLUSIVE for row in rows):
         lines.append(
-            "inconclusive: neither a change nor its absence is shown; no change above: what 95 % intervals exclude"
+            "inconclusive: neither a change nor its absence is shown; no change above: what 99 % intervals exclude"
         )
     return lines
 
