@@ -1,21 +1,19 @@
-"""Comparisons of tables of results: changes of ratios with intervals, verdicts, and the history of several runs."""
+"""Comparisons of two tables of results: changes of speed with intervals, and verdicts."""
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from bench.plan.case import CASE_COLUMNS, POINT_COLUMNS, Case
+from bench.plan.case import CASE_COLUMNS, POINT_COLUMNS
 from bench.plan.errors import NotComparable, WrongRequest, unknown
 from bench.stats.between_runs import BetweenRuns, of_changes
-from bench.stats.estimates import Array, Estimates, Interval, combined, of_ratios, ratios
+from bench.stats.estimates import PAIR, Array, Estimates, combined, of_ratios, ratios
 from bench.stats.levels import relative
 from bench.stats.limits import (
-    CHANGED,
     EQUIVALENCE,
     INCONCLUSIVE,
     JUDGED,
@@ -89,7 +87,7 @@ def compare(
 
     `change` is NEW's speed over BASE's, above 1 if NEW is faster, relative to the common level of the rows of the point
     that both runs measured well; `by_level` says whether. Else, or if there are too few of these or the baseline moved
-    against them, it is that of the speed-up over the baseline. `change_low` and `change_high` are its 99 % interval.
+    against them, it is that of the speed-up over the baseline. `change_low` and `change_high` are its 95 % interval.
     Each side has the error of its own run.
     `p` tests whether the change exceeds the margin; `p_holm` is adjusted for the number of judged rows.
     `between_runs` has for each side its between-run variance component, by the number of threads; where a side lacks
@@ -230,7 +228,7 @@ def _changes(matched: pd.DataFrame, baseline: str | None) -> tuple[Estimates, Tr
     The others, and all without a `baseline`, are those of speed-ups. What has no interval on a side can't be judged.
     """
     sides = [_numbers(matched, [f"{side}_{name}" for name in SPEEDUP]) for side in SIDES]
-    before, after = (of_ratios(*side) for side in sides)
+    before, after = (of_ratios(*side, confidence=PAIR) for side in sides)
     changes = _difference(*(Estimates(of.value, _positive(of.error), of.freedom) for of in (before, after)))
     own = [_positive(_numbers(matched, [f"{side}_log_time_error"])[0]) for side in SIDES]
     alone = _difference(
@@ -294,73 +292,3 @@ def _run_errors(
     variance = np.array([sum(each.sd**2 for each in sides) for sides in of_row], dtype=np.float64)
     freedom = np.array([min(each.freedom for each in sides) for sides in of_row], dtype=np.float64)
     return Estimates(np.zeros_like(variance), np.sqrt(variance), freedom)
-
-
-@dataclass(frozen=True)
-class Run:
-    """A run in a history: a name, its versions in words, when it began, and its table."""
-
-    name: str
-    version: str
-    started_at: str
-    table: pd.DataFrame
-
-
-@dataclass(frozen=True)
-class Entry:
-    """The speed-up of a case in a run; `step` is `faster` or `slower` if it is shown to have changed since the last."""
-
-    speedup: Interval
-    step: str
-
-
-@dataclass(frozen=True)
-class History:
-    """Runs, the oldest first, and the entry of each case in each run that measured it, by the number of the run."""
-
-    runs: tuple[Run, ...]
-    entries: dict[Case, dict[int, Entry]]
-    baseline: str
-
-
-def run_of(name: str, table: pd.DataFrame) -> Run:
-    """Return a run of a history."""
-    versions = [f"torch {each}" for each in table["torch_version"].dropna().unique()]
-    commits = [str(each) for each in table["commit"].dropna().unique()]
-    started = sorted(table["started_at"].dropna())
-    return Run(name, ", ".join([*versions, *commits]), str(started[0]) if started else "", table)
-
-
-def history(runs: Sequence[Run]) -> History:
-    """Return the history of some runs, ordered by their beginning.
-
-    Raises WrongRequest if their baselines differ, because then their speed-ups say different things.
-    """
-    ordered = tuple(sorted(runs, key=lambda run: run.started_at))
-    baselines = {run.name: baseline_of(run.table) for run in ordered}
-    if len({*baselines.values()}) > 1 or None in baselines.values():
-        each = ", ".join(f"{name}: {baseline or 'not known'}" for name, baseline in baselines.items())
-        raise WrongRequest(f"the runs of a history must have one baseline, got {each}")
-    entries: dict[Case, dict[int, Entry]] = {}
-    for number, run in enumerate(ordered):
-        steps = _steps(ordered[number - 1].table, run.table) if number else {}
-        for case, speedup in _speedups(run.table):
-            entries.setdefault(case, {})[number] = Entry(speedup, steps.get(case, ""))
-    return History(ordered, entries, str(next(iter(baselines.values()))))
-
-
-def _speedups(table: pd.DataFrame) -> Iterator[tuple[Case, Interval]]:
-    rows = table[(table["status"] == "ok") & table["speedup"].notna() & (table["implementation"] != table["baseline"])]
-    values = rows[["speedup", "speedup_low", "speedup_high"]].astype(float).to_numpy().tolist()
-    for case, ends in zip(cases(rows), values, strict=True):
-        yield case, Interval(*ends)
-
-
-def _steps(before: pd.DataFrame, after: pd.DataFrame) -> dict[Case, str]:
-    """Return the verdict of each case that is shown to have changed between two runs; none if they share no case."""
-    try:
-        compared = compare(before, after)
-    except NotComparable:
-        return {}
-    changed = compared[compared["verdict"].isin(list(CHANGED))]
-    return dict(zip(cases(changed), map(str, changed["verdict"]), strict=True))

@@ -199,7 +199,7 @@ def _coefficient(powers: Array, latencies: Array, errors: Estimates, index: int)
 
     `powers` have the shape [places, coefficients] and columns of length 1; they and the latencies are over the errors
     of the latencies. The limit is a t quantile, on the scale of the coefficient's own error. If another coefficient
-    becomes 0, two have changed, and the limit is an F quantile: with t alone, simulated intervals of 99 % contained the
+    becomes 0, two have changed, and the limit is an F quantile: with t alone, simulated intervals of 95 % contained the
     truth in only 88 %.
     """
     best, least = _least_squares(powers, latencies)

@@ -58,7 +58,13 @@ class Place:
     further: float = math.nan
 
 
-def cost(row: Mapping[str, Any]) -> tuple[bool, bool, float, float]:
+def is_for_profiles(name: str) -> bool:
+    """Return whether an implementation is there for profiles, and nothing to use."""
+    entry = KNOWN.get(parse(name).base)
+    return entry is not None and entry.for_profiles
+
+
+def cost(row: Mapping[str, Any]) -> tuple[bool, bool, bool, float, float]:
     """Return what orders implementations that are as fast as each other: the first costs its user least.
 
     A model as it is comes before all that change it, one that isn't compiled before one that is, then the one with less
@@ -68,6 +74,7 @@ def cost(row: Mapping[str, Any]) -> tuple[bool, bool, float, float]:
     order = [*KNOWN].index(base) if base in KNOWN else math.inf
     memory_bytes = row.get("memory_bytes")
     return (
+        is_for_profiles(base),
         base != AS_IS,
         row.get("compile_cold_s") is not None,
         math.inf if memory_bytes is None else memory_bytes,
@@ -90,7 +97,9 @@ def places(of: Contrasts, costs: Mapping[str, Any], baseline: str = "") -> dict[
     elif good:
         standings[min(good, key=lambda at: costs[of.names[at]])] = NAMED
     else:
-        standings[int(np.nanargmin(slowdown.value if np.isnan(slowdown.high).all() else slowdown.high))] = NAMED
+        least = slowdown.value if np.isnan(slowdown.high).all() else slowdown.high
+        of_profiles = np.array([is_for_profiles(name) for name in of.names])
+        standings[int(np.nanargmin(np.where(of_profiles & ~of_profiles.all(), math.inf, least)))] = NAMED
     order = sorted(range(len(of.names)), key=lambda at: (STANDINGS.index(standings[at]), slowdown.value[at]))
     intervals = np.stack([slowdown.value, slowdown.low, slowdown.high], axis=-1).tolist()
     return {
@@ -139,10 +148,14 @@ def choice(rows: Sequence[Row]) -> Choice:
         return Choice(NOT_TOLD if rows else NOTHING)
     first, *others = compared
     is_open = [row for row in others if row["standing"] == OPEN]
-    ahead, high, further_s = None, _number(first["slowdown_high"]), first["further_s"]
-    if (first["standing"] == FASTEST or math.isnan(high)) and others:
-        ends = [[_number(row[name]) for row in others] for name in ("slowdown", "slowdown_low", "slowdown_high")]
+    ahead, processes, further_s = None, 0, first["further_s"]
+    high = math.nan if first["slowdown_high"] is None else float(first["slowdown_high"])
+    if first["standing"] == FASTEST and others:
+        ends = [[float(row[column]) for row in others] for column in ("slowdown", "slowdown_low", "slowdown_high")]
         ahead = Interval(*map(min, ends))
+    elif math.isnan(high) and is_open and is_open[0].get("slowdown") is not None:
+        ahead = Interval(float(is_open[0]["slowdown"]), math.nan, math.nan)
+        processes = min(int(row["processes"]) for row in (first, is_open[0]))
     return Choice(
         first["standing"],
         str(first["implementation"]),
@@ -151,12 +164,8 @@ def choice(rows: Sequence[Row]) -> Choice:
         tuple(str(row["implementation"]) for row in is_open),
         tuple(str(row["implementation"]) for row in is_open if (row["slowdown_high"] or math.inf) <= GOOD),
         further_s if further_s is not None and further_s <= MOST_FURTHER_S else None,
-        min(int(row["processes"]) for row in compared[:2]) if math.isnan(high) else 0,
+        processes,
     )
-
-
-def _number(value: Any) -> float:
-    return math.nan if value is None else float(value)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from bench.analyse.series import grouped
 from bench.analyse.standing import MOST_FURTHER_S, NAMED, Look, Place, behind, cost, look, places
 from bench.plan.case import CONTROL, Case, Point
 from bench.stats.contrasts import Common, Contrasts, Prior, Values, common, contrasts, own_errors, prior, values
-from bench.stats.estimates import MEDIAN_EFFICIENCY, Array, Estimates, half_widths, interval, mean, t_quantile
+from bench.stats.estimates import MEDIAN_EFFICIENCY, PAIR, Array, Estimates, half_widths, interval, mean, t_quantile
 from bench.store.metrics import combine, derive
 from bench.store.record import STATUSES, Record, latest
 from bench.store.table import SCHEMA_VERSION, of_rows
@@ -254,7 +254,7 @@ def _began(timed: Iterable[Iterable[Record]]) -> tuple[str, ...]:
 
 def _ratio(log: Estimates, factor: float) -> dict[str, Any]:
     """Return the cells of a speed-up; its error stands there without the factor by which the control widens it."""
-    value, half = float(log.value), float(half_widths(log))
+    value, half = float(log.value), float(half_widths(log, PAIR))
     return {
         "speedup": math.exp(value),
         "speedup_low": math.exp(value - half),
@@ -356,7 +356,7 @@ def _time(records: Sequence[Record]) -> dict[str, Any]:
 def _slow_start(processes: Sequence[Sequence[float]]) -> float | None:
     """Return how much longer the first quarter of samples took than the others, at least; None if it is unknown.
 
-    That is the lower end of the 99 % interval over processes, 0 if it is lower.
+    That is the lower end of the 95 % interval over processes, 0 if it is lower.
     """
     parts = [(values[: math.ceil(len(values) / 4)], values[math.ceil(len(values) / 4) :]) for values in processes]
     if len(parts) < 2 or not all(rest for _, rest in parts):

@@ -34,7 +34,7 @@ from bench.show.summary import UNMEASURED
 from bench.show.terminal.console import console, render, rendered
 from bench.show.text import counted
 from bench.stats.between_runs import BetweenRuns
-from bench.stats.estimates import of_ratios, ratios
+from bench.stats.estimates import PAIR, of_ratios, ratios
 from bench.stats.limits import CHANGED, INCONCLUSIVE, MARGIN, Limits, holm, judged
 from bench.store import environment, journal, saved_run
 from bench.store.record import Record
@@ -339,11 +339,13 @@ def _judged(measured: Mapping[Case, At], limits: Limits) -> dict[Case, dict[str,
     """Return the columns of the rows that could be measured, all judged together at the end of their races.
 
     Holm's correction is taken over these rows. A race may stop because of what its rows seem to show, so each test has
-    only SHARE of its level; an interval is that of a row by itself.
+    only SHARE of its level; an interval is that of a row by itself, with 95 %.
     """
     sides = {case: (a, b) for case, at in measured.items() if (a := at.row("A")) and (b := at.row("B"))}
     ends = ("speedup", "speedup_low", "speedup_high", "log_ratio_freedom")
-    changes = of_ratios(*(np.array([b[name] for _, b in sides.values()], dtype=np.float64) for name in ends))
+    changes = of_ratios(
+        *(np.array([b[name] for _, b in sides.values()], dtype=np.float64) for name in ends), confidence=PAIR
+    )
     p = limits.p_changed(changes)
     p_holm = holm(p)
     verdicts = judged(changes, p_holm < SHARE * limits.level, limits, share=SHARE)

@@ -82,7 +82,7 @@ class Race:
         self._looked = looked
         self._bound = rough(run.sweep.effort.bound)
         self._lendings = 0
-        self._base_s = self._base_work = 0.0
+        self._replicate_s = 0.0
         together = dict.fromkeys(tuple(run.together(point)) for point in points)
         # points of little work come first, so that there are answers soon
         self._heats = sorted((Heat([*each]) for each in together), key=lambda heat: works(heat.points))
@@ -109,26 +109,25 @@ class Race:
         return self._end_s - time.monotonic()
 
     def _base(self, heat: Heat) -> bool:
-        """Take the base of a heat, and return True; False if it waits."""
-        effort, began_s, is_new = self._run.sweep.effort, time.monotonic(), bool(self._missing(heat))
-        if is_new and effort.within_s is not None and self._expected_s(heat) > self._left_s:
+        """Take the base of a heat, and return True; False if it waits.
+
+        It is expected to take as long as the latest replicate by its work: the first one compiles too.
+        """
+        effort = self._run.sweep.effort
+        expected_s = effort.processes * self._replicate_s * works(heat.points)
+        if effort.within_s is not None and expected_s > self._left_s and self._missing(heat):
             return False
         for point in heat.points:
             self._run.leave_out(point, effort.processes)
         while missing := self._missing(heat):
+            began_s = time.monotonic()
             self._measure(heat, missing, effort.budget_s / effort.processes * len(missing))
-        if is_new:
-            self._base_s += time.monotonic() - began_s
-            self._base_work += works(heat.points)
+            self._replicate_s = (time.monotonic() - began_s) / works(heat.points)
         self._look(heat)
         return True
 
     def _missing(self, heat: Heat) -> dict[Point, list[str]]:
         return {point: names for point in heat.points if (names := self._run.missing_in_base(point))}
-
-    def _expected_s(self, heat: Heat) -> float:
-        """Return the seconds that a base is expected to take, by those that were taken; 0 if there are none."""
-        return self._base_s / self._base_work * works(heat.points) if self._base_work else 0.0
 
     def _take(self, heat: Heat) -> None:
         """Take a look, as far as there is time."""

@@ -34,6 +34,9 @@ REWRITE = "\r\x1b[2K"
 LEAST_S = 1.0
 """What is left of a race at least as long as it is at work."""
 
+LATER = 0.5
+"""The share of the time of a first replicate that another one takes at least: the first compiles too."""
+
 KNOWN_S = 0.2
 """A point that takes less was measured earlier, and says nothing of the others."""
 
@@ -255,12 +258,12 @@ class LogProgress:
         if self._time_left.end_s is None or within_s is None or self._has_foreseen or self._detail < 0:
             return
         rest_s = self._time_left.base_s(point, now_s - self._began_s, process)
-        if rest_s is not None and now_s + rest_s > self._time_left.end_s:
+        if rest_s is not None and now_s + LATER * rest_s > self._time_left.end_s:
             self._has_foreseen = True
             base_s, given = now_s - self._race_began_s + rest_s, units.duration(within_s)
             points = counted([self._total], "point", "points")
             waits = "; what isn't expected to end in time waits" if self._total > 1 else ""
-            self._say(f"base of {points}: about {units.duration(base_s)}, longer than --within {given} leaves{waits}")
+            self._say(f"base of {points}: about {units.duration(base_s)}, longer than --within {given}{waits}")
 
     def _end_base(self, point: Point) -> None:
         now_s = time.monotonic()

@@ -9,7 +9,7 @@ import pandas as pd
 
 from bench.analyse.conclusions import control
 from bench.analyse.flags import SLOW, Flag, disturbed, flags
-from bench.analyse.standing import ALONE, FASTEST, NOTHING, SLOWER, Choice
+from bench.analyse.standing import ALONE, FASTEST, NOTHING, SLOWER, Choice, is_for_profiles
 from bench.plan.case import Point
 from bench.plan.names import is_own
 from bench.show import intervals
@@ -132,12 +132,12 @@ def everywhere(points: Sequence[At]) -> str:
     """
     names = dict.fromkeys(str(row["implementation"]) for at in points for row in measured(at.rows))
 
-    def demerit(name: str) -> tuple[int, float, int, float]:
+    def demerit(name: str) -> tuple[bool, int, float, int, float]:
         rows = [row for at in points if (row := at.row(name))]
         bounds = [row["slowdown_high"] or row["slowdown"] or 1.0 for row in rows]
         whole = sum(map(math.log, bounds))
         named = sum(at.choice.name == name for at in points)
-        return -len(rows), whole if max(bounds) > GOOD else 0.0, -named, whole
+        return is_for_profiles(name), -len(rows), whole if max(bounds) > GOOD else 0.0, -named, whole
 
     return min(names, key=demerit)
 

@@ -102,8 +102,7 @@ def _letters(row: Row) -> str:
 
 
 def _latency_interval(row: Row) -> str:
-    half = units.half_width(row["latency_low_s"], row["latency_high_s"])
-    return f"±{units.percent(half)}" if half is not None else ""
+    return units.half_width(row["latency_low_s"], row["latency_high_s"])
 
 
 def _speedup_interval(row: Row) -> str:
@@ -149,7 +148,7 @@ INTERVALS: dict[str, tuple[Callable[[Row], str], int]] = {
 """What stands beside a metric, with its rank."""
 
 MEANINGS = {
-    "latency_s": "seconds per call with half the width of its 99 % interval: the level of all times of a point moves "
+    "latency_s": "seconds per call with half the width of its 95 % interval: the level of all times of a point moves "
     "with the machine, so it is wider than that of a ratio",
     "speedup": "the ratio to the baseline with its 99 % interval",
     "kernels": "the kernels that did the work, in short: `flash`, `products` (matrix products), `fast path` (that of "

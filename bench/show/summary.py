@@ -48,7 +48,7 @@ LONGEST_REASON = 200
 
 BOUNDS = (
     "fastest: all others are shown to be slower, the next one by so much. use: others may be faster, by so much at "
-    "most. All intervals and bounds are of 99 %. They are those of this run: on another day, the ratio of two kernels "
+    "most. All that is said of ratios is of 99 %, and of this run: on another day, the ratio of two kernels "
     "can differ by 1 to 5 %."
 )
 """What the bounds say."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bench.stats.contrasts import Contrasts
-from bench.stats.estimates import Array, t_quantile
+from bench.stats.estimates import PAIR, Array, t_quantile
 
 GOOD = 1.02
 """An implementation that costs no more than this is as good as the fastest: others decide, such as its memory."""
@@ -38,7 +38,7 @@ class Bounds:
 
 def ends(of: Contrasts) -> Array:
     """Return by how much the implementation of a column may be faster than that of a row, as a log ratio at most."""
-    return of.difference + t_quantile(of.freedom) * of.error
+    return of.difference + t_quantile(of.freedom, PAIR) * of.error
 
 
 def bounds(of: Contrasts, baseline: str = "") -> Bounds:
@@ -48,7 +48,9 @@ def bounds(of: Contrasts, baseline: str = "") -> Bounds:
     """
     rivals = len(of.names) - 1
     others = ~np.eye(rivals + 1, dtype=bool)
-    behind = of.difference - t_quantile(of.freedom) * of.error  # by how much a row is slower than a column, at least
+    behind = (
+        of.difference - t_quantile(of.freedom, PAIR) * of.error
+    )  # by how much a row is slower than a column, at least
     lead = np.max(np.where(others, of.difference, -math.inf), axis=1)
     most = np.where(others, ends(of), -math.inf)
     high = np.maximum(np.max(most, axis=1), 0.0)

@@ -21,7 +21,7 @@ FAR = 2.5
 FEWEST = 3
 """The fewest rows of a level, the baseline among them: of two nobody can tell which one changed."""
 
-MOVED = math.log(1.05)
+MOVED = math.log(1.02)
 """If the baseline moved by more against the level, all others may have changed together, and it is the level alone."""
 
 

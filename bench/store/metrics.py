@@ -157,9 +157,9 @@ _TABLE = (
             "latency_low_s", "latency_high_s", by_allocator=True),
         meaning="seconds per call: the median over processes of each process's median sample"),
     Metric("latency_low_s", unit=Unit.SECONDS,
-        meaning="the lower end of the 99 % interval of `latency_s`: the level of all times of a point moves with the "
+        meaning="the lower end of the 95 % interval of `latency_s`: the level of all times of a point moves with the "
         "machine, so this interval is wider than that of `speedup`"),
-    Metric("latency_high_s", unit=Unit.SECONDS, meaning="the upper end of the 99 % interval of `latency_s`"),
+    Metric("latency_high_s", unit=Unit.SECONDS, meaning="the upper end of the 95 % interval of `latency_s`"),
     Metric("latency_min_s", unit=Unit.SECONDS, meaning="the fastest sample of all"),
     Metric("rounds", kind=int, unit=Unit.COUNT, meaning="samples of all processes together"),
     Metric("processes", kind=int, unit=Unit.COUNT,
@@ -184,7 +184,7 @@ _TABLE = (
         meaning="whether warm-up reached a steady state"),
     Metric("slow_start", unit=Unit.SHARE,
         meaning="how much longer samples of the first quarter of the rounds took than the others, at least: the lower "
-        "end of its 99 % interval over processes, 0 if none is shown"),
+        "end of its 95 % interval over processes, 0 if none is shown"),
     Metric("host_s", unit=Unit.SECONDS, reported=True, only_ok=True, combined=MEDIAN,
         meaning="the time that the host needs to submit one call; on a GPU with device timing"),
     # work

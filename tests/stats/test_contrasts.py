@@ -216,7 +216,7 @@ def test_a_score_is_as_improbable_as_its_t_value() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("unlike", "places", "replicates"), [(0, 1, 4), (0.5, 1, 4), (0, 1, 2), (0, 8, 4)])
 def test_simulated_errors_are_right(unlike: float, places: float, replicates: int) -> None:
-    """True differences of 0 have scores with rms 1, and 99 % intervals hold in 95 %.
+    """True differences of 0 have scores with rms 1, and 95 % intervals hold in 95 %.
 
     Rows scatter alike or not, points alike or up to eightfold, and there are four replicates or two.
     """

@@ -152,7 +152,7 @@ def _notes(report: Report, rows: Sequence[Row]) -> list[str]:
     notes = [
         f"shaded: the margin of {units.percent(report.limits.margin, trim=True)}",
         f"dashed: the bounds of equivalence, {units.percent(report.limits.bound, trim=True)}",
-        "bar: 99 % interval over processes; without a cap it goes on beyond the axis",
+        "bar: 95 % interval over processes; without a cap it goes on beyond the axis",
     ]
     if any(row["change_low"] is None for row in rows):
         notes.append("mark without a bar: too few processes for an interval")

@@ -126,7 +126,7 @@ def frontier_sheet(rows: Sequence[Row]) -> Sheet:
     """Return the picture of the rows of one shape as a file; each has a time and an error."""
     names, on_line = list(by(rows, "implementation")), best(rows)
     columns = ("implementation", "dtype", "error", "latency_s", "latency_low_s", "latency_high_s")
-    notes = ["the line joins what nothing beats in both", "bars are 99 % intervals over processes", *origins(rows)]
+    notes = ["the line joins what nothing beats in both", "bars are 95 % intervals over processes", *origins(rows)]
     return Sheet(
         heading="Error against latency, by precision",
         facts=facts(point_of(rows[0]), rows, VARIED),

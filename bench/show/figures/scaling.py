@@ -118,7 +118,7 @@ def _notes(of: Scaling, latencies: Picture) -> Iterator[str]:
     if any(growth.fit for growth in of.growths):
         yield "curves: a + b·N + c·N² fitted to the latencies"
     if of.crossovers:
-        yield "→: where the fastest changes, with its 99 % interval if it has one"
+        yield "→: where the fastest changes, with its 95 % interval if it has one"
     yield "an exponent is drawn between its two places"
     yield from origin
 

@@ -32,7 +32,7 @@ NOTES = {
     "speedup": "How many times as fast as {baseline}; above 1 is faster. Bands and bars are 99 % intervals. What to "
     "use stands in the table Point by point. A speed-up is paired within rounds, so it is not the quotient of the two "
     "latencies. Drag over the chart to mark some points, click on a mark to see its samples.",
-    "latency_s": "Time per call, with 99 % intervals.",
+    "latency_s": "Time per call, with 95 % intervals.",
     "memory_bytes": "The most that one call holds at once, beyond its input and weights. A horizontal tick is the peak "
     "that follows from the shapes by a formula.",
     "roofline_share": "How near a call comes to the highest rates that this device has shown. Above 100 % the data fit "

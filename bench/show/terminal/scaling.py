@@ -153,5 +153,5 @@ def _processes(rows: Sequence[Row]) -> str:
     number = process_count(rows)
     has_interval = any(row["latency_low_s"] is not None for row in rows)
     return (
-        f"99 % interval over {number}" if has_interval else f"{number}, so no intervals: measure with more --processes"
+        f"95 % interval over {number}" if has_interval else f"{number}, so no intervals: measure with more --processes"
     )
