@@ -90,21 +90,30 @@ def answer(points: Sequence[At], baseline: str | None) -> list[str]:
         first = f"Nothing can be compared: only one implementation was measured at each point ({listed([*named])})."
         return [first, *_times_of([*named], chosen, baseline)]
     name = everywhere(compared)
-    sentences = _use(name, compared), _gain(name, compared, baseline), _sureness(compared), _few_processes(compared)
+    gain = _gain(name, compared, baseline)
+    sentences = _use(name, compared), gain and f"{name} {gain}.", _sureness(compared), _few_processes(compared)
     return [*filter(None, [*sentences, _alone(chosen)]), *_of_own(chosen, baseline)]
 
 
 def _times_of(names: Sequence[str], points: Sequence[At], baseline: str | None) -> Iterator[str]:
-    """Yield for each of these implementations what a call takes, and its ratio to the baseline if it isn't that."""
+    """Yield for each of these implementations what a call takes, and its ratio to the baseline if it isn't that.
+
+    Of several points those with the least and the most are named.
+    """
     for name in names:
         pairs = [(at, row) for at in points if (row := at.row(name))]
         if not pairs:
             continue
         ends = [choose(pairs, key=lambda pair: float(pair[1]["latency_s"])) for choose in (min, max)]
-        low, high = (f"{latency_text(row)}{f' ({at.label})' if len(pairs) > 1 else ''}" for at, row in ends)
-        takes = f"{name} takes {low if low == high else f'from {low} to {high}'} a call"
-        ratio = _gain(name, [at for at, _ in pairs], baseline).removeprefix(name).removesuffix(".")
-        yield f"{takes}{f', and{ratio}' if ratio else ''}."
+        takes = _from_to([(latency_text(row), at) for at, row in ends], is_one=len(points) == 1)
+        ratio = _gain(name, points, baseline)
+        yield f"{name} takes {takes} a call{f'; it {ratio}' if ratio else ''}."
+
+
+def _from_to(ends: Sequence[tuple[str, At]], *, is_one: bool) -> str:
+    """Return a value with its point, or the two ends of a range with theirs; an only point needs no name."""
+    low, high = (text if is_one else f"{text} ({at.label})" for text, at in ends)
+    return low if low == high else f"from {low} to {high}"
 
 
 def _of_own(points: Sequence[At], baseline: str | None) -> Iterator[str]:
@@ -216,6 +225,7 @@ def _use(name: str, points: Sequence[At]) -> str:
         return f"Use {name}, though another one is faster at each point: {_except(beaten, absent)}."
     highs = [row["slowdown_high"] for _, row in others]
     where = f"all {len(points)} points" if len(others) == len(points) else f"{len(others)} of {len(points)} points"
+    where = f"the only point that compares anything, {points[0].label}," if len(points) == 1 else where
     most = math.inf if None in highs else max(highs)
     bound = f"it takes at most {_times(most)} as long as the fastest one" if most < MOST else "its cost has no bound"
     near = sum((row["slowdown_low"] or 1.0) > 1 for _, row in others)
@@ -256,13 +266,13 @@ def _times(ratio: float, *, up: bool = True) -> str:
 
 
 def _gain(name: str, points: Sequence[At], baseline: str | None) -> str:
-    """Return where an implementation has its smallest and its largest speed-up; empty for the baseline."""
+    """Return how fast an implementation is where that is least, and where it is most; empty for the baseline."""
     pairs = [(at, row) for at in points if (row := at.row(name)) and row["speedup"]]
     if baseline is None or name == baseline or not pairs:
         return ""
     ends = [choose(pairs, key=lambda pair: float(pair[1]["speedup"])) for choose in (min, max)]
-    low, high = (f"{speedup_cell(row, baseline)} ({at.label})" for at, row in ends)
-    return f"{name} is {low if low == high else f'from {low} to {high}'} as fast as {baseline}."
+    values = [(speedup_cell(row, baseline), at) for at, row in ends]
+    return f"is {_from_to(values, is_one=len(points) == 1)} as fast as {baseline}"
 
 
 def _sureness(points: Sequence[At]) -> str:

@@ -159,7 +159,7 @@ def point_columns(baseline: str | None, own: Iterable[str] = ()) -> list[Column]
     return [
         Column("point", lambda at: cut(at.label, LONGEST_NAME)),
         Column("what to use, and what it can cost", use, tone=lambda at: tone(at.choice), fit=use),
-        Column("latency", lambda at: units.seconds(at.first["latency_s"]) if at.first else "", right),
+        Column("latency", lambda at: units.seconds(at.first["latency_s"]) if at.first else "", right, rank=2),
         Column("speed-up", lambda at: _speedup(at.first, baseline)[0],
             interval=lambda at: _speedup(at.first, baseline)[1],
             interval_heading=f"over {baseline}" if baseline else "", interval_rank=1),

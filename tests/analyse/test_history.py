@@ -1,6 +1,5 @@
 """The history of several runs."""
 
-
 import pytest
 
 from bench.analyse.history import History, history, run_of
