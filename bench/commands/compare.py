@@ -14,7 +14,14 @@ import numpy as np
 import pandas as pd
 
 from bench.analyse import comparison as comparing
-from bench.analyse.comparable import common_shift, speed_change, state_differences, unlike_conditions, unmatched
+from bench.analyse.comparable import (
+    common_shift,
+    raw_change,
+    speed_change,
+    state_differences,
+    unlike_conditions,
+    unmatched,
+)
 from bench.analyse.series import grouped
 from bench.analyse.summary import summarise
 from bench.commands import BAD, FINE, say, write
@@ -224,6 +231,8 @@ def _notes(
         yield notes.state(differences)
     if factor := speed_change(comparison):
         yield notes.speed(factor)
+    elif factor := raw_change(comparison):
+        yield notes.raw(factor)
     if change := detectable(after) or detectable(before):
         yield notes.detects(change, set(comparison["threads"]))
     if between_runs := {**between_run_scatter(before), **between_run_scatter(after)}:

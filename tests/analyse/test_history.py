@@ -36,3 +36,25 @@ def test_runs_with_other_baselines_are_refused() -> None:
     """Their speed-ups say different things."""
     of = [run_of(name, summarise([record("eager"), record("sdpa")], name)) for name in ("eager", "sdpa")]
     assert "must have one baseline, got eager: eager, sdpa: sdpa" in refusal(history, of)
+
+
+def test_a_case_that_begins_to_fail_is_lost() -> None:
+    """Nobody takes the runs for alike; what was never ok, and what can't be measured, is none."""
+    good, bad = (
+        summarise(
+            [
+                *(record("eager", process=number) for number in range(3)),
+                *(record("sdpa", status=status, process=number) for number in range(3)),
+                record("online", status="oom", detail="memory"),
+                record("mha", status="unsupported", detail="a reason"),
+            ],
+            "eager",
+        )
+        for status in ("ok", "incorrect")
+    )
+    of = history([run_of(name, table.assign(started_at=name)) for name, table in (("1", good), ("2", bad))])
+    assert [(case.implementation, number, status) for case, number, status in of.lost] == [("sdpa", 1, "incorrect")]
+    assert {case.implementation: [*runs.values()] for case, runs in of.failures.items()} == {
+        "online": ["oom", "oom"],
+        "sdpa": ["incorrect"],
+    }

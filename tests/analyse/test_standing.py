@@ -87,6 +87,15 @@ def test_of_those_within_two_percent_the_one_that_costs_least_is_named() -> None
     assert by_name["b"].further == 0
 
 
+def test_what_is_there_for_profiles_is_not_named() -> None:
+    """Though it costs least in memory, and though its bound is the least; alone it is."""
+    two = dataclasses.replace(of(0.01, 0.0), names=("eager", "stepwise"))
+    assert next(iter(places(two, {"eager": 0, "stepwise": 1}))) == "eager"
+    rows: list[Row] = [{"implementation": name, "memory_bytes": size} for name, size in (("stepwise", 1), ("eager", 2))]
+    assert min(rows, key=cost)["implementation"] == "eager"
+    assert next(iter(places(dataclasses.replace(two, names=("stepwise", "a")), {"stepwise": 0, "a": 1}))) == "a"
+
+
 def test_what_costs_a_user_least_is_not_compiled_then_small_then_first_in_the_catalogue() -> None:
     """A model as it is comes first; memory that isn't known comes last, and an implementation of a user's own."""
     rows: list[Row] = [

@@ -227,10 +227,11 @@ def _unlike(report: Report) -> Iterator[str]:
 
 def _findings(report: Report) -> Iterator[str]:
     """Yield what changed in what to use and in rows, and the largest change that the others exclude."""
-    yield from _use(report)
+    yield from _use(report, is_changed=True)
     for verdict in ("slower", "newly failing", "faster"):
         if affected := [row for row in report.rows if row["verdict"] == verdict]:
             yield _named(affected, f"{'is' if len(affected) == 1 else 'are'} {verdict}", report)
+    yield from _use(report, is_changed=False)
     judged = report.judged
     if not judged:
         yield from _nothing_judged(report)
@@ -242,13 +243,16 @@ def _findings(report: Report) -> Iterator[str]:
         others = "every other judged row" if len(left) < len(judged) else "every judged row"
         yield f"{others} is equivalent, within {units.percent(report.limits.bound, trim=True)}"
         return
+    yield from _excluded(left, " other" if len(left) < len(judged) else "")
+
+
+def _excluded(left: Sequence[Row], other: str) -> Iterator[str]:
+    """Yield which changes the rows exclude that both runs measured well, and how many others there are."""
     well = [row for row in left if is_well_measured(row)]
-    vague = len(left) - len(well) if well else 0
-    counted_rows = well or left
-    bound, number = excluded(counted_rows)
-    others = f"{' other' if len(left) < len(judged) else ''} {'row' if len(counted_rows) == 1 else 'rows'}"
+    vague, told = len(left) - len(well) if well else 0, well or left
     measured = f" that both runs measured in {WELL} processes or more" if vague else ""
-    rows = f"{len(counted_rows)}{others}{measured}"
+    rows = f"{len(told)}{other} {'row' if len(told) == 1 else 'rows'}{measured}"
+    bound, number = excluded(told)
     yield f"no change above {bound} in {number} of {rows}" if bound else f"{rows}: the scatter excludes no change"
     if vague:
         say = "row was measured in fewer and says" if vague == 1 else "rows were measured in fewer and say"
@@ -260,25 +264,23 @@ def is_well_measured(row: Row) -> bool:
     return min(row["base_processes"] or 0, row["new_processes"] or 0) >= WELL
 
 
-def _use(report: Report) -> Iterator[str]:
-    """Yield at which points BASE's choice is no longer one in NEW, else the most that it costs there."""
-    chosen = [row for row in report.rows if row["base_standing"] in (FASTEST, TO_USE) and row["new_status"]]
+def _use(report: Report, *, is_changed: bool) -> Iterator[str]:
+    """Yield at which points BASE's choice is no longer one in NEW; if there are none, the most that it costs there."""
     named = {point_of(row): row["implementation"] for row in report.rows if row["new_standing"] in (FASTEST, TO_USE)}
-    if not (chosen := [row for row in chosen if point_of(row) in named]):
-        return
+    chosen = [row for row in report.rows if row["base_standing"] in (FASTEST, TO_USE) and point_of(row) in named]
     lost = [row for row in chosen if row["new_status"] != "ok" or (row["new_slowdown_low"] or 1.0) > GOOD]
-    points = counted([len(chosen)], "point", "points")
-    if lost:
+    points, highs = (
+        counted([len(chosen)], "point", "points") if chosen else "",
+        [row["new_slowdown_high"] for row in chosen],
+    )
+    if lost and is_changed:
         names = [
-            " ".join(filter(None, (report.point(row), f"{row['implementation']} → {named[point_of(row)]}")))
-            for row in lost[:NAMED]
+            f"{report.point(row)} {row['implementation']} → {named[point_of(row)]}".strip() for row in lost[:NAMED]
         ]
         yield f"what to use changed at {len(lost)} of {points}: {', '.join([*names, *['…'] * (len(lost) > NAMED)])}"
-        return
-    highs = [row["new_slowdown_high"] for row in chosen]
-    if None not in highs:
-        at = f"all {points}" if len(chosen) > 1 else "the point"
-        yield f"what to use is the same at {at}: BASE's choice costs at most {more(max(highs))} in NEW"
+    elif chosen and not (lost or is_changed or None in highs):
+        cost = "is still the fastest" if max(highs) == 1 else f"costs at most {more(max(highs))}"
+        yield f"what to use is the same: at {points} BASE's choice {cost} in NEW"
 
 
 def _nothing_judged(report: Report) -> Iterator[str]:
