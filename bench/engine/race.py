@@ -111,11 +111,12 @@ class Race:
     def _base(self, heat: Heat) -> bool:
         """Take the base of a heat, and return True; False if it waits.
 
-        It is expected to take as long as the latest replicate by its work: the first one compiles too.
+        It is expected to take as long as the latest replicates by its work, of which the first compiles too. The first
+        base that a session takes never waits.
         """
         effort = self._run.sweep.effort
         expected_s = effort.processes * self._replicate_s * works(heat.points)
-        if effort.within_s is not None and expected_s > self._left_s and self._missing(heat):
+        if effort.within_s is not None and expected_s and expected_s > self._left_s and self._missing(heat):
             return False
         for point in heat.points:
             self._run.leave_out(point, effort.processes)

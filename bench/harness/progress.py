@@ -189,7 +189,7 @@ class LogProgress:
         self._points: dict[Point, At] = {}  # what each says so far, in the order in which they had something to say
         self._time_left = TimeLeft(sweep.points, sweep.effort.processes)
         self._racing: dict[Point, Look] = {}
-        self._began_s = self._race_began_s = time.monotonic()
+        self._began_s = time.monotonic()
         self._has_foreseen = False
 
     def opened(self, folder: Path) -> None:
@@ -237,7 +237,7 @@ class LogProgress:
     def races(self, end_s: float) -> None:
         """Take note that a race begins, and that it ends at this time of the monotonic clock, or with its base."""
         if self._time_left.end_s is None:
-            self._began_s = self._race_began_s = time.monotonic()
+            self._began_s = time.monotonic()
         self._time_left.end_s = end_s
         self._time_left.may_wait = self._sweep.effort.within_s is not None
 
@@ -260,7 +260,7 @@ class LogProgress:
         rest_s = self._time_left.base_s(point, now_s - self._began_s, process)
         if rest_s is not None and now_s + LATER * rest_s > self._time_left.end_s:
             self._has_foreseen = True
-            base_s, given = now_s - self._race_began_s + rest_s, units.duration(within_s)
+            base_s, given = within_s + now_s + rest_s - self._time_left.end_s, units.duration(within_s)
             points = counted([self._total], "point", "points")
             waits = "; what isn't expected to end in time waits" if self._total > 1 else ""
             self._say(f"base of {points}: about {units.duration(base_s)}, longer than --within {given}{waits}")

@@ -31,8 +31,8 @@ def columns(baseline: str | None) -> list[Column]:
         (0, Column("", lambda row: str(row["implementation"]), key="implementation")),
         (10, Column("", _letters, key="flags")),
         (45, Column("slower by", slower_by, lambda row: row["slowdown_high"], key="slower_by",
-            meaning="how much more time a row takes than the fastest of its point, with bounds that hold for all rows "
-            "of the point at once")),
+            meaning="how much more time a row takes than the fastest of its point, from the least to the most that the "
+            "intervals of its ratios to all other rows allow")),
         (60, Column("predicted", _predicted, lambda row: row["predicted_bytes"], 7, "predicted_bytes",
             "the peak memory by a formula of layer and implementation, and how far the measurement lies from it")),
         (110, Column("pays after", _calls, _calls_number, 9, "paid",

@@ -237,8 +237,8 @@ _TABLE = (
         "fastest; empty if both share no replicate"),
     Metric("slowdown_low", unit=Unit.RATIO, meaning="the lower bound of `slowdown`"),
     Metric("slowdown_high", unit=Unit.RATIO,
-        meaning="the upper bound of `slowdown`: the most that choosing this row costs; the bounds hold at once for all "
-        "rows of a point, with 95 %"),
+        meaning="the upper bound of `slowdown`: the most that choosing this row costs, by the intervals of its "
+        "ratios to all other rows of the point"),
     Metric("further_s", unit=Unit.SECONDS,
         meaning="of the row to use, about how many more seconds of measuring the point would bring `slowdown_high` to "
         "1.02; empty if it is there, or if that is not to be expected"),
