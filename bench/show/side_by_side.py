@@ -189,9 +189,10 @@ def history_head(of: History) -> list[Block]:
     points = points_of_history(of)
     lost, labels = of.lost, names(points)
     parts = [f"{steps.count('faster')} became faster", f"{steps.count('slower')} slower"]
-    parts += [
-        f"{len(lost)} {'fails' if len(lost) == 1 else 'fail'} that {'was' if len(lost) == 1 else 'were'} ok"
-    ] * bool(lost)
+    if lost:
+        parts.append(
+            f"{len(lost)} that {'was' if len(lost) == 1 else 'were'} ok {'fails' if len(lost) == 1 else 'fail'}"
+        )
     return [
         Lines([f"{len(of.runs)} runs, {len(of.cases)} cases: {', '.join(parts)}, from one run to the next"], HEAD),
         Lines(

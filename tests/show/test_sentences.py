@@ -106,8 +106,10 @@ def printed(text: str, at: At) -> Iterator[str]:
             (first["processes"], high) == (1, None)
             and (
                 not who
-                or ((who, int(processes)) == (rows[1]["implementation"], 1)
-                and float(ratio) == pytest.approx(rows[1]["slowdown"], rel=0.01))
+                or (
+                    (who, int(processes)) == (rows[1]["implementation"], 1)
+                    and float(ratio) == pytest.approx(rows[1]["slowdown"], rel=0.01)
+                )
             )
         ),
         "lead": lambda low, unit, most, end: (
