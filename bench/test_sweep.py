@@ -51,6 +51,8 @@ def test_sweep(
     except CannotWrite as error:
         goes_on = f"{pytest_bench()} --run {shlex.quote(str(run.folder))}"
         pytest.exit(f"{error}. Mend that, then go on:\n{goes_on}", returncode=CANNOT_GO_ON)
+    if not records:
+        pytest.skip("it waits: its base was not expected to end within the time")
     rows = without_control(run.run_folder.rows(point))
     progress.finished(rows)
     hand_over(benchmark, records, rows)

@@ -58,6 +58,7 @@ class Entry:
     `packages` are the distributions beside torch that it needs; their versions are recorded. `source` says how to get
     them if pip can't.
     `on_gpu` is true if it can run on a GPU alone. `flash` is the FlashAttention that torch's registry must use for it.
+    One that is `for_profiles` is nothing to use.
     """
 
     adapter: str
@@ -73,6 +74,7 @@ class Entry:
     source: str = ""
     on_gpu: bool = False
     flash: str = ""
+    for_profiles: bool = False
 
     def refusal(self, layer: str) -> str:
         """Return why it can never compute the layer of this class name; empty if it may."""
@@ -100,7 +102,7 @@ IMPLEMENTATIONS: Mapping[str, Entry] = MappingProxyType({
     "manual": Entry("impls.attend.manual:adapt", "the articles' steps one by one, head by head",
         Style("#d55e00", DASH_DOT, "^")),
     "stepwise": Entry("impls.whole.stepwise:adapt", "each step a labelled stage: for profiles, not for use",
-        Style("#aa3377", DASHED, "s"), supports="everywhere, for profiles", layers=_OUR_LAYERS),
+        Style("#aa3377", DASHED, "s"), supports="everywhere, for profiles", layers=_OUR_LAYERS, for_profiles=True),
     "online": Entry("impls.attend.online:adapt", "softmax over blocks of keys, memory linear in tokens",
         Style("#009e73", LONG, "D"), options={"block_tokens": "keys per block"}),
     "sdpa": Entry("impls.attend.sdpa:adapt", "scaled_dot_product_attention, PyTorch's choice of backend",

@@ -12,7 +12,7 @@ import pandas as pd
 from bench.analyse.series import grouped, log_speedups
 from bench.analyse.standing import SLOWER
 from bench.plan.case import AS_IS, Point
-from bench.stats.estimates import UNKNOWN, Estimates, Interval, combined, interval, joined, mean
+from bench.stats.estimates import PAIR, UNKNOWN, Estimates, Interval, combined, interval, joined, mean
 from bench.store.record import Record
 from bench.store.saved_run import Seen
 
@@ -190,7 +190,7 @@ def advised(
     alternatives = (
         replace(
             _alternative(name, rows.get(name), by_name.get(name, []), looks[0]["settings"].get(name, {})),
-            speedup=interval(gains[name]).exp() if name in gains else UNKNOWN,
+            speedup=interval(gains[name], PAIR).exp() if name in gains else UNKNOWN,
             predicted=predicted(before.kinds, by_path, name),
         )
         for name in settings

@@ -108,14 +108,20 @@ def common_shift(comparison: pd.DataFrame) -> CommonShift | None:
     return None
 
 
+def raw_change(comparison: pd.DataFrame) -> float | None:
+    """Return how many times as long the median row takes in NEW, None if that is not known."""
+    factor = (comparison["new_latency_s"].astype("Float64") / comparison["base_latency_s"].astype("Float64")).median()
+    return None if pd.isna(factor) else float(factor)
+
+
 def speed_change(comparison: pd.DataFrame) -> float | None:
     """Return how many times as long the median row takes in NEW, None if that is within STEADY or not known.
 
     Ratios between dissimilar kernels shift with the machine's speed: when eager took 1.4 to 1.5 times as long, manual
     and stepwise seemed 6 to 12 % slower beside it, though their code had not changed.
     """
-    factor = (comparison["new_latency_s"].astype("Float64") / comparison["base_latency_s"].astype("Float64")).median()
-    return None if pd.isna(factor) or abs(np.log(factor)) <= np.log1p(STEADY) else float(factor)
+    factor = raw_change(comparison)
+    return None if factor is None or abs(np.log(factor)) <= np.log1p(STEADY) else factor
 
 
 def _typical(rows: pd.DataFrame) -> str:

@@ -1,19 +1,19 @@
-"""Comparisons of tables of results: changes of ratios with intervals, verdicts, and the history of several runs."""
+"""Comparisons of two tables of results: changes of speed with intervals, and verdicts."""
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
-from bench.plan.case import CASE_COLUMNS, Case
+from bench.plan.case import CASE_COLUMNS, POINT_COLUMNS
 from bench.plan.errors import NotComparable, WrongRequest, unknown
 from bench.stats.between_runs import BetweenRuns, of_changes
-from bench.stats.estimates import Estimates, Interval, combined, of_ratios, ratios
+from bench.stats.estimates import PAIR, Array, Estimates, combined, of_ratios, ratios
+from bench.stats.levels import relative
 from bench.stats.limits import (
-    CHANGED,
     EQUIVALENCE,
     INCONCLUSIVE,
     JUDGED,
@@ -50,10 +50,24 @@ SIDES = ("base", "new")
 
 SPEEDUP = ("speedup", "speedup_low", "speedup_high", "log_ratio_freedom")
 
-SHOWN = ("status", "detail", *SPEEDUP, "processes", "latency_s")
+SHOWN = (
+    "status",
+    "detail",
+    *SPEEDUP,
+    "log_time_error",
+    "processes",
+    "latency_s",
+    "standing",
+    "slowdown_low",
+    "slowdown_high",
+)
 """Columns of both sides that a comparison keeps."""
 
 COLUMNS = (*CASE_COLUMNS, *(f"{side}_{name}" for name in SHOWN for side in SIDES))
+
+WELL = 3
+"""A row that both runs measured in so many processes was measured well. In a race these are the ones that may be the
+fastest."""
 
 NAMED = 4
 """The most values of a column that an error names, so that it stays one line."""
@@ -67,11 +81,14 @@ def compare(
     equivalence: float = EQUIVALENCE,
     level: float = LEVEL,
     between_runs: Sequence[Mapping[int, BetweenRuns]] = (),
+    by_level: bool = True,
 ) -> pd.DataFrame:
-    """Return one row per case of either table: the change of its speed-up, the interval and the verdict.
+    """Return one row per case of either table: the change of its speed, the interval and the verdict.
 
-    `change` is NEW's speed-up over BASE's, above 1 if NEW is faster relative to its own run's baseline;
-    `change_low` and `change_high` are its 95 % interval. Each side has the error of its own run.
+    `change` is NEW's speed over BASE's, above 1 if NEW is faster, relative to the common level of the rows of the point
+    that both runs measured well; `by_level` says whether. Else, or if there are too few of these or the baseline moved
+    against them, it is that of the speed-up over the baseline. `change_low` and `change_high` are its 95 % interval.
+    Each side has the error of its own run.
     `p` tests whether the change exceeds the margin; `p_holm` is adjusted for the number of judged rows.
     `between_runs` has for each side its between-run variance component, by the number of threads; where a side lacks
     it, the rows themselves tell (`differences`).
@@ -82,9 +99,11 @@ def compare(
     """
     limits = Limits(margin, equivalence, level)
     matched = _match(base, new)
-    by_status = _by_status(matched, _shared_baseline(base, new))
+    baseline = _shared_baseline(base, new)
+    by_status = _by_status(matched, baseline)
     threads = matched["threads"].astype(int).tolist()
-    changes = _changes(matched, _run_errors(threads, between_runs, _differences(matched)))
+    within, is_by_level = _changes(matched, baseline if by_level else None)
+    changes = _sum(within, _run_errors(threads, between_runs, _between(matched, within)))
     p = limits.p_changed(changes)
     p_holm = holm(p)
     verdicts = np.where(by_status == "", judged(changes, p_holm < level, limits), by_status)
@@ -92,15 +111,17 @@ def compare(
     return matched[list(COLUMNS)].assign(
         **{name: pd.array(values, dtype="Float64") for name, values in columns},
         verdict=pd.array(verdicts, dtype="string"),
+        by_level=pd.array(is_by_level, dtype="boolean"),
     )
 
 
-def differences(base: pd.DataFrame, new: pd.DataFrame) -> BetweenRuns:
+def differences(base: pd.DataFrame, new: pd.DataFrame, *, by_level: bool = True) -> BetweenRuns:
     """Return what two tables differ by beyond the errors of their rows, as a pair; NaN if they share too few rows.
 
     The machine's state differs from one run to another, and with it the ratios of unlike kernels.
     """
-    return _differences(_match(base, new))
+    matched = _match(base, new)
+    return _between(matched, _changes(matched, _shared_baseline(base, new) if by_level else None)[0])
 
 
 def regressed(comparison: pd.DataFrame, verdicts: Collection[str] = REGRESSIONS) -> bool:
@@ -201,23 +222,64 @@ def _by_status(matched: pd.DataFrame, baseline: str | None) -> Verdicts:
     )
 
 
-def _changes(matched: pd.DataFrame, run_errors: Estimates) -> Estimates:
-    """Return the changes of the log speed-ups, with the errors of both sides and of their runs.
+def _changes(matched: pd.DataFrame, baseline: str | None) -> tuple[Estimates, Truths]:
+    """Return the changes of the log speeds with the errors of both sides, and which are relative to a common level.
 
-    What has no interval on a side can't be judged.
+    The others, and all without a `baseline`, are those of speed-ups. What has no interval on a side can't be judged.
     """
-    parts = []
-    for side in SIDES:
-        of = of_ratios(*(matched[f"{side}_{name}"].to_numpy(dtype=np.float64, na_value=np.nan) for name in SPEEDUP))
-        parts.append(Estimates(of.value, np.where(of.error > 0, of.error, np.nan), of.freedom))
-    names = ("value", "error", "freedom")
-    stacked = (np.stack([getattr(of, name) for of in (*parts, run_errors)], axis=-1) for name in names)
-    return combined(np.array([-1.0, 1.0, 1.0]), Estimates(*stacked))
+    sides = [_numbers(matched, [f"{side}_{name}" for name in SPEEDUP]) for side in SIDES]
+    before, after = (of_ratios(*side, confidence=PAIR) for side in sides)
+    changes = _difference(*(Estimates(of.value, _positive(of.error), of.freedom) for of in (before, after)))
+    own = [_positive(_numbers(matched, [f"{side}_log_time_error"])[0]) for side in SIDES]
+    alone = _difference(
+        *(Estimates(of.value, error, of.freedom) for of, error in zip((before, after), own, strict=True))
+    )
+    is_by_level = np.zeros(len(matched), dtype=bool)
+    for rows, of in _by_level(matched, alone, baseline):
+        is_by_level[rows] = True
+        for name in ("value", "error", "freedom"):
+            getattr(changes, name)[rows] = getattr(of, name)
+    return changes, is_by_level
 
 
-def _differences(matched: pd.DataFrame) -> BetweenRuns:
-    nothing = Estimates(*(np.full(len(matched), value) for value in (0.0, 0.0, math.inf)))
-    return of_changes(_changes(matched, nothing), matched["implementation"].tolist())
+def _by_level(
+    matched: pd.DataFrame, alone: Estimates, baseline: str | None
+) -> Iterator[tuple[npt.NDArray[np.intp], Estimates]]:
+    """Yield the places of the rows of each point that are compared with a common level, and their changes.
+
+    `alone` are the changes with the errors of rows by themselves. The baseline stays what it is.
+    """
+    is_well = (matched[["base_processes", "new_processes"]].min(axis=1) >= WELL).fillna(False).to_numpy(dtype=bool)
+    is_baseline = matched["implementation"].isin([baseline]).to_numpy(dtype=bool)
+    for places in matched.groupby(list(POINT_COLUMNS), sort=False, dropna=False).indices.values():
+        rows = np.asarray(places)
+        if not is_baseline[rows].any():
+            continue
+        place, part = int(np.argmax(is_baseline[rows])), Estimates(*(of[rows] for of in vars(alone).values()))
+        if (of := relative(part, is_well[rows], place)) is not None:
+            others = np.arange(len(rows)) != place
+            yield rows[others], Estimates(*(of_part[others] for of_part in vars(of).values()))
+
+
+def _numbers(table: pd.DataFrame, columns: Sequence[str]) -> list[Array]:
+    return [table[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in columns]
+
+
+def _positive(values: Array) -> Array:
+    return np.where(values > 0, values, np.nan)
+
+
+def _difference(before: Estimates, after: Estimates) -> Estimates:
+    return _sum(Estimates(-before.value, before.error, before.freedom), after)
+
+
+def _sum(one: Estimates, other: Estimates) -> Estimates:
+    parts = (np.stack([getattr(of, name) for of in (one, other)], axis=-1) for name in ("value", "error", "freedom"))
+    return combined(np.array([1.0, 1.0]), Estimates(*parts))
+
+
+def _between(matched: pd.DataFrame, changes: Estimates) -> BetweenRuns:
+    return of_changes(changes, matched["implementation"].tolist())
 
 
 def _run_errors(
@@ -230,73 +292,3 @@ def _run_errors(
     variance = np.array([sum(each.sd**2 for each in sides) for sides in of_row], dtype=np.float64)
     freedom = np.array([min(each.freedom for each in sides) for sides in of_row], dtype=np.float64)
     return Estimates(np.zeros_like(variance), np.sqrt(variance), freedom)
-
-
-@dataclass(frozen=True)
-class Run:
-    """A run in a history: a name, its versions in words, when it began, and its table."""
-
-    name: str
-    version: str
-    started_at: str
-    table: pd.DataFrame
-
-
-@dataclass(frozen=True)
-class Entry:
-    """The speed-up of a case in a run; `step` is `faster` or `slower` if it is shown to have changed since the last."""
-
-    speedup: Interval
-    step: str
-
-
-@dataclass(frozen=True)
-class History:
-    """Runs, the oldest first, and the entry of each case in each run that measured it, by the number of the run."""
-
-    runs: tuple[Run, ...]
-    entries: dict[Case, dict[int, Entry]]
-    baseline: str
-
-
-def run_of(name: str, table: pd.DataFrame) -> Run:
-    """Return a run of a history."""
-    versions = [f"torch {each}" for each in table["torch_version"].dropna().unique()]
-    commits = [str(each) for each in table["commit"].dropna().unique()]
-    started = sorted(table["started_at"].dropna())
-    return Run(name, ", ".join([*versions, *commits]), str(started[0]) if started else "", table)
-
-
-def history(runs: Sequence[Run]) -> History:
-    """Return the history of some runs, ordered by their beginning.
-
-    Raises WrongRequest if their baselines differ, because then their speed-ups say different things.
-    """
-    ordered = tuple(sorted(runs, key=lambda run: run.started_at))
-    baselines = {run.name: baseline_of(run.table) for run in ordered}
-    if len({*baselines.values()}) > 1 or None in baselines.values():
-        each = ", ".join(f"{name}: {baseline or 'not known'}" for name, baseline in baselines.items())
-        raise WrongRequest(f"the runs of a history must have one baseline, got {each}")
-    entries: dict[Case, dict[int, Entry]] = {}
-    for number, run in enumerate(ordered):
-        steps = _steps(ordered[number - 1].table, run.table) if number else {}
-        for case, speedup in _speedups(run.table):
-            entries.setdefault(case, {})[number] = Entry(speedup, steps.get(case, ""))
-    return History(ordered, entries, str(next(iter(baselines.values()))))
-
-
-def _speedups(table: pd.DataFrame) -> Iterator[tuple[Case, Interval]]:
-    rows = table[(table["status"] == "ok") & table["speedup"].notna() & (table["implementation"] != table["baseline"])]
-    values = rows[["speedup", "speedup_low", "speedup_high"]].astype(float).to_numpy().tolist()
-    for case, ends in zip(cases(rows), values, strict=True):
-        yield case, Interval(*ends)
-
-
-def _steps(before: pd.DataFrame, after: pd.DataFrame) -> dict[Case, str]:
-    """Return the verdict of each case that is shown to have changed between two runs; none if they share no case."""
-    try:
-        compared = compare(before, after)
-    except NotComparable:
-        return {}
-    changed = compared[compared["verdict"].isin(list(CHANGED))]
-    return dict(zip(cases(changed), map(str, changed["verdict"]), strict=True))

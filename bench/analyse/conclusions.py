@@ -14,7 +14,7 @@ from bench.analyse.standing import Look, cost, places
 from bench.analyse.summary import Summary, of_records, rounds_of, timed_s
 from bench.plan.case import CONTROL, Case, Point
 from bench.stats.contrasts import contrasts, normal_scores, prior, values
-from bench.stats.estimates import UNKNOWN, Estimates, Interval, interval
+from bench.stats.estimates import PAIR, UNKNOWN, Estimates, Interval, interval
 from bench.store.record import Record, latest
 from bench.store.table import baseline_of, cases
 from impls.catalogue import KNOWN, is_model, parse
@@ -65,7 +65,7 @@ def changes(records: Iterable[Record]) -> list[Change]:
         for case in cases_of[point]:
             wide = Case(point, case.implementation)
             if case.point.dtype != WIDEST and wide in by_case:
-                speedup = interval(of.speedup(_name(case), _name(wide))).exp()
+                speedup = interval(of.speedup(_name(case), _name(wide)), PAIR).exp()
                 all_changes.append(Change(point, case.implementation, case.point.dtype, speedup))
     return [change for change in all_changes if not math.isnan(change.speedup.value)]
 
@@ -95,9 +95,9 @@ def choices(summary: Summary) -> list[CoreChoice]:
         of = summary.contrasts(point)
         if is_model(point.layer) or SDPA not in of.names:
             continue
-        gains = {name: interval(of.speedup(name, SDPA)).exp() for name in of.names if is_core(name)}
+        gains = {name: interval(of.speedup(name, SDPA), PAIR).exp() for name in of.names if is_core(name)}
         compared = of.only([name for name, gain in gains.items() if name == SDPA or gain.is_known])
-        places_by_name = places(compared, {row["implementation"]: cost(row) for row in summary.rows(point)})
+        places_by_name = places(compared, {row["implementation"]: cost(row) for row in summary.rows(point)}, SDPA)
         first = next(iter(places_by_name))
         name = first if gains[first].low > 1 else SDPA
         slowdown = places_by_name[name].slowdown

@@ -45,7 +45,7 @@ class Flag:
 
 UNSETTLED = Flag(
     "U",
-    "not settled when warm-up ended: the first rounds may be slower than the rest",
+    "not settled when warm-up ended, and the first rounds are slower than the rest",
     "measure again on a quiet machine",
 )
 FAULTS = Flag(
@@ -60,7 +60,7 @@ NO_HUGE_PAGES = Flag(
 SLOW = Flag(
     "S",
     "the machine was at less than 75 % of its highest known speed; ratios may differ at full speed",
-    "measure with --spread 1h, or at another time of day",
+    "measure at another time of day",
 )
 LAUNCH_BOUND = Flag(
     "L",
@@ -68,7 +68,7 @@ LAUNCH_BOUND = Flag(
     "a larger shape keeps the device busy",
 )
 THROTTLED = Flag("T", "the GPU held its clock down: see the column throttle", "cool it, or set a lower power limit")
-ONE_PROCESS = Flag("1", "one process only, so no interval: measure with more --processes")
+ONE_PROCESS = Flag("1", "one process only, so no interval")
 
 
 def disturbed(threads: int) -> Flag:
@@ -85,7 +85,7 @@ def flags(row: Row) -> list[Flag]:
     held_bytes = row["memory_bytes"] or 0
     raised = (
         (ONE_PROCESS, row["latency_low_s"] is None and row["slowdown_high"] is None),
-        (UNSETTLED, row["settled"] is False and (row["slow_start"] is None or row["slow_start"] > SLOW_START)),
+        (UNSETTLED, row["settled"] is False and (row["slow_start"] or 0) > SLOW_START),
         (FAULTS, (row["page_faults"] or 0) * FAULT_S >= FAULT_SHARE * row["latency_s"]),
         (disturbed(row["threads"]), (row["flagged_share"] or 0) >= FLAGGED_SHARE),
         (SLOW, row["compute_speed"] is not None and row["compute_speed"] < SLOW_SPEED),

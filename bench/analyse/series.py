@@ -11,7 +11,7 @@ import numpy as np
 
 from bench.plan.case import Case, Point
 from bench.stats.contrasts import MOST_FREEDOM
-from bench.stats.estimates import Array, Estimates, Interval, combined, half_widths, interval, of_ratios
+from bench.stats.estimates import PAIR, Array, Estimates, Interval, combined, half_widths, interval, of_ratios
 
 Row = dict[str, Any]
 """A row of the results by column; a missing value is None."""
@@ -121,9 +121,8 @@ def log_latencies(rows: Sequence[Row]) -> Estimates:
 
 def log_speedups(rows: Sequence[Row]) -> Estimates:
     """Return the logarithms of the rows' speed-ups; the baseline's has no error."""
-    return of_ratios(
-        *(_numbers(rows, name) for name in ("speedup", "speedup_low", "speedup_high", "log_ratio_freedom"))
-    )
+    columns = ("speedup", "speedup_low", "speedup_high", "log_ratio_freedom")
+    return of_ratios(*(_numbers(rows, name) for name in columns), confidence=PAIR)
 
 
 def _numbers(rows: Sequence[Row], column: str) -> Array:
@@ -153,7 +152,7 @@ def crossovers(rows: Sequence[Row], leaders: Leaders) -> list[Crossover]:
 
 def times_as_fast(one: Row, other: Row) -> Interval:
     """Return how many times as fast as another row of its point a row is."""
-    return interval(combined(np.array([-1.0, 1.0]), _speeds([other], [one]))).exp()
+    return interval(combined(np.array([-1.0, 1.0]), _speeds([other], [one])), PAIR).exp()
 
 
 def _changes(leaders: Leaders) -> Iterator[tuple[str, str, int, int]]:

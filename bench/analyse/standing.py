@@ -6,14 +6,14 @@ them may come back. A model as it is stays until it is shown to be slower, or ca
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
 from bench.analyse.series import Row
-from bench.plan.case import AS_IS
+from bench.plan.case import AS_IS, CONTROL
 from bench.stats.best import GOOD, bounds, ends, growth
 from bench.stats.contrasts import Contrasts, Values
 from bench.stats.estimates import Interval
@@ -38,7 +38,8 @@ STANDINGS = (FASTEST, NAMED, OPEN, SLOWER)
 
 BEHIND = 1.25
 """One that takes so many times as long as the fastest of the base's first replicate is not measured in the second: that
-is six times the error of five rounds, and no process was seen to be slower by a quarter than another of its kernel."""
+is six times the error of five rounds, and no process was seen to be slower by a quarter than another of its kernel. The
+fastest keeps a rival all the same: alone it has no bound."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,13 @@ class Place:
     further: float = math.nan
 
 
-def cost(row: Mapping[str, Any]) -> tuple[bool, bool, float, float]:
+def is_for_profiles(name: str) -> bool:
+    """Return whether an implementation is there for profiles, and nothing to use."""
+    entry = KNOWN.get(parse(name).base)
+    return entry is not None and entry.for_profiles
+
+
+def cost(row: Mapping[str, Any]) -> tuple[bool, bool, bool, float, float]:
     """Return what orders implementations that are as fast as each other: the first costs its user least.
 
     A model as it is comes before all that change it, one that isn't compiled before one that is, then the one with less
@@ -67,6 +74,7 @@ def cost(row: Mapping[str, Any]) -> tuple[bool, bool, float, float]:
     order = [*KNOWN].index(base) if base in KNOWN else math.inf
     memory_bytes = row.get("memory_bytes")
     return (
+        is_for_profiles(base),
         base != AS_IS,
         row.get("compile_cold_s") is not None,
         math.inf if memory_bytes is None else memory_bytes,
@@ -74,14 +82,14 @@ def cost(row: Mapping[str, Any]) -> tuple[bool, bool, float, float]:
     )
 
 
-def places(of: Contrasts, costs: Mapping[str, Any]) -> dict[str, Place]:
-    """Return the place of each implementation of a point, the one to use first.
+def places(of: Contrasts, costs: Mapping[str, Any], baseline: str = "") -> dict[str, Place]:
+    """Return the place of each implementation of a point, the one to use first; `baseline` is that of the speed-ups.
 
     Of several whose upper bound is GOOD or less the one that costs least is named, else the one with the least bound.
     """
     if len(of.names) < 2:
         return {name: Place(1) for name in of.names}
-    slowdown = bounds(of)
+    slowdown = bounds(of, baseline)
     standings = [SLOWER if low > 1 else OPEN for low in slowdown.low.tolist()]
     good = [at for at, high in enumerate(slowdown.high.tolist()) if high <= GOOD]
     if standings.count(OPEN) == 1:
@@ -89,7 +97,9 @@ def places(of: Contrasts, costs: Mapping[str, Any]) -> dict[str, Place]:
     elif good:
         standings[min(good, key=lambda at: costs[of.names[at]])] = NAMED
     else:
-        standings[int(np.nanargmin(slowdown.value if np.isnan(slowdown.high).all() else slowdown.high))] = NAMED
+        least = slowdown.value if np.isnan(slowdown.high).all() else slowdown.high
+        of_profiles = np.array([is_for_profiles(name) for name in of.names])
+        standings[int(np.nanargmin(np.where(of_profiles & ~of_profiles.all(), math.inf, least)))] = NAMED
     order = sorted(range(len(of.names)), key=lambda at: (STANDINGS.index(standings[at]), slowdown.value[at]))
     intervals = np.stack([slowdown.value, slowdown.low, slowdown.high], axis=-1).tolist()
     return {
@@ -103,8 +113,8 @@ class Choice:
     """The implementation to use at a point, by the rows of a table.
 
     `standing` is FASTEST or NAMED; ALONE or NOTHING if fewer than two implementations were measured; NOT_TOLD if the
-    rows don't say it. `high` is the upper bound of its slowdown, NaN with one process. `ahead` is the slowdown of the
-    nearest rival of a fastest one.
+    rows don't say it. `high` is the upper bound of its slowdown, NaN if no scatter is known. `ahead` is the slowdown of
+    the nearest rival of one that is the fastest or has no bound; then `processes` is the least that measured either.
     `may_be_faster` are the open rows by rank, `as_good` those of them that cost GOOD at most.
     `further_s` are the seconds of measuring after which `high` would be GOOD, None if that isn't expected.
     """
@@ -116,6 +126,7 @@ class Choice:
     may_be_faster: tuple[str, ...] = ()
     as_good: tuple[str, ...] = ()
     further_s: float | None = None
+    processes: int = 0
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -137,19 +148,23 @@ def choice(rows: Sequence[Row]) -> Choice:
         return Choice(NOT_TOLD if rows else NOTHING)
     first, *others = compared
     is_open = [row for row in others if row["standing"] == OPEN]
-    ahead = None
+    ahead, processes, further_s = None, 0, first["further_s"]
+    high = math.nan if first["slowdown_high"] is None else float(first["slowdown_high"])
     if first["standing"] == FASTEST and others:
         ends = [[float(row[column]) for row in others] for column in ("slowdown", "slowdown_low", "slowdown_high")]
         ahead = Interval(*map(min, ends))
-    further_s = first["further_s"]
+    elif math.isnan(high) and is_open and is_open[0].get("slowdown") is not None:
+        ahead = Interval(float(is_open[0]["slowdown"]), math.nan, math.nan)
+        processes = min(int(row["processes"]) for row in (first, is_open[0]))
     return Choice(
         first["standing"],
         str(first["implementation"]),
-        math.nan if first["slowdown_high"] is None else float(first["slowdown_high"]),
+        high,
         ahead,
         tuple(str(row["implementation"]) for row in is_open),
         tuple(str(row["implementation"]) for row in is_open if (row["slowdown_high"] or math.inf) <= GOOD),
         further_s if further_s is not None and further_s <= MOST_FURTHER_S else None,
+        processes,
     )
 
 
@@ -206,9 +221,12 @@ def rough(bound: float) -> float:
     return bound if 1 + bound >= GOOD else GOOD - 1
 
 
-def behind(of: Values) -> set[str]:
-    """Return the implementations that are far behind the fastest in the first replicate of a point."""
-    if not of.names:
-        return set()
-    lead = of.logs[:, 0] - np.nanmin(of.logs[:, 0])
-    return {name for name, each in zip(of.names, lead.tolist(), strict=True) if each > math.log(BEHIND)}
+def behind(of: Values, kept: Collection[str] = ()) -> set[str]:
+    """Return the implementations that are far behind the fastest in the first replicate of a point.
+
+    Those of `kept` are not, nor is the control, and the nearest one isn't if the fastest had no rival without it.
+    """
+    logs = dict(zip(of.names, of.logs[:, 0].tolist(), strict=True)) if of.names else {}
+    order = sorted((name for name in logs if name != CONTROL and not math.isnan(logs[name])), key=logs.__getitem__)
+    far = [name for name in order if logs[name] - logs[order[0]] > math.log(BEHIND) and name not in kept]
+    return {*(far if len(order) - len(far) > 1 else far[1:])}

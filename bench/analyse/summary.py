@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 
 from bench.analyse.series import grouped
-from bench.analyse.standing import NAMED, Look, Place, behind, cost, look, places
+from bench.analyse.standing import MOST_FURTHER_S, NAMED, Look, Place, behind, cost, look, places
 from bench.plan.case import CONTROL, Case, Point
-from bench.stats.contrasts import Common, Contrasts, Prior, Values, common, contrasts, prior, values
-from bench.stats.estimates import MEDIAN_EFFICIENCY, Array, Estimates, half_widths, interval, mean, t_quantile
+from bench.stats.contrasts import Common, Contrasts, Prior, Values, common, contrasts, own_errors, prior, values
+from bench.stats.estimates import MEDIAN_EFFICIENCY, PAIR, Array, Estimates, half_widths, interval, mean, t_quantile
 from bench.store.metrics import combine, derive
 from bench.store.record import STATUSES, Record, latest
 from bench.store.table import SCHEMA_VERSION, of_rows
@@ -131,17 +131,30 @@ class Summary:
         return contrasts(self._current(point).values, self._lent).without(CONTROL)
 
     def behind(self, point: Point) -> set[str]:
-        """Return the implementations that are far behind in the first replicate of a point."""
-        return behind(self._points[point].values) if point in self else set()
+        """Return the implementations that are far behind in the first replicate of a point; the baseline never is."""
+        return behind(self._points[point].values, {self._baseline}) if point in self else set()
 
     def scatter(self, point: Point) -> float:
         """Return the variance of a value by the rounds of the latest replicate over that between processes, or 0."""
         latest = self._points[point].values.variances[:, -1:]
         return float(np.nanmedian(latest)) / (self._lent.process_variance or math.inf) if latest.size else 0.0
 
-    def measured_s(self) -> float:
-        """Return the seconds in which the points were measured."""
-        return sum(own.effort_s for own in self._points.values())
+    def measured_s(self, points: Iterable[Point] | None = None) -> float:
+        """Return the seconds in which these points were measured, all of them if none are given."""
+        return sum(self._points[point].effort_s for point in (self._points if points is None else points))
+
+    def further_s(self, point: Point) -> float:
+        """Return about how many more seconds a point needs until the one to use costs GOOD at most, 0 if none help.
+
+        One without a bound takes as long again.
+        """
+        named = next((row for row in self.rows(point) if row.get("standing") == NAMED), None)
+        if named is None:
+            return 0.0
+        if math.isnan(named["slowdown_high"]):
+            return self._points[point].effort_s
+        further_s = float(named.get("further_s", 0.0))
+        return further_s if further_s <= MOST_FURTHER_S else 0.0
 
     def _current(self, point: Point) -> _PointSummary:
         """Return what a point's records say, after what the run lends was estimated anew if that is due."""
@@ -162,7 +175,10 @@ class Summary:
             for case, cells in cells_of.items():
                 if {case.implementation, self._baseline} <= {*of.names}:
                     cells.update(_ratio(of.speedup(case.implementation, self._baseline), self._lent.factor))
-            for name, cells in _standings(of.without(CONTROL), cells_of.values(), own.effort_s).items():
+            compared = of.without(CONTROL)
+            for name, error in zip(compared.names, own_errors(compared).tolist(), strict=True):
+                cells_of[Case(point, name)]["log_time_error"] = error
+            for name, cells in _standings(compared, cells_of.values(), own.effort_s, self._baseline).items():
                 cells_of[Case(point, name)].update(cells)
         return [*cells_of.values()]
 
@@ -238,7 +254,7 @@ def _began(timed: Iterable[Iterable[Record]]) -> tuple[str, ...]:
 
 def _ratio(log: Estimates, factor: float) -> dict[str, Any]:
     """Return the cells of a speed-up; its error stands there without the factor by which the control widens it."""
-    value, half = float(log.value), float(half_widths(log))
+    value, half = float(log.value), float(half_widths(log, PAIR))
     return {
         "speedup": math.exp(value),
         "speedup_low": math.exp(value - half),
@@ -279,14 +295,16 @@ def _effort_s(cases: Iterable[Sequence[Record]]) -> float:
     return max(least_s, len({record.process for record in records}) * min(gaps_s, default=0.0))
 
 
-def _standings(of: Contrasts, rows: Iterable[Mapping[str, Any]], effort_s: float) -> dict[str, dict[str, Any]]:
+def _standings(
+    of: Contrasts, rows: Iterable[Mapping[str, Any]], effort_s: float, baseline: str
+) -> dict[str, dict[str, Any]]:
     """Return the cells of each implementation that say how it stands to the others of its point.
 
     Those that share no replicate with most others come last, without a slowdown.
     """
     by_name = {cells["implementation"]: cells for cells in rows}
     joined = _joined(of)
-    ranked = places(joined, {name: cost(by_name[name]) for name in joined.names})
+    ranked = places(joined, {name: cost(by_name[name]) for name in joined.names}, baseline)
     alone = sorted((name for name in of.names if name not in ranked), key=lambda name: by_name[name]["latency_s"])
     last = {name: {"rank": rank} for rank, name in enumerate(alone, start=len(ranked) + 1)}
     return {name: _cells(place, effort_s) for name, place in ranked.items()} | last

@@ -14,7 +14,14 @@ import numpy as np
 import pandas as pd
 
 from bench.analyse import comparison as comparing
-from bench.analyse.comparable import common_shift, speed_change, state_differences, unlike_conditions, unmatched
+from bench.analyse.comparable import (
+    common_shift,
+    raw_change,
+    speed_change,
+    state_differences,
+    unlike_conditions,
+    unmatched,
+)
 from bench.analyse.series import grouped
 from bench.analyse.summary import summarise
 from bench.commands import BAD, FINE, say, write
@@ -33,9 +40,8 @@ from bench.show.markdown import markdown
 from bench.show.summary import UNMEASURED
 from bench.show.terminal.console import console, render, rendered
 from bench.show.text import counted
-from bench.stats.best import ABOVE
 from bench.stats.between_runs import BetweenRuns
-from bench.stats.estimates import CONFIDENCE, of_ratios, ratios
+from bench.stats.estimates import PAIR, of_ratios, ratios
 from bench.stats.limits import CHANGED, INCONCLUSIVE, MARGIN, Limits, holm, judged
 from bench.store import environment, journal, saved_run
 from bench.store.record import Record
@@ -56,8 +62,8 @@ SIDES = ("BASE", "NEW")
 PROCESSES = 5
 """The processes of each side before the first look: two or three can hardly show a change beyond the margin."""
 
-SHARE = ABOVE / (1 - CONFIDENCE)
-"""The part of its level that a test takes after a race: that of the race's own upper bounds."""
+SHARE = 0.8
+"""The part of its level that a test takes after a race, which may stop because of what its rows seem to show."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -161,8 +167,14 @@ def _report(arguments: argparse.Namespace, base: SavedRun, new: SavedRun) -> Rep
     between_runs = [
         {at: BetweenRuns(*pair) for at, pair in between_run_scatter(run.environment).items()} for run in (base, new)
     ]
+    by_level = not arguments.baseline
     comparison = comparing.compare(
-        *judged, margin=limits.margin, equivalence=limits.equivalence, level=limits.level, between_runs=between_runs
+        *judged,
+        margin=limits.margin,
+        equivalence=limits.equivalence,
+        level=limits.level,
+        between_runs=between_runs,
+        by_level=by_level,
     )
     if not comparing.is_compared(comparison):
         shared = int((~comparison["verdict"].isin(ONE_SIDED)).sum())
@@ -173,7 +185,11 @@ def _report(arguments: argparse.Namespace, base: SavedRun, new: SavedRun) -> Rep
     contexts = [run.environment.context for run in (base, new) if run.environment]
     requests = notes.plans(*contexts) if len(contexts) == 2 else ""
     unlike_runs = tuple(filter(None, (requests, notes.unshared(*unmatched(base.table, new.table)))))
-    about = tuple(filter(None, _notes(base, new, arguments.baseline, comparison, comparing.differences(*judged))))
+    about = tuple(
+        filter(
+            None, _notes(base, new, arguments.baseline, comparison, comparing.differences(*judged, by_level=by_level))
+        )
+    )
     sides = zip(SIDES, (base, new), strict=True)
     doubts = tuple(f"in {side} {words}" for side, run in sides if (words := control_warning(run.whole)))
     return Report(
@@ -215,6 +231,8 @@ def _notes(
         yield notes.state(differences)
     if factor := speed_change(comparison):
         yield notes.speed(factor)
+    elif factor := raw_change(comparison):
+        yield notes.raw(factor)
     if change := detectable(after) or detectable(before):
         yield notes.detects(change, set(comparison["threads"]))
     if between_runs := {**between_run_scatter(before), **between_run_scatter(after)}:
@@ -334,7 +352,9 @@ def _judged(measured: Mapping[Case, At], limits: Limits) -> dict[Case, dict[str,
     """
     sides = {case: (a, b) for case, at in measured.items() if (a := at.row("A")) and (b := at.row("B"))}
     ends = ("speedup", "speedup_low", "speedup_high", "log_ratio_freedom")
-    changes = of_ratios(*(np.array([b[name] for _, b in sides.values()], dtype=np.float64) for name in ends))
+    changes = of_ratios(
+        *(np.array([b[name] for _, b in sides.values()], dtype=np.float64) for name in ends), confidence=PAIR
+    )
     p = limits.p_changed(changes)
     p_holm = holm(p)
     verdicts = judged(changes, p_holm < SHARE * limits.level, limits, share=SHARE)

@@ -51,9 +51,11 @@ def run(arguments: argparse.Namespace) -> int:
     folder = options.run_folder(arguments, sweep.name)
     with Pair(sweep, folder, pythons) if pythons else Run(sweep, folder, needs_all=True) as duel:
         answered = run_duel(duel)
+    say(*show.go_on(f"the same command with --run {folder}", sweep.effort, duel.summary, sweep.points))
     where = f"{' and '.join(map(str.lower, SIDES))} in {folder}" if pythons else str(folder)
     say(f"Everything is in {where}: results.csv, journal.jsonl, environment.json.")
-    return FINE if all(show.both_measured(at, *duel.sweep.implementations) for at in answered) else BAD
+    is_whole = all(show.both_measured(at, *duel.sweep.implementations) for at in answered)
+    return FINE if is_whole and answered else BAD
 
 
 def run_duel(duel: Run | Pair) -> list[At]:
@@ -69,7 +71,9 @@ def run_duel(duel: Run | Pair) -> list[At]:
         duel.race(points, lambda at, look: progress.looked(at, look, without_control(of_rows(duel.summary.rows(at)))))
     finally:
         progress.close()
-    answered = points_of(of_rows([row for point in points for row in duel.summary.rows(point)]))
+    answered = points_of(
+        of_rows([row for point in points if point in duel.summary for row in duel.summary.rows(point)])
+    )
     a, b = duel.sweep.implementations
     out.print(render(show.duel(answered, a, b)))
     return answered

@@ -13,6 +13,7 @@ from typing import Any
 from bench.analyse.conclusions import CoreChoice, choices
 from bench.analyse.summary import of_records
 from bench.commands import FINE, say
+from bench.machine.facts import physical_cores
 from bench.plan.errors import WrongRequest
 from bench.store import files
 from bench.store.saved_run import SavedRun
@@ -54,7 +55,11 @@ def run(arguments: argparse.Namespace) -> int:
     except OSError as error:
         raise WrongRequest(f"{out} can't be written: {error.strerror}") from None
     faster = sum(choice.implementation != table.SDPA for choice in chosen)
-    say(f"{out}: {len(chosen)} points, at {faster} of them another core than sdpa")
+    numbers = sorted({choice.point.threads for choice in chosen})
+    threads = f"{', '.join(map(str, numbers))} {'thread' if numbers == [1] else 'threads'}"
+    say(f"{out}: {len(chosen)} points with {threads}, at {faster} of them another core than sdpa")
+    if (usual := physical_cores()) not in numbers:
+        say(f"torch takes {usual} threads here by itself: set {numbers[0]}, or measure with --threads {usual}")
     say(*[f"Use it: --impl sdpa,measured[table={out}], or in a program as docs/use.md says"] * is_json)
     return FINE
 

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from bench.analyse.comparison import history, run_of
+from bench.analyse.history import history, run_of
 from bench.commands import FINE, say
 from bench.plan.errors import WrongRequest
 from bench.show import side_by_side

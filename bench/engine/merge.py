@@ -25,6 +25,9 @@ from bench.store.files import Lock
 from bench.store.journal import Entry
 from bench.store.table import RESULTS
 
+BESIDE = "python -m bench compare and history show runs beside each other, pandas.concat joins their tables"
+"""What to do with runs that can't be merged."""
+
 
 @dataclass(frozen=True, eq=False)
 class Source:
@@ -106,7 +109,7 @@ def _check(sources: Sequence[Source]) -> None:
         is_same_machine = first.environment.env_id == other.environment.env_id
         plans = [_comparable(each.sweep, whole=is_same_machine) for each in (first, other)]
         if differing := [name for name in plans[0] if plans[0][name] != plans[1][name]]:
-            raise WrongRequest(f"{pair} are of two sweeps: they differ in {', '.join(differing)}; merge each by itself")
+            raise WrongRequest(f"{pair} are of two sweeps: they differ in {', '.join(differing)}; {BESIDE}")
     for one, other in itertools.combinations(sources, 2):
         ours, theirs = one.environment.runtimes, other.environment.runtimes
         if unlike := sorted(name for name in ours.keys() & theirs.keys() if ours[name] != theirs[name]):

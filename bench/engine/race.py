@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from bench.analyse.forecast import works
 from bench.analyse.standing import Look, rough
 from bench.plan.case import Point
-from bench.plan.layers import flops
 from bench.sampling.rounds import LEAST_ROUNDS, Length
 
 if TYPE_CHECKING:
@@ -70,8 +70,10 @@ class Race:
 
     The point that is soonest answered comes first; if none is expected to be answered in time, that with the largest
     bound. All points get a rough answer first; only then the race goes on to a finer bound.
-    `end_s` is the time of the monotonic clock at which it ends; the base is taken all the same. Every point has an
-    answer from its base on, so a race can be stopped at any moment. One that goes on later begins with what is known.
+    `end_s` is the time of the monotonic clock at which it ends; the base is taken all the same, unless the time was
+    asked for: then a base waits for another session if it isn't expected to end in time, so that the others are
+    measured well. Every point has an answer from its base on, so a race can be stopped at any moment. One that goes on
+    later begins with what is known.
     """
 
     def __init__(self, run: "Run | Pair", points: Sequence[Point], end_s: float, looked: Looked) -> None:
@@ -80,16 +82,14 @@ class Race:
         self._looked = looked
         self._bound = rough(run.sweep.effort.bound)
         self._lendings = 0
+        self._replicate_s = 0.0
         together = dict.fromkeys(tuple(run.together(point)) for point in points)
         # points of little work come first, so that there are answers soon
-        self._heats = sorted(
-            (Heat([*each]) for each in together), key=lambda heat: sum(flops(point) or 0 for point in heat.points)
-        )
+        self._heats = sorted((Heat([*each]) for each in together), key=lambda heat: works(heat.points))
 
     def go(self) -> None:
         """Measure until all points are answered or the time is up."""
-        for heat in self._heats:
-            self._base(heat)
+        self._heats = [heat for heat in self._heats if self._base(heat)]
         self._answer()
         if self._bound > self._run.sweep.effort.bound:
             self._bound = self._run.sweep.effort.bound
@@ -108,13 +108,27 @@ class Race:
     def _left_s(self) -> float:
         return self._end_s - time.monotonic()
 
-    def _base(self, heat: Heat) -> None:
-        run, effort = self._run, self._run.sweep.effort
+    def _base(self, heat: Heat) -> bool:
+        """Take the base of a heat, and return True; False if it waits.
+
+        It is expected to take as long as the latest replicates by its work, of which the first compiles too. The first
+        base that a session takes never waits.
+        """
+        effort = self._run.sweep.effort
+        expected_s = effort.processes * self._replicate_s * works(heat.points)
+        if effort.within_s is not None and expected_s and expected_s > self._left_s and self._missing(heat):
+            return False
         for point in heat.points:
-            run.leave_out(point, effort.processes)
-        while missing := {point: names for point in heat.points if (names := run.missing_in_base(point))}:
+            self._run.leave_out(point, effort.processes)
+        while missing := self._missing(heat):
+            began_s = time.monotonic()
             self._measure(heat, missing, effort.budget_s / effort.processes * len(missing))
+            self._replicate_s = (time.monotonic() - began_s) / works(heat.points)
         self._look(heat)
+        return True
+
+    def _missing(self, heat: Heat) -> dict[Point, list[str]]:
+        return {point: names for point in heat.points if (names := self._run.missing_in_base(point))}
 
     def _take(self, heat: Heat) -> None:
         """Take a look, as far as there is time."""

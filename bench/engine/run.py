@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
+from bench.analyse.forecast import LEAST_RACE_S
 from bench.analyse.series import grouped
 from bench.analyse.summary import Summary
 from bench.engine import admission
@@ -19,7 +20,7 @@ from bench.engine.replicate import Replicate
 from bench.engine.run_folder import RunFolder
 from bench.engine.worker import unheard
 from bench.machine import facts, quiet
-from bench.plan.case import CONTROL, Case, Point
+from bench.plan.case import Case, Point
 from bench.plan.errors import WrongRequest
 from bench.plan.grid import without_columns
 from bench.plan.names import libraries_of, may_have_own_memory
@@ -32,9 +33,6 @@ from bench.store.record import Record
 
 MOST_DEATHS = 2
 """The deaths of a case's process after which it is not tried again: one may have come from outside."""
-
-LEAST_RACE_S = 30.0
-"""A race with fewer seconds left, about the start of its servers and a replicate, does not go on in a new session."""
 
 _without_dtype = partial(without_columns, columns=("dtype",))
 _without_tokens = partial(without_columns, columns=("num_tokens", "image_size"))
@@ -249,8 +247,7 @@ class Run:
         missing = self._missing(point, self.sweep.effort.processes)
         if not (missing and self.sweep.effort.race):
             return missing
-        kept = {self.sweep.baseline, CONTROL}
-        behind = self.summary.behind(point) - kept
+        behind = self.summary.behind(point)
         return [name for name in missing if name not in behind]
 
     def together(self, point: Point) -> list[Point]:

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from bench.harness.progress import LogProgress, Screen, shortened
 from bench.plan.case import Point
+from bench.plan.names import is_own
 from bench.plan.sweep import Sweep
 from bench.show import blocks, summary
 from bench.show.answer import At
@@ -40,6 +41,7 @@ class LiveProgress(LogProgress):
         self._started_s = time.monotonic()
         self._drawn_s = 0.0
         self._most = max(1, height - BESIDE)
+        self._own = [name for name in sweep.implementations if is_own(name)]
         console = Console(
             file=cast(IO[str], screen),
             force_terminal=True,
@@ -65,6 +67,7 @@ class LiveProgress(LogProgress):
 
     def heard(self, point: Point, process: int, implementation: str, stage: str) -> None:
         """Show the progress that a worker reports."""
+        super().heard(point, process, implementation, stage)
         work = f"{implementation}: {stage}" if implementation else stage
         self._now = f"{self._labels[point]} · {work} · {self._standing(point, process)}"
         now_s = time.monotonic()
@@ -116,4 +119,4 @@ class LiveProgress(LogProgress):
         return [Text(now, "bold"), beside]
 
     def _table(self, lines: list[At]) -> Fitting:
-        return Fitting(blocks.Table(summary.point_columns(self._sweep.baseline), lines))
+        return Fitting(blocks.Table(summary.point_columns(self._sweep.baseline, self._own), lines))

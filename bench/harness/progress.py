@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bench.analyse.forecast import work
 from bench.engine.admission import too_large
 from bench.machine.facts import available_bytes
 from bench.plan.case import CONTROL, POINT_COLUMNS, Case, Point
-from bench.plan.layers import flops
 from bench.plan.sweep import Effort, Sweep
 from bench.show.text import LONGEST_NAME, counted, differences, names, parts, varying
 from bench.store import units
@@ -31,29 +31,31 @@ LOG_LINE = 118
 REWRITE = "\r\x1b[2K"
 """The codes that move to the beginning of a terminal's line and clear it."""
 
+LEAST_S = 1.0
+"""What is left of a race at least as long as it is at work."""
+
+LATER = 0.5
+"""The share of the time of a first replicate that another one takes at least: the first compiles too."""
+
 KNOWN_S = 0.2
 """A point that takes less was measured earlier, and says nothing of the others."""
-
-DOUBLING_FLOPS = {"cpu": 3e9, "cuda": 3e12}
-"""The floating-point operations of a call at which a point takes twice as long as the smallest one. Of seven runs on a
-CPU, replayed, 2e9 to 4e9 suit best; no GPU has been timed."""
 
 
 class TimeLeft:
     """The remaining time of a sweep: a point takes as long as those that are done took, by its work.
 
     Points that differ in their dtype alone are measured together, so they count as one. A race ends at `end_s` of the
-    monotonic clock, at the latest.
+    monotonic clock, or with its base, if that takes longer; if it `may_wait`, no base is begun that would.
     """
 
     end_s: float | None = None
+    may_wait = False
 
     def __init__(self, points: Iterable[Point], processes: int) -> None:
         self._processes = processes
         self._work: dict[Point, float] = {}
         for point in points:
-            work = float(flops(point) or 0) / DOUBLING_FLOPS[point.device.partition(":")[0]]
-            self._work[_together(point)] = self._work.get(_together(point), 1.0) + work
+            self._work[_together(point)] = self._work.get(_together(point), 1.0) + work(point)
         self._open = set(self._work)
         self._took_s, self._done = 0.0, 0.0
         self._first: dict[Point, int] = {}
@@ -72,21 +74,29 @@ class TimeLeft:
         `current` has been measured for `in_point_s` seconds, and now in this process. It counts from 0 at the start of
         the run; the first one seen here is where a run that goes on began.
         """
-        if self.end_s is not None:
-            return max(0.0, self.end_s - time.monotonic())
-        others = sum(self._work[group] for group in self._open)
+        if self.end_s is None:
+            return self.base_s(current, in_point_s, process)
+        left_s = self.end_s - time.monotonic()
+        base_s = self.base_s(current, in_point_s, process, is_whole=not self.may_wait)
+        return (left_s if left_s > 0 else None) if base_s is None else max(left_s, base_s, LEAST_S)
+
+    def base_s(
+        self, current: Point | None = None, in_point_s: float = 0.0, process: int = 0, *, is_whole: bool = True
+    ) -> float | None:
+        """Return the seconds that the processes of all points still take, or only those of the current one."""
+        others = sum(self._work[group] for group in self._open) if is_whole else 0.0
         per_work_s = self._took_s / self._done if self._done else None
         rest_s = 0.0
         if current is not None and (group := _together(current)) in self._open:
-            work, first = self._work[group], self._first.setdefault(group, process)
-            others -= work
-            whole_s = None if per_work_s is None else per_work_s * work
+            own, first = self._work[group], self._first.setdefault(group, process)
+            others = max(0.0, others - own)
+            whole_s = None if per_work_s is None else per_work_s * own
             if (done := process - first) and (whole_s is None or in_point_s >= whole_s):
                 whole_s = in_point_s * (self._processes - first) / done
             if not whole_s:
                 return None
             rest_s = max(0.0, whole_s - in_point_s)
-            per_work_s = per_work_s or whole_s / work
+            per_work_s = per_work_s or whole_s / own
         if per_work_s is None:
             return None if others else rest_s
         return rest_s + per_work_s * others
@@ -180,6 +190,7 @@ class LogProgress:
         self._time_left = TimeLeft(sweep.points, sweep.effort.processes)
         self._racing: dict[Point, Look] = {}
         self._began_s = time.monotonic()
+        self._has_foreseen = False
 
     def opened(self, folder: Path) -> None:
         """Print the sweep, the folder, and that the workers are being started."""
@@ -224,17 +235,41 @@ class LogProgress:
         self._began_s = time.monotonic()
 
     def races(self, end_s: float) -> None:
-        """Take note that a race ends at this time of the monotonic clock, at the latest."""
+        """Take note that a race begins, and that it ends at this time of the monotonic clock, or with its base."""
+        if self._time_left.end_s is None:
+            self._began_s = time.monotonic()
         self._time_left.end_s = end_s
+        self._time_left.may_wait = self._sweep.effort.within_s is not None
 
     def looked(self, point: Point, look: "Look", rows: "pd.DataFrame") -> None:
         """Show what a look at a point says: its line after the first one, and again, with its number, once answered."""
         before, self._racing[point] = self._racing.get(point), look
-        self._done += before is None
+        if before is None:
+            self._end_base(point)
         self._note(rows, is_news=before is None or (look.is_answered and not before.is_answered))
 
-    def heard(self, point: Point, process: int, implementation: str, stage: str) -> None:
-        """Show the progress that a worker reports; a log doesn't."""
+    def heard(self, point: Point, process: int, _implementation: str, _stage: str) -> None:
+        """Show the progress that a worker reports; a log only says if there is too little time."""
+        self._foresee(point, process)
+
+    def _foresee(self, point: Point, process: int) -> None:
+        """Say once, as soon as it is known, that the base of all points takes longer than a race may."""
+        within_s, now_s = self._sweep.effort.within_s, time.monotonic()
+        if self._time_left.end_s is None or within_s is None or self._has_foreseen or self._detail < 0:
+            return
+        rest_s = self._time_left.base_s(point, now_s - self._began_s, process)
+        if rest_s is not None and now_s + LATER * rest_s > self._time_left.end_s:
+            self._has_foreseen = True
+            base_s, given = within_s + now_s + rest_s - self._time_left.end_s, units.duration(within_s)
+            points = counted([self._total], "point", "points")
+            waits = "; what isn't expected to end in time waits" if self._total > 1 else ""
+            self._say(f"base of {points}: about {units.duration(base_s)}, longer than --within {given}{waits}")
+
+    def _end_base(self, point: Point) -> None:
+        now_s = time.monotonic()
+        self._done += 1
+        self._time_left.finished(point, now_s - self._began_s)
+        self._began_s = now_s
 
     @property
     def _answered(self) -> int:
@@ -244,11 +279,9 @@ class LogProgress:
     def finished(self, rows: "pd.DataFrame") -> None:
         """Print the line of a point that is done, unless it was printed when it was answered."""
         point = Case.from_columns({str(name): value for name, value in rows.iloc[0].items()}).point
-        look, now_s = self._racing.get(point), time.monotonic()
+        look = self._racing.get(point)
         if look is None:
-            self._done += 1
-            self._time_left.finished(point, now_s - self._began_s)
-            self._began_s = now_s
+            self._end_base(point)
         if look is None or not look.is_answered:
             self._note(rows)
 

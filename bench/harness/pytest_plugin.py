@@ -17,6 +17,7 @@ import pytest
 
 from bench.harness import options
 from bench.harness.progress import LogProgress, Screen, progress_of
+from bench.plan.case import Point
 from bench.plan.errors import WrongRequest
 from bench.plan.invocation import python
 from bench.plan.sweep import Sweep
@@ -47,7 +48,7 @@ class State:
 
     sweep: Sweep
     detail: int
-    points: int = 0
+    points: tuple[Point, ...] = ()
     handler: Any = None
     progress: LogProgress | None = None
     run: "Run | None" = None
@@ -88,11 +89,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def pytest_runtestloop(session: pytest.Session) -> Generator[None, Any, Any]:
     """Open the run before the first test, so that a mistake is still a wrong request; end Ctrl-C with a message."""
     config = session.config
-    points = [item for item in session.items if "point" in getattr(item, "fixturenames", ())]
+    points = tuple(item.callspec.params["point"] for item in session.items if hasattr(item, "callspec"))
     if config.option.collectonly or not points:
         return (yield)
     state = config.stash[STATE]
-    state.points, state.handler = len(points), signal.signal(signal.SIGINT, _raise_interrupt)
+    state.points, state.handler = points, signal.signal(signal.SIGINT, _raise_interrupt)
     try:
         try:
             _open(config, state)
@@ -192,9 +193,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         lines = summary.where(run.folder, page, choices(run.run_folder.summary))
     for part in parts:
         terminalreporter.write(rendered(part, width=width, colour=bool(terminalreporter.isatty)))
-    for line in lines:
+    go_on = summary.go_on(_command(config, run), run.sweep.effort, run.summary, state.points)
+    for line in [*go_on, *lines]:
         terminalreporter.write_line(line)
-    _print_failures(terminalreporter, state.points, _screen(config))
+    _print_failures(terminalreporter, len(state.points), _screen(config))
 
 
 def _pictures(saved: "SavedRun", results: "pd.DataFrame", terminalreporter: pytest.TerminalReporter) -> list[Path]:
@@ -243,7 +245,7 @@ def _open(config: pytest.Config, state: State) -> None:
     name = f"{sweep.name}-{sweep.shard.number}of{sweep.shard.count}" if sweep.shard else sweep.name
     folder = options.run_folder(config.option, name)
     height = shutil.get_terminal_size().lines
-    progress = progress_of(sweep, state.points, screen, height=height, detail=state.detail)
+    progress = progress_of(sweep, len(state.points), screen, height=height, detail=state.detail)
     state.progress = progress
     progress.opened(folder)
     from bench.engine.run import Run
@@ -288,8 +290,13 @@ def _interrupt(config: pytest.Config) -> None:
         f"Interrupted. {len(run.finished())} of {len(points)} points are finished, "
         f"{cases} of {len(points) * len(run.sweep.implementations)} cases have results; they are kept in {run.folder}."
     )
-    screen.line(f"Go on:  {python()} -m {shlex.join(['pytest', *config.args, '--run', str(run.folder)])}")
+    screen.line(f"Go on:  {_command(config, run)}")
     screen.line(f"Look:   {python()} -m bench show {shlex.quote(str(run.folder))}")
+
+
+def _command(config: pytest.Config, run: "Run") -> str:
+    """Return the command that goes on with a run."""
+    return f"{python()} -m {shlex.join(['pytest', *config.args, '--run', str(run.folder)])}"
 
 
 def _screen(config: pytest.Config) -> Screen:

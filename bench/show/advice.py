@@ -9,7 +9,7 @@ from bench.analyse.advice import LITTLE, WHOLE_ENCODER, Advice, Alternative, Kin
 from bench.plan.case import AS_IS
 from bench.show import intervals
 from bench.show.blocks import GAP, GOOD, HEAD, PLAIN, QUIET, WARNING, Block, Code, Column, Lines, Table
-from bench.show.choice_text import FEWEST_PROCESSES, more
+from bench.show.choice_text import more
 from bench.show.text import shared
 from bench.stats.estimates import Interval
 from bench.stats.limits import LEVEL
@@ -218,7 +218,7 @@ def _most(advice: Advice) -> str:
     """Return how much faster another setting may be: by its bound, and by the share if it changes attention alone."""
     high = advice.as_is.get("slowdown_high")
     if units.is_missing(high):
-        return FEWEST_PROCESSES
+        return "there is no bound so far; a longer --within gives one"
     measured = float(high or 1)
     are_compiled = any(each.name.startswith(COMPILED) for each in advice.alternatives)
     limit = advice.bound.high
@@ -324,7 +324,7 @@ def _home(base: str) -> str:
 def legend(alternatives: Sequence[Alternative]) -> list[str]:
     """Return what the columns mean."""
     lines = [
-        "measured: how many times as fast as the model as it is, paired round by round, with its 95 % interval; "
+        "measured: how many times as fast as the model as it is, paired round by round, with its 99 % interval; "
         f"the probability that a setting is wrongly recommended is at most {LEVEL:.0%}",
         "output error: the largest deviation from float64, relative to the largest value",
     ]

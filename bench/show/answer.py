@@ -2,17 +2,19 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
 
 from bench.analyse.conclusions import control
 from bench.analyse.flags import SLOW, Flag, disturbed, flags
-from bench.analyse.standing import ALONE, FASTEST, NOTHING, SLOWER, Choice
+from bench.analyse.standing import ALONE, FASTEST, NOTHING, SLOWER, Choice, is_for_profiles
 from bench.plan.case import Point
+from bench.plan.names import is_own
 from bench.show import intervals
-from bench.show.choice_text import FEWEST_PROCESSES, MOST, choice_of, duration, listed, more, words
+from bench.show.choice_text import MOST, choice_of, duration, listed, more, words
+from bench.show.columns import latency_text
 from bench.show.rows import UNTRIED, Row, by_point, measured, unmeasured
 from bench.show.text import counted, differences, names, varying
 from bench.stats.best import GOOD
@@ -79,21 +81,59 @@ def answer(points: Sequence[At], baseline: str | None) -> list[str]:
     if not chosen:
         cases = counted([sum(len(at.rows) for at in points)], "case", "cases")
         return [f"Nothing was measured: none of {cases} is ok."]
+    named = dict.fromkeys(at.choice.name for at in chosen if at.choice.name)
     if len(chosen) == 1:
         (at,) = chosen
-        speedup = speedup_cell(at.first, baseline) if baseline else ""
-        over = f"; {at.choice.name} is {speedup} as fast as {baseline}" if speedup not in ("", "baseline") else ""
-        return [f"{_sentence(words(at.choice))}{over}."]
-    if all(at.choice.standing == ALONE for at in chosen):
-        alone = listed([*dict.fromkeys(at.choice.name for at in chosen)])
-        return [f"Nothing can be compared: only one implementation was measured at each point ({alone})."]
-    name = everywhere(chosen)
-    sentences = _use(name, chosen), _gain(name, chosen, baseline), _sureness(chosen), _few_processes(chosen)
-    return [*filter(None, sentences)]
+        return [f"{_sentence(words(at.choice))}.", *_times_of([*named], chosen, baseline), *_of_own(chosen, baseline)]
+    compared = [at for at in chosen if at.choice.standing != ALONE]
+    if not compared:
+        first = f"Nothing can be compared: only one implementation was measured at each point ({listed([*named])})."
+        return [first, *_times_of([*named], chosen, baseline)]
+    name = everywhere(compared)
+    gain = _gain(name, compared, baseline)
+    sentences = _use(name, compared), gain and f"{name} {gain}.", _sureness(compared), _few_processes(compared)
+    return [*filter(None, [*sentences, _alone(chosen)]), *_of_own(chosen, baseline)]
+
+
+def _times_of(names: Sequence[str], points: Sequence[At], baseline: str | None) -> Iterator[str]:
+    """Yield for each of these implementations what a call takes, and its ratio to the baseline if it isn't that.
+
+    Of several points those with the least and the most are named.
+    """
+    for name in names:
+        pairs = [(at, row) for at in points if (row := at.row(name))]
+        if not pairs:
+            continue
+        ends = [choose(pairs, key=lambda pair: float(pair[1]["latency_s"])) for choose in (min, max)]
+        takes = _from_to([(latency_text(row), at) for at, row in ends], is_one=len(points) == 1)
+        ratio = _gain(name, points, baseline)
+        yield f"{name} takes {takes} a call{f'; it {ratio}' if ratio else ''}."
+
+
+def _from_to(ends: Sequence[tuple[str, At]], *, is_one: bool) -> str:
+    """Return a value with its point, or the two ends of a range with theirs; an only point needs no name."""
+    low, high = (text if is_one else f"{text} ({at.label})" for text, at in ends)
+    return low if low == high else f"from {low} to {high}"
+
+
+def _of_own(points: Sequence[At], baseline: str | None) -> Iterator[str]:
+    """Yield the time and the ratio of each implementation of a user's own that isn't named alone."""
+    names = dict.fromkeys(str(row["implementation"]) for at in points for row in measured(at.rows))
+    said = {points[0].choice.name} if len(points) == 1 else set()
+    yield from _times_of([name for name in names if is_own(name) and name not in said], points, baseline)
+
+
+def _alone(points: Sequence[At]) -> str:
+    """Return at which points nothing was compared, empty if there are none."""
+    alone = [at for at in points if at.choice.standing == ALONE]
+    if not alone:
+        return ""
+    where = ", ".join(at.label for at in alone) if len(alone) <= MOST_POINTS else f"{len(alone)} other points"
+    return f"Nothing is compared at {where}, where one implementation was measured."
 
 
 def everywhere(points: Sequence[At]) -> str:
-    """Return the implementation to use if one is to be chosen for all points.
+    """Return the implementation to use if one is to be chosen for all points, of which each compares some.
 
     Of those that were measured at most points it is the one whose upper bounds are least on the whole; a bound that is
     not known counts as the slowdown itself. Of several whose bounds are all GOOD or less it is the one that is named at
@@ -101,12 +141,12 @@ def everywhere(points: Sequence[At]) -> str:
     """
     names = dict.fromkeys(str(row["implementation"]) for at in points for row in measured(at.rows))
 
-    def demerit(name: str) -> tuple[int, float, int, float]:
+    def demerit(name: str) -> tuple[bool, int, float, int, float]:
         rows = [row for at in points if (row := at.row(name))]
         bounds = [row["slowdown_high"] or row["slowdown"] or 1.0 for row in rows]
         whole = sum(map(math.log, bounds))
         named = sum(at.choice.name == name for at in points)
-        return -len(rows), whole if max(bounds) > GOOD else 0.0, -named, whole
+        return is_for_profiles(name), -len(rows), whole if max(bounds) > GOOD else 0.0, -named, whole
 
     return min(names, key=demerit)
 
@@ -135,18 +175,19 @@ def machine(table: pd.DataFrame) -> tuple[bool, str]:
     """
     warned = {each.flag.letter: each for each in warnings(table)}
     busy, slow, doubt = warned.get(disturbed(1).letter), warned.get(SLOW.letter), control_warning(table)
+    noise = control_noise(table)
     doubts = [f"{_sentence(doubt)}."] if doubt else []
     if busy:
         doubts.append(f"Other processes disturbed a quarter of the samples or more in {busy.where}.")
     if slow:
         doubts.append(f"In {slow.where} it ran at less than 75 % of the highest speed that was ever measured on it.")
     if doubts:
+        doubts += [f"{_sentence(noise)}."] if noise and not doubt else []
         return False, f"The machine was {'not quiet' if doubt or busy else 'slow'}. {' '.join(doubts)}"
     rows = [row for at in points_of(table) for row in measured(at.rows)]
     if not rows:
         return True, ""
     share = units.percent(max(row["flagged_share"] or 0.0 for row in rows))
-    noise = control_noise(table)
     checked = f"; {noise}" if noise else ""
     return True, f"The machine was quiet: at most {share} of the samples of a case were disturbed{checked}."
 
@@ -182,12 +223,12 @@ def _use(name: str, points: Sequence[At]) -> str:
     absent = [at for at, row in rows if row is None]
     if not others:
         return f"Use {name}, though another one is faster at each point: {_except(beaten, absent)}."
-    # with a rival, what has no bound costs nobody knows what
-    highs = [row["slowdown_high"] for at, row in others if row["standing"] or at.choice.standing != ALONE]
+    highs = [row["slowdown_high"] for _, row in others]
     where = f"all {len(points)} points" if len(others) == len(points) else f"{len(others)} of {len(points)} points"
-    most = 1.0 if not highs else math.inf if None in highs else max(highs)
+    where = f"the only point that compares anything, {points[0].label}," if len(points) == 1 else where
+    most = math.inf if None in highs else max(highs)
     bound = f"it takes at most {_times(most)} as long as the fastest one" if most < MOST else "its cost has no bound"
-    near = sum((row["slowdown_low"] or 1.0) > 1 or (row["speedup_high"] or 1.0) < 1 for _, row in others)
+    near = sum((row["slowdown_low"] or 1.0) > 1 for _, row in others)
     shown = f", though at {near} of them another one is faster" if near else ""
     but = _except(beaten, absent)
     return f"Use {name}: at {where} {bound}{shown}{f'; but {but}' if but else ''}."
@@ -225,13 +266,13 @@ def _times(ratio: float, *, up: bool = True) -> str:
 
 
 def _gain(name: str, points: Sequence[At], baseline: str | None) -> str:
-    """Return where an implementation has its smallest and its largest speed-up; empty for the baseline."""
+    """Return how fast an implementation is where that is least, and where it is most; empty for the baseline."""
     pairs = [(at, row) for at in points if (row := at.row(name)) and row["speedup"]]
     if baseline is None or name == baseline or not pairs:
         return ""
     ends = [choose(pairs, key=lambda pair: float(pair[1]["speedup"])) for choose in (min, max)]
-    low, high = (f"{speedup_cell(row, baseline)} ({at.label})" for at, row in ends)
-    return f"{name} is {low if low == high else f'from {low} to {high}'} as fast as {baseline}."
+    values = [(speedup_cell(row, baseline), at) for at, row in ends]
+    return f"is {_from_to(values, is_one=len(points) == 1)} as fast as {baseline}"
 
 
 def _sureness(points: Sequence[At]) -> str:
@@ -257,7 +298,7 @@ def _few_processes(points: Sequence[At]) -> str:
     """Return what to think of bounds from one process, which are none, and from two: of the rows that are named."""
     numbers = {row["processes"] for at in points if (row := at.first)}
     if 1 in numbers:
-        return f"One process gives no bound: {FEWEST_PROCESSES} or more."
+        return "One process gives no bound."
     if 2 in numbers:
         return "Two processes alone give no scatter: bounds lean on what all points have in common."
     return ""

@@ -10,6 +10,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from bench.analyse.standing import ALONE, FASTEST, NAMED, NOT_TOLD, NOTHING, Choice, choice
 from bench.show.blocks import BAD, GOOD, HEAD
 from bench.show.rows import Row, measured
+from bench.show.text import counted
 from bench.stats.best import GOOD as AS_GOOD
 from bench.store import units
 
@@ -22,14 +23,8 @@ MANY = 2.0
 MOST = 1e6
 """A larger number is not written out: the bounds of two processes that differ wildly have no end."""
 
-FEWEST_PROCESSES = "measure with --processes 2"
-"""What gives a point a bound."""
-
 UNSURE = 1.15
 """A choice that can cost as much as this is hardly better than none."""
-
-ALMOST_SURE = "most likely the fastest"
-"""What is said of one that no other is faster than by the upper bound, which is wrong more often than *fastest* is."""
 
 
 def choice_of(rows: Sequence[Row]) -> Choice:
@@ -57,16 +52,16 @@ def _sentences(of: Choice) -> Iterator[str]:
             yield f"fastest: {of.name}, {by(of.ahead.low, of.ahead.high)}"
         yield f"fastest: {of.name}"
     elif math.isnan(of.high):
-        yield f"use {of.name}: its cost has no bound; {FEWEST_PROCESSES}"
+        if of.ahead and of.may_be_faster:
+            took = f"{of.may_be_faster[0]} took {units.ratio(of.ahead.value)[:-1]} times as long"
+            yield f"use {of.name}: {took} in {counted([of.processes], 'process', 'processes')}, which gives no bound"
         yield f"use {of.name}: no bound"
     elif of.high <= AS_GOOD:
         close = f"use {of.name}: no other is more than {more(of.high)} faster"
-        if of.high == 1:
-            close = f"use {of.name}: {ALMOST_SURE}"
         if of.as_good:
             yield f"{close}; {listed(of.as_good)} {'is' if len(of.as_good) == 1 else 'are'} as good"
         yield close
-        yield f"use {of.name}: within {more(of.high)}" if of.high > 1 else f"use {of.name}"
+        yield f"use {of.name}: within {more(of.high)}"
     else:
         others = faster(of.high)
         named = f"use {of.name}: {any_of(of.may_be_faster)} {others}"
@@ -95,7 +90,7 @@ def short(of: Choice) -> list[str]:
         return [of.name, "fastest", *([by(of.ahead.low, of.ahead.high)] if of.ahead else [])]
     if math.isnan(of.high):
         return [of.name, "no bound"]
-    return [of.name, f"within {more(of.high)}" if of.high > 1 else ALMOST_SURE]
+    return [of.name, f"within {more(of.high)}"]
 
 
 def certainty(of: Choice) -> float:
@@ -108,10 +103,11 @@ def certainty(of: Choice) -> float:
 
 
 def by(low: float, high: float) -> str:
-    """Return by how much one is ahead: `by 2 to 6.1%`, or `by 2.1x to 2.6x`."""
+    """Return by how much one is ahead: `by 2 to 6.1%`, `by over 0 to 6%` or `by 2.1x to 2.6x`."""
     if low >= MANY:
         return f"by {_rounded(low, 1, ROUND_FLOOR)}x to {_rounded(high, 1, ROUND_CEILING)}x"
-    return f"by {_percent(low, ROUND_FLOOR)} to {_percent(high, ROUND_CEILING)}%"
+    least = _percent(low, ROUND_FLOOR)
+    return f"by {'over ' if least == '0' and low > 1 else ''}{least} to {_percent(high, ROUND_CEILING)}%"
 
 
 def faster(ratio: float) -> str:

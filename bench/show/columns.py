@@ -31,8 +31,8 @@ def columns(baseline: str | None) -> list[Column]:
         (0, Column("", lambda row: str(row["implementation"]), key="implementation")),
         (10, Column("", _letters, key="flags")),
         (45, Column("slower by", slower_by, lambda row: row["slowdown_high"], key="slower_by",
-            meaning="how much more time a row takes than the fastest of its point, with bounds that hold for all rows "
-            "of the point at once")),
+            meaning="how much more time a row takes than the fastest of its point, from the least to the most that the "
+            "intervals of its ratios to all other rows allow")),
         (60, Column("predicted", _predicted, lambda row: row["predicted_bytes"], 7, "predicted_bytes",
             "the peak memory by a formula of layer and implementation, and how far the measurement lies from it")),
         (110, Column("pays after", _calls, _calls_number, 9, "paid",
@@ -102,8 +102,7 @@ def _letters(row: Row) -> str:
 
 
 def _latency_interval(row: Row) -> str:
-    half = units.half_width(row["latency_low_s"], row["latency_high_s"])
-    return f"±{units.percent(half)}" if half is not None else ""
+    return units.half_width(row["latency_low_s"], row["latency_high_s"])
 
 
 def _speedup_interval(row: Row) -> str:
@@ -151,7 +150,7 @@ INTERVALS: dict[str, tuple[Callable[[Row], str], int]] = {
 MEANINGS = {
     "latency_s": "seconds per call with half the width of its 95 % interval: the level of all times of a point moves "
     "with the machine, so it is wider than that of a ratio",
-    "speedup": "the ratio to the baseline with its 95 % interval",
+    "speedup": "the ratio to the baseline with its 99 % interval",
     "kernels": "the kernels that did the work, in short: `flash`, `products` (matrix products), `fast path` (that of "
     "`nn.MultiheadAttention`), `fused` (one operator of another runtime computes the core), `compiled`",
     "memory_bytes": "the most that one call held at once, beyond its input and weights, and what is kept between "

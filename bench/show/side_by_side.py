@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pandas as pd
 
-from bench.analyse.comparison import History
 from bench.analyse.conclusions import WIDEST, Change
+from bench.analyse.history import History
 from bench.plan.case import Case, Point
 from bench.plan.errors import WrongRequest
 from bench.plan.grid import machine_columns, without_columns
@@ -20,7 +20,7 @@ from bench.store import units
 
 OF_PRECISIONS = (
     f"as fast: the time in {WIDEST} over the time in the other precision, paired round by round in the same "
-    "replicates, with its 95 % interval; above 1 the other is faster",
+    "replicates, with its 99 % interval; above 1 the other is faster",
     "error: the deviation from float64 that came nearest to its tolerance, relative to the largest value",
 )
 
@@ -44,6 +44,9 @@ ARROWS = {"faster": "▲", "slower": "▼"}
 """The mark of a step."""
 
 TONES = {"faster": GOOD, "slower": BAD}
+
+MOST_LOST = 5
+"""The most cases that began to fail which are named; the table has all."""
 
 RECENT = 6
 """The most runs in the terminal, the latest; the page has all."""
@@ -184,9 +187,23 @@ def history_head(of: History) -> list[Block]:
     """Return how many cases became faster and slower from one run to the next, and what all points share."""
     steps = [entry.step for entries in of.entries.values() for entry in entries.values() if entry.step]
     points = points_of_history(of)
-    changes = f"{steps.count('faster')} became faster, {steps.count('slower')} slower, from one run to the next"
+    lost, labels = of.lost, names(points)
+    parts = [f"{steps.count('faster')} became faster", f"{steps.count('slower')} slower"]
+    if lost:
+        parts.append(
+            f"{len(lost)} that {'was' if len(lost) == 1 else 'were'} ok {'fails' if len(lost) == 1 else 'fail'}"
+        )
     return [
-        Lines([f"{len(of.runs)} runs, {len(of.entries)} cases: {changes}"], HEAD),
+        Lines([f"{len(of.runs)} runs, {len(of.cases)} cases: {', '.join(parts)}, from one run to the next"], HEAD),
+        Lines(
+            [
+                f"{case.implementation} {labels[case.point]}: {status} in run {number + 1}"
+                for case, number, status in lost[:MOST_LOST]
+            ],
+            BAD,
+            is_list=True,
+            indent=2,
+        ),
         Lines([shared(points)] if points else []),
     ]
 
@@ -206,7 +223,7 @@ def history(of: History) -> list[Block]:
 
 def points_of_history(of: History) -> list[Point]:
     """Return the points of a history, each once."""
-    return [*dict.fromkeys(case.point for case in of.entries)]
+    return [*dict.fromkeys(case.point for case in of.cases)]
 
 
 def run_label(of: History, number: int) -> str:
@@ -220,14 +237,16 @@ def _table(of: History, point: Point, name: str, numbers: range) -> Table:
 
     def run(number: int) -> Column:
         def text(case: Case) -> str:
-            entry = of.entries[case].get(number)
-            return " ".join(filter(None, (intervals.ratio(entry.speedup), ARROWS.get(entry.step)))) if entry else ""
+            entry = of.entries.get(case, {}).get(number)
+            if entry is None:
+                return of.failures.get(case, {}).get(number, "")
+            return " ".join(filter(None, (intervals.ratio(entry.speedup), ARROWS.get(entry.step))))
 
         def tone(case: Case) -> str:
-            entry = of.entries[case].get(number)
-            return TONES.get(entry.step, PLAIN) if entry else PLAIN
+            entry = of.entries.get(case, {}).get(number)
+            return TONES.get(entry.step, PLAIN) if entry else BAD
 
         return Column(f"run {number + 1}", text, tone=tone)
 
-    cases = [case for case in of.entries if case.point == point]
+    cases = [case for case in of.cases if case.point == point]
     return Table([Column(name, lambda case: f"  {case.implementation}"), *map(run, numbers)], cases)

@@ -2,24 +2,29 @@
 
 import math
 import shlex
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from bench.analyse import forecast
 from bench.analyse.conclusions import Change, CoreChoice, gain
 from bench.analyse.growth import has_series
 from bench.analyse.standing import by_rank
+from bench.analyse.summary import Summary
 from bench.plan.case import Point
 from bench.plan.invocation import python
+from bench.plan.names import is_own
+from bench.plan.sweep import Effort
 from bench.show import answer as say
 from bench.show.answer import At, speedup_cell
 from bench.show.blocks import BAD, GAP, HEAD, PLAIN, QUIET, WARNING, Block, Column, Lines, Table, right
-from bench.show.choice_text import choice_of, tone, words
+from bench.show.choice_text import choice_of, listed, tone, words
 from bench.show.failures import few, reasons
-from bench.show.rows import UNTRIED, by_point, is_measured, measured, plain, reason, unmeasured
+from bench.show.rows import UNTRIED, Row, by_point, is_measured, measured, plain, reason, unmeasured
 from bench.show.side_by_side import precision_words
 from bench.show.text import LONGEST_NAME, counted, cut, names, symbols
 from bench.store import units
@@ -44,8 +49,8 @@ LONGEST_REASON = 200
 
 BOUNDS = (
     "fastest: all others are shown to be slower, the next one by so much. use: others may be faster, by so much at "
-    "most. With 95 % probability all bounds of a point are right. They are those of this run: on another day, the ratio"
-    " of two kernels can differ by 1 to 5 % (--spread 1h measures over an hour)."
+    "most. All that is said of ratios is of 99 %, and of this run: on another day, the ratio of two kernels "
+    "can differ by 1 to 5 %."
 )
 """What the bounds say."""
 
@@ -58,7 +63,7 @@ LEAST_WORDS = 12
 UNMEASURED = "not measured"
 
 OF_DUEL = (
-    "as fast as: the ratio paired round by round, with its 95 % interval",
+    "as fast as: the ratio paired round by round, with its 99 % interval",
     "fastest: the other is shown to be slower, by so much. use: the other may be faster, by so much at most",
 )
 
@@ -72,7 +77,9 @@ def blocks(whole: pd.DataFrame, baseline: str | None, changes: Sequence[Change] 
     labels = names([at.point for at in points], LONGEST_NAME)
     yield Lines([" ".join(say.answer(points, baseline))], HEAD)
     yield GAP
-    yield Table(point_columns(baseline), [replace(at, label=labels[at.point]) for at in points[:MOST_LINES]])
+    own = dict.fromkeys(row["implementation"] for at in points for row in at.rows if is_own(row["implementation"]))
+    lines = [replace(at, label=labels[at.point]) for at in points[:MOST_LINES]]
+    yield Table(point_columns(baseline, own), lines)
     yield Lines([symbols([at.point for at in points]), BOUNDS], QUIET)
     if len(points) > MOST_LINES:
         yield Lines([f"… and {len(points) - MOST_LINES} more points"])
@@ -80,8 +87,8 @@ def blocks(whole: pd.DataFrame, baseline: str | None, changes: Sequence[Change] 
     if any(at.failed for at in points):
         yield Lines([say.failures(points)], WARNING)
         tried = [row for at in points for row in at.rows if row["status"] not in ("ok", "skipped")]
-        lines = few(reasons(tried), MOST_REASONS)
-        yield Lines([cut(line, LONGEST_REASON) for line in lines], BAD, is_list=True, indent=2)
+        why = few(reasons(tried), MOST_REASONS)
+        yield Lines([cut(line, LONGEST_REASON) for line in why], BAD, is_list=True, indent=2)
     yield Lines(_doubts(points)[:MOST_REASONS], WARNING)
     is_quiet, machine = say.machine(whole)
     yield Lines([machine] if machine else [], PLAIN if is_quiet else WARNING)
@@ -102,6 +109,17 @@ def where(folder: Path, page: Path | None, choices: Sequence[CoreChoice] = ()) -
         f"The page: {page}" if page else f"Everything is in {folder}",
         f"The long table: {python()} -m bench show {path}",
     ]
+
+
+def go_on(command: str, effort: Effort, summary: Summary, points: Sequence[Point]) -> list[str]:
+    """Return which points wait, and the command that goes on until each has a good answer; none if all have one."""
+    labels, others = names(points, LONGEST_NAME), forecast.waiting(summary, points)
+    lines = [f"Not measured in this time: {listed([labels[point] for point in others])}"] if others else []
+    if effort.race:
+        within_s = forecast.within_s(summary, points)
+        return [*lines, f"Go on: {command} --within {within_s}s"] if within_s else []
+    number = None if effort.spread_s else forecast.processes(summary, effort.processes)
+    return [f"Go on: {command} --extend --processes {number}"] if number else []
 
 
 def for_programs(choices: Sequence[CoreChoice], folder: Path) -> list[str]:
@@ -141,14 +159,31 @@ def _warnings(whole: pd.DataFrame) -> Iterator[str]:
     yield from (f"{each}." for each in others[:MOST_WARNINGS])
 
 
-def point_columns(baseline: str | None) -> list[Column]:
-    """Return the columns of a table with a line for each point; a narrow terminal has no intervals of speed-ups."""
+def point_columns(baseline: str | None, own: Iterable[str] = ()) -> list[Column]:
+    """Return the columns of a table with a line for each point; a narrow terminal has no intervals of speed-ups.
+
+    Each implementation of a user's own has a column, whether it is the one to use or not.
+    """
     return [
         Column("point", lambda at: cut(at.label, LONGEST_NAME)),
         Column("what to use, and what it can cost", use, tone=lambda at: tone(at.choice), fit=use),
-        Column("speed-up", lambda at: _speedup(at, baseline)[0], interval=lambda at: _speedup(at, baseline)[1],
+        Column("latency", lambda at: units.seconds(at.first["latency_s"]) if at.first else "", right, rank=2),
+        Column("speed-up", lambda at: _speedup(at.first, baseline)[0],
+            interval=lambda at: _speedup(at.first, baseline)[1],
             interval_heading=f"over {baseline}" if baseline else "", interval_rank=1),
+        *map(partial(_own, baseline), own),
     ]  # fmt: skip
+
+
+def _own(baseline: str | None, name: str) -> Column:
+    """Return the column of an implementation: its time and its ratio to the baseline, or how it ended."""
+
+    def text(at: At) -> str:
+        if row := at.row(name):
+            return " ".join([units.seconds(row["latency_s"]), *filter(None, _speedup(row, baseline)[:1])])
+        return next((str(row["status"]) for row in at.rows if row["implementation"] == name), "")
+
+    return Column(name, text)
 
 
 def use(at: At, width: float = math.inf) -> str:
@@ -158,8 +193,8 @@ def use(at: At, width: float = math.inf) -> str:
     return f"{cut(words(at.choice, room), room)}{failed}"
 
 
-def _speedup(at: At, baseline: str | None) -> tuple[str, str]:
-    value, _, interval = speedup_cell(at.first, baseline).partition(" ")
+def _speedup(row: Row | None, baseline: str | None) -> tuple[str, str]:
+    value, _, interval = speedup_cell(row, baseline).partition(" ")
     return value, interval
 
 

@@ -1,29 +1,22 @@
 """Which implementation of a point to use, and what that can cost: multiple comparisons with the best (Hsu 1984).
 
-The slowdown of an implementation is its time relative to the fastest of the point. If b is the truly fastest one, no
-upper bound is broken unless b seems slower than another one by more than the error of both allows. With n rivals each
-of these differences has an n-th of the level (Bonferroni). A row that seems slower than another one at a smaller level
-can't be the fastest; so b is ruled out at less than 1 % of points.
+The slowdown of an implementation is its time relative to the fastest of the point. Each pair of implementations has one
+interval, that of its ratio, and all that is said of the pair follows from it. If b is the truly fastest one, no upper
+bound is broken unless the interval of b and another one is: with n rivals at n half per cent of points at most. An
+implementation is ruled out if another one is shown to be faster. Two that are equally fast are told apart at 1 % of
+points.
 
-The lower bound of a row that is ruled out is the larger of two. A row is slower than b, whichever of those that may be
-the fastest that is: by the least of its differences to them. And it is slower than the fastest by at least as much as
-it is slower than any other row; there each of all pairs has its part of the level.
-
-Together the bounds of a point hold with 95 %: upper ones with 96 %, lower ones with 99 %.
+A row that is ruled out is slower than the fastest, whichever of those that may be the fastest that is: by the least of
+its differences to them. And it is slower by as much as it is slower than the baseline, which its speed-up shows.
 """
 
 import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special
 
 from bench.stats.contrasts import Contrasts
-from bench.stats.estimates import Array
-
-ABOVE, SLOWER, ANY = 0.04, 0.0075, 0.0025
-"""The chance that an upper bound of a point is broken, and the two parts of the chance that a lower one is: that of the
-words *fastest* and *slower*, and that of all pairs."""
+from bench.stats.estimates import PAIR, Array, t_quantile
 
 GOOD = 1.02
 """An implementation that costs no more than this is as good as the fastest: others decide, such as its memory."""
@@ -44,25 +37,27 @@ class Bounds:
 
 
 def ends(of: Contrasts) -> Array:
-    """Return by how much the implementation of a column may be faster than that of a row, as a log ratio at most.
+    """Return by how much the implementation of a column may be faster than that of a row, as a log ratio at most."""
+    return of.difference + t_quantile(of.freedom, PAIR) * of.error
 
-    All that concern the truly fastest one hold together with 96 %.
+
+def bounds(of: Contrasts, baseline: str = "") -> Bounds:
+    """Return the bounds of the implementations of a point, of which there are two at least.
+
+    The lower ones agree with the intervals of speed-ups over the baseline, if it is among them.
     """
-    return of.difference - special.stdtrit(of.freedom, ABOVE / max(1, len(of.names) - 1)) * of.error
-
-
-def bounds(of: Contrasts) -> Bounds:
-    """Return the bounds of the implementations of a point, of which there are two at least."""
     rivals = len(of.names) - 1
     others = ~np.eye(rivals + 1, dtype=bool)
-    levels = SLOWER / rivals, ANY / rivals / (rivals + 1)
-    below, below_any = (-special.stdtrit(of.freedom, level) * of.error for level in levels)
+    behind = (
+        of.difference - t_quantile(of.freedom, PAIR) * of.error
+    )  # by how much a row is slower than a column, at least
     lead = np.max(np.where(others, of.difference, -math.inf), axis=1)
     most = np.where(others, ends(of), -math.inf)
     high = np.maximum(np.max(most, axis=1), 0.0)
-    may_be_fastest = ~(others & (of.difference > below)).any(axis=1)
-    least = np.min(np.where(others & may_be_fastest, of.difference - below, math.inf), axis=1)
-    low = np.maximum(least, np.max(np.where(others, of.difference - below_any, -math.inf), axis=1))
+    may_be_fastest = ~(others & (behind > 0)).any(axis=1)
+    low = np.min(np.where(others & may_be_fastest, behind, math.inf), axis=1)
+    if baseline in of.names:
+        low = np.fmax(low, np.where(others, behind, -math.inf)[:, of.names.index(baseline)])
     low = np.where(np.isnan(high), np.nan, np.where(may_be_fastest, 0.0, np.maximum(low, 0.0)))
     nearest = np.argmax(np.nan_to_num(most, nan=math.inf), axis=1)
     needed = growth(of, most, math.log(GOOD))[np.arange(rivals + 1), nearest]

@@ -209,6 +209,23 @@ def contrasts(of: Values, lent: Prior) -> Contrasts:
     return Contrasts(of.names, difference, np.where(has_error, error, np.nan), np.where(has_error, freedom, np.nan))
 
 
+def own_errors(of: Contrasts) -> Array:
+    """Return an error for each implementation, so that the square of a pair's error is about the sum of two squares.
+
+    These are quasi-variances (Firth and de Menezes 2004), by least squares of the pairs' relative deviations; NaN if
+    no error is known.
+    """
+    rows, columns = np.triu_indices(len(of.names), 1)
+    known = of.error[rows, columns] > 0
+    rows, columns = rows[known], columns[known]
+    scale = of.error[rows, columns] ** -2.0
+    design = np.zeros((len(rows), len(of.names)))
+    pairs = np.arange(len(rows))
+    design[pairs, rows] = design[pairs, columns] = scale
+    variances = np.linalg.lstsq(design, np.ones(len(rows)))[0]
+    return np.sqrt(np.where((design > 0).any(axis=0), np.maximum(variances, LEAST_PROCESS_SD**2 / 100), np.nan))
+
+
 def common(variances: Array, freedoms: Array) -> Common:
     """Return the variance that these have in common; of those without degrees of freedom nothing is heard."""
     tells = freedoms > 0

@@ -12,6 +12,9 @@ Array = npt.NDArray[np.float64]
 
 CONFIDENCE = 0.95
 
+PAIR = 0.99
+"""The level of all that is said of two implementations of a run: the intervals of ratios, bounds, and who is faster."""
+
 MEDIAN_EFFICIENCY = math.sqrt(math.pi / 2)
 """The standard error of a median over that of a mean, for a normal distribution."""
 
@@ -24,7 +27,7 @@ than 1 % more. Disturbances in less than a quarter of the rounds don't carry it 
 
 @dataclass(frozen=True)
 class Interval:
-    """A value and the ends of its 95 % interval, NaN if it has none."""
+    """A value and the ends of its interval, NaN if it has none."""
 
     value: float
     low: float
@@ -66,10 +69,10 @@ def mean(values: Sequence[float]) -> Estimates:
     return Estimates(*map(np.asarray, (np.mean(values), error, freedom)))
 
 
-def of_ratios(value: Array, low: Array, high: Array, freedom: Array) -> Estimates:
-    """Return the logarithms of ratios with 95 % intervals as estimates; the error is NaN without an interval."""
+def of_ratios(value: Array, low: Array, high: Array, freedom: Array, *, confidence: float = CONFIDENCE) -> Estimates:
+    """Return the logarithms of ratios with intervals as estimates; the error is NaN without an interval."""
     with np.errstate(divide="ignore", invalid="ignore"):  # what has no value is NaN
-        error = (np.log(high) - np.log(low)) / 2 / t_quantile(freedom)
+        error = (np.log(high) - np.log(low)) / 2 / t_quantile(freedom, confidence)
         return Estimates(np.log(np.where(value > 0, value, np.nan)), error, np.asarray(freedom))
 
 
@@ -92,29 +95,29 @@ def combined(weights: Array, of: Estimates) -> Estimates:
     return Estimates(np.sum(weights * of.value, axis=-1), np.sqrt(variance), 1 / np.where(inverse > 0, inverse, np.nan))
 
 
-def t_quantile(freedom: Array | float) -> Array:
-    """Return the half-width in standard errors of 95 % t intervals; NaN if the degrees of freedom are NaN."""
-    return np.asarray(special.stdtrit(freedom, 0.5 + CONFIDENCE / 2))
+def t_quantile(freedom: Array | float, confidence: float = CONFIDENCE) -> Array:
+    """Return the half-width in standard errors of t intervals; NaN if the degrees of freedom are NaN."""
+    return np.asarray(special.stdtrit(freedom, 0.5 + confidence / 2))
 
 
-def half_widths(of: Estimates) -> Array:
-    """Return the half-width of the 95 % t interval of each estimate."""
-    return t_quantile(of.freedom) * of.error
+def half_widths(of: Estimates, confidence: float = CONFIDENCE) -> Array:
+    """Return the half-width of the t interval of each estimate."""
+    return t_quantile(of.freedom, confidence) * of.error
 
 
-def intervals(of: Estimates) -> list[Interval]:
+def intervals(of: Estimates, confidence: float = CONFIDENCE) -> list[Interval]:
     """Return the t interval of each estimate."""
-    half = half_widths(of)
+    half = half_widths(of, confidence)
     return [Interval(*ends) for ends in np.stack([of.value, of.value - half, of.value + half], axis=-1).tolist()]
 
 
-def interval(of: Estimates) -> Interval:
+def interval(of: Estimates, confidence: float = CONFIDENCE) -> Interval:
     """Return the t interval of a single estimate."""
-    return intervals(joined([of]))[0]
+    return intervals(joined([of]), confidence)[0]
 
 
-def ratios(logs: Estimates) -> tuple[Array, Array, Array]:
+def ratios(logs: Estimates, confidence: float = CONFIDENCE) -> tuple[Array, Array, Array]:
     """Return the ratios whose logarithms are estimated, and the lower and upper ends of their intervals."""
-    half = half_widths(logs)
+    half = half_widths(logs, confidence)
     with np.errstate(over="ignore"):  # the interval of two processes that differ wildly may be infinite
         return np.exp(logs.value), np.exp(logs.value - half), np.exp(logs.value + half)

@@ -149,6 +149,8 @@ COLD = Combined("the first that compiled", lambda _, all_: _first("compile_s", _
 WARM = Combined("median of the others", lambda _, all_: _median("compile_s", _compilations(all_, cached=True)))
 
 _TABLE = (
+    Metric("point", kind=str, derived=lambda case, _: case.point.name,
+        meaning="the point in one word, as file names have it: all columns of the case but the implementation"),
     # time
     Metric("latency_s", unit=Unit.SECONDS, heading=Heading("latency", place=20, rank=0),
         axis=Axis("latency", "Latency", "time per call", ("tokens", "heads", "channels"),
@@ -215,12 +217,15 @@ _TABLE = (
         axis=Axis("speedup", "Speed-up over {baseline}", "times as fast as {baseline}",
             ("tokens", "heads", "channels"), "speedup_low", "speedup_high", relative=True, by_allocator=True),
         meaning="the baseline's time over this one's, paired round by round in the same processes; above 1 is faster"),
-    Metric("speedup_low", unit=Unit.RATIO, meaning="the lower end of the 95 % interval of `speedup`"),
-    Metric("speedup_high", unit=Unit.RATIO, meaning="the upper end of the 95 % interval of `speedup`"),
+    Metric("speedup_low", unit=Unit.RATIO, meaning="the lower end of the 99 % interval of `speedup`"),
+    Metric("speedup_high", unit=Unit.RATIO, meaning="the upper end of the 99 % interval of `speedup`"),
     Metric("log_ratio_error",
         meaning="the standard error of the logarithm of `speedup`, by rounds, processes and the whole run; the "
         "interval is wider if the control says so"),
     Metric("log_ratio_freedom", meaning="its degrees of freedom"),
+    Metric("log_time_error",
+        meaning="the part of this row in the error of a ratio: the square of a ratio's error is about the sum of the "
+        "squares of both rows' parts; `compare` finds a common level by it"),
     # among the rows of the point
     Metric("rank", kind=int,
         meaning="the place among the rows of the point that are ok: 1 is the one to use, then those that may be "
@@ -232,8 +237,8 @@ _TABLE = (
         "fastest; empty if both share no replicate"),
     Metric("slowdown_low", unit=Unit.RATIO, meaning="the lower bound of `slowdown`"),
     Metric("slowdown_high", unit=Unit.RATIO,
-        meaning="the upper bound of `slowdown`: the most that choosing this row costs; the bounds hold at once for all "
-        "rows of a point, with 95 %"),
+        meaning="the upper bound of `slowdown`: the most that choosing this row costs, by the intervals of its "
+        "ratios to all other rows of the point"),
     Metric("further_s", unit=Unit.SECONDS,
         meaning="of the row to use, about how many more seconds of measuring the point would bring `slowdown_high` to "
         "1.02; empty if it is there, or if that is not to be expected"),

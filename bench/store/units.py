@@ -73,11 +73,15 @@ def formatted(value: Number, unit: Unit, *, trim: bool = False) -> str:
     return "" if is_missing(value) else FORMATS[unit](value, trim)
 
 
-def half_width(low: Number, high: Number) -> float | None:
-    """Return the half-width of a ratio's interval as a share: 0.02 for [v / 1.02, v · 1.02], None without one."""
-    if is_missing(low) or is_missing(high) or low <= 0:
-        return None
-    return math.sqrt(high / low) - 1
+def half_width(low: Number, high: Number) -> str:
+    """Return the half-width of a ratio's interval: `±2.0%` for [v / 1.02, v · 1.02], empty without one.
+
+    From a factor of 2 on nothing is known.
+    """
+    if is_missing(low) or is_missing(high):
+        return ""
+    half = math.sqrt(high / low) - 1 if low > 0 else math.inf
+    return f"±{percent(half)}" if half < 1 else "± not known"
 
 
 def duration(value_s: Number) -> str:

@@ -12,24 +12,18 @@ from hypothesis import strategies as st
 
 from bench.analyse.comparison import (
     VERDICTS,
-    History,
     compare,
-    history,
     hyphened,
     named,
     regressed,
-    run_of,
 )
-from bench.analyse.summary import summarise
 from bench.plan.case import CASE_COLUMNS, Case
 from bench.plan.errors import NotComparable, WrongRequest
 from bench.show.rows import plain
 from bench.stats.between_runs import BetweenRuns
-from bench.store.saved_run import SavedRun
 from tests.analyse.tables import Row, baseline, cases, drawn, failed, of_layers, row, table
-from tests.examples import case, record
+from tests.examples import case
 from tests.refusals import refusal
-from tests.show.pages.saved import weekly
 
 SDPA, SELF = case("sdpa"), case("sdpa", layer="self", num_heads=1, key_channels=6)
 CLOSE = [-0.001, 0.0, 0.001]
@@ -365,34 +359,3 @@ def test_a_case_that_stands_twice_is_refused() -> None:
     for side, tables in (("BASE", (twice, once)), ("NEW", (once, twice))):
         with pytest.raises(WrongRequest, match=f"{side} holds the case {SDPA.name} more than once"):
             compare(*tables)
-
-
-# histories
-
-
-@pytest.fixture(scope="module")
-def weeks(tmp_path_factory: pytest.TempPathFactory) -> History:
-    """Return the history of four weeks: sdpa becomes faster in the third."""
-    folders = weekly(tmp_path_factory.mktemp("weeks") / "runs", (0.5, 0.5, 0.4, 0.4))
-    return history([run_of(folder.name, SavedRun(folder).table) for folder in reversed(folders)])
-
-
-def test_runs_are_ordered_by_their_beginning(weeks: History) -> None:
-    """However they are given; each has its versions."""
-    assert [each.name for each in weeks.runs] == ["week-1", "week-2", "week-3", "week-4"]
-    assert "2.12.0" in weeks.runs[2].version
-    assert weeks.baseline == "eager"
-
-
-def test_a_step_is_where_a_change_is_shown(weeks: History) -> None:
-    """And nowhere else; each case has its speed-up in each run, other than the baseline, whose speed-up is 1."""
-    assert {case.implementation for case in weeks.entries} == {"sdpa"}
-    for entries in weeks.entries.values():
-        assert [entry.speedup.value for entry in entries.values()] == pytest.approx([2, 2, 2.5, 2.5], rel=0.01)
-        assert [entry.step for entry in entries.values()] == ["", "", "faster", ""]
-
-
-def test_runs_with_other_baselines_are_refused() -> None:
-    """Their speed-ups say different things."""
-    of = [run_of(name, summarise([record("eager"), record("sdpa")], name)) for name in ("eager", "sdpa")]
-    assert "must have one baseline, got eager: eager, sdpa: sdpa" in refusal(history, of)

@@ -25,7 +25,7 @@ def test_the_ratio_is_paired_round_by_round() -> None:
     of = changes([in_precision("sdpa", dtype, process) for dtype in SPEEDS for process in range(3)])
     assert {each.dtype: each.speedup.value for each in of} == pytest.approx({"bfloat16": 2, "float16": 4})
     for speedup in (each.speedup for each in of):
-        assert 0.99 * speedup.value < speedup.low < speedup.high < 1.01 * speedup.value
+        assert 0.98 * speedup.value < speedup.low < speedup.high < 1.02 * speedup.value
 
 
 def test_each_implementation_has_its_own_change() -> None:
@@ -68,8 +68,8 @@ def chosen(seconds: Mapping[str, float], processes: int = 5, at: Point | None = 
     [
         ({"eager": 1.0, "sdpa": 1.2}, "eager", 1.2, 1.0),
         ({"eager": 1.2, "sdpa": 1.0}, "sdpa", 1.0, 1.0),
-        ({"eager": 1.0, "sdpa": 1.0}, "sdpa", 1.0, 1.002),
-        ({"eager": 0.9999, "sdpa": 1.0}, "sdpa", 1.0, 1.002),
+        ({"eager": 1.0, "sdpa": 1.0}, "sdpa", 1.0, 1.008),
+        ({"eager": 0.9999, "sdpa": 1.0}, "sdpa", 1.0, 1.008),
         ({"eager": 1.2, "sdpa": 1.1, "online": 1.0}, "online", 1.1, 1.0),
         ({"eager": 1.1, "sdpa": 1.2, "compiled_sdpa": 0.5, "mha": 0.4, "flex": 0.3}, "eager", 1.0909, 1.0),
     ],

@@ -24,7 +24,6 @@ def letters(**changes: object) -> str:
     ("changes", "letter"),
     [
         ({"settled": False, "slow_start": 0.02}, "U"),
-        ({"settled": False, "slow_start": None}, "U"),
         ({"page_faults": 34_000.0}, "F"),
         ({"flagged_share": 0.5}, "D"),
         ({"system_peak_bytes": 110 * 2**20}, "M"),

@@ -28,6 +28,7 @@ from bench.analyse.standing import (
     look,
     places,
 )
+from bench.plan.case import CONTROL
 from bench.stats.best import GOOD
 from bench.stats.contrasts import Contrasts, Values, contrasts, prior
 from bench.stats.estimates import Array, Interval
@@ -84,6 +85,15 @@ def test_of_those_within_two_percent_the_one_that_costs_least_is_named() -> None
     assert standings(by_name) == [("b", 1, NAMED), ("a", 2, OPEN), ("c", 3, SLOWER)]
     assert math.exp(0.004) < slowdown(by_name["b"]).high <= GOOD
     assert by_name["b"].further == 0
+
+
+def test_what_is_there_for_profiles_is_not_named() -> None:
+    """Though it costs least in memory, and though its bound is the least; alone it is."""
+    two = dataclasses.replace(of(0.01, 0.0), names=("eager", "stepwise"))
+    assert next(iter(places(two, {"eager": 0, "stepwise": 1}))) == "eager"
+    rows: list[Row] = [{"implementation": name, "memory_bytes": size} for name, size in (("stepwise", 1), ("eager", 2))]
+    assert min(rows, key=cost)["implementation"] == "eager"
+    assert next(iter(places(dataclasses.replace(two, names=("stepwise", "a")), {"stepwise": 0, "a": 1}))) == "a"
 
 
 def test_what_costs_a_user_least_is_not_compiled_then_small_then_first_in_the_catalogue() -> None:
@@ -169,9 +179,12 @@ def test_a_named_one_is_chosen_with_those_that_may_be_faster() -> None:
 
 
 def test_without_bounds_the_first_is_chosen_and_nothing_is_as_good() -> None:
-    """One process has no bounds, so any other may be faster by any share."""
-    chosen = choice([row("a", 1, NAMED, 1.0, None, None), row("b", 2, OPEN, 1.5, None, None)])
+    """One process has no bounds, so any other may be faster by any share; it is said by how much the next one isn't."""
+    rows = [row("a", 1, NAMED, 1.0, None, None), row("b", 2, OPEN, 1.5, None, None)]
+    chosen = choice([{**each, "processes": number} for number, each in enumerate(rows, 1)])
     assert (chosen.name, math.isnan(chosen.high), chosen.may_be_faster, chosen.as_good) == ("a", True, ("b",), ())
+    assert chosen.ahead
+    assert (chosen.ahead.value, chosen.processes) == (1.5, 1)
 
 
 def test_rows_that_are_left_out_change_no_standing() -> None:
@@ -198,7 +211,7 @@ def test_a_point_with_a_fastest_is_answered() -> None:
 
 def test_a_point_is_answered_when_the_named_one_costs_no_more_than_the_bound() -> None:
     """Two that are as fast as each other can't be told apart; what the named one can cost is known."""
-    high = math.exp(float(stats.t.ppf(0.96, FREEDOM)) * 0.01) - 1
+    high = math.exp(float(stats.t.ppf(0.995, FREEDOM)) * 0.01) - 1
     alike = of(0.0, 0.0, error=0.01)
     answered = look(alike, COSTS, 1.001 * high)
     assert (answered.named, answered.left) == ("a", ())
@@ -208,7 +221,7 @@ def test_a_point_is_answered_when_the_named_one_costs_no_more_than_the_bound() -
 
 def test_those_that_may_be_faster_by_more_than_the_bound_are_left() -> None:
     """The second may be, the third may be faster by less, the last is slower; the named one stays for the ratios."""
-    logs, most = (0.0, 0.005, 0.04, 0.5), float(stats.t.ppf(1 - 0.04 / 3, FREEDOM)) * 0.02
+    logs, most = (0.0, 0.005, 0.045, 0.5), float(stats.t.ppf(0.995, FREEDOM)) * 0.02
     assert most - logs[1] > math.log1p(0.02) > most - logs[2] > 0 > most - logs[3]
     result = look(of(*logs), COSTS, 0.02)
     assert (result.named, result.left, result.is_answered) == ("a", ("a", "b"), False)
@@ -218,7 +231,7 @@ def test_those_that_may_be_faster_by_more_than_the_bound_are_left() -> None:
 
 def test_a_model_as_it_is_stays_until_it_is_known_whether_to_change_it() -> None:
     """The named one costs no more than the bound, and the model as it is may be much slower, or as fast."""
-    steps = of(0.0, 0.0, 0.03, error=np.array([[0, 0.005, 0.02], [0.005, 0, 0.02], [0.02, 0.02, 0]]))
+    steps = of(0.0, 0.0, 0.045, error=np.array([[0, 0.005, 0.02], [0.005, 0, 0.02], [0.02, 0.02, 0]]))
     assert look(steps, COSTS, 0.02).is_answered
     model, costs = dataclasses.replace(steps, names=("eager", "sdpa", "as_is")), {"eager": 1, "sdpa": 2, "as_is": 0}
     assert look(model, costs, 0.02).left == ("eager", "as_is")
@@ -276,4 +289,14 @@ def test_who_is_far_behind_in_the_first_replicate_is_behind() -> None:
     near, far = math.log(0.99 * BEHIND), math.log(1.01 * BEHIND)
     logs = np.array([[near, far], [0.0, 0.0], [far, 0.0], [math.nan, far]]) + 7.0
     assert behind(Values(tuple("abcd"), logs, np.ones_like(logs))) == {"c"}
+    assert behind(Values(tuple("abcd"), logs, np.ones_like(logs)), {"c"}) == set()
     assert behind(Values((), np.empty((0, 0)), np.empty((0, 0)))) == set()
+
+
+def test_the_fastest_keeps_a_rival() -> None:
+    """The nearest of those that are far behind isn't, unless another one is near; the control is no rival."""
+    logs = np.array([[0.0], [1.0], [0.5], [0.0]])
+    names = ("eager", "mha", "sdpa", CONTROL)
+    assert behind(Values(names, logs, np.ones_like(logs))) == {"mha"}
+    assert behind(Values(names, logs, np.ones_like(logs)), {"mha"}) == {"sdpa"}
+    assert behind(Values(names[2:], logs[2:], np.ones_like(logs[2:]))) == set()

@@ -35,7 +35,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_table_keeps_its_schema_and_can_be_read(run: Path, printed: Printed) -> None:
     """It names the run, what was measured with, and a core for each point."""
-    assert "attention.json: 2 points, at 1 of them another core than sdpa" in printed("export", run)
+    assert "attention.json: 2 points with 1 thread, at 1 of them another core than sdpa" in printed("export", run)
     content = json.loads(Path("attention.json").read_text())
     jsonschema.validate(content, SCHEMA)
     assert (content["run"], content["measured_at"]) == ("run", examples.ORIGIN.started_at)

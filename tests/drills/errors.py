@@ -78,7 +78,7 @@ def main() -> None:
                 truth = _truth(points, baseline, planted, rng)
                 one, other = (_judged(_drawn(points, truth, between, noise, rng), baseline)[1] for _ in range(2))
                 for logs, of in zip(truth.values(), one, strict=True):
-                    _count(tally, of, logs)
+                    _count(tally, of, logs, baseline)
                 alarms += bool((holm(Limits().p_changed(_changes(one, other, baseline))) < LEVEL).any())
             print(f"  {name}, {noise:g} of the scatter: {tally}; false alarms in {alarms} of {given.draws} tables")
     for one, other in itertools.combinations(runs, 2):
@@ -169,9 +169,9 @@ def _truth(
     return truth
 
 
-def _count(tally: Tally, of: Contrasts, logs: Mapping[str, float]) -> None:
+def _count(tally: Tally, of: Contrasts, logs: Mapping[str, float], baseline: str) -> None:
     of = of.without(CONTROL)
-    said = bounds(of)
+    said = bounds(of, baseline)
     times = np.array([logs[name] for name in of.names])
     true = np.exp(times - times.min())
     named = int(np.argmin(said.high))

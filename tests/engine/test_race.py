@@ -128,6 +128,21 @@ def test_the_base_of_all_points_is_taken_without_any_time(clock: Clock) -> None:
     assert run.lengths == [EFFORT.budget_s / EFFORT.processes] * 4
 
 
+@pytest.mark.parametrize(("within_s", "taken"), [(10.0, [5, 5]), (30.0, [5, 5, 7, 7]), (None, [5, 5, 7, 7, 9, 9])])
+def test_a_base_waits_that_is_not_expected_to_end_in_the_time_that_was_asked_for(
+    clock: Clock, within_s: float | None, taken: list[int]
+) -> None:
+    """The base of a point takes 10.5 s here. The first is always taken, and another session begins with what waits."""
+    run = ScriptedRun(clock, dict.fromkeys((SMALL, MEDIUM, LARGE), 0))
+    run.sweep.effort = dataclasses.replace(EFFORT, within_s=within_s)
+    looks = raced(run, SMALL, MEDIUM, LARGE, end_s=within_s or 10.0)
+    assert [tokens for tokens, _ in run.tokens] == taken
+    assert len(looks) == len({*taken})
+    run.taken = []
+    raced(run, SMALL, MEDIUM, LARGE, end_s=0.0)
+    assert [tokens for tokens, _ in run.tokens][:2] == ([7, 7], [9, 9], [])[len({*taken}) - 1]
+
+
 def test_a_look_holds_only_those_that_are_left(clock: Clock) -> None:
     """It goes on until the point is answered; each look is reported, that after the base too.
 

@@ -69,11 +69,11 @@ def test_points_without_a_bound_or_a_rival_are_said_to_be_so() -> None:
     alone = said(results(cases, dict.fromkeys(cases[::2], ("oom", ""))))
     assert alone.startswith("Nothing can be compared: only one implementation")
     some = said(results(cases, {cases[0]: ("oom", "")}))
-    assert some.startswith("Use sdpa: at all 3 points it takes at most ")
-    assert "within 2% of the fastest at all 3." in some
+    assert some.startswith("Use sdpa: at all 2 points it takes at most ")
+    assert "within 2% of the fastest at all 2. Nothing is compared at N=50" in some
     single = said(results(cases, processes=1))
     assert single.startswith("Use sdpa: at all 3 points its cost has no bound.")
-    assert "--processes 2" in single
+    assert "--" not in single
     mixed = pd.concat([lead_of(1.0).assign(slowdown_high=1.05), results(cases[2:], processes=1)])
     assert "within 5% at 1 of the others" in said(mixed)
 
@@ -82,12 +82,38 @@ def test_one_point_or_none_has_a_sentence_of_its_own() -> None:
     """The choice of an only point is the answer; a run in which nothing was measured gets no advice."""
     text = said(timed(AT[:1], {"eager": 2.0, "sdpa": 1.0}))
     assert text.startswith("Fastest: sdpa, by ")
-    assert "sdpa is 2.0" in text
+    assert re.search(r"\. sdpa takes \d+ ms ±[\d.]+% a call; it is 2\.0\dx \[[^]]*\] as fast as eager\.$", text)
     cases = [Case(AT[0], name) for name in ("eager", "sdpa")]
     nothing = results(cases, dict.fromkeys(cases, ("oom", "no memory")))
     assert said(nothing) == "Nothing was measured: none of 2 cases is ok."
     assert failures(points_of(nothing)) == "2 of 2 cases have no time: 2 oom (eager at 1 point, sdpa at 1 point)."
     assert machine(nothing) == (True, "")
+
+
+def test_a_point_with_one_measured_row_counts_for_nobody() -> None:
+    """Eager alone has a time at three of four points; at the only one that compares something sdpa is faster."""
+    many = [*AT, point(num_tokens=1024)]
+    cases = [Case(at, name) for at in many for name in ("eager", "sdpa")]
+    lost = {case: ("oom", "") for case in cases if case.implementation == "sdpa" and case.point != AT[0]}
+    text = said(results(cases, lost))
+    assert text.startswith("Use sdpa: at the only point that compares anything, N=50,")
+    assert "Nothing is compared at N=197, N=577, N=1024" in text
+
+
+def test_an_implementation_of_ones_own_has_its_time_and_ratio_also_if_it_loses() -> None:
+    """At one point and at several; another one that loses has none."""
+    own, time = "mykernel:attend", r"[34][.\d]+ m?s ±[\d.]+%"
+    places = rf"from {time} \(N=\d+\) to {time} \(N=\d+\)"
+    for at, takes in ((AT[:1], time), (AT, places)):
+        text = said(timed(at, {"eager": 2.0, "sdpa": 1.0, own: 4.0, "mha": 4.0}))
+        assert re.search(rf"{own} takes {takes} a call; it is .*0\.5\d*x .* as fast as eager", text)
+        assert "mha takes" not in text
+
+
+def test_one_implementation_alone_has_its_time() -> None:
+    """Nobody runs it in vain."""
+    assert re.search(r"sdpa takes \d+ ms ±[\d.]+% a call\.$", said(timed(AT[:1], {"sdpa": 1.0})))
+    assert re.search(r"sdpa takes from \d+ ms .* \(N=\d+\) to .* a call\.$", said(timed(AT, {"sdpa": 1.0})))
 
 
 def test_failures_are_counted_by_status_and_implementation() -> None:
@@ -119,7 +145,7 @@ def test_a_machine_is_quiet_busy_or_slow() -> None:
         for name in ("eager", "sdpa")
     ]
     assert list(map(str, warnings(summarise(one, "eager")))) == [
-        "2 of 2 measured cases: one process only, so no interval: measure with more --processes"
+        "2 of 2 measured cases: one process only, so no interval"
     ]
 
 

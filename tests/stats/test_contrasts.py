@@ -7,7 +7,18 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from bench.stats.contrasts import Common, Prior, Values, common, contrasts, normal_scores, prior, values
+from bench.stats.contrasts import (
+    Common,
+    Contrasts,
+    Prior,
+    Values,
+    common,
+    contrasts,
+    normal_scores,
+    own_errors,
+    prior,
+    values,
+)
 from bench.stats.estimates import Array, Estimates, t_quantile
 
 CONTROL = ("control", "a")
@@ -232,3 +243,14 @@ def test_simulated_errors_are_right(unlike: float, places: float, replicates: in
     assert np.sqrt(np.mean(normal_scores(of_all) ** 2)) == pytest.approx(1, abs=0.08)
     holds = np.abs(of_all.value) < t_quantile(of_all.freedom) * of_all.error
     assert np.mean(holds) == pytest.approx(0.95, abs=0.015)
+
+
+def test_the_errors_of_two_rows_by_themselves_make_that_of_their_ratio() -> None:
+    """Exactly if the squares of the pairs' errors are sums; a row of which nothing is known has none."""
+    own = np.array([0.001, 0.01, 0.02, 0.05])
+    pairs = np.sqrt(np.add.outer(own**2, own**2)) * ~np.eye(4, dtype=bool)
+    assert own_errors(Contrasts(tuple("abcd"), pairs, pairs, pairs)) == pytest.approx(own)
+    pairs[3], pairs[:, 3] = math.nan, math.nan
+    assert own_errors(Contrasts(tuple("abcd"), pairs, pairs, pairs)) == pytest.approx([*own[:3], math.nan], nan_ok=True)
+    two = np.array([[0.0, 0.02], [0.02, 0.0]])
+    assert own_errors(Contrasts(tuple("ab"), two, two, two)) == pytest.approx([0.02 / math.sqrt(2)] * 2)

@@ -149,7 +149,7 @@ def _notes(of: WinnerMap) -> Iterator[str]:
     if FASTEST in kinds:
         yield "fastest: all others are shown to be slower, the next one by so much"
     if NAMED in kinds:
-        yield f"within: no other is faster by more; bounds are of 95 % over {number}"
+        yield f"within: no other is faster by more; bounds are of 99 % over {number}"
     if kinds & {NAMED, ALONE}:
         yield "the stronger the colour, the surer; that of a compiled one is paler from the start"
     if len(of.cells) < len(places(of.rows, TOKENS)) * len(places(of.rows, of.axis)):

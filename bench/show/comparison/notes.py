@@ -129,6 +129,11 @@ def speed(factor: float) -> str:
     )
 
 
+def raw(factor: float) -> str:
+    """Return how raw times changed on the whole, which is no part of the changes."""
+    return f"raw times: the median row takes {factor:.2f} times as long in NEW as in BASE; changes leave that out"
+
+
 def detects(detectable: Detectable, threads: Collection[int]) -> str:
     """Return the changes that this machine's self-check can detect at these thread counts, empty if it has none."""
     changes = _by_threads(detectable.share, threads)

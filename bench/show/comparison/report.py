@@ -9,10 +9,14 @@ from functools import cached_property
 
 import pandas as pd
 
-from bench.analyse.comparison import VERDICTS
+from bench.analyse.comparison import VERDICTS, WELL
 from bench.analyse.series import point_of
+from bench.analyse.standing import FASTEST
+from bench.analyse.standing import NAMED as TO_USE
+from bench.show.choice_text import more
 from bench.show.rows import Row, plain, reason
 from bench.show.text import counted, differences, parts, varying
+from bench.stats.best import GOOD
 from bench.stats.limits import CHANGED, INCONCLUSIVE, JUDGED, Limits
 from bench.store import units
 
@@ -119,8 +123,7 @@ def change(row: Row) -> str:
         return ""
     if row["change"] is None:
         return "no ratio"
-    half = units.half_width(row["change_low"], row["change_high"])
-    return f"{signed_percent(row['change'])} {'±?' if half is None else f'±{units.percent(half)}'}"
+    return f"{signed_percent(row['change'])} {units.half_width(row['change_low'], row['change_high']) or '±?'}"
 
 
 def signed_percent(ratio: float) -> str:
@@ -181,7 +184,7 @@ def explanations(report: Report) -> list[str]:
     over = f" over {report.baseline}" if report.baseline else ""
     margin, bound, level = (units.percent(share, trim=True) for share in (limits.margin, limits.bound, limits.level))
     lines = [
-        f"change: NEW's speed-up{over} by BASE's, each from its own run; minus is slower",
+        _reference(rows, over),
         f"slower, faster: by more than {margin}, wrong about any of the rows with a chance of {level}; "
         f"equivalent: within {bound}",
         f"base, new: raw times, shown and never judged{RERUN if any(row.get('rerun') for row in rows) else ''}",
@@ -191,6 +194,19 @@ def explanations(report: Report) -> list[str]:
             "inconclusive: neither a change nor its absence is shown; no change above: what 95 % intervals exclude"
         )
     return lines
+
+
+def _reference(rows: Sequence[Row], over: str) -> str:
+    """Return what a change is relative to."""
+    by_level = sum(bool(row["by_level"]) for row in rows)
+    if not by_level:
+        return f"change: NEW's speed-up{over} by BASE's, each from its own run; minus is slower"
+    count = "in each row" if by_level == sum(row["change_low"] is not None for row in rows) else f"in {by_level} rows"
+    return (
+        f"change: NEW's speed by BASE's, each from its own run, {count} relative to the common level of the other rows "
+        f"of the point that both runs measured in {WELL} processes or more, elsewhere to the speed-up{over}; minus is "
+        "slower. A change of all rows alike is none: raw times show it"
+    )
 
 
 def headline(report: Report) -> list[str]:
@@ -210,10 +226,12 @@ def _unlike(report: Report) -> Iterator[str]:
 
 
 def _findings(report: Report) -> Iterator[str]:
-    """Yield what changed, else the largest change that nearly all rows exclude."""
+    """Yield what changed in what to use and in rows, and the largest change that the others exclude."""
+    yield from _use(report, is_changed=True)
     for verdict in ("slower", "newly failing", "faster"):
         if affected := [row for row in report.rows if row["verdict"] == verdict]:
             yield _named(affected, f"{'is' if len(affected) == 1 else 'are'} {verdict}", report)
+    yield from _use(report, is_changed=False)
     judged = report.judged
     if not judged:
         yield from _nothing_judged(report)
@@ -225,9 +243,44 @@ def _findings(report: Report) -> Iterator[str]:
         others = "every other judged row" if len(left) < len(judged) else "every judged row"
         yield f"{others} is equivalent, within {units.percent(report.limits.bound, trim=True)}"
         return
-    bound, number = excluded(left)
-    others = f"{len(left)}{' other' if len(left) < len(judged) else ''} {'row' if len(left) == 1 else 'rows'}"
-    yield f"no change above {bound} in {number} of {others}" if bound else f"{others}: the scatter excludes no change"
+    yield from _excluded(left, " other" if len(left) < len(judged) else "")
+
+
+def _excluded(left: Sequence[Row], other: str) -> Iterator[str]:
+    """Yield which changes the rows exclude that both runs measured well, and how many others there are."""
+    well = [row for row in left if is_well_measured(row)]
+    vague, told = len(left) - len(well) if well else 0, well or left
+    measured = f" that both runs measured in {WELL} processes or more" if vague else ""
+    rows = f"{len(told)}{other} {'row' if len(told) == 1 else 'rows'}{measured}"
+    bound, number = excluded(told)
+    yield f"no change above {bound} in {number} of {rows}" if bound else f"{rows}: the scatter excludes no change"
+    if vague:
+        say = "row was measured in fewer and says" if vague == 1 else "rows were measured in fewer and say"
+        yield f"{vague} other {say} little"
+
+
+def is_well_measured(row: Row) -> bool:
+    """Return whether both runs measured a row in WELL processes or more."""
+    return min(row["base_processes"] or 0, row["new_processes"] or 0) >= WELL
+
+
+def _use(report: Report, *, is_changed: bool) -> Iterator[str]:
+    """Yield at which points BASE's choice is no longer one in NEW; if there are none, the most that it costs there."""
+    named = {point_of(row): row["implementation"] for row in report.rows if row["new_standing"] in (FASTEST, TO_USE)}
+    chosen = [row for row in report.rows if row["base_standing"] in (FASTEST, TO_USE) and point_of(row) in named]
+    lost = [row for row in chosen if row["new_status"] != "ok" or (row["new_slowdown_low"] or 1.0) > GOOD]
+    points, highs = (
+        counted([len(chosen)], "point", "points") if chosen else "",
+        [row["new_slowdown_high"] for row in chosen],
+    )
+    if lost and is_changed:
+        names = [
+            f"{report.point(row)} {row['implementation']} → {named[point_of(row)]}".strip() for row in lost[:NAMED]
+        ]
+        yield f"what to use changed at {len(lost)} of {points}: {', '.join([*names, *['…'] * (len(lost) > NAMED)])}"
+    elif chosen and not (lost or is_changed or None in highs):
+        cost = "is still the fastest" if max(highs) == 1 else f"costs at most {more(max(highs))}"
+        yield f"what to use is the same: at {points} BASE's choice {cost} in NEW"
 
 
 def _nothing_judged(report: Report) -> Iterator[str]:

@@ -93,7 +93,8 @@ def notes(picture: Picture) -> list[str]:
         return origins(picture.rows)
     processes = process_count(row for row in picture.rows if row["status"] == "ok")
     has_band = any(math.isfinite(low) for line in picture.lines for low in line.lows)
-    band = f"band: 95 % interval over {processes}" if has_band else f"{processes}, so no interval"
+    percent = 99 if picture.quantity.axis.relative else 95
+    band = f"band: {percent} % interval over {processes}" if has_band else f"{processes}, so no interval"
     return [band, *origins(picture.rows)]
 
 

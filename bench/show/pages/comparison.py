@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.analyse.comparison import Entry, History
+from bench.analyse.history import Entry, History
 from bench.plan.case import Case
 from bench.show import intervals, side_by_side
 from bench.show.blocks import Column, Lines, Table

@@ -29,7 +29,7 @@ from bench.store.record import Record
 from bench.store.saved_run import SavedRun, runs_of
 
 NOTES = {
-    "speedup": "How many times as fast as {baseline}; above 1 is faster. Bands and bars are 95 % intervals. What to "
+    "speedup": "How many times as fast as {baseline}; above 1 is faster. Bands and bars are 99 % intervals. What to "
     "use stands in the table Point by point. A speed-up is paired within rounds, so it is not the quotient of the two "
     "latencies. Drag over the chart to mark some points, click on a mark to see its samples.",
     "latency_s": "Time per call, with 95 % intervals.",

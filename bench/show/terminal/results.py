@@ -24,7 +24,7 @@ INDENT = 2
 
 READING = (
     "slower by: than the fastest of the point, from the least to the most that the run allows; 0 may be the fastest. "
-    "With 95 % probability all of these bounds of a point are right. ±: the 95 % interval of a latency; it is wide "
+    "All that is said of ratios is of 99 %. ±: the 95 % interval of a latency; it is wide "
     "because the machine's speed changes all times of a point alike. That cancels in ratios, which are taken round by "
     "round: they are not the quotients of latencies, and give the order of the rows"
 )
@@ -74,7 +74,7 @@ def results(table: pd.DataFrame, baseline: str | None, whole: pd.DataFrame | Non
 def _processes(rows: Sequence[Row]) -> str:
     number = process_count(rows)
     intervals = any(row["latency_low_s"] is not None for row in rows)
-    return f"95 % intervals over {number}" if number and intervals else number
+    return f"intervals over {number}" if number and intervals else number
 
 
 def _point(name: str, rows: list[Row], fitted: Sequence[Fitted]) -> Iterator[RenderableType]:

@@ -52,7 +52,7 @@ def test_quick_has_a_map_of_heads_and_one_of_channels() -> None:
         " ".join(next(sheets(table))[1].notes)
         for table in (quick(), timed(GRID, SECONDS), timed(GRID, SECONDS, processes=1))
     )
-    assert "bounds are of 95 % over 3 processes" in mixed
+    assert "bounds are of 99 % over 3 processes" in mixed
     assert "blank: not measured" in mixed
     assert "fastest: " in shown
     assert not any(word in shown for word in ("within", "colour", "blank"))

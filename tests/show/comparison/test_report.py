@@ -1,5 +1,6 @@
 """What all outputs of a comparison say of its rows."""
 
+import math
 import re
 from collections.abc import Sequence
 
@@ -43,7 +44,7 @@ def test_the_excluded_change_holds_in_nearly_all_rows() -> None:
     noisy = [row(each, (-0.2, 0.0, 0.2) if number == 7 else NOISY) for number, each in enumerate(cases(20))]
     (one,) = compared.implementations(Report(compare(table(*noisy), table(*noisy))))
     assert one.excluded == "8% in 19"
-    wild = table(row(SDPA, [0.0, 30.0]))
+    wild = table(row(SDPA, [0.0, 10.0]))
     (one,) = compared.implementations(Report(compare(wild, wild)))
     assert one.excluded == ""
 
@@ -110,9 +111,39 @@ def test_one_process_or_a_wild_scatter_shows_nothing() -> None:
         [single], [single]))  # fmt: skip
     lost = [failed(case("sdpa"))]
     assert first(lost, lost) == "no row was judged"
-    for scatter in (3.0, 30.0):
+    for scatter in (3.0, 10.0):
         wild = row(case("sdpa"), [0.0, scatter])
         assert first([wild], [wild]) == "1 row: the scatter excludes no change"
+
+
+def of_race(name: str, processes: int, speedup: float, scatter: Sequence[float] = NOISY, **columns: object) -> Values:
+    """Return a row that so many processes measured."""
+    logs = [math.log(speedup) + step for step in scatter]
+    return {**row(case(name), logs), "processes": processes, "slowdown_low": 1.0, "slowdown_high": 1.1, **columns}
+
+
+def test_rows_that_few_processes_measured_are_counted_by_themselves() -> None:
+    """The bound is that of the two rows that both runs measured well, however vague the other three are."""
+    vague = [of_race(name, 2, 1.0, (-0.5, 0.0, 0.5)) for name in ("mha", "online", "manual")]
+    well = [of_race(name, 3, 1.0, (-0.01, 0.0, 0.01)) for name in ("sdpa", "flex")]
+    said = first([*vague, *well], [*vague, *well])
+    bound = re.search(
+        r"no change above (\d+)% in 2 of 2 rows that both runs measured in 3 processes or more; 3 other", said
+    )
+    assert bound
+    assert int(bound[1]) < 5
+
+
+def test_a_change_in_what_to_use_comes_first() -> None:
+    """BASE's choice is shown to cost more than 2 % in NEW; else the sentence has the most that it can cost."""
+    before = [of_race("sdpa", 3, 1.2, standing="named"), of_race("mha", 3, 1.1, standing="slower")]
+    after = [
+        of_race("sdpa", 3, 1.0, standing="slower", slowdown_low=1.05),
+        of_race("mha", 3, 1.1, standing="named", slowdown_high=1.01),
+    ]
+    said = first(before, after)
+    assert said.startswith("what to use changed at 1 of 1 point: sdpa → mha; ")
+    assert "what to use is the same: at 1 point BASE's choice costs at most 10% in NEW" in first(before, before)
 
 
 def test_what_differs_between_the_runs_stands_first() -> None:

@@ -1,0 +1,60 @@
+"""How long points take beside each other by their work, and how much more a run needs for its answers."""
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from bench.plan.case import Point
+from bench.plan.layers import flops
+
+if TYPE_CHECKING:
+    from bench.analyse.summary import Summary
+
+DOUBLING_FLOPS = {"cpu": 3e9, "cuda": 3e12}
+"""The floating-point operations of a call at which a point takes twice as long as the smallest one. Of seven runs on a
+CPU, replayed, 2e9 to 4e9 suit best; no GPU has been timed."""
+
+LEAST_RACE_S = 30.0
+"""A race with fewer seconds left, about the start of its servers and a replicate, does not go on in a new session."""
+
+STEP_S = 10
+"""A time that is advised is a multiple of this."""
+
+
+def work(point: Point) -> float:
+    """Return how much longer a point takes than the smallest one, as a share of what that takes."""
+    return float(flops(point) or 0) / DOUBLING_FLOPS[point.device.partition(":")[0]]
+
+
+def works(points: Iterable[Point]) -> float:
+    """Return the work of points that are measured together: 1 for the smallest."""
+    return 1.0 + sum(map(work, points))
+
+
+def waiting(summary: "Summary", points: Sequence[Point]) -> list[Point]:
+    """Return the points of which nothing was measured."""
+    return [point for point in points if point not in summary]
+
+
+def within_s(summary: "Summary", points: Sequence[Point]) -> int | None:
+    """Return the time of a race that is expected to answer each point, and None if all have a good answer.
+
+    It contains what was measured. Points of which nothing was measured take as long as the others, by their work.
+    """
+    measured_s, others = summary.measured_s(), waiting(summary, points)
+    left_s = sum(summary.further_s(point) for point in points if point in summary)
+    if others:
+        done = sum(works([point]) for point in points if point in summary)
+        left_s += measured_s / done * sum(works([point]) for point in others) if done else 0.0
+    if not (left_s or others):
+        return None
+    return STEP_S * math.ceil((measured_s + left_s + LEAST_RACE_S) / STEP_S)
+
+
+def processes(summary: "Summary", before: int) -> int | None:
+    """Return the processes that are expected to give each point a good answer, None if they have one.
+
+    So many measured each implementation `before`.
+    """
+    growth = max((summary.further_s(point) / summary.measured_s([point]) for point in summary), default=0.0)
+    return math.ceil(before * (1 + growth)) if growth else None
