@@ -1,17 +1,16 @@
-"""What a whole run says: which core to use, the gain of a narrower precision, whether errors are right, its course."""
+"""What a whole run says: which core to use, the gain of a narrower precision, and whether errors are right."""
 
 import dataclasses
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 import numpy as np
 import pandas as pd
 
 from bench.analyse.series import grouped
-from bench.analyse.standing import Look, cost, places
-from bench.analyse.summary import Summary, of_records, rounds_of, timed_s
+from bench.analyse.standing import cost, places
+from bench.analyse.summary import Summary, rounds_of
 from bench.plan.case import CONTROL, Case, Point
 from bench.stats.contrasts import contrasts, normal_scores, prior, values
 from bench.stats.estimates import PAIR, UNKNOWN, Estimates, Interval, interval
@@ -29,10 +28,6 @@ CORES = "impls.attend."
 NOTABLE = 1.2
 """If errors are widened by more than this, a person should know: of runs with right errors and 12 points, one in eight
 is."""
-
-INTERRUPTED = 10
-"""A run was interrupted if a replicate seems to have taken so many times as long as usual. In five stored runs, first
-compilations included, none took more than 5.1 times as long."""
 
 
 @dataclass(frozen=True)
@@ -151,53 +146,3 @@ def control(table: pd.DataFrame) -> Control:
     scores = normal_scores(Estimates(logs, cells[:, 3], cells[:, 4]))
     excess = math.sqrt(np.mean(scores**2)) if scores.size else math.nan
     return Control(baseline, len(rows), cases(rows)[furthest].point, Interval(*cells[furthest, :3].tolist()), excess)
-
-
-@dataclass(frozen=True)
-class Step:
-    """A look at the first replicates of a point.
-
-    `end_s` are the seconds of the run until the last of them ended. `answers` is true for the first look from which on
-    the point is answered.
-    """
-
-    point: Point
-    end_s: float
-    look: Look
-    answers: bool
-
-
-def course(records: Sequence[Record], baseline: str, bound: float) -> Iterator[Step]:
-    """Yield the looks at each point of a run from its second replicate on, with the errors of the whole run.
-
-    Looks that name no implementation, or without an error, are left out, and all if the times of records are no times.
-    """
-    summary = of_records(records, baseline)
-    try:
-        ends_s = _ends_s(records)
-    except ValueError:  # a journal that was written by hand
-        return
-    for point in summary:
-        looks = summary.looks(point, bound)
-        answered = max((number for number, (_, look) in enumerate(looks, 1) if not look.is_answered), default=0)
-        for number, (began, look) in enumerate(looks):
-            if look.named and not math.isnan(look.bound):
-                yield Step(point, ends_s[began], look, number == answered)
-
-
-def _ends_s(records: Sequence[Record]) -> Mapping[str, float]:
-    """Return when the replicates of a run ended, by the time at which they began, without interruptions.
-
-    A replicate ends when the next one begins. Of the last one, and of one before an interruption, that is unknown: it
-    takes as long as usual, which is the time of its samples and, for each of its records, the median of the time beside
-    them. Raises ValueError for a beginning that is no time.
-    """
-    by_beginning = grouped(records, lambda record: record.origin.started_at)
-    began = sorted(by_beginning, key=datetime.fromisoformat)
-    counts = np.array([len(by_beginning[each]) for each in began])
-    least_s = np.array([sum(map(timed_s, by_beginning[each])) for each in began])
-    took_s = np.diff([datetime.fromisoformat(each).timestamp() for each in began], append=math.inf)
-    beside_s = (took_s - least_s)[:-1] / counts[:-1]
-    usual_s = least_s + counts * (max(0.0, np.median(beside_s)) if beside_s.size else 0.0)
-    ends_s = np.cumsum(np.where(took_s <= INTERRUPTED * usual_s, took_s, usual_s))
-    return dict(zip(began, ends_s.tolist(), strict=True))

@@ -42,14 +42,12 @@ LENT_ANEW = 1.05
 class _PointSummary:
     """What the records of a point say without the other points of the run: rows that lack the cells that need these.
 
-    `began` has the time at which each replicate of the values began, as in its records.
     `levels` has for each row the variance of the log medians of its processes, and its degrees of freedom.
     `effort_s` are the seconds in which the point was measured.
     """
 
     rows: Mapping[Case, dict[str, Any]]
     values: Values
-    began: tuple[str, ...]
     levels: Array  # [rows, 2]
     effort_s: float
 
@@ -86,7 +84,7 @@ class Summary:
         }
         levels = np.array([_level(timed.get(case.implementation, [])) for case in cells_of])
         before = self._points.get(point)
-        after = _PointSummary(cells_of, values_of(timed), _began(timed.values()), levels, _effort_s(by_case.values()))
+        after = _PointSummary(cells_of, values_of(timed), levels, _effort_s(by_case.values()))
         self._replicates += after.values.logs.shape[1] - (before.values.logs.shape[1] if before else 0)
         self._points[point] = after
 
@@ -105,26 +103,10 @@ class Summary:
         if point not in self:
             return Look()
         own = self._current(point)
-        return self._look(own, own.values, bound)
-
-    def looks(self, point: Point, bound: float) -> list[tuple[str, Look]]:
-        """Return the looks at the first two of a point's replicates, the first three and so on.
-
-        Each has the time at which its last replicate began, as in the records. Errors are by what the points so far say
-        together.
-        """
-        own = self._current(point)
-        return [
-            (began, self._look(own, own.values.first(count), bound))
-            for count, began in enumerate(own.began, start=1)
-            if count > 1
-        ]
-
-    def _look(self, own: _PointSummary, of: Values, bound: float) -> Look:
-        if not of.names:
+        if not own.values.names:
             return Look()
         costs = {case.implementation: cost(cells) for case, cells in own.rows.items()}
-        return look(_joined(contrasts(of, self._lent).without(CONTROL)), costs, bound, of.logs.shape[1])
+        return look(self.contrasts(point), costs, bound, own.values.logs.shape[1])
 
     def contrasts(self, point: Point) -> Contrasts:
         """Return the contrasts of the implementations of a point, without the control."""
@@ -243,13 +225,6 @@ def rounds_of(records: Iterable[Record]) -> dict[tuple[int, int], dict[int, floa
 def timed_s(record: Record) -> float:
     """Return the seconds that the samples of a record took."""
     return sum(map(sum, record.samples.timings_s)) * _calls_per_timing(record)
-
-
-def _began(timed: Iterable[Iterable[Record]]) -> tuple[str, ...]:
-    """Return the time at which each replicate began, in the order of the values."""
-    records = [record for own in timed for record in own if record.samples.rounds]
-    began = {(record.process, record.seed or 0): record.origin.started_at for record in records}
-    return tuple(began[number] for number in sorted(began))
 
 
 def _ratio(log: Estimates, factor: float) -> dict[str, Any]:

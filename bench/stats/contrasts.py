@@ -63,12 +63,6 @@ class Values:
         measured = measured[measured.any(axis=1)]
         return int(measured.sum() - len(measured) - measured.any(axis=0).sum()) + len({*_parts(measured).tolist()})
 
-    def first(self, replicates: int) -> "Values":
-        """Return the values of so many replicates, the first ones."""
-        logs = self.logs[:, :replicates]
-        kept = np.flatnonzero(~np.isnan(logs).all(axis=1))
-        return Values(tuple(self.names[at] for at in kept), logs[kept], self.variances[kept, :replicates])
-
 
 @dataclass(frozen=True)
 class Common:

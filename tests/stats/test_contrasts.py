@@ -42,15 +42,6 @@ def some_lack(rng: np.random.Generator) -> Values:
 # the values
 
 
-def test_the_first_replicates_have_those_that_were_in_them() -> None:
-    """One that came later is in none of the first two."""
-    later = np.array([[0.0, 0.1, 0.2], [math.nan, math.nan, 0.3], [math.nan, 0.4, 0.5]])
-    first = of(later).first(2)
-    assert first.names == ("a", "c")
-    np.testing.assert_array_equal(first.logs, later[[0, 2], :2])
-    np.testing.assert_array_equal(first.variances, of(later).variances[[0, 2], :2])
-
-
 def test_a_value_is_relative_to_the_level_of_its_rounds() -> None:
     """Rounds drift over a factor of 30; the ratios are exact, though sdpa left early and mha lacks a replicate."""
     drift = np.array([1.0, 1.5, 9.0, 0.7, 20.0, 2.0])

@@ -33,14 +33,6 @@ ROW_PX, LINE_PX, CROWDED = 11, 22, 24
 SECOND = {"memory_bytes": "predicted_bytes"}
 """Columns whose values are marked beside those of a metric."""
 
-LEAST_BOUND, BOUNDS = 0.001, [step * 10.0**power for power in range(-3, 3) for step in (1, 2, 5)]
-"""Where a bound stands that is less than can be drawn, as that of a fastest one, which is 0; ticks of bounds."""
-
-BOUND_LABELS = f"(datum.value > {LEAST_BOUND} ? '' : '≤ ') + format(datum.value*100, '.3~f') + '%'"
-
-MOST_COLOURS = 10
-"""The most points that have a colour of their own."""
-
 ROUND_S = [step * 10.0**power for power in range(-8, 3) for step in (1, 3)]
 """Ticks on a long axis of time."""
 
@@ -168,35 +160,6 @@ def compilation(names: Sequence[str], tooltip: list[alt.Tooltip]) -> Spec:
         x=x, y=y, color=base.colour(names), strokeDash=base.dash(names), tooltip=tooltip
     )
     return base.spec("Time per call against calls, the first compilation shared by all of them", lines)
-
-
-def course(labels: Sequence[str], goal: float | None) -> Spec:
-    """Return the chart of each point's bound against the time; `labels` name the points, a line is drawn at `goal`."""
-    cases = base.chart().transform_filter(base.IN_RANGE)
-    x = alt.X("end_s:Q", title="seconds of the run", axis=alt.Axis(tickCount=10))
-    y = alt.Y("bound:Q", title="what the choice can cost at most", scale=alt.Scale(type="log", nice=False, padding=8),
-        axis=alt.Axis(labelExpr=BOUND_LABELS, values=BOUNDS, labelOverlap="greedy", grid=True))  # fmt: skip
-    has_colours = len(labels) <= MOST_COLOURS
-    opacity = 1.0 if has_colours else 0.5
-    own = _colour_of_points(labels) if has_colours else alt.value("var(--link)")
-    lines = cases.mark_line(strokeWidth=base.THIN, interpolate="step-after", opacity=opacity).encode(
-        x=x, y=y, color=own, detail="point:N"
-    )
-    marks = cases.mark_point(filled=True, opacity=opacity).encode(
-        x=x, y=y, color=own, size=alt.condition("datum.answers", alt.value(base.SIZE), alt.value(base.SIZE / 5)),
-        tooltip=[alt.Tooltip("label:N", title="point"), alt.Tooltip("replicates:Q"), alt.Tooltip("named:N"),
-            alt.Tooltip("bound_text:N", title="bound"), alt.Tooltip("left:Q")],
-    )  # fmt: skip
-    layers = [lines, marks] if goal is None else [_dashed(y=alt.datum(goal)), lines, marks]
-    return base.spec("The bound of each point's choice against the seconds of the run", *layers)
-
-
-def _colour_of_points(labels: Sequence[str]) -> alt.Color:
-    """Return a colour for each point, with a legend that has as many columns as there is room for."""
-    column_px = 30 + 7 * max(map(len, labels))
-    legend = alt.Legend(title=None, orient="bottom", labelColor="var(--ink)", labelFontSize=12, labelLimit=column_px,
-        columns=alt.ExprRef(f"max(1, floor(width / {column_px}))"), symbolType="circle")  # fmt: skip
-    return alt.Color("label:N", scale=alt.Scale(domain=list(labels), scheme="category10"), legend=legend)
 
 
 def samples() -> Spec:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from bench.analyse.conclusions import course
 from bench.analyse.growth import Exponent, scalings
 from bench.analyse.series import AXES, SERIES, TOKENS, Axis, groups, places, point_of
 from bench.plan.case import Case
@@ -24,7 +23,6 @@ from bench.show.pages import shell
 from bench.show.pages.shell import ANY, Figure
 from bench.show.rows import Row, is_measured, measured
 from bench.show.text import differences, order, parts, varying
-from bench.store import units
 from bench.store.record import Record
 from bench.store.saved_run import SavedRun, runs_of
 
@@ -204,7 +202,7 @@ def _rank(row: Row) -> float:
 
 def figures(view: View) -> list[Figure]:
     """Return the sections with charts, from top to bottom."""
-    kinds = (_quantities, _winners, _growth, _compilation, _course)
+    kinds = (_quantities, _winners, _growth, _compilation)
     return [figure for kind in kinds for figure in kind(view)]
 
 
@@ -371,50 +369,6 @@ def _compilation(view: View) -> Iterator[Figure]:
             charts={ANY: interactive.compilation(view.names, interactive.tooltips(view.quantities))},
             columns=("compile_cold_s", "latency_s", "paid"),
         )
-
-
-def _course(view: View) -> Iterator[Figure]:
-    bound = units.percent(view.effort.bound, trim=True)
-    goal = f"From a large mark on it is at most {bound}, or one is shown to be the fastest."
-    if view.effort.race:
-        goal = (
-            f"While there is time, a point is measured on until its bound is at most {bound}, the dashed line, or one "
-            "is shown to be the fastest; a large mark says that it is answered."
-        )
-    what = "The bound of each point's choice, what it can cost at most, after each replicate."
-    if steps := list(_steps(view)):
-        labels = list(dict.fromkeys(each["label"] for each in steps))
-        yield Figure(
-            kind="course",
-            title="How the bound fell",
-            note=f"{what} {goal} Interruptions of the run are left out.",
-            is_wide=True,
-            charts={ANY: interactive.course(labels, view.effort.bound if view.effort.race else None)},
-            rows=steps,
-            headings={"name": "point", "replicates": "replicates", "end_s": "seconds", "named": "named",
-                "bound_text": "bound", "left": "left"},
-        )  # fmt: skip
-
-
-def _steps(view: View) -> Iterator[dict[str, Any]]:
-    """Yield the looks at the points of each machine, with the seconds of its run."""
-    numbers = {(each.machine, each.at.point): number for number, each in enumerate(view.shown)}
-    for machine, records in enumerate(view.records):
-        for step in course(records, view.baseline or "", view.effort.bound):
-            number = numbers[machine, step.point]
-            yield {
-                "point": number,
-                "label": view.shown[number].at.label,
-                "name": view.shown[number].label,
-                "machine": machine,
-                "end_s": round(step.end_s, 1),
-                "bound": _short(max(step.look.bound, interactive.LEAST_BOUND)),
-                "bound_text": units.percent(step.look.bound),
-                "replicates": step.look.replicates,
-                "named": step.look.named,
-                "left": len(step.look.left),
-                "answers": step.answers,
-            }
 
 
 def _samples(view: View) -> dict[str, Any]:

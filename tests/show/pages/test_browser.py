@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(missing()), reason=missi
 MARKS = "#figure-{} path[aria-roledescription=point]"
 """The marks of a chart."""
 
-KINDS = {"speedup", "latency", "memory", "winners", "compile", "course", "growth-latency", "growth-memory"}
+KINDS = {"speedup", "latency", "memory", "winners", "compile", "growth-latency", "growth-memory"}
 
 
 @pytest.fixture(scope="module")

@@ -14,12 +14,10 @@ import pytest
 
 from bench.analyse.summary import summarise
 from bench.plan.case import Case
-from bench.plan.sweep import Effort, load_sweep
-from bench.show.charts import interactive
 from bench.show.pages import run as module
 from bench.show.pages import run_data, shell
 from bench.show.pages.run import page, write
-from bench.store import environment, journal, plan, saved_run, table, units
+from bench.store import environment, journal, saved_run, table, units
 from bench.store.saved_run import SavedRun
 from bench.store.table import RESULTS
 from tests import examples
@@ -129,36 +127,6 @@ def test_a_cell_of_a_map_says_what_the_point_says(text: str, data: dict[str, Any
     fills = {each["lines"][0]: each["fill"] for each in part["rows"]}
     assert fills.pop("nothing was measured") == "var(--open)"
     assert all("color-mix" in fill for fill in fills.values())
-
-
-def test_the_bound_of_each_point_is_drawn_against_the_time(quick: SavedRun, text: str, data: dict[str, Any]) -> None:
-    """After the second and the third of three replicates; the last one is the bound of the table."""
-    course = data["figures"]["course"]["rows"]
-    assert course["point"] == [number for number in range(12) for _ in range(2)]
-    assert course["replicates"] == [2, 3] * 12
-    named = quick.table[quick.table["rank"] == 1]
-    assert course["named"][1::2] == named["implementation"].tolist()
-    least = (named["slowdown_high"] - 1).clip(lower=interactive.LEAST_BOUND)
-    assert course["bound"][1::2] == pytest.approx(least.tolist(), rel=1e-5)
-    assert "dashed line" not in text
-
-
-def test_a_race_has_a_line_at_its_bound(tmp_path: Path) -> None:
-    """The caption says what it is; a plan that can't be read, as none at all, draws no line.
-
-    One replicate has no bounds to draw.
-    """
-    run = saved.of(tmp_path / "run", PAIR)
-    race = dataclasses.replace(load_sweep(str(example_results.WIDE)), effort=Effort(race=True, bound=0.05))
-    plan.save(race, run)
-    text = page(SavedRun(run))
-    assert "until its bound is at most 5%, the dashed line" in text
-    assert {"y": {"datum": 0.05}} in [
-        each["encoding"] for each in data_of(text)["figures"]["course"]["charts"]["any"]["layer"]
-    ]
-    (run / plan.PLAN).write_text("{}")
-    assert "dashed line" not in page(SavedRun(run))
-    assert "course" not in data_of(page(SavedRun(saved.of(tmp_path / "once", PAIR, processes=1))))["figures"]
 
 
 def test_a_large_run_says_what_is_left_out_and_how_to_get_it(quick: SavedRun, monkeypatch: pytest.MonkeyPatch) -> None:
