@@ -226,7 +226,7 @@ class Watch(TorchDispatchMode):
     def enter(self, module: nn.Module, args: tuple[Any, ...]) -> None:
         """Note that a module begins."""
         if not self._modules:
-            self._flow.begin(args)
+            self._flow.begin([*args, *(module.given if isinstance(module, Model) else ())])
         shape = next((tuple(value.shape) for value in args if isinstance(value, Tensor)), ())
         self._modules.append((module, shape))
 
