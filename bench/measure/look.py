@@ -5,6 +5,7 @@ shapes, and under hooks that tell the profiler which layer begins. The kernels o
 """
 
 import dataclasses
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -26,12 +27,8 @@ CALLS, LEAST_CALLS, BUDGET_S = 7, 3, 4.0
 WARM_CALLS = 2
 """Calls before all others: the first one is slower."""
 
-NO_WORK = {"add", "add_", "dropout", "feature_dropout", "alpha_dropout", "mT", "mH", "numpy_T", "T"}
-"""Operators that make a view, or return their input outside training; under a dispatch mode they are not called. Nor
-are gradients added in place there."""
-
-ALIASES = {"_native_batch_norm_legit": "native_batch_norm"}
-"""Operators that have another name under a dispatch mode."""
+WHOLE = re.compile(f"{watch.FUSED.pattern}|{watch.WHOLE.pattern}")
+"""The operators that compute a core or a layer in one."""
 
 
 def look(request: Mapping[str, Any], channel: Channel) -> dict[str, Any]:
@@ -88,9 +85,11 @@ def _check_repeats(work: workload.Workload, model: nn.Module) -> None:
 
 
 def _kernels(call: Callable[[], object], device: str) -> list[str]:
+    """Return the operators of a call that can be part of attention; products have several names for the same."""
     with profile(activities=inspection.activities(device)) as profiler:
         call()
-    return sorted({ALIASES.get(name, name) for name in inspection.kernels(profiler, device)} - NO_WORK)
+    names = inspection.kernels(profiler, device)
+    return sorted({watch.KINDS.get(name, name) for name in names if name in watch.KINDS or WHOLE.search(name)})
 
 
 def _profiled(call: Callable[[], object], model: Model, seen: watch.Watch, device: str) -> Iterator[dict[str, Any]]:

@@ -14,9 +14,19 @@ UNSAFE = re.compile(r"[^\w.=-]+")
 """Runs of characters that file names don't keep: a model's name may have any."""
 
 
+AT = re.compile(r"\bat=([^,\]]+),?")
+"""The option of a model's name that makes it a layer in the model: its path."""
+
+
 def default_timing(device: str) -> str:
     """Return the timing mode of a device if a sweep gives none."""
     return "host" if device == "cpu" else "device-cold"
+
+
+def _path_first(layer: str) -> str:
+    """Return a layer's name; of one in a model the path comes first: `blocks.0.attn of timm:vit_tiny_patch16_224`."""
+    at = AT.search(layer)
+    return f"{at[1]} of {AT.sub('', layer).replace(',]', ']').replace('[]', '')}" if at else layer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +41,7 @@ class Point:
     layer: str = column(
         "the layer: a name of `python -m bench list`, or module:attribute of your own",
         default="vit",
+        words=_path_first,
         short=lambda value: UNSAFE.sub("-", value.replace(":", ".")).rstrip("-"),
         option="shape",
     )

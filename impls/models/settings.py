@@ -42,19 +42,15 @@ def switched(layer: nn.Module, name: str) -> Model:
         _switch(module, name)
     if name in model.forms:  # a layer of transformers reads the choice from the configuration of its model
         model.args, model.kwargs = model.forms[name]
-        for config in _configs(model.inner):
+        for config in configs(model.inner):
             config._attn_implementation = name
     return model
 
 
-def attentions(module: nn.Module) -> set[str]:
-    """Return the names of the attention that a module's parts choose by the configuration of a model of transformers."""
-    return {config._attn_implementation for config in _configs(module)}
-
-
-def _configs(module: nn.Module) -> list[Any]:
-    configs = [getattr(each, "config", None) for each in module.modules()]
-    return [config for config in configs if hasattr(config, "_attn_implementation")]
+def configs(module: nn.Module) -> list[Any]:
+    """Return the configurations of transformers that a module and its parts hold."""
+    held = (getattr(each, "config", None) for each in module.modules())
+    return [config for config in held if hasattr(config, "_attn_implementation")]
 
 
 def fused(layer: nn.Module) -> Model:

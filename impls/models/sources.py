@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from impls.catalogue import parse
 from impls.contract import Unresolved, Unsupported, imported
 from impls.models.model import Model, Place, changed
-from impls.models.settings import attentions, switched
+from impls.models.settings import configs, switched
 
 TOKENS = 128
 """The tokens of a text if the name says nothing, or fewer if the model takes no more."""
@@ -92,6 +92,8 @@ def layer(model: Model, path: str, name: str) -> Model:
     If the model's library has a switch, they are those of each attention: a mask of `sdpa` may be none for `eager`.
     Raises Unresolved if the model doesn't call the module, `Unsupported` if the module can't be called again alone.
     """
+    for config in configs(model.inner):
+        config.use_cache = False  # it would grow from call to call
     # the items are all the same, and so is what is computed from them
     call = partial(_arguments_at, path, name, torch.randn(1, *model.item).expand(ITEMS, *model.item))
     args, kwargs = call(model)
@@ -103,7 +105,7 @@ def layer(model: Model, path: str, name: str) -> Model:
     forms = {}
     for form in ("sdpa", "eager"):
         other = switched(model, form)
-        if attentions(other.inner.get_submodule(path)) == {form}:
+        if {config._attn_implementation for config in configs(other.inner.get_submodule(path))} == {form}:
             forms[form] = _with_x(*call(other))
     module = model.inner.get_submodule(path)
     alone = Model(module, item, *_with_x(args, kwargs), batch=x.shape[0], group=group, forms=forms)
@@ -205,8 +207,6 @@ def _transformers(name: str, options: Options) -> Model:
     transformers = library("transformers")
     given, tokens, padding = (options.pop(key, None) for key in ("input", "tokens", "padding"))
     config = _config(transformers, name, options)
-    texts = config.get_text_config()
-    texts.use_cache = config.use_cache = options.get("use_cache", False)  # a layer called again would find it grown
     inner = _constructed(name, lambda: transformers.AutoModel.from_config(config))
     if _is_function(given):
         return _with_input(inner, given, ())
@@ -222,7 +222,7 @@ def _transformers(name: str, options: Options) -> Model:
         )
     if given is not None:
         raise Unresolved(f"transformers:{name} has its input by [tokens=64,padding=8] or --input mymodel:inputs")
-    most = max(0, getattr(texts, "max_position_embeddings", None) or 0) or math.inf
+    most = max(0, getattr(config.get_text_config(), "max_position_embeddings", None) or 0) or math.inf
     tokens, padding = int(min(TOKENS, most) if tokens is None else tokens), int(padding or 0)
     if not 0 <= padding < tokens <= most:
         raise Unresolved(f"transformers:{name}: padding < tokens <= {most} must hold, got {padding} and {tokens}")

@@ -113,7 +113,7 @@ def test_settings_are_measured_in_a_run(made_up: Asked, tmp_path: Path, printed:
     assert "eager" in printed("show", run)
     effort = json.loads((run / "plan.json").read_text())["effort"]
     assert (effort["race"], effort["bound"], effort["within_s"], effort["processes"]) == (True, 0.02, 1.0, 2)
-    assert "at=blocks.0.attn" in printed("show", run / "layers")
+    assert "blocks.0.attn of timm:vit" in printed("show", run / "layers")
     assert "use" in (run / "advice.md").read_text() or "no setting" in (run / "advice.md").read_text()
 
 
