@@ -82,8 +82,8 @@ class Advice:
 
     `share` is that of the time in what settings replace: attention cores, or the whole layers if one operator computes
     a whole layer. `core_share` and `layer_share` are those of cores and of layers. `objections` say where what was
-    observed differs from a plain call. `recommendation` is the setting to use, None if none is shown to be faster than
-    the model as it is.
+    observed differs from a plain call, and which switches of the model are left as they are. `recommendation` is the
+    setting to use, None if none is shown to be faster than the model as it is.
     """
 
     point: Point
@@ -130,7 +130,7 @@ def seen(point: Point, looks: Sequence[Seen]) -> Advice:
         all_kinds,
         str(looks[0]["library"]),
         float(np.median([call["plain_s"] for each in looks for call in each["calls"]])),
-        tuple(_objections(looks)),
+        (*_objections(looks), *_flags(looks)),
         rewritten=_rewritten(looks, all_kinds),
     )
 
@@ -332,10 +332,19 @@ def _objections(looks: Sequence[Seen]) -> list[str]:
     plain, observed = ({*looks[0][name]} for name in ("kernels", "observed_kernels"))
     if plain == observed:
         return []
-    runs = f"runs {', '.join(observed - plain) or 'none'} in place of {', '.join(plain - observed) or 'none'}"
+    runs = f"runs {', '.join(sorted(observed - plain)) or 'none'} in place of {', '.join(sorted(plain - observed)) or 'none'}"
     return [
         f"while it is observed, the model {runs}: the layers, the share and what is predicted may be wrong; gains "
         "are measured without it"
+    ]
+
+
+def _flags(looks: Sequence[Seen]) -> list[str]:
+    flags = looks[0].get("flags", ())
+    return [
+        f"{flag} is a switch of the library that no setting here changes; build the model with another value and "
+        "call advise again"
+        for flag in flags
     ]
 
 

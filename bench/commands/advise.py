@@ -231,8 +231,7 @@ def _compared(
     is_quiet: bool,
 ) -> list[Record]:
     """Measure the settings of a model and of its layers, put the answers in place, and return the model's records."""
-    tried: dict[Point, Mapping[str, Mapping[str, str]]] = {each: looks[each][0]["settings"] for each in asked.points}
-    works = [name for of in tried.values() for name, each in of.items() if each["status"] == "ok"]
+    works = [name for point in asked.points for name in _working(looks[point])]
     # a compiled setting has the name of what it compiles, which must be another one than that of the model
     compiled = [name for name in compiled if name == "compiled" or name.removeprefix("compiled_") in works]
     measured = tuple(dict.fromkeys([AS_IS, *works, *compiled, *extra]))
@@ -246,10 +245,15 @@ def _compared(
     kinds = {point: analyse.measured_kinds(answers[point].kinds) if of_layers[1:] else [] for point in asked.points}
     layers = _layers(asked, kinds, of_layers, folder / "layers", is_quiet) if any(kinds.values()) else {}
     for point, table in tables.items():
-        names = list(dict.fromkeys([*tried[point], *compiled, *extra]))
+        names = list(dict.fromkeys([*looks[point][0]["settings"], *compiled, *extra]))
         own = layers.get(point, {})
         answers[point] = analyse.advised(answers[point], looks[point], table, records[point], own, names)
     return [record for own in records.values() for record in own]
+
+
+def _working(seen: Sequence[Seen]) -> list[str]:
+    """Return the settings that a model has and that change it."""
+    return [name for name, each in seen[0]["settings"].items() if each["status"] == "ok"]
 
 
 def _layers(
@@ -291,11 +295,10 @@ def _with_option(name: str, option: str, value: str) -> str:
 
 def _write_sweep(path: Path, answers: Mapping[Point, Advice], looks: Mapping[Point, Sequence[Seen]]) -> None:
     """Write the distinct layers of the points as a sweep file; raises WrongRequest if it can't be written."""
-    settings = next(iter(looks.values()))[0]["settings"]
-    names = [AS_IS, *(name for name, each in settings.items() if each["status"] == "ok")]
+    names = dict.fromkeys(name for seen in looks.values() for name in _working(seen))
     lines = [
         "# the distinct attention layers of a model, written by `python -m bench advise`",
-        f"implementations = {json.dumps(names)}",
+        f"implementations = {json.dumps([AS_IS, *names])}",
         f"baseline = {json.dumps(AS_IS)}",
     ]
     layers = {(point, kind.path): _layer(point, kind) for point, of in answers.items() for kind in of.kinds}

@@ -7,7 +7,7 @@ shapes, and under hooks that tell the profiler which layer begins. The kernels o
 import dataclasses
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -29,6 +29,13 @@ WARM_CALLS = 2
 
 WHOLE = re.compile(f"{watch.FUSED.pattern}|{watch.WHOLE.pattern}")
 """The operators that compute a core or a layer in one."""
+
+
+FLAG = re.compile(r"(?!_).*(flash|sdpa|fused|efficient|xformers)", re.IGNORECASE)
+"""The names of flags by which layers choose how they compute attention."""
+
+SET_HERE = "fused_attn"
+"""The flag that settings set."""
 
 
 def look(request: Mapping[str, Any], channel: Channel) -> dict[str, Any]:
@@ -70,6 +77,7 @@ def look(request: Mapping[str, Any], channel: Channel) -> dict[str, Any]:
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "item": list(model.item),
         "library": _library(model),
+        "flags": _flags(model.inner.get_submodule(core.layer) for core in kinds.values()),
     }
 
 
@@ -119,6 +127,13 @@ def _settings(model: Model, names: Sequence[str], channel: Channel) -> dict[str,
 
 def _fingerprint(model: Model) -> list[tuple[str, bool]]:
     return [(core.operator, core.by_sdpa) for core in settings.cores_of(model)]
+
+
+def _flags(layers: Iterable[nn.Module]) -> list[str]:
+    """Return the flags of layers that no setting sets, as `SABlock.use_flash_attention = False`."""
+    named = ((type(each).__name__, name, value) for each in layers for name, value in vars(each).items())
+    flags = [each for each in named if type(each[2]) is bool and FLAG.match(each[1]) and each[1] != SET_HERE]
+    return list(dict.fromkeys(f"{layer}.{name} = {value}" for layer, name, value in flags))
 
 
 def _library(model: Model) -> str:
