@@ -90,7 +90,8 @@ class Mixed(Attention):
 
     def forward(self, x: Tensor, _state: Any = None) -> Tensor:
         """Return tokens `[B, N, C]` for tokens."""
-        return super().forward(x.flatten(0, 1)[None])[0].unflatten(0, x.shape[:2])
+        y: Tensor = super().forward(x.flatten(0, 1)[None])[0].unflatten(0, x.shape[:2])
+        return y
 
 
 class Stated(nn.Module):

@@ -332,10 +332,10 @@ def _objections(looks: Sequence[Seen]) -> list[str]:
     plain, observed = ({*looks[0][name]} for name in ("kernels", "observed_kernels"))
     if plain == observed:
         return []
-    runs = f"runs {', '.join(sorted(observed - plain)) or 'none'} in place of {', '.join(sorted(plain - observed)) or 'none'}"
+    other, usual = (", ".join(sorted(each)) or "nothing" for each in (observed - plain, plain - observed))
     return [
-        f"while it is observed, the model {runs}: the layers, the share and what is predicted may be wrong; gains "
-        "are measured without it"
+        f"while it is observed, the model runs {other} in place of {usual}: the layers, the share and what is "
+        "predicted may be wrong; gains are measured without it"
     ]
 
 

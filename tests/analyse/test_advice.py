@@ -11,8 +11,8 @@ from bench.analyse.summary import summarise
 from bench.plan.case import Case
 from bench.stats.estimates import Interval, mean
 from tests import examples
-from tests.analyse import tables
 from tests.advice import POINT, advised, core, looks, seen
+from tests.analyse import tables
 
 
 def test_the_bound_is_amdahls() -> None:
@@ -108,7 +108,7 @@ def test_a_layer_that_fails_is_why_nothing_is_predicted() -> None:
 
 def test_points_are_compared_for_each_item() -> None:
     """In other rounds by their latencies, and in the same rounds by these: half precision takes 0.8 times as long."""
-    half, large = (dataclasses.replace(POINT, **{name: value}) for name, value in (("dtype", "bfloat16"), ("batch", 4)))
+    half, large = dataclasses.replace(POINT, dtype="bfloat16"), dataclasses.replace(POINT, batch=4)
     times = {POINT: 1.0, half: 0.8, large: 3.0}
     records = [
         examples.measured(Case(point, "as_is"), process, time_s)
