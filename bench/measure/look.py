@@ -31,7 +31,7 @@ WHOLE = re.compile(f"{watch.FUSED.pattern}|{watch.WHOLE.pattern}")
 """The operators that compute a core or a layer in one."""
 
 
-FLAG = re.compile(r"(?!_).*(flash|sdpa|fused|efficient|xformers)", re.IGNORECASE)
+FLAG = re.compile(r"((use|enable|with)_\w*)?(flash|sdpa|fused|memory_efficient|xformers)")
 """The names of flags by which layers choose how they compute attention."""
 
 SET_HERE = "fused_attn"

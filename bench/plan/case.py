@@ -1,5 +1,6 @@
 """Points and cases; a case is a point with an implementation."""
 
+import hashlib
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -14,6 +15,9 @@ UNSAFE = re.compile(r"[^\w.=-]+")
 """Runs of characters that file names don't keep: a model's name may have any."""
 
 
+LONGEST_IN_FILE_NAME = 100
+"""The most characters of a layer's name in a file name: systems take 255 for all columns together."""
+
 AT = re.compile(r"\bat=([^,\]]+),?")
 """The option of a model's name that makes it a layer in the model: its path."""
 
@@ -21,6 +25,13 @@ AT = re.compile(r"\bat=([^,\]]+),?")
 def default_timing(device: str) -> str:
     """Return the timing mode of a device if a sweep gives none."""
     return "host" if device == "cpu" else "device-cold"
+
+
+def _safe(layer: str) -> str:
+    """Return a layer's name in a file name; of a long one the beginning, with a hash of all of it."""
+    name = UNSAFE.sub("-", layer.replace(":", ".")).rstrip("-")
+    digest = hashlib.sha256(layer.encode()).hexdigest()[:8]
+    return name if len(name) <= LONGEST_IN_FILE_NAME else f"{name[:LONGEST_IN_FILE_NAME]}-{digest}"
 
 
 def _path_first(layer: str) -> str:
@@ -42,7 +53,7 @@ class Point:
         "the layer: a name of `python -m bench list`, or module:attribute of your own",
         default="vit",
         words=_path_first,
-        short=lambda value: UNSAFE.sub("-", value.replace(":", ".")).rstrip("-"),
+        short=_safe,
         option="shape",
     )
     device: str = column(
