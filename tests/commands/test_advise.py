@@ -164,6 +164,7 @@ def test_every_command_that_is_printed_ends_with_0(
 ) -> None:
     """Also with several points, which lie in one folder, and with a quote and a space in its name."""
     made_up()
+    monkeypatch.setattr(analyse, "MOST_LAYERS", 0)
     monkeypatch.setattr(traces, "write", lambda *_: iter(()))
     monkeypatch.chdir(ROOT)
     run = tmp_path / "it's mine"
