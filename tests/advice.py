@@ -78,9 +78,13 @@ def seen(
     }
 
 
-def looks(core_share: float = 0.2, layer_share: float = 0.4, **changes: Any) -> list[dict[str, Any]]:
-    """Return what three processes saw at a model of two layers that are alike."""
-    cores = [core("blocks.0.attn"), core("blocks.1.attn")]
+ALIKE = (core("blocks.0.attn"), core("blocks.1.attn"))
+
+
+def looks(
+    core_share: float = 0.2, layer_share: float = 0.4, cores: Sequence[Mapping[str, Any]] = ALIKE, **changes: Any
+) -> list[dict[str, Any]]:
+    """Return what three processes saw at a model, by default of two layers that are alike."""
     return [seen(cores, core_share, layer_share, number=number, **changes) for number in range(3)]
 
 

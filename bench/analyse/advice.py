@@ -1,7 +1,7 @@
 """What attention is worth in a model: its share of the time, and each setting's gain, predicted and measured."""
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import Any
@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bench.analyse.series import grouped, log_speedups
+from bench.analyse.conclusions import WIDEST, across_precisions, in_precision
+from bench.analyse.series import grouped, log_latencies, log_speedups
 from bench.analyse.standing import SLOWER
 from bench.plan.case import AS_IS, Point
-from bench.stats.estimates import PAIR, UNKNOWN, Estimates, Interval, combined, interval, joined, mean
+from bench.stats.estimates import PAIR, UNKNOWN, Estimates, Interval, combined, interval, intervals, joined, mean
 from bench.store.record import Record
 from bench.store.saved_run import Seen
 
@@ -71,6 +72,8 @@ class Alternative:
     compile_s: float = math.nan
     slowdown_high: float = math.nan
     """What it can cost, as in the table of the model's run."""
+    unpredicted: str = ""
+    """Why nothing is predicted: how a layer by itself ended."""
 
 
 @dataclass(frozen=True)
@@ -79,8 +82,8 @@ class Advice:
 
     `share` is that of the time in what settings replace: attention cores, or the whole layers if one operator computes
     a whole layer. `core_share` and `layer_share` are those of cores and of layers. `objections` say where what was
-    observed differs from a plain call. `recommendation` is the setting to use, None if none is shown to be faster than
-    the model as it is.
+    observed differs from a plain call, and which switches of the model are left as they are. `recommendation` is the
+    setting to use, None if none is shown to be faster than the model as it is.
     """
 
     point: Point
@@ -95,6 +98,8 @@ class Advice:
     as_is: Mapping[Any, Any] = field(default_factory=dict)
     recommendation: str | None = None
     processes: int = 0
+    chosen: Mapping[Any, Any] = field(default_factory=dict)
+    """The row of the setting to use, or of the model as it is."""
     rewritten: Interval = UNKNOWN
     """The gain if `F.scaled_dot_product_attention` computed the cores that separate operators compute, from their times
     by themselves and from the share of cores; unknown if a setting does that."""
@@ -125,7 +130,7 @@ def seen(point: Point, looks: Sequence[Seen]) -> Advice:
         all_kinds,
         str(looks[0]["library"]),
         float(np.median([call["plain_s"] for each in looks for call in each["calls"]])),
-        tuple(_objections(looks)),
+        (*_objections(looks), *_flags(looks)),
         rewritten=_rewritten(looks, all_kinds),
     )
 
@@ -192,17 +197,70 @@ def advised(
             _alternative(name, rows.get(name), by_name.get(name, []), looks[0]["settings"].get(name, {})),
             speedup=interval(gains[name], PAIR).exp() if name in gains else UNKNOWN,
             predicted=predicted(before.kinds, by_path, name),
+            unpredicted=_unpredicted(layers, name),
         )
         for name in settings
     )
     is_slower = as_is.get("standing") == SLOWER
+    recommendation = next(name for name, row in rows.items() if row["rank"] == 1) if is_slower else None
     return replace(
         before,
         alternatives=tuple(alternatives),
         as_is=as_is,
-        recommendation=next(name for name, row in rows.items() if row["rank"] == 1) if is_slower else None,
+        recommendation=recommendation,
+        chosen=rows.get(recommendation or AS_IS, {}),
         processes=len(by_name.get(AS_IS, [])),
     )
+
+
+def _unpredicted(layers: Mapping[str, pd.DataFrame], name: str) -> str:
+    """Return how the first layer ended that has no time with a setting, or as it is; empty if all have one."""
+    for path, table in layers.items():
+        for row in table[table["implementation"].isin([AS_IS, name])].to_dict("records"):
+            if row["status"] != "ok":
+                return f"{path} is {row['status']}: {row['detail']}"
+    return ""
+
+
+@dataclass(frozen=True)
+class PerItem:
+    """A point and the setting to use there: the seconds for each item, and how many times as fast the fastest is."""
+
+    point: Point
+    setting: str
+    item_s: float
+    behind: Interval
+
+
+def per_item(answers: Iterable[Advice], records: Iterable[Record]) -> list[PerItem]:
+    """Return the points with a time, the one that is fastest for each item first.
+
+    Points that differ in the dtype alone are compared round by round, others by their latencies.
+    """
+    measured = [answer for answer in answers if answer.chosen.get("status") == "ok"]
+    measured.sort(key=lambda each: each.chosen["latency_s"] / each.point.batch)
+    if not measured:
+        return []
+    rows = pd.DataFrame([each.chosen for each in measured]).astype(object)
+    logs = log_latencies(rows.where(rows.notna(), None).to_dict("records"))  # type: ignore[arg-type]
+    logs = replace(logs, value=logs.value - np.log([each.point.batch for each in measured]))
+    weights = np.eye(len(measured)) - np.eye(len(measured))[0]
+    behind = intervals(combined(weights, logs))
+    paired = across_precisions(records)
+
+    def wide(of: Advice) -> Point:
+        return replace(of.point, dtype=WIDEST)
+
+    def name(of: Advice) -> str:
+        return in_precision(str(of.chosen["implementation"]), of.point.dtype)
+
+    for place, each in enumerate(measured):
+        if place and wide(each) == wide(measured[0]) in paired:
+            behind[place] = interval(paired[wide(each)].speedup(name(measured[0]), name(each)))
+    return [
+        PerItem(each.point, str(each.chosen["implementation"]), float(np.exp(value)), ratio.exp())
+        for each, value, ratio in zip(measured, logs.value, behind, strict=True)
+    ]
 
 
 def speedups(table: pd.DataFrame, names: Sequence[str]) -> dict[str, Estimates]:
@@ -271,8 +329,23 @@ def _number(value: Any) -> float:
 
 def _objections(looks: Sequence[Seen]) -> list[str]:
     """Return how an observed call differs from a plain one, empty if it doesn't."""
-    differing = sorted({*looks[0]["kernels"]} ^ {*looks[0]["observed_kernels"]})
-    return [f"a plain call and an observed one run other kernels: {', '.join(differing)}"] if differing else []
+    plain, observed = ({*looks[0][name]} for name in ("kernels", "observed_kernels"))
+    if plain == observed:
+        return []
+    other, usual = (", ".join(sorted(each)) or "nothing" for each in (observed - plain, plain - observed))
+    return [
+        f"while it is observed, the model runs {other} in place of {usual}: the layers, the share and what is "
+        "predicted may be wrong; gains are measured without it"
+    ]
+
+
+def _flags(looks: Sequence[Seen]) -> list[str]:
+    flags = looks[0].get("flags", ())
+    return [
+        f"{flag} is a switch of the library that no setting here changes; build the model with another value and "
+        "call advise again"
+        for flag in flags
+    ]
 
 
 def _share(looks: Sequence[Seen], part_s: Callable[[Mapping[str, Any]], float]) -> Interval:

@@ -11,8 +11,8 @@ import pandas as pd
 from bench.analyse.series import grouped
 from bench.analyse.standing import cost, places
 from bench.analyse.summary import Summary, rounds_of
-from bench.plan.case import CONTROL, Case, Point
-from bench.stats.contrasts import contrasts, normal_scores, prior, values
+from bench.plan.case import CONTROL, Point
+from bench.stats.contrasts import Contrasts, contrasts, normal_scores, prior, values
 from bench.stats.estimates import PAIR, UNKNOWN, Estimates, Interval, interval
 from bench.store.record import Record, latest
 from bench.store.table import baseline_of, cases
@@ -45,28 +45,36 @@ def changes(records: Iterable[Record]) -> list[Change]:
 
     `point` is that in WIDEST.
     """
+    all_changes = []
+    for point, of in across_precisions(records).items():
+        for name in of.names:
+            implementation, _, dtype = name.rpartition(" ")
+            wide = in_precision(implementation, WIDEST)
+            if dtype != WIDEST and wide in of.names:
+                all_changes.append(Change(point, implementation, dtype, interval(of.speedup(name, wide), PAIR).exp()))
+    return [change for change in all_changes if not math.isnan(change.speedup.value)]
+
+
+def across_precisions(records: Iterable[Record]) -> dict[Point, Contrasts]:
+    """Return the contrasts of what was measured in the same rounds in several precisions, by its point in WIDEST.
+
+    They have the names of `in_precision`.
+    """
     usable = (each for each in latest(records) if each.status == "ok" and each.seed is not None)
     by_case = grouped((each for each in usable if each.case.implementation != CONTROL), lambda record: record.case)
     cases_of = grouped(by_case, lambda case: dataclasses.replace(case.point, dtype=WIDEST))
     values_of = {
-        point: values({_name(case): rounds_of(by_case[case]) for case in own})
+        point: values({in_precision(case.implementation, case.point.dtype): rounds_of(by_case[case]) for case in own})
         for point, own in cases_of.items()
         if len({case.point.dtype for case in own}) > 1
     }
     lent = prior([*values_of.values()])
-    all_changes = []
-    for point, own_values in values_of.items():
-        of = contrasts(own_values, lent)
-        for case in cases_of[point]:
-            wide = Case(point, case.implementation)
-            if case.point.dtype != WIDEST and wide in by_case:
-                speedup = interval(of.speedup(_name(case), _name(wide)), PAIR).exp()
-                all_changes.append(Change(point, case.implementation, case.point.dtype, speedup))
-    return [change for change in all_changes if not math.isnan(change.speedup.value)]
+    return {point: contrasts(own, lent) for point, own in values_of.items()}
 
 
-def _name(case: Case) -> str:
-    return f"{case.implementation} {case.point.dtype}"
+def in_precision(implementation: str, dtype: str) -> str:
+    """Return the name of an implementation among those of several precisions."""
+    return f"{implementation} {dtype}"
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,14 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from bench.analyse import advice as analyse
-from bench.analyse.advice import Advice
+from bench.analyse.advice import Advice, Kind
+from bench.analyse.conclusions import changes
+from bench.analyse.summary import summarise
 from bench.commands import BAD, FINE, say, write
 from bench.engine.run import Run
 from bench.engine.trials import NotSeen, look
@@ -25,10 +28,12 @@ from bench.plan.invocation import python
 from bench.plan.names import is_implementation, is_own
 from bench.plan.sweep import MEASURED, Effort, Sweep, mistakes_of_table
 from bench.show import advice as show
-from bench.show.blocks import Block
+from bench.show.blocks import GAP, QUIET, Block, Lines
 from bench.show.markdown import markdown
+from bench.show.side_by_side import precision_words
 from bench.show.terminal.console import console, render
 from bench.store import saved_run as stored
+from bench.store.record import Record
 from bench.store.saved_run import Seen
 from impls.catalogue import SOURCES, is_model, parse, split
 
@@ -39,7 +44,7 @@ LOOKS = 3
 """The processes that look at a model: their scatter is that of the shares."""
 
 WITHIN_S = 90.0
-"""The seconds of a model's race if nothing says another number."""
+"""The seconds of a race for each of its points if nothing says another number."""
 
 PROCESSES, BUDGET_S, LAYER_BUDGET_S = 2, 10.0, 6.0
 """The replicates of a model's base and of its layers, and the seconds of rounds in all of them."""
@@ -54,7 +59,7 @@ FILES = ("advice.md", "advice.json", "look.json", "results.csv", "journal.jsonl"
 
 FORMATS = ("terminal", "markdown", "json")
 
-SWEEP_COLUMNS = ("device", "dtype", "mode", "batch", "num_tokens", "channels", "num_heads", "threads")
+SWEEP_COLUMNS = ("layer", "device", "dtype", "mode", "batch", "num_tokens", "channels", "num_heads", "threads")
 """The columns of a sweep file of a model's layers."""
 
 RULE = "timm:NAME, torchvision:NAME, transformers:CONFIG or module:function"
@@ -94,37 +99,34 @@ def run(arguments: argparse.Namespace) -> int:
     settings = ON_CPU if (arguments.device or "cpu") == "cpu" else ON_GPU
     with screen_of(console(stderr=is_quiet)) as screen:
         try:
-            looks = look(
+            seen = look(
                 asked.points, settings, LOOKS, asked.effort.timeout_s, lambda stage: screen.move(f"looking: {stage}")
             )
         except NotSeen as reason:
             say(f"attention-bench: {name} could not be looked at: {reason}", stderr=True)
             return BAD
-    looks = {_completed(point, seen): seen for point, seen in looks.items()}
-    before = {point: analyse.seen(point, seen) for point, seen in looks.items()}
+    looks = _completed(seen)
+    answers = {point: analyse.seen(point, seen) for point, seen in looks.items()}
     if arguments.sweep_file:
-        _write_sweep(arguments.sweep_file, before, looks)
+        _write_sweep(arguments.sweep_file, answers, looks)
     folder = options.run_folder(arguments, "advise")
     stored.save_looks(looks, folder)
-    answers: list[Advice] = []
-    status = FINE
-    for number, (point, advice) in enumerate(before.items()):
-        _print(show.before(advice), is_quiet)
-        if arguments.look or (advice.is_little and not (arguments.anyway or extra)):
-            _print(show.stopped(advice), is_quiet or arguments.look)
-            answers.append(advice)
-            continue
-        where = folder if len(before) == 1 else folder / f"{number + 1}-{point.device}-{point.dtype}-b{point.batch}"
+    _print([block for advice in answers.values() for block in show.before(advice)], is_quiet)
+    asks = bool(arguments.anyway or extra)
+    worth = [] if arguments.look else [point for point, of in answers.items() if asks or not of.is_little]
+    records: list[Record] = []
+    if worth:
         compiled = () if arguments.no_compile else COMPILED
-        sweep = dataclasses.replace(asked, points=(point,))
-        whole = _compared(sweep, advice, looks[point], compiled, extra, where, is_quiet)
-        own_cores = [each for each in whole.alternatives if each.name in extra and is_own(each.name)]
-        if whole.as_is.get("status") != "ok" or any(each.status != "ok" for each in own_cores):
-            status = BAD
-        _print(show.after(whole), is_quiet)
-        answers.append(whole)
-    _put(answers, arguments.format, folder)
-    return status
+        asked = dataclasses.replace(asked, points=tuple(worth))
+        records = _compared(asked, answers, looks, compiled, extra, folder, is_quiet)
+    for point, advice in answers.items():
+        blocks = show.after(advice) if point in worth else show.stopped(advice)
+        heading = [GAP, Lines([show.about(advice)])] if len(answers) > 1 else []
+        _print([*heading, *blocks], is_quiet or arguments.look)
+    _put([*answers.values()], records, arguments.format, folder)
+    own = [each for point in worth for each in answers[point].alternatives if each.name in extra and is_own(each.name)]
+    are_ok = all(answers[point].as_is.get("status") == "ok" for point in worth)
+    return FINE if are_ok and all(each.status == "ok" for each in own) else BAD
 
 
 def _print(of: Iterable[Block], is_quiet: bool) -> None:
@@ -195,57 +197,83 @@ def _asked(arguments: argparse.Namespace, name: str, batches: Sequence[int]) -> 
     """Return the race that the options ask for; what only the model knows is 1 until it was looked at."""
     unknown = {"num_tokens": [1], "channels": [1], "num_heads": [1]}
     columns = {**options.overrides(arguments), "layer": [name], "batch": batches, **unknown}
-    usual = {"processes": PROCESSES, "budget_s": BUDGET_S, "bound": Effort.bound, "race": True, "within_s": WITHIN_S}
-    asked = options.product([AS_IS], columns, {**usual, **options.effort(arguments)})
-    return dataclasses.replace(asked, name="advise", implementations=(AS_IS,), baseline=AS_IS)
+    usual = {"processes": PROCESSES, "budget_s": BUDGET_S, "bound": Effort.bound, "race": True}
+    given = options.effort(arguments)
+    asked = options.product([AS_IS], columns, {**usual, **given})
+    within_s = given.get("within_s", WITHIN_S * len(asked.points))
+    effort = dataclasses.replace(asked.effort, within_s=within_s)
+    return dataclasses.replace(asked, name="advise", implementations=(AS_IS,), baseline=AS_IS, effort=effort)
 
 
-def _completed(point: Point, seen: Sequence[Seen]) -> Point:
-    """Return a point with the tokens, heads and channels of the layer that takes the most time."""
-    shape = analyse.kinds(seen)[0].core["shapes"][0]
-    heads, tokens, width = shape[1:] if len(shape) == 4 else (1, *shape[-2:])
-    channels = heads * width
-    return dataclasses.replace(point, num_tokens=tokens, num_heads=heads, channels=channels, token_len=channels)
+def _completed(looks: Mapping[Point, Sequence[Seen]]) -> dict[Point, Sequence[Seen]]:
+    """Return what was seen at each point, with the columns of the layer that takes the most time at the first one."""
+    path = analyse.kinds(next(iter(looks.values())))[0].path
+    cores = {point: {core["layer"]: core for core in seen[0]["cores"]} for point, seen in looks.items()}
+    return {_shaped(point, cores[point][path]): seen for point, seen in looks.items()}
+
+
+def _shaped(point: Point, core: Mapping[str, Any], layer: str = "") -> Point:
+    """Return a point with the tokens, channels and heads of a core, for its layer if that has a name."""
+    *lead, tokens, width = core["shapes"][0]
+    heads = core.get("heads") or (lead[-1] if len(lead) > 1 else 1)
+    channels = width if core.get("heads") else heads * width
+    columns = {"num_tokens": tokens, "num_heads": heads, "channels": channels, "token_len": channels}
+    return dataclasses.replace(point, layer=layer or point.layer, **columns)
 
 
 def _compared(
     asked: Sweep,
-    before: Advice,
-    seen: Sequence[Seen],
+    answers: dict[Point, Advice],
+    looks: Mapping[Point, Sequence[Seen]],
     compiled: Sequence[str],
     extra: Sequence[str],
     folder: Path,
     is_quiet: bool,
-) -> Advice:
-    """Measure the settings of a model and of its layers, and return the answer."""
-    settings: Mapping[str, Mapping[str, str]] = seen[0]["settings"]
-    works = [name for name, each in settings.items() if each["status"] == "ok"]
+) -> list[Record]:
+    """Measure the settings of a model and of its layers, put the answers in place, and return the model's records."""
+    works = [name for point in asked.points for name in _working(looks[point])]
     # a compiled setting has the name of what it compiles, which must be another one than that of the model
     compiled = [name for name in compiled if name == "compiled" or name.removeprefix("compiled_") in works]
     measured = tuple(dict.fromkeys([AS_IS, *works, *compiled, *extra]))
     with _opened(dataclasses.replace(asked, implementations=measured), folder, is_quiet) as run:
         if not is_quiet:
             say(f"results go to {folder}", *(f"warning: {warning}" for warning in run.warnings))
-        records = run.measure(asked.points[0])
-        table = run.run_folder.results()
+        run.race(asked.points)
+        records = {point: run.run_folder.of(point) for point in asked.points}
+        tables = {point: run.run_folder.rows(point) for point in asked.points}
     of_layers = tuple(name for name in measured if name not in COMPILED)
-    kinds = analyse.measured_kinds(before.kinds) if len(of_layers) > 1 else []
-    layers = _layers(asked, [kind.path for kind in kinds], of_layers, folder / "layers", is_quiet) if kinds else {}
-    return analyse.advised(before, seen, table, records, layers, list(dict.fromkeys([*settings, *compiled, *extra])))
+    kinds = {point: analyse.measured_kinds(answers[point].kinds) if of_layers[1:] else [] for point in asked.points}
+    layers = _layers(asked, kinds, of_layers, folder / "layers", is_quiet) if any(kinds.values()) else {}
+    for point, table in tables.items():
+        names = list(dict.fromkeys([*looks[point][0]["settings"], *compiled, *extra]))
+        own = layers.get(point, {})
+        answers[point] = analyse.advised(answers[point], looks[point], table, records[point], own, names)
+    return [record for own in records.values() for record in own]
+
+
+def _working(seen: Sequence[Seen]) -> list[str]:
+    """Return the settings that a model has and that change it."""
+    return [name for name, each in seen[0]["settings"].items() if each["status"] == "ok"]
 
 
 def _layers(
-    asked: Sweep, paths: Sequence[str], names: tuple[str, ...], folder: Path, is_quiet: bool
-) -> dict[str, pd.DataFrame]:
-    """Measure the layers at these paths of a model by themselves; return the table of each by its path."""
-    (model,) = asked.points
-    points = {path: dataclasses.replace(model, layer=_with_option(model.layer, "at", path)) for path in paths}
+    asked: Sweep, kinds: Mapping[Point, Sequence[Kind]], names: tuple[str, ...], folder: Path, is_quiet: bool
+) -> dict[Point, dict[str, pd.DataFrame]]:
+    """Measure layers of a model by themselves; return for each of its points the table of each layer by its path."""
+    points = {model: {kind.path: _layer(model, kind) for kind in own} for model, own in kinds.items()}
     effort = dataclasses.replace(asked.effort, race=False, within_s=None, budget_s=LAYER_BUDGET_S)
-    sweep = Sweep("advise-layers", tuple(points.values()), names, AS_IS, effort)
-    with _opened(sweep, folder, is_quiet, servers=1) as run:  # another server starts for seconds
-        for point in sweep.points:
+    every = tuple(point for own in points.values() for point in own.values())
+    with _opened(Sweep("advise-layers", every, names, AS_IS, effort), folder, is_quiet, servers=1) as run:
+        for point in every:  # another server starts for seconds
             run.measure(point)
-        return {path: run.run_folder.rows(point) for path, point in points.items()}
+        return {
+            model: {path: run.run_folder.rows(point) for path, point in own.items()} for model, own in points.items()
+        }
+
+
+def _layer(model: Point, kind: Kind) -> Point:
+    """Return the point of a kind of layers by itself; the model's own if it has no layer with a path."""
+    return _shaped(model, kind.core, _with_option(model.layer, "at", kind.path) if kind.path else "")
 
 
 @contextmanager
@@ -265,35 +293,43 @@ def _with_option(name: str, option: str, value: str) -> str:
     return f"{parsed.base}[{inside}]"
 
 
-def _write_sweep(path: Path, before: Mapping[Point, Advice], looks: Mapping[Point, Sequence[Seen]]) -> None:
+def _write_sweep(path: Path, answers: Mapping[Point, Advice], looks: Mapping[Point, Sequence[Seen]]) -> None:
     """Write the distinct layers of the points as a sweep file; raises WrongRequest if it can't be written."""
-    settings = next(iter(looks.values()))[0]["settings"]
-    names = [AS_IS, *(name for name, each in settings.items() if each["status"] == "ok")]
+    names = dict.fromkeys(name for seen in looks.values() for name in _working(seen))
     lines = [
         "# the distinct attention layers of a model, written by `python -m bench advise`",
-        f"implementations = {json.dumps(names)}",
+        f"implementations = {json.dumps([AS_IS, *names])}",
         f"baseline = {json.dumps(AS_IS)}",
     ]
-    for point, advice in before.items():
-        for kind in advice.kinds:
-            layer = _with_option(point.layer, "at", kind.path) if kind.path else point.layer
-            lines += ["", "[[grid]]", f"layer = {json.dumps(layer)}"]
-            lines += [f"{name} = {json.dumps(getattr(point, name))}" for name in SWEEP_COLUMNS]
+    layers = {(point, kind.path): _layer(point, kind) for point, of in answers.items() for kind in of.kinds}
+    for layer in layers.values():
+        lines += ["", "[[grid]]", *(f"{name} = {json.dumps(getattr(layer, name))}" for name in SWEEP_COLUMNS)]
     write(path, "\n".join(lines) + "\n")
 
 
-def _put(answers: Sequence[Advice], form: str, folder: Path) -> None:
-    """Write the answer beside the results, and print it in the form asked for."""
+def _put(answers: Sequence[Advice], records: Sequence[Record], form: str, folder: Path) -> None:
+    """Write the answer beside the results, and print it in the form asked for, or what several points say together."""
+    table = summarise(records, AS_IS) if records else pd.DataFrame()
+    precisions = changes(records)
+    ends = [
+        Lines(show.legend(answers), QUIET, is_list=True),
+        *show.together(analyse.per_item(answers, records), precision_words(table, precisions)),
+    ]
     texts = {
         "json": show.as_json(answers),
-        "markdown": "\n".join(markdown([*show.before(of), *show.after(of)]) for of in answers),
+        "markdown": "\n".join(
+            markdown(each) for each in (*([*show.before(of), *show.after(of)] for of in answers), ends)
+        ),
     }
     for name, ending in (("json", "json"), ("markdown", "md")):
         (folder / f"advice.{ending}").write_text(texts[name], encoding="utf-8")
     if form in texts:
         sys.stdout.write(texts[form])
         return
+    _print(ends, is_quiet=False)
     path = shlex.quote(str(folder))
     say(f"Everything is in {path}: {', '.join(name for name in FILES if (folder / name).exists())}.")
-    if any(advice.alternatives for advice in answers):
+    if records:
         say(f"Look: {python()} -m bench show {path}; profile: {python()} -m bench profile {path}")
+    if precisions:
+        say(f"Precisions in a table: {python()} -m bench show --across dtype {path}")

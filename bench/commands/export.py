@@ -45,7 +45,10 @@ def run(arguments: argparse.Namespace) -> int:
     saved: SavedRun = arguments.run
     chosen = choices(of_records(saved.records, saved.baseline or ""))
     if not any(math.isfinite(choice.slowdown_high) for choice in chosen):
-        raise WrongRequest(f"{saved} has no point at which sdpa was measured beside another core, such as eager")
+        raise WrongRequest(
+            f"{saved} has no point at which sdpa was measured beside another core, such as eager; layers of models "
+            "don't count"
+        )
     content = content_of(saved, chosen)
     is_json = arguments.format == "json"
     out: Path = arguments.out or Path("attention.json" if is_json else "attention.py")

@@ -5,8 +5,9 @@ shapes, and under hooks that tell the profiler which layer begins. The kernels o
 """
 
 import dataclasses
+import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from torch import nn
@@ -25,12 +26,15 @@ CALLS, LEAST_CALLS, BUDGET_S = 7, 3, 4.0
 WARM_CALLS = 2
 """Calls before all others: the first one is slower."""
 
-NO_WORK = {"add", "add_", "dropout", "feature_dropout", "alpha_dropout", "mT", "mH", "numpy_T", "T"}
-"""Operators that make a view, or return their input outside training; under a dispatch mode they are not called. Nor
-are gradients added in place there."""
+WHOLE = re.compile(f"{watch.FUSED.pattern}|{watch.WHOLE.pattern}")
+"""The operators that compute a core or a layer in one."""
 
-ALIASES = {"_native_batch_norm_legit": "native_batch_norm"}
-"""Operators that have another name under a dispatch mode."""
+
+FLAG = re.compile(r"((use|enable|with)_\w*)?(flash|sdpa|fused|memory_efficient|xformers)")
+"""The names of flags by which layers choose how they compute attention."""
+
+SET_HERE = "fused_attn"
+"""The flag that settings set."""
 
 
 def look(request: Mapping[str, Any], channel: Channel) -> dict[str, Any]:
@@ -72,13 +76,16 @@ def look(request: Mapping[str, Any], channel: Channel) -> dict[str, Any]:
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "item": list(model.item),
         "library": _library(model),
+        "flags": _flags(model.inner.get_submodule(core.layer) for core in kinds.values()),
     }
 
 
 def _kernels(call: Callable[[], object], device: str) -> list[str]:
+    """Return the operators of a call that can be part of attention; products have several names for the same."""
     with profile(activities=inspection.activities(device)) as profiler:
         call()
-    return sorted({ALIASES.get(name, name) for name in inspection.kernels(profiler, device)} - NO_WORK)
+    names = inspection.kernels(profiler, device)
+    return sorted({watch.KINDS.get(name, name) for name in names if name in watch.KINDS or WHOLE.search(name)})
 
 
 def _profiled(call: Callable[[], object], model: Model, seen: watch.Watch, device: str) -> Iterator[dict[str, Any]]:
@@ -108,6 +115,13 @@ def _settings(model: Model, names: Sequence[str], channel: Channel) -> dict[str,
 
 def _fingerprint(model: Model) -> list[tuple[str, bool]]:
     return [(core.operator, core.by_sdpa) for core in settings.cores_of(model)]
+
+
+def _flags(layers: Iterable[nn.Module]) -> list[str]:
+    """Return the flags of layers that no setting sets, as `SABlock.use_flash_attention = False`."""
+    named = ((type(each).__name__, name, value) for each in layers for name, value in vars(each).items())
+    flags = [each for each in named if type(each[2]) is bool and FLAG.match(each[1]) and each[1] != SET_HERE]
+    return list(dict.fromkeys(f"{layer}.{name} = {value}" for layer, name, value in flags))
 
 
 def _library(model: Model) -> str:

@@ -1,5 +1,6 @@
 """Points and cases; a case is a point with an implementation."""
 
+import hashlib
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -14,9 +15,29 @@ UNSAFE = re.compile(r"[^\w.=-]+")
 """Runs of characters that file names don't keep: a model's name may have any."""
 
 
+LONGEST_IN_FILE_NAME = 100
+"""The most characters of a layer's name in a file name: systems take 255 for all columns together."""
+
+AT = re.compile(r"\bat=([^,\]]+),?")
+"""The option of a model's name that makes it a layer in the model: its path."""
+
+
 def default_timing(device: str) -> str:
     """Return the timing mode of a device if a sweep gives none."""
     return "host" if device == "cpu" else "device-cold"
+
+
+def _safe(layer: str) -> str:
+    """Return a layer's name in a file name; of a long one the beginning, with a hash of all of it."""
+    name = UNSAFE.sub("-", layer.replace(":", ".")).rstrip("-")
+    digest = hashlib.sha256(layer.encode()).hexdigest()[:8]
+    return name if len(name) <= LONGEST_IN_FILE_NAME else f"{name[:LONGEST_IN_FILE_NAME]}-{digest}"
+
+
+def _path_first(layer: str) -> str:
+    """Return a layer's name; of one in a model the path comes first: `blocks.0.attn of timm:vit_tiny_patch16_224`."""
+    at = AT.search(layer)
+    return f"{at[1]} of {AT.sub('', layer).replace(',]', ']').replace('[]', '')}" if at else layer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +52,8 @@ class Point:
     layer: str = column(
         "the layer: a name of `python -m bench list`, or module:attribute of your own",
         default="vit",
-        short=lambda value: UNSAFE.sub("-", value.replace(":", ".")).rstrip("-"),
+        words=_path_first,
+        short=_safe,
         option="shape",
     )
     device: str = column(

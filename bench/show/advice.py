@@ -2,15 +2,16 @@
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from bench.analyse.advice import LITTLE, WHOLE_ENCODER, Advice, Alternative, Kind, disagrees
+from bench.analyse.advice import LITTLE, WHOLE_ENCODER, Advice, Kind, PerItem, disagrees
+from bench.analyse.series import grouped
 from bench.plan.case import AS_IS
 from bench.show import intervals
-from bench.show.blocks import GAP, GOOD, HEAD, PLAIN, QUIET, WARNING, Block, Code, Column, Lines, Table
+from bench.show.blocks import GAP, GOOD, HEAD, PLAIN, QUIET, WARNING, Block, Code, Column, Lines, Table, of_texts
 from bench.show.choice_text import more
-from bench.show.text import shared
+from bench.show.text import names, shared
 from bench.stats.estimates import Interval
 from bench.stats.limits import LEVEL
 from bench.store import units
@@ -29,6 +30,10 @@ BACKENDS = {
 
 STATUS_OF_SAME = "same"
 """The status of a setting that runs what the model runs anyway, and so is not measured."""
+
+
+NO_LAYER = "no layer of the model was measured by itself"
+"""Why nothing is predicted if no layer has a row."""
 
 
 def before(advice: Advice) -> list[Block]:
@@ -66,8 +71,29 @@ def after(advice: Advice) -> list[Block]:
         GAP,
         Lines([recommendation(advice)], HEAD),
         Code(paste(advice.library, advice.recommendation) if advice.recommendation else []),
-        Lines(legend(advice.alternatives), QUIET, is_list=True),
     ]
+
+
+def together(order: Sequence[PerItem], precisions: Sequence[str]) -> list[Block]:
+    """Return which of several points is fastest for each item, and by how much; nothing with fewer than two times.
+
+    `precisions` are the lines on what a change of precision brings.
+    """
+    if len(order) < 2:
+        return []
+    labels = names([each.point for each in order])
+    first, second = order[:2]
+    shown = "" if second.behind.low > 1 else "; it is not shown to be faster"
+    headline = (
+        f"fastest for each item: {labels[first.point]}, with {first.setting}: {intervals.ratio(second.behind)} as "
+        f"fast as {labels[second.point]}{shown}"
+    )
+    rows = [
+        [labels[each.point], each.setting, units.seconds(each.item_s), gain(each.behind) if each is not first else ""]
+        for each in order
+    ]
+    headings = ("point", "setting", "for each item", "the fastest is")
+    return [GAP, Lines([headline], HEAD), of_texts(headings, rows, numbers=headings[2:]), Lines(precisions)]
 
 
 def _columns(advice: Advice) -> list[Column]:
@@ -174,9 +200,9 @@ def layers(advice: Advice) -> list[str]:
 def kind(of: Kind) -> str:
     """Return a kind of layer in one line, with its core's shapes, strides and masks."""
     core = of.core
-    names = "qkv" if len(core["shapes"]) > 1 else "x"
-    q = f"{names[0]} {list(core['shapes'][0])} strides {list(core['strides'][0])}"
+    q, *others = map(list, core["shapes"])
     extra = [
+        *([f"k {others[0]}"] if others and others[0] != q else []),
         core["dtype"],
         f"mask {core['mask']}" if core["mask"] else "no mask",
         *(["causal"] if core["causal"] else []),
@@ -186,7 +212,8 @@ def kind(of: Kind) -> str:
     where = of.path or "the model itself"
     number = f"{of.count} layers" if of.count > 1 else "1 layer"
     lines = f" by {core['lines']}" if core.get("lines") else ""
-    return f"{number} {core['class_name']} ({where}): {q}, {', '.join(extra)}; {how}{core['operator']}{lines}"
+    queries = f"{'q' if others else 'x'} {q} strides {list(core['strides'][0])}"
+    return f"{number} {core['class_name']} ({where}): {queries}, {', '.join(extra)}; {how}{core['operator']}{lines}"
 
 
 def gain(of: Interval) -> str:
@@ -218,11 +245,12 @@ def _most(advice: Advice) -> str:
     """Return how much faster another setting may be: by its bound, and by the share if it changes attention alone."""
     high = advice.as_is.get("slowdown_high")
     if units.is_missing(high):
-        return "there is no bound so far; a longer --within gives one"
+        return "how much faster one may be is not known yet; a longer --within tells"
     measured = float(high or 1)
     are_compiled = any(each.name.startswith(COMPILED) for each in advice.alternatives)
     limit = advice.bound.high
-    return f"none is more than {more(measured if are_compiled or limit != limit else min(measured, limit))} faster"
+    most = measured if are_compiled or limit != limit else min(measured, limit)
+    return f"none is more than {more(most)} faster" if most > 1 else "it is the fastest"
 
 
 def rewriting(advice: Advice) -> list[str]:
@@ -257,10 +285,9 @@ def predictions(advice: Advice) -> Iterator[str]:
     agreeing = [each.name for each in predicted if not disagrees(each)]
     if agreeing:
         yield f"predicted and measured gains agree within both intervals: {', '.join(agreeing)}"
-    lacking = [each.name for each in measured if each not in predicted and not each.name.startswith(COMPILED)]
-    if lacking and any(each.predicted.is_known for each in advice.alternatives):
-        reason = "the layer alone can't be measured with this setting; its row in layers says why"
-        yield f"no prediction for {', '.join(lacking)}: {reason}"
+    lacking = [each for each in measured if each not in predicted and not each.name.startswith(COMPILED)]
+    for reason, those in grouped(lacking, lambda each: each.unpredicted or NO_LAYER).items():
+        yield f"no prediction for {', '.join(each.name for each in those)}: {reason}"
 
 
 def not_measured(advice: Advice) -> list[str]:
@@ -321,8 +348,11 @@ def _home(base: str) -> str:
     return KNOWN[base].adapter.partition(":")[0] if base in KNOWN else base
 
 
-def legend(alternatives: Sequence[Alternative]) -> list[str]:
-    """Return what the columns mean."""
+def legend(answers: Iterable[Advice]) -> list[str]:
+    """Return what the columns of the answers mean; nothing if nothing was compared."""
+    alternatives = [each for advice in answers for each in advice.alternatives]
+    if not alternatives:
+        return []
     lines = [
         "measured: how many times as fast as the model as it is, paired round by round, with its 99 % interval; "
         f"the probability that a setting is wrongly recommended is at most {LEVEL:.0%}",

@@ -14,7 +14,7 @@ from bench.plan.published import PARTS, Published
 from bench.show import intervals
 from bench.show.blocks import BAD, GAP, GOOD, HEAD, PLAIN, QUIET, Block, Column, Lines, Table, of_texts
 from bench.show.choice_text import choice_of, words
-from bench.show.rows import Row, by_point, plain
+from bench.show.rows import Row, by_point, measured, plain
 from bench.show.text import names, order, parts, shared
 from bench.store import units
 
@@ -88,11 +88,13 @@ def precision_words(table: pd.DataFrame, changes: Iterable[Change]) -> list[str]
 
 
 def _changed(table: pd.DataFrame, changes: Iterable[Change]) -> Iterator[tuple[Change, Row, Row]]:
-    """Yield each change of precision with the row in WIDEST and the row in the other dtype."""
-    rows = {Case.from_columns(row): row for row in plain(table)}
+    """Yield each change of precision with the row in WIDEST and the row in the other dtype, if both have a time."""
+    rows = {Case.from_columns(row): row for row in measured(plain(table))}
     for change in changes:
-        wide, narrow = change.point, replace(change.point, dtype=change.dtype)
-        yield change, rows[Case(wide, change.implementation)], rows[Case(narrow, change.implementation)]
+        points = change.point, replace(change.point, dtype=change.dtype)
+        wide, narrow = (rows.get(Case(point, change.implementation)) for point in points)
+        if wide and narrow:
+            yield change, wide, narrow
 
 
 def _time_and_error(row: Row) -> tuple[str, str]:

@@ -31,7 +31,7 @@ LOOK = "look.json"
 
 Seen = Mapping[str, Any]
 """What one process saw: `cores`, `calls`, `written`, `kernels`, `observed_kernels`, `settings`, `parameters`, `item`,
-`library`. `bench.measure.look` writes it.
+`library`, `flags`. `bench.measure.look` writes it.
 """
 
 

@@ -51,6 +51,7 @@ class Model(nn.Module):
     `inner` is the module of the library, `args` and `kwargs` are its arguments with Place.X in place of x.
     Other tensors among them are held, and have the same values for every item.
     `group` is the number of rows of the inner input for each item, such as the windows of an image.
+    `forms` are the arguments for each attention of the library that needs its own, such as a mask for `eager`.
     `attend` computes each core in place of `F.scaled_dot_product_attention` if it isn't None, and calls run inside
     `context()`.
     """
@@ -64,6 +65,7 @@ class Model(nn.Module):
         *,
         batch: int = 0,
         group: int = 1,
+        forms: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__()
         self.inner = inner
@@ -71,7 +73,16 @@ class Model(nn.Module):
         self.group = group
         self.attend: Attend | None = None
         self.context: Callable[[], AbstractContextManager[object]] = contextlib.nullcontext
-        self.args, self.kwargs = changed((args, dict(kwargs or {})), functools.partial(self._hold, batch))
+        hold = functools.partial(self._hold, batch)
+        self.args, self.kwargs = changed((args, dict(kwargs or {})), hold)
+        self.forms: dict[str, Any] = changed(dict(forms or {}), hold)
+
+    @property
+    def given(self) -> list[Tensor]:
+        """The held tensors that have a row for each item: what they hold may be computed from the input."""
+        held: list[Held] = []
+        changed((self.args, self.kwargs), lambda each: held.append(each) if isinstance(each, Held) else None)
+        return [self.get_buffer(each.name) for each in held if each.per_item]
 
     def input_shape(self, point: Any) -> tuple[int, ...]:
         """Return the shape of x at a point."""

@@ -35,13 +35,30 @@ def _copy(layer: nn.Module) -> Model:
     return copy.deepcopy(layer, shared)
 
 
+def switched(layer: nn.Module, name: str) -> Model:
+    """Return a copy of a model whose library computes attention by `sdpa` or `eager`, if it has a switch to that."""
+    model = _copy(layer)
+    for module in model.inner.modules():
+        _switch(module, name)
+    if name in model.forms:  # a layer of transformers reads the choice from the configuration of its model
+        model.args, model.kwargs = model.forms[name]
+        for config in configs(model.inner):
+            config._attn_implementation = name
+    return model
+
+
+def configs(module: nn.Module) -> list[Any]:
+    """Return the configurations of transformers that a module and its parts hold."""
+    held = (getattr(each, "config", None) for each in module.modules())
+    return [config for config in held if hasattr(config, "_attn_implementation")]
+
+
 def fused(layer: nn.Module) -> Model:
     """Return the model with every core in `F.scaled_dot_product_attention`, by the library's own switch.
 
     That is `fused_attn` in timm, the attention `sdpa` in transformers, and torch's own modules without their fast path.
     """
-    model = _copy(layer)
-    _switch(model.inner, is_fused=True)
+    model = switched(layer, "sdpa")
     model.context = _without_fast_path
     every = cores_of(model)
     if outside := [core for core in every if not (core.by_sdpa or core.is_fused)]:
@@ -57,8 +74,7 @@ def unfused(layer: nn.Module) -> Model:
 
     That is `fused_attn` in timm and the attention `eager` in transformers.
     """
-    model = _copy(layer)
-    _switch(model.inner, is_fused=False)
+    model = switched(layer, "eager")
     if others := [core for core in cores_of(model) if core.by_sdpa or core.operator != UNFUSED]:
         runs = f"{_classes(others)} runs {others[0].operator}"
         raise Unsupported(f"the model has no switch to unfused attention: {runs}")
@@ -127,6 +143,8 @@ def cores_of(model: Model) -> list[Core]:
     try:
         with mode:
             every = cores(model, torch.zeros(1, *model.item, dtype=weight.dtype, device=weight.device))
+    except ValueError as error:
+        raise Unsupported(f"the library refuses it: {error}") from None
     except RuntimeError as error:
         if not lacks_kernel(error):
             raise
@@ -140,19 +158,13 @@ def _classes(some: Sequence[Core]) -> str:
     return ", ".join(sorted({core.class_name for core in some}))
 
 
-def _switch(inner: nn.Module, *, is_fused: bool) -> None:
-    name = "sdpa" if is_fused else "eager"
-    for module in inner.modules():
-        if isinstance(getattr(module, "fused_attn", None), bool | int):
-            module.fused_attn = is_fused  # type: ignore[assignment]  # a flag of timm's
-    choose = getattr(inner, "set_attn_implementation", None)
+def _switch(module: nn.Module, name: str) -> None:
+    if isinstance(getattr(module, "fused_attn", None), bool | int):
+        module.fused_attn = name == "sdpa"  # type: ignore[assignment]  # a flag of timm's
+    choose = getattr(module, "set_attn_implementation", None)
     if callable(choose):
         with contextlib.suppress(ValueError):  # the model has one attention only
             choose(name)
-        return
-    for module in inner.modules():  # a layer of transformers reads the choice from the model's configuration
-        if hasattr(getattr(module, "config", None), "_attn_implementation"):
-            module.config._attn_implementation = name  # type: ignore[union-attr]
 
 
 @contextmanager

@@ -6,12 +6,15 @@ the model with random weights and its input. The options in a model's name are t
 of the model, the module at this path with the input that it gets in the model.
 """
 
+import copy
 import difflib
 import functools
 import importlib
 import inspect
 import json
+import math
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +22,9 @@ import torch
 from torch import Tensor, nn
 
 from impls.catalogue import parse
-from impls.contract import Unresolved, imported
+from impls.contract import Unresolved, Unsupported, imported
 from impls.models.model import Model, Place, changed
+from impls.models.settings import configs, switched
 
 TOKENS = 128
 """The tokens of a text if the name says nothing, or fewer if the model takes no more."""
@@ -42,6 +46,12 @@ WEIGHT_SD, GAMMA = 0.02, 0.5
 
 ITEMS = 2
 """The items of the call that shows a layer's input."""
+
+PLAIN = (Tensor, int, float, str, tuple, list, dict, type(None))
+"""The types of arguments that hold no state between calls."""
+
+NEAR = 1e-3
+"""Outputs that differ by less than this share of the largest one are the same: batches may have other kernels."""
 
 Options = dict[str, Any]
 
@@ -77,27 +87,69 @@ def show_all(model: nn.Module) -> None:
 
 
 def layer(model: Model, path: str, name: str) -> Model:
-    """Return the module at a path of a model as a model, with the arguments that it gets in a call."""
-    try:
-        module = model.inner.get_submodule(path)
-    except AttributeError as error:
-        raise Unresolved(f"model {name!r} has no module {path!r}: {error}") from None
-    calls: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
-    hook = module.register_forward_pre_hook(lambda _module, *call: calls.append(call), with_kwargs=True)
-    try:
-        with torch.no_grad():
-            model(torch.randn(ITEMS, *model.item))
-    finally:
-        hook.remove()
-    if not calls:
-        raise Unresolved(f"model {name!r} doesn't call its module {path!r}")
-    args, kwargs = calls[0]
-    x = next((value for value in (*args, *kwargs.values()) if isinstance(value, Tensor)), None)
+    """Return the module at a path of a model as a model, with the arguments that it gets in a call.
+
+    If the model's library has a switch, they are those of each attention: a mask of `sdpa` may be none for `eager`.
+    Raises Unresolved if the model doesn't call the module, `Unsupported` if the module can't be called again alone.
+    """
+    for config in configs(model.inner):
+        config.use_cache = False  # it would grow from call to call
+    # the items are all the same, and so is what is computed from them
+    call = partial(_arguments_at, path, name, torch.randn(1, *model.item).expand(ITEMS, *model.item))
+    args, kwargs = call(model)
+    x = _first(args, kwargs)
     if x is None or x.shape[0] % ITEMS:
         raise Unresolved(f"model {name!r}: the input of {path!r} must begin with the batch")
     group = x.shape[0] // ITEMS
     item = (group, *x.shape[1:]) if group > 1 else tuple(x.shape[1:])
-    return Model(module, item, *_with_x(args, kwargs, x), batch=x.shape[0], group=group)
+    forms = {}
+    for form in ("sdpa", "eager"):
+        other = switched(model, form)
+        if {config._attn_implementation for config in configs(other.inner.get_submodule(path))} == {form}:
+            forms[form] = _with_x(*call(other))
+    module = model.inner.get_submodule(path)
+    alone = Model(module, item, *_with_x(args, kwargs), batch=x.shape[0], group=group, forms=forms)
+    _check_repeats(alone, f"{name!r} can't be run by itself", (*args, *kwargs.values()))
+    return alone
+
+
+def _arguments_at(path: str, name: str, x: Tensor, model: Model) -> Any:
+    """Return the arguments of a model's first call of the module at a path, as they were before that call."""
+    try:
+        module = model.inner.get_submodule(path)
+    except AttributeError as error:
+        raise Unresolved(f"model {name!r} has no module {path!r}: {error}") from None
+    calls: list[Any] = []
+
+    def keep(_module: nn.Module, args: Any, kwargs: Any) -> None:
+        if not calls:
+            calls.append(copy.deepcopy((args, kwargs)))
+
+    hook = module.register_forward_pre_hook(keep, with_kwargs=True)
+    try:
+        with torch.no_grad():
+            model(x)
+    finally:
+        hook.remove()
+    if not calls:
+        raise Unresolved(f"model {name!r} doesn't call its module {path!r}")
+    return calls[0]
+
+
+def _check_repeats(alone: Model, what: str, values: Iterable[Any]) -> None:
+    """Raise `Unsupported` if a layer returns something else for an item that comes again, without the others."""
+    x = torch.randn(ITEMS, *alone.item)
+    try:
+        with torch.no_grad():
+            y, again = alone(x)[:1], alone(x[:1])
+        if torch.allclose(y, again, rtol=0.0, atol=NEAR * float(y.abs().max()), equal_nan=True):
+            return
+        reason = "called again, with one of the items, it returns something else for it"
+    except Exception as error:  # what it keeps has grown, or has the size of another batch
+        reason = f"{type(error).__name__}: {error}".splitlines()[0]
+    states = {type(value).__name__: value for value in values if not isinstance(value, PLAIN)}
+    cause = f"it may change the {' and '.join(states)} that it gets" if states else "it may keep a state or mix items"
+    raise Unsupported(f"{what}, because {cause}: {reason}")
 
 
 def library(name: str) -> Any:
@@ -156,15 +208,22 @@ def _transformers(name: str, options: Options) -> Model:
     given, tokens, padding = (options.pop(key, None) for key in ("input", "tokens", "padding"))
     config = _config(transformers, name, options)
     inner = _constructed(name, lambda: transformers.AutoModel.from_config(config))
+    if _is_function(given):
+        return _with_input(inner, given, ())
     if inner.main_input_name == "pixel_values":
         side = getattr(config, "image_size", None) or IMAGE_SIDE
         height, width = side if isinstance(side, list | tuple) else (side, side)
         usual = (getattr(config, "num_channels", 3), height, width)
         return _with_input(inner, given, usual, keyword="pixel_values")
     if inner.main_input_name != "input_ids" or "inputs_embeds" not in inspect.signature(inner.forward).parameters:
-        raise Unresolved(f"transformers:{name} takes {inner.main_input_name}; expected a model of images or of texts")
-    most = getattr(config, "max_position_embeddings", None) or TOKENS
-    tokens, padding = min(TOKENS, most) if tokens is None else int(tokens), int(padding or 0)
+        raise Unresolved(
+            f"transformers:{name} takes {inner.main_input_name}; expected a model of images or of texts, or --input "
+            "mymodel:inputs, a function that returns its inputs by name"
+        )
+    if given is not None:
+        raise Unresolved(f"transformers:{name} has its input by [tokens=64,padding=8] or --input mymodel:inputs")
+    most = max(0, getattr(config.get_text_config(), "max_position_embeddings", None) or 0) or math.inf
+    tokens, padding = int(min(TOKENS, most) if tokens is None else tokens), int(padding or 0)
     if not 0 <= padding < tokens <= most:
         raise Unresolved(f"transformers:{name}: padding < tokens <= {most} must hold, got {padding} and {tokens}")
     kwargs: dict[str, Any] = {"inputs_embeds": Place.X}
@@ -172,7 +231,7 @@ def _transformers(name: str, options: Options) -> Model:
         kwargs["decoder_inputs_embeds"] = Place.X
     if padding:
         kwargs["attention_mask"] = (torch.arange(tokens)[None] < tokens - padding).long()
-    return Model(inner, (tokens, config.hidden_size), (), kwargs, batch=1)
+    return Model(inner, (tokens, inner.get_input_embeddings().embedding_dim), (), kwargs, batch=1)
 
 
 def _config(transformers: Any, name: str, options: Options) -> Any:
@@ -182,7 +241,7 @@ def _config(transformers: Any, name: str, options: Options) -> Any:
         if not (inspect.isclass(kind) and issubclass(kind, transformers.PretrainedConfig)):
             names = [each for each in dir(transformers) if each.endswith("Config")]
             raise Unresolved(_unknown("transformers", name, names) + ", or a config.json")
-        return _constructed(name, functools.partial(kind, **options))
+        return _constructed(name, partial(kind, **options))
     path = Path(name, "config.json") if Path(name).is_dir() else Path(name)
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
@@ -204,10 +263,14 @@ def _own(name: str, options: Options) -> Model:
 
 def _with_input(inner: nn.Module, given: Any, usual: tuple[int, ...], keyword: str = "") -> Model:
     """Return a model with the input that its name gives, or its usual one."""
-    if isinstance(given, str) and ":" in given:
+    if _is_function(given):
         return _with_inputs(inner, imported(given, f"input {given!r}")())
     item = usual if given is None else tuple(int(side) for side in str(given).split("x"))
     return Model(inner, item, () if keyword else (Place.X,), {keyword: Place.X} if keyword else {})
+
+
+def _is_function(given: Any) -> bool:
+    return isinstance(given, str) and ":" in given
 
 
 def _with_inputs(inner: nn.Module, inputs: Any) -> Model:
@@ -221,8 +284,13 @@ def _with_inputs(inner: nn.Module, inputs: Any) -> Model:
     return Model(inner, tuple(x.shape[1:]), *_with_x(args, kwargs, x), batch=x.shape[0])
 
 
-def _with_x(args: tuple[Any, ...], kwargs: dict[str, Any], x: Tensor) -> Any:
-    """Return arguments with x replaced by what marks its place."""
+def _first(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor | None:
+    return next((value for value in (*args, *kwargs.values()) if isinstance(value, Tensor)), None)
+
+
+def _with_x(args: tuple[Any, ...], kwargs: dict[str, Any], x: Tensor | None = None) -> Any:
+    """Return arguments with x, by default their first tensor, replaced by what marks its place."""
+    x = _first(args, kwargs) if x is None else x
     return changed((args, kwargs), lambda value: Place.X if value is x else value)
 
 

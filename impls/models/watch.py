@@ -75,6 +75,8 @@ class Core:
     dropout: float = 0.0
     lines: str = ""
     """The lines of source that compute the core, if several operators do: `/home/me/model.py:12-15`."""
+    heads: int = 0
+    """The heads, if the shapes don't show them: one operator computes the whole layer."""
     is_plain: bool = False
     """Whether these are a product, a softmax and a product, with no other layer between."""
 
@@ -226,7 +228,7 @@ class Watch(TorchDispatchMode):
     def enter(self, module: nn.Module, args: tuple[Any, ...]) -> None:
         """Note that a module begins."""
         if not self._modules:
-            self._flow.begin(args)
+            self._flow.begin([*args, *(module.given if isinstance(module, Model) else ())])
         shape = next((tuple(value.shape) for value in args if isinstance(value, Tensor)), ())
         self._modules.append((module, shape))
 
@@ -275,7 +277,8 @@ class Watch(TorchDispatchMode):
         elif FUSED.search(name):
             self._add(self._flow.whole(output), name, args[:3], causal=any(value is True for value in args[3:]))
         elif WHOLE.search(name):
-            self._add(self._flow.whole(output), name, args[:1])
+            _width, heads, *_ = (each for each in args if type(each) is int)
+            self._add(self._flow.whole(output), name, args[:1], heads=heads)
         elif scores := self._flow.next(name, args, kwargs, output):
             self._add_unfused(scores)
         return output

@@ -1,5 +1,6 @@
 """What attention is worth in a model, predicted and measured."""
 
+import dataclasses
 import math
 
 import pytest
@@ -11,6 +12,7 @@ from bench.plan.case import Case
 from bench.stats.estimates import Interval, mean
 from tests import examples
 from tests.advice import POINT, advised, core, looks, seen
+from tests.analyse import tables
 
 
 def test_the_bound_is_amdahls() -> None:
@@ -60,9 +62,11 @@ def test_the_largest_kinds_are_measured() -> None:
 
 
 def test_a_difference_between_observed_and_plain_is_an_objection() -> None:
-    """It names the kernels."""
-    (objection,) = advice.seen(POINT, looks(observed_kernels=["addmm", "bmm"])).objections
-    assert "bmm" in objection
+    """It names the kernels; and a switch of the model that no setting changes is named."""
+    (objection,) = advice.seen(POINT, looks(observed_kernels=["product", "softmax"])).objections
+    assert "product, softmax in place of" in objection
+    (objection,) = advice.seen(POINT, looks(flags=["Block.use_flash_attention = False"])).objections
+    assert objection.startswith("Block.use_flash_attention = False is a switch")
 
 
 def test_a_gain_is_predicted_from_share_and_layer() -> None:
@@ -89,6 +93,36 @@ def test_layers_that_were_not_measured_widen_the_prediction() -> None:
 def answer(**times_s: float) -> Advice:
     """Return the answer for settings that take these times; the model as it is takes a second."""
     return advised({"as_is": 1.0, **times_s})
+
+
+def test_a_layer_that_fails_is_why_nothing_is_predicted() -> None:
+    """The setting that failed in it has the reason, and all have that of the layer as it is."""
+    failed = tables.table(
+        tables.row(examples.case("as_is"), [0.0]), tables.failed(examples.case("eager"), "unsupported", "no mask")
+    )
+    records = advised({"as_is": 1.0, "eager": 0.8})
+    of = advice.advised(records, looks(), summarise([], "as_is"), [], {"blocks.0.attn": failed}, ["eager", "sdpa"])
+    by_name = {each.name: each.unpredicted for each in of.alternatives}
+    assert by_name == {"eager": "blocks.0.attn is unsupported: no mask", "sdpa": ""}
+
+
+def test_points_are_compared_for_each_item() -> None:
+    """In other rounds by their latencies, and in the same rounds by these: half precision takes 0.8 times as long."""
+    half, large = dataclasses.replace(POINT, dtype="bfloat16"), dataclasses.replace(POINT, batch=4)
+    times = {POINT: 1.0, half: 0.8, large: 3.0}
+    records = [
+        examples.measured(Case(point, "as_is"), process, time_s)
+        for point, time_s in times.items()
+        for process in range(4)
+    ]
+    table = summarise(records, "as_is").to_dict("records")
+    answers = [dataclasses.replace(answer(), point=point, chosen=row) for point, row in zip(times, table, strict=True)]
+    first, second, third = advice.per_item(answers, records)
+    assert [each.point for each in (first, second, third)] == [half, POINT, large]
+    assert first.item_s == pytest.approx(0.4, rel=0.02)
+    assert (second.behind.value, third.behind.value) == pytest.approx((1.25, 1.875), rel=0.02)
+    assert second.behind.low > 1.2
+    assert advice.per_item([], []) == []
 
 
 def test_what_is_shown_to_be_faster_is_recommended() -> None:

@@ -1,6 +1,8 @@
 """`advise`, from a model's name to an answer."""
 
 import json
+import re
+import shlex
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +16,10 @@ from bench.commands import advise
 from bench.engine.trials import NotSeen
 from bench.plan import names
 from bench.plan.case import Point
+from bench.plan.invocation import ROOT
 from bench.plan.sweep import load_sweep
+from bench.profiling import traces
+from bench.store.saved_run import SavedRun
 from tests import advice
 
 Asked = Callable[..., list[Point]]
@@ -35,12 +40,12 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
 def made_up(monkeypatch: pytest.MonkeyPatch, scripted_workers: None) -> Asked:
     """Return a function that sets what looks see; the points that are asked for are in its list."""
 
-    def saw(core_share: float = 0.2) -> list[Point]:
+    def saw(core_share: float = 0.2, **seen: Any) -> list[Point]:
         asked: list[Point] = []
 
         def look(points: list[Point], *_: Any) -> dict[Point, list[dict[str, Any]]]:
             asked.extend(points)
-            return {point: advice.looks(core_share) for point in points}
+            return {point: advice.looks(core_share, **seen) for point in points}
 
         monkeypatch.setattr(advise, "look", look)
         return asked
@@ -113,7 +118,7 @@ def test_settings_are_measured_in_a_run(made_up: Asked, tmp_path: Path, printed:
     assert "eager" in printed("show", run)
     effort = json.loads((run / "plan.json").read_text())["effort"]
     assert (effort["race"], effort["bound"], effort["within_s"], effort["processes"]) == (True, 0.02, 1.0, 2)
-    assert "at=blocks.0.attn" in printed("show", run / "layers")
+    assert "blocks.0.attn of timm:vit" in printed("show", run / "layers")
     assert "use" in (run / "advice.md").read_text() or "no setting" in (run / "advice.md").read_text()
 
 
@@ -137,6 +142,41 @@ def test_the_layers_are_a_sweep_file(made_up: Asked, tmp_path: Path, printed: Pr
     assert tomllib.loads(file.read_text())["baseline"] == "as_is"
     (at,) = load_sweep(str(file)).points
     assert (at.layer, at.num_tokens) == ("timm:vit_tiny_patch16_224[at=blocks.0.attn]", 7)
+
+
+def test_each_layer_of_a_sweep_file_has_columns_of_its_own(made_up: Asked, tmp_path: Path, printed: Printed) -> None:
+    """Those of its core: also of one whose shapes are those of tokens, because one operator computes the layer."""
+    cores = [
+        advice.core("stages.0.attn"),
+        advice.core("stages.1.attn", shapes=[[2, 6, 5, 4]] * 3),
+        advice.core("stages.2.attn", shapes=[[2, 9, 24]], operator="_native_multi_head_attention", heads=8),
+    ]
+    made_up(cores=cores)
+    file = tmp_path / "out.toml"
+    printed("advise", "timm:vit_tiny_patch16_224", "--look", "--sweep-file", file, "--run", tmp_path / "run")
+    columns = {(at.layer[-13:-1], at.num_tokens, at.channels, at.num_heads) for at in load_sweep(str(file)).points}
+    expected = {("tages.0.attn", 7, 12, 3), ("tages.1.attn", 5, 24, 6), ("tages.2.attn", 9, 24, 8)}
+    assert columns == expected
+
+
+def test_every_command_that_is_printed_ends_with_0(
+    made_up: Asked, tmp_path: Path, printed: Printed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also with several points, which lie in one folder, and with a quote and a space in its name."""
+    made_up()
+    monkeypatch.setattr(analyse, "MOST_LAYERS", 0)
+    monkeypatch.setattr(traces, "write", lambda *_: iter(()))
+    monkeypatch.chdir(ROOT)
+    run = tmp_path / "it's mine"
+    words = ("--batch", "2,4", "--dtype", "float32,bfloat16", "--no-compile", "--within", "1s", "--run", run)
+    output = printed("advise", "timm:vit_tiny_patch16_224", *words)
+    commands = [shlex.split(each)[3:] for each in re.findall(r"python -m bench [^;\n]+", output)]
+    for command in commands:
+        printed(*command)
+    assert [command[0] for command in commands] == ["show", "profile", "show"]
+    assert "fastest for each item: " in output
+    assert "bfloat16 instead of float32" in output
+    assert {*SavedRun(run).table["batch"]} == {2, 4}
 
 
 @pytest.mark.slow

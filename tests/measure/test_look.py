@@ -4,6 +4,7 @@ import dataclasses
 from typing import Any
 
 import pytest
+import torch
 
 import impls
 from bench.measure import look
@@ -56,6 +57,13 @@ def test_settings_are_tried() -> None:
         "eager": "unsupported",
     }
     assert "unsupported" in STATUSES
+
+
+def test_flags_that_choose_attention_are_seen() -> None:
+    """But not those that a setting sets, or that belong to something else."""
+    layer = torch.nn.Linear(2, 2)
+    vars(layer).update(use_flash_attention=False, fused_attn=True, deterministic_flash_attn=False, use_cache=True)
+    assert look._flags([layer, layer]) == ["Linear.use_flash_attention = False"]
 
 
 @pytest.mark.parametrize(

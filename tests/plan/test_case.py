@@ -55,6 +55,23 @@ def test_name_of_a_point(changes: dict[str, Any], name: str) -> None:
     assert Case(point(**changes), "sdpa").name == f"{name}-sdpa"
 
 
+def test_a_long_name_of_a_model_fits_into_a_file_name() -> None:
+    """And two that differ at their end still differ."""
+    layers = [f"transformers:BertConfig[{'hidden_size=64,' * 20}at=layer.{number}]" for number in range(2)]
+    names = {Case(point(layer=layer), "compiled_sdpa").name for layer in layers}
+    assert len(names) == 2
+    assert all(len(name) < 220 for name in names)
+
+
+def test_the_words_of_a_layer_in_a_model_begin_with_its_path() -> None:
+    """Other names are as they are."""
+    words = COLUMNS["layer"].described
+    assert words("timm:swin[at=layers.0.attn]") == "layers.0.attn of timm:swin"
+    assert words("timm:swin[depth=1,at=layers.0.attn]") == "layers.0.attn of timm:swin[depth=1]"
+    assert words("timm:swin[at=layers.0.attn,depth=1]") == "layers.0.attn of timm:swin[depth=1]"
+    assert words("timm:swin[depth=1]") == "timm:swin[depth=1]"
+
+
 def test_every_column_is_part_of_the_identity() -> None:
     """Points that differ in one column are different, and so are their names."""
     other = {

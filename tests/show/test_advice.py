@@ -79,6 +79,13 @@ def test_the_first_lines_are_the_bound_and_a_line_for_each_kind_of_layer() -> No
     assert "whole layers" in whole
 
 
+def test_keys_of_another_shape_than_queries_are_printed() -> None:
+    """Those of another text, or of fewer heads."""
+    (kind,) = analyse.kinds([seen([core("a", shapes=[[2, 3, 7, 4], [2, 1, 9, 4], [2, 1, 9, 4]])], 0.2, 0.4)])
+    assert "q [2, 3, 7, 4] strides [252, 4, 36, 1], k [2, 1, 9, 4], float32" in words.kind(kind)
+    assert " k [" not in words.kind(analyse.kinds(looks())[0])
+
+
 @pytest.mark.parametrize(
     ("operator", "words_of_it"),
     [
@@ -112,7 +119,7 @@ def test_a_recommendation_has_its_gain_or_the_most_that_is_lost() -> None:
     line = words.recommendation(advised({"as_is": 1.0, "eager": 0.5, "compiled": 0.5}))
     assert re.match(r"use eager: 2\.0.*; no setting is more than \d.*% faster$", line)
     line = words.recommendation(advised({"as_is": 1.0, "eager": 1.1}))
-    assert re.match(r"keep the model as it is: no setting is shown to be faster; none is more than .*% faster$", line)
+    assert line == "keep the model as it is: no setting is shown to be faster; it is the fastest"
     advice = advised({"as_is": 1.0, "eager": 1.1})
     others = [dataclasses.replace(each, speedup=Interval(1.13, 1.05, 1.22)) for each in advice.alternatives[1:]]
     line = words.recommendation(dataclasses.replace(advice, alternatives=tuple(others)))
@@ -142,9 +149,22 @@ def test_what_was_not_measured_and_predictions_are_said() -> None:
     agreeing = dataclasses.replace(eager, predicted=eager.speedup)
     (line,) = words.predictions(dataclasses.replace(failing, alternatives=(agreeing,)))
     assert line == "predicted and measured gains agree within both intervals: eager"
-    lacking = dataclasses.replace(eager, name="online", predicted=UNKNOWN)
+    lacking = dataclasses.replace(eager, name="online", predicted=UNKNOWN, unpredicted="a is unsupported: no mask")
     _, line = words.predictions(dataclasses.replace(failing, alternatives=(agreeing, lacking)))
-    assert line.startswith("no prediction for online: ")
+    assert line == "no prediction for online: a is unsupported: no mask"
+
+
+def test_of_several_points_the_fastest_for_each_item_is_said() -> None:
+    """First in a table, with its ratio to the next; what isn't shown is said to be so, and one point says nothing."""
+    first = analyse.PerItem(POINT, "eager", 0.001, Interval(1.0, 1.0, 1.0))
+    other = dataclasses.replace(POINT, batch=4)
+    for low, is_shown in ((1.1, True), (0.9, False)):
+        text = screen(words.together([first, analyse.PerItem(other, "as_is", 0.0012, Interval(1.2, low, 1.4))], ["x"]))
+        headline = next(line for line in text.splitlines() if line)
+        assert headline.startswith("fastest for each item: B=2, with eager: 1.2")
+        assert ("not shown" in headline) is not is_shown
+        assert "B=4" in headline
+    assert words.together([first], ["x"]) == []
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,15 @@ def test_a_row_of_two_precisions_has_both_times_and_the_ratio() -> None:
         precisions(summarise(records[:1], "eager"), changes(records[:1]))
 
 
+def test_a_change_of_precision_of_a_case_that_failed_later_is_left_out() -> None:
+    """It has no time in the table, though its first process has."""
+    records = [measured(name, dtype, 0) for name in ("eager", "sdpa") for dtype in ("float32", "bfloat16")]
+    failed = replace(measured("sdpa", "bfloat16", 1), status="crashed")
+    records += [measured("eager", "bfloat16", 1), failed]
+    (line,) = precision_words(summarise(records, "eager"), changes(records))
+    assert "eager is 2.00x" in line
+
+
 def test_of_several_shapes_the_least_and_the_most_are_said() -> None:
     """At each shape the implementation counts that is fastest in the other precision."""
     records = [

@@ -68,6 +68,18 @@ def test_a_setting_that_a_model_lacks_is_unsupported(model: str, setting: str, r
     assert reason in str(error.value)
 
 
+def test_a_setting_that_the_library_refuses_is_unsupported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one that can't compute what the model's configuration asks for."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise ValueError("no soft cap")
+
+    layer = tiny("Net")
+    monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", refuse)
+    with pytest.raises(impls.Unsupported, match="refuses it: no soft cap"):
+        impls.build(layer, "sdpa")
+
+
 def test_timms_switch_is_one_of_modules() -> None:
     """It is set on live modules, of a copy."""
     layer = tiny("Net[kind=switched]")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
+import impls
 from impls import Unresolved
 from impls.models import sources, watch
 from impls.models.sources import make
@@ -81,6 +82,41 @@ def test_a_model_takes_the_input_of_its_name(name: str, shape: tuple[int, ...], 
         assert model(torch.randn(2, *shape)).shape == output
 
 
+GPT2 = "GPT2Config[n_embd=16,n_layer=2,n_head=2,vocab_size=8,bos_token_id=0,eos_token_id=0,tokens=6"
+T5 = "T5Config[d_model=16,d_kv=8,num_heads=2,d_ff=16,num_layers=1,vocab_size=8,tokens=6"
+
+
+@pytest.mark.parametrize("setting", ["sdpa", "eager", "sdpa_math"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        f"BertConfig[{BERT},tokens=6,padding=2,at=encoder.layer.0.attention.self]",
+        f"{GPT2},at=h.1.attn]",
+        f"{GPT2},padding=2,at=h.1.attn]",
+        f"{T5},padding=2,at=decoder.block.0.layer.0.SelfAttention]",
+        f"{T5},padding=2,at=decoder.block.0.layer.1.EncDecAttention]",
+    ],
+)
+def test_a_layer_gets_the_mask_that_a_setting_expects(name: str, setting: str) -> None:
+    """And no cache of an earlier call; the keys of a layer between encoder and decoder are those of the encoder."""
+    has("transformers")
+    alone = make(f"transformers:{name}")
+    x = torch.randn(3, *alone.item)
+    with torch.inference_mode():
+        y = alone(x)
+        for _ in range(2):
+            torch.testing.assert_close(impls.build(alone, setting)(x), y)
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"), [("kept", "change the SimpleNamespace that it gets"), ("mixed", "something else for it")]
+)
+def test_a_layer_that_can_not_be_called_again_alone_says_why(kind: str, words: str) -> None:
+    """It keeps a state of earlier calls, or mixes the items of a batch."""
+    with pytest.raises(impls.Unsupported, match=rf"can't be run by itself.*{words}"):
+        make(f"{TINY}:Stated[kind={kind},input=5x16,at=attention]")
+
+
 @pytest.mark.parametrize(
     ("name", "words"),
     [
@@ -89,6 +125,8 @@ def test_a_model_takes_the_input_of_its_name(name: str, shape: tuple[int, ...], 
         ("transformers:BertConfi", "did you mean BertConfig"),
         ("transformers:no/such/config.json", "can't be read as a config.json"),
         (f"transformers:BertConfig[{BERT},tokens=4,padding=4]", "padding < tokens"),
+        (f"transformers:BertConfig[{BERT},input=4x16]", "[tokens=64,padding=8] or --input"),
+        ("transformers:WhisperConfig[encoder_layers=1,decoder_layers=1]", "--input mymodel:inputs, a function"),
         (f"{TINY}:broken[input=5x16]", "OSError: no such weights"),
         (f"{TINY}:no_module[input=5x16]", "must return a torch.nn.Module, got int"),
         (f"{TINY}:missing[input=5x16]", "has no attribute 'missing'"),
