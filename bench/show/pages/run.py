@@ -23,7 +23,7 @@ from bench.show.side_by_side import precision_words
 from bench.show.summary import for_programs
 from bench.show.text import counted, shared, symbols
 from bench.store import units
-from bench.store.environment import Environment
+from bench.store.environment import VARIABLES, Environment
 from bench.store.saved_run import SavedRun
 from bench.store.table import END, RESULTS
 
@@ -146,6 +146,7 @@ def _facts(saved: SavedRun) -> Iterator[tuple[str, Any]]:
     yield "memory", f"{identity.get('memory_gib')} GiB"
     for name in ("system", "python", "blas", "cpu_capability", "cuda", "driver"):
         yield name.replace("_", " "), identity.get(name)
+    yield from {**identity.get("wait_policy", {}), **identity.get(VARIABLES, {})}.items()
     yield from saved.environment.runtimes.items()
     before = saved.environment.state.get("preflight") or {}
     if "others_cores" in before:
