@@ -10,7 +10,7 @@ import pandas as pd
 from bench.analyse.conclusions import changes, choices
 from bench.analyse.flags import flags as flags_of
 from bench.analyse.flags import legend
-from bench.analyse.summary import of_records
+from bench.analyse.summary import of_records, period
 from bench.show import answer
 from bench.show.blocks import Cell
 from bench.show.choice_text import words
@@ -136,9 +136,10 @@ def _facts(saved: SavedRun) -> Iterator[tuple[str, Any]]:
     yield "run", saved.folder.resolve().name
     for name, column in (("device", "device_name"), ("torch", "torch_version"), ("commit", "commit")):
         yield name, ", ".join(dict.fromkeys(str(row[column]) for row in rows if row[column]))
-    started = sorted(str(row["started_at"]) for row in rows if row["started_at"])
-    if started:
-        yield "measured", f"{started[0][:16].replace('T', ' ')} to {started[-1][11:16]} UTC"
+    if between := period(saved.records):
+        first, last = between
+        end = last.strftime("%H:%M" if last.date() == first.date() else "%Y-%m-%d %H:%M")
+        yield "measured", f"{first:%Y-%m-%d %H:%M} to {end} UTC"
     if saved.environment is None:
         return
     identity = saved.environment.identity
