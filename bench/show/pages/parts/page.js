@@ -163,7 +163,7 @@ function sort(heading) {
 
 // the first two columns of the table of all cases stay when it is scrolled: the second one right of the first
 const corner = one("#table th");
-if (corner) new ResizeObserver(() => document.getElementById("table").style.setProperty("--first", `${corner.offsetWidth}px`)).observe(corner);
+if (corner) new ResizeObserver(() => document.getElementById("table").style.setProperty("--first", `${corner.getBoundingClientRect().width}px`)).observe(corner);
 every(".sortable th[aria-sort]").forEach((heading) => one("button", heading).addEventListener("click", () => sort(heading)));
 
 function filterTable() {
