@@ -145,7 +145,8 @@ class MeasuredCase:
             return
         self._warm_up(calls_s)
         if request.thorough and point.device == "cpu":
-            self.denormals = denormals.found(self._call, [*self._subject.layer.parameters()])
+            with process_state.kept():
+                self.denormals = denormals.found(self._call, [*self._subject.layer.parameters()])
         self._state, self._processes = process_state.State(), forking.descendants()
         self._last_cpu_s = forking.cpu_s()
 
