@@ -12,7 +12,7 @@ from bench.analyse.comparable import STEADY
 from bench.store.profile import KERNEL, OPERATOR, Block, Operator, Profile, Span, Stage
 
 HEAVY = 0.2
-"""From this overhead on, the profiler distorts the times of a profile too much."""
+"""If calls with and without the profiler differ by more than this share, times of the profile can't be trusted."""
 
 APPEARED, VANISHED, GREW, SHRANK, UNCHANGED = "appeared", "vanished", "grew", "shrank", "unchanged"
 
@@ -41,6 +41,22 @@ class Peak:
 def overhead(profile: Profile) -> float:
     """Return the share of its latency by which the profiler slowed the case down."""
     return profile.profiled_s / profile.timed_s - 1
+
+
+def distortion(profile: Profile) -> str:
+    """Return why the times of a profile can't be trusted, empty if they can."""
+    share = overhead(profile)
+    if share > HEAVY:
+        return (
+            f"The profiler slows it down by more than {HEAVY:.0%}: trust counts, bytes and the order of "
+            "operators, not their times. A larger batch or more tokens make operators outlast their recording."
+        )
+    if share < -HEAVY:
+        return (
+            f"Calls took {-share:.0%} less time with the profiler than without, though it can only slow them down: the "
+            "machine changed its speed meanwhile. Trust counts and bytes, or profile it again on a quiet machine."
+        )
+    return ""
 
 
 def slowdown(profile: Profile, latency_s: float, low_s: float | None, high_s: float | None) -> float | None:

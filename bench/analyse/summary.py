@@ -4,7 +4,7 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -225,6 +225,21 @@ def rounds_of(records: Iterable[Record]) -> dict[tuple[int, int], dict[int, floa
 def timed_s(record: Record) -> float:
     """Return the seconds that the samples of a record took."""
     return sum(map(sum, record.samples.timings_s)) * _calls_per_timing(record)
+
+
+def period(records: Iterable[Record]) -> tuple[datetime, datetime] | None:
+    """Return when the first replicate began and when the last one ended, as far as beginnings and samples tell.
+
+    None without records, or if their times can't be read.
+    """
+    took_s: dict[str, float] = {}
+    for record in records:
+        took_s[record.origin.started_at] = took_s.get(record.origin.started_at, 0.0) + timed_s(record)
+    try:
+        began = {datetime.fromisoformat(start): seconds for start, seconds in took_s.items()}
+        return (min(began), max(start + timedelta(seconds=s) for start, s in began.items())) if began else None
+    except (ValueError, TypeError):  # a journal that was written by hand
+        return None
 
 
 def _ratio(log: Estimates, factor: float) -> dict[str, Any]:

@@ -34,6 +34,9 @@ Honest ones were seen to fill 98 % and more, and 65 % in the lowest twentieth of
 
 REUSES = "returns the same memory for every output: a caller who keeps two of them has one"
 
+DENORMAL_SLOWDOWN = 1.25
+"""If denormal numbers make a call take so many times as long, that is said."""
+
 LONG_IMPORT_S = 2.0
 """An import that takes longer is worth a line: each process pays it."""
 
@@ -239,6 +242,9 @@ class Prepared(Struct):
     reuses: bool = False
     import_s: Amount = 0.0
     free_bytes: Count | None = None
+    denormals: dict[str, tuple[Count, Count]] = {}
+    """How many values of each kind are denormal numbers, and of how many."""
+    denormal_slowdown: Amount | None = None
 
     @property
     def doubts(self) -> str:
@@ -246,7 +252,21 @@ class Prepared(Struct):
         words = [REUSES] if self.reuses else []
         if self.import_s > LONG_IMPORT_S:
             words.append(f"its import takes {self.import_s:.0f} s in every process")
+        if self.denormal_slowdown is not None:
+            words.append(f"{self._denormal} denormal numbers, {self._denormal_cost}")
         return "; ".join(words)
+
+    @property
+    def _denormal(self) -> str:
+        counts = [f"{count:,} of {of:,} {name}" for name, (count, of) in self.denormals.items() if count]
+        return f"{' and '.join(counts)} are" if counts else "a call computes with"
+
+    @property
+    def _denormal_cost(self) -> str:
+        slowdown = self.denormal_slowdown or 1.0
+        if slowdown < DENORMAL_SLOWDOWN:
+            return "which slow many CPUs"
+        return f"which make a call take {slowdown:.2g} times as long as with torch.set_flush_denormal(True)"
 
 
 class Taken(Struct):

@@ -162,7 +162,7 @@ def pytest_report_teststatus(report: pytest.TestReport, config: pytest.Config) -
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Draw the pictures, and print the table, the failures with their reasons, and the paths."""
+    """Print the table and the failures with their reasons, draw the pictures, write the page, and print the paths."""
     state = config.stash[STATE]
     run = state.run
     if run is None or not run.run_folder.has_results or state.status is not None:
@@ -179,22 +179,26 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     is_long = state.detail > 0
     if is_long:
         terminalreporter.section("attention-bench")
-    is_drawn = not run.run_folder.has_new and saved.page.exists() and not saved.traces.exists()
-    pictures = [] if is_drawn else _pictures(saved, without_control(table), terminalreporter)
-    page = saved.page if is_drawn else _page(saved, terminalreporter)
     width = shutil.get_terminal_size((PLAIN_WIDTH, 24)).columns
     of_dtypes = changes(saved.records) if table["dtype"].nunique() > 1 else []
     if is_long:
         parts = [results(table, run.sweep.baseline), render(blocks(table))]
-        lines = summary.closing(table, run.folder, pictures, of_dtypes)
     else:
         width = min(width, summary.WIDEST)
         parts = [render(summary.blocks(table, run.sweep.baseline, of_dtypes))]
-        lines = summary.where(run.folder, page, choices(run.run_folder.summary))
     for part in parts:
         terminalreporter.write(rendered(part, width=width, colour=bool(terminalreporter.isatty)))
-    go_on = summary.go_on(_command(config, run), run.sweep.effort, run.summary, state.points)
-    for line in [*go_on, *lines]:
+    for line in summary.go_on(_command(config, run), run.sweep.effort, run.summary, state.points):
+        terminalreporter.write_line(line)
+    terminalreporter.flush()  # the answer is here before its pictures and its page
+    is_drawn = not run.run_folder.has_new and saved.page.exists() and not saved.traces.exists()
+    pictures = [] if is_drawn else _pictures(saved, without_control(table), terminalreporter)
+    page = saved.page if is_drawn else _page(saved, terminalreporter)
+    if is_long:
+        lines = summary.closing(table, run.folder, pictures, of_dtypes)
+    else:
+        lines = summary.where(run.folder, page, choices(run.run_folder.summary))
+    for line in lines:
         terminalreporter.write_line(line)
     _print_failures(terminalreporter, len(state.points), _screen(config))
 

@@ -66,9 +66,10 @@ def _cores() -> Finding:
 
 def _variables() -> Iterator[Finding]:
     names = [name for name in (*facts.WAIT_POLICY_VARIABLES, "LD_PRELOAD") if os.environ.get(name)]
+    names += facts.variables()
     if names:
         words = f"set in the environment: {', '.join(names)}"
-        yield Finding("threads", MIND, words, "unset them, unless you mean to measure with them")
+        yield Finding("variables", MIND, words, "unset them, unless you mean to measure with them")
 
 
 def _allocator() -> Finding:

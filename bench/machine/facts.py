@@ -20,7 +20,7 @@ import psutil
 from bench.plan.case import HUGE, RETAINED
 from bench.plan.sweep import Request
 from bench.store import files
-from bench.store.environment import Environment
+from bench.store.environment import VARIABLES, Environment
 
 CONTROL_GROUPS = Path("/sys/fs/cgroup")
 
@@ -29,6 +29,20 @@ HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 
 POWERCAP = Path("/sys/class/powercap")
 """The folder with an energy counter for each CPU package. Source: Linux, Documentation/power/powercap/powercap.rst."""
+
+SETTING = re.compile(
+    r"((PY)?TORCH[A-Z]*|TRITON|ATEN|ONEDNN|DNNL|MKL|OMP|KMP|GOMP|OPENBLAS|BLIS|VECLIB|CUDA|CUDNN|CUBLAS[A-Z]*|NVIDIA_TF32"
+    r"|XLA|JAX|ORT|OV|GLIBC|MIMALLOC|TCMALLOC)_"
+)
+"""The beginnings of the environment variables that change what torch, its compilers and other runtimes run."""
+
+NO_SETTING = re.compile(
+    r"_(CACHE|DIR|DIRECTORY|HOME|PATH|ROOT|FILE|LOGS?|VERBOSE|VERSION|URL|HOST|TOKEN|KEY|SECRET|PASSWORD|VISIBLE)(_|$)"
+    r"|^(OMP|MKL)_NUM_THREADS$"
+)
+"""Those of them that say where something lies, what is printed, or a secret, and those that workers set themselves."""
+
+FOLDERS = re.compile(r"[^\s:;,=]*/")
 
 WAIT_POLICY_VARIABLES = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME", "OMP_PROC_BIND", "OMP_PLACES")
 
@@ -61,6 +75,7 @@ def observe(torch_facts: dict[str, Any], plan: dict[str, Any], preflight: dict[s
         "machine": platform.machine(),
         "python": platform.python_version(),
         "wait_policy": {name: os.environ[name] for name in WAIT_POLICY_VARIABLES if name in os.environ},
+        **({VARIABLES: settings} if (settings := variables()) else {}),
         **({"preloaded": preloaded} if preloaded else {}),
         **torch_facts,
     }
@@ -75,6 +90,15 @@ def observe(torch_facts: dict[str, Any], plan: dict[str, Any], preflight: dict[s
     here = Environment(identity, state, context)
     checked = recall_selfcheck(here.env_id)
     return here if checked is None else Environment(identity, {**state, SELFCHECK: checked}, context)
+
+
+def variables() -> dict[str, str]:
+    """Return the environment variables that change what runs, their values without folders, but for the wait policy."""
+    return {
+        name: FOLDERS.sub("", value)
+        for name, value in sorted(os.environ.items())
+        if SETTING.match(name) and not NO_SETTING.search(name) and name not in WAIT_POLICY_VARIABLES
+    }
 
 
 def here(sweep: str, **asked: Any) -> Request:

@@ -24,6 +24,7 @@ import impls
 from bench.measure import (
     clock,
     compilation,
+    denormals,
     devices,
     energy,
     forking,
@@ -98,6 +99,8 @@ class MeasuredCase:
         self.reuses = False
         """Whether all calls return the same memory."""
         self.import_s = 0.0
+        self.denormals: dict[str, Any] = {}
+        """What was found of denormal numbers."""
 
     def prepare(self) -> None:
         """Build the implementation, keep its outputs for the judge, inspect a call and warm up."""
@@ -141,6 +144,9 @@ class MeasuredCase:
         if request.thorough and not self._inspect():
             return
         self._warm_up(calls_s)
+        if request.thorough and point.device == "cpu":
+            with process_state.kept():
+                self.denormals = denormals.found(self._call, [*self._subject.layer.parameters()])
         self._state, self._processes = process_state.State(), forking.descendants()
         self._last_cpu_s = forking.cpu_s()
 

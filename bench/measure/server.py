@@ -133,6 +133,7 @@ class Worker:
             "remark": case.remark,
             "reuses": case.reuses,
             "import_s": case.import_s,
+            **case.denormals,
         }
 
     def begin(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:

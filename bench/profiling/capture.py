@@ -17,6 +17,7 @@ from bench.measure import clock, memory
 from bench.measure.inspection import activities
 from bench.plan.case import Point
 from bench.plan.layers import BACKWARD_PRODUCTS, ITEM_BYTES, steps
+from bench.profiling.operations import operations
 from bench.profiling.recorded import (
     MICROSECOND_S,
     Allocated,
@@ -140,7 +141,7 @@ def _pair(call: clock.Call, label: str, device: str, timer: clock.Timer, trace: 
             results.append(call())  # held until the profile ends, so that no block of the result is freed in the call
 
     timed_s, timed_faults = _with_faults(lambda: timer(call, 1))
-    with profile(activities=activities(device), record_shapes=True, profile_memory=True, with_flops=True) as profiler:
+    with profile(activities=activities(device), record_shapes=True, profile_memory=True) as profiler:
         profiled_s, profiled_faults = _with_faults(lambda: timer(labelled, 1))
     profiler.export_chrome_trace(str(trace))
     profiled_call = recorded(profiler, label)
@@ -181,24 +182,12 @@ def operators(pairs: Sequence[Pair], device: str) -> tuple[Operator, ...]:
     events: dict[str, list[FunctionEvent]] = defaultdict(list)
     for event in (each for pair in pairs for each in pair.call.host if not is_label(each)):
         events[name(event)].append(event)
-    self_times = {key: sum(each.self_cpu_time_total for each in group) for key, group in events.items()}
-    flops, sizes = Counter[str](), Counter[str]()
-    for event in (each for group in events.values() for each in group if each.flops):
-        flops[max(_names(event), key=lambda key: self_times.get(key, 0))] += event.flops or 0
+    flops = {key: sum(map(operations, group)) for key, group in events.items()}
+    sizes = Counter[str]()
     for block in (each.block for pair in pairs for each in pair.blocks):
         sizes[block.operator] += block.bytes
     means = [_operator(key, group, sizes[key], flops[key], len(pairs), device) for key, group in events.items()]
     return tuple(sorted(means, key=lambda operator: -(operator.device_s or operator.self_s)))
-
-
-def _names(event: FunctionEvent) -> list[str]:
-    """Return the name of this event, then the names of those inside it.
-
-    torch counts the operations of a convolution at its outermost event, which hardly takes any time. They belong to
-    the operator of these names that takes the most time over all calls, so that one slow event can't move them.
-    """
-    inside = [_names(child) for child in event.cpu_children if not is_label(child)]
-    return [name(event), *(each for names in inside for each in names)]
 
 
 def _operator(name: str, events: Sequence[FunctionEvent], size: int, flops: int, calls: int, device: str) -> Operator:

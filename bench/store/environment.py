@@ -11,6 +11,9 @@ from bench.store import files
 
 ENVIRONMENT = "environment.json"
 
+VARIABLES = "variables"
+"""The fact with the environment variables that change what runs; an identity without any, as an older one, lacks it."""
+
 
 @dataclass(frozen=True)
 class Environment:
@@ -64,7 +67,7 @@ def load(run: Path) -> Environment | None:
 
 def differences(base: Environment, new: Environment) -> list[str]:
     """Return the differences between two identities, and between runtimes that both have, one line each."""
-    before, after = base.identity, new.identity
+    before, after = _facts(base.identity), _facts(new.identity)
     keys = [key for key in sorted({*before, *after}) if _canonical(before, key) != _canonical(after, key)]
     lines = [f"{key}: {_described(before, key)} against {_described(after, key)}" for key in keys]
     both = sorted(base.runtimes.keys() & new.runtimes.keys())
@@ -72,10 +75,17 @@ def differences(base: Environment, new: Environment) -> list[str]:
     return lines + [f"{key}: {old!r} against {young!r}" for key, old, young in pairs if old != young]
 
 
-def _described(identity: dict[str, Any], key: str) -> str:
-    return repr(identity[key]) if key in identity else "not recorded"
+def _facts(identity: dict[str, Any]) -> dict[str, Any]:
+    """Return the facts of an identity, each environment variable as a fact of its own."""
+    variables = {f"variable {name}": value for name, value in identity.get(VARIABLES, {}).items()}
+    return {**{key: value for key, value in identity.items() if key != VARIABLES}, **variables}
 
 
-def _canonical(identity: dict[str, Any], key: str) -> str:
+def _described(facts: dict[str, Any], key: str) -> str:
+    missing = "not set" if key.startswith("variable ") else "not recorded"
+    return repr(facts[key]) if key in facts else missing
+
+
+def _canonical(facts: dict[str, Any], key: str) -> str:
     """Return a fact as JSON, empty if it is missing: so a missing fact differs from one that is None."""
-    return json.dumps(identity[key], sort_keys=True) if key in identity else ""
+    return json.dumps(facts[key], sort_keys=True) if key in facts else ""

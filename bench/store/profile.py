@@ -33,7 +33,8 @@ class Operator:
 
     `self_s` is the host's time without that of the operators it called; `device_s` is the time of the GPU kernels that
     it launched, None on a CPU. `allocated_bytes` are those that it allocated itself, even if it freed them.
-    `flops` is None if torch doesn't know them. `kernels` are the GPU kernels that it launched.
+    `flops` are those of its own product, convolution or attention, None if it has none. `kernels` are the GPU kernels
+    that it launched.
     """
 
     name: str

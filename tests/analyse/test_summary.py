@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from bench.analyse.standing import Look
-from bench.analyse.summary import Summary, rows, summarise
+from bench.analyse.summary import Summary, period, rows, summarise
 from bench.plan.case import CONTROL, Point
 from bench.store.record import STATUSES, Record, Samples, latest
 from bench.store.table import COLUMNS
@@ -172,6 +172,16 @@ def test_what_nothing_joins_comes_last_by_its_time_and_without_a_standing() -> N
 
 
 # samples and metrics
+
+
+def test_a_run_ends_when_its_last_replicate_does() -> None:
+    """A replicate is all records that began together; here each record has 7 s in its samples, two calls a timing."""
+    starts = ["2025-01-31T23:59:30Z", "2025-01-31T23:59:54Z", "2025-01-31T23:59:54Z", "2025-01-31T23:59:00+00:00"]
+    records = [record(origin=dataclasses.replace(ORIGIN, started_at=start)) for start in starts]
+    between = period(records)
+    assert between is not None
+    assert [each.isoformat() for each in between] == ["2025-01-31T23:59:00+00:00", "2025-02-01T00:00:08+00:00"]
+    assert period([]) is period([record(origin=dataclasses.replace(ORIGIN, started_at="at noon"))]) is None
 
 
 @pytest.mark.parametrize(

@@ -40,14 +40,15 @@ def test_a_missing_or_old_torch_is_not_ready(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_what_to_mind_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A busy machine, a single core, a missing compiler, and variables that change how threads wait."""
+    """A busy machine, a single core, a missing compiler, and variables that change what runs."""
     monkeypatch.setattr(quiet, "watch", lambda: Preflight(3.0, 0, 0.0))
     monkeypatch.setattr(doctor.shutil, "which", lambda _: None)  # type: ignore[attr-defined]
     monkeypatch.setenv("OMP_WAIT_POLICY", "active")
+    monkeypatch.setenv("TORCHINDUCTOR_FREEZING", "1")
     assert finding("noise now").state == MIND
     assert finding("compiler").state == MIND
     assert "compiled implementations" in finding("compiler").advice
-    assert "OMP_WAIT_POLICY" in finding("threads").words
+    assert "OMP_WAIT_POLICY, TORCHINDUCTOR_FREEZING" in finding("variables").words
     monkeypatch.setattr(facts, "physical_cores", lambda: 1)
     assert finding("cores").state == MIND
 

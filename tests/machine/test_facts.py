@@ -13,6 +13,8 @@ from typing import Any
 import psutil
 import pytest
 
+from bench.engine import worker
+from bench.engine.worker import THREAD_VARIABLES
 from bench.machine import facts
 from bench.machine.facts import Detectable, between_run_scatter, detectable
 from bench.plan.case import HUGE, RETAINED
@@ -61,6 +63,39 @@ def test_the_wait_policy_is_part_of_the_identity(variable: str, monkeypatch: pyt
     monkeypatch.setenv(variable, "7")
     assert before.env_id != observed().env_id
     assert [line.partition(":")[0] for line in differences(before, observed())] == ["wait_policy"]
+
+
+def test_variables_that_change_what_runs_are_part_of_the_identity(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An identity without any lacks the fact, as those of older runs do; values hold no folders."""
+    for name in facts.variables():
+        monkeypatch.delenv(name)
+    before = observed()
+    given = {"TORCHINDUCTOR_FREEZING": "1", "ONEDNN_MAX_CPU_ISA": "AVX2", "XLA_FLAGS": "--dump=/home/me/x --fast"}
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    assert "variables" not in before.identity
+    assert observed().identity["variables"] == {**given, "XLA_FLAGS": "--dump=x --fast"}
+    names = [line.split(":")[0] for line in differences(before, observed())]
+    assert names == [f"variable {name}" for name in sorted(given)]
+
+
+def test_what_is_no_setting_is_in_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Secrets, places, what is printed, the user's own, and those that workers set or take away."""
+    before = facts.variables()
+    ours = {*worker.environment(RETAINED, 1, Path("cache"))} - {*worker.environment("system", 1, Path("cache"))}
+    ours |= {*THREAD_VARIABLES, "TORCHINDUCTOR_CACHE_DIR", "MALLOC_ARENA_MAX"}
+    for name in (
+        *ours,
+        "TORCH_HUB_TOKEN",
+        "XLA_API_KEY",
+        "TORCH_HOME",
+        "TORCH_LOGS",
+        "MKL_VERBOSE",
+        "CUDA_PATH",
+        "MINE",
+    ):
+        monkeypatch.setenv(name, "7")
+    assert facts.variables() == before
 
 
 def test_preloaded_libraries_are_part_of_the_identity(monkeypatch: pytest.MonkeyPatch) -> None:

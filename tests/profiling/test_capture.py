@@ -122,14 +122,6 @@ def test_operators_are_those_of_one_call() -> None:
     assert all(each.device_s is None and each.kernels == () for each in by_name.values())
 
 
-def test_the_operations_of_a_convolution_stand_where_its_time_is() -> None:
-    """PyTorch counts them at the outermost event, which only hands the work on."""
-    by_name = operators_of(point(layer="conv", batch=2, num_tokens=64, channels=32, image_size=8, token_len=32))
-    (counted,) = [each for each in by_name.values() if each.flops and "conv" in each.name]
-    assert counted.flops == 2 * 2 * 64 * 32 * (4 + 4 + 32)
-    assert counted.self_s == max(each.self_s for each in by_name.values() if "conv" in each.name)
-
-
 def stages_of(at: Point, implementation: str = "stepwise") -> dict[tuple[str, str], Stage]:
     """Return the stages of a case by name and direction."""
     return {(each.name, each.direction): each for each in stages(captured(at, implementation).middle_half, at)}

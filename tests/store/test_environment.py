@@ -49,6 +49,18 @@ def test_each_fact_that_differs_has_a_line(change: dict[str, Any], message: str)
     assert [line.partition(":")[0] for line in lines] == [name, "torch"]
 
 
+def test_each_environment_variable_is_a_fact_of_its_own() -> None:
+    """One that a run lacks was not set there; an older run has none, and is like a run without any."""
+    frozen = environment(variables={"OMP_DYNAMIC": "1", "TORCHINDUCTOR_FREEZING": "1"})
+    assert differences(environment(), frozen) == [
+        "variable OMP_DYNAMIC: not set against '1'",
+        "variable TORCHINDUCTOR_FREEZING: not set against '1'",
+    ]
+    unlike = environment(variables={"OMP_DYNAMIC": "1", "TORCHINDUCTOR_FREEZING": "0"})
+    assert differences(frozen, unlike) == ["variable TORCHINDUCTOR_FREEZING: '1' against '0'"]
+    assert frozen.env_id != unlike.env_id != environment().env_id
+
+
 @settings(deadline=None)
 @given(identities, identities)
 def test_env_ids_differ_if_there_are_differences(one: dict[str, Any], other: dict[str, Any]) -> None:

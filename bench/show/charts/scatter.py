@@ -26,7 +26,7 @@ FIXED = ("layer", *(name for name, column in COLUMNS.items() if column.option ==
 """The columns that all points of a roofline share; their shapes differ."""
 
 ROOM = 2.0
-"""The axes of a roofline reach beyond the outermost case, or the ridge of the roof, by this factor."""
+"""The axes of a roofline reach beyond the outermost cases by this factor; the ridge of the roof may lie outside."""
 
 VARIED = frozenset({"dtype"})
 """What differs between the marks of a frontier."""
@@ -36,6 +36,9 @@ FEWEST = 2
 
 MARGIN = 0.14
 """The room above and below the marks of a frontier, as a share of the axis, for the names of the precisions."""
+
+RING = 5 * SIZE
+"""The area of a ring around a mark."""
 
 ROOFLINE_PX, FRONTIER_PX = 400, 380
 """The heights of both."""
@@ -79,7 +82,7 @@ def roofline_sheet(rows: Sequence[Row]) -> Sheet:
 
 def roofline(rows: Sequence[Row], roof: Roof, names: Sequence[str]) -> Spec:
     """Return the chart of the rates: marks of cases, the roof, and its two ceilings in words."""
-    intensities = [*(row["intensity"] for row in rows), roof.ridge]
+    intensities = [row["intensity"] for row in rows]
     left, right = min(intensities) / ROOM, max(intensities) * ROOM
     values = [*(row["rate"] for row in rows), roof.reached(left), roof.reached(right)]
     ends = layout.padded(min(values), max(values))
@@ -88,13 +91,18 @@ def roofline(rows: Sequence[Row], roof: Roof, names: Sequence[str]) -> Spec:
         axis=ticks(across, (f"{tick:g}" for tick in across)))  # fmt: skip
     y = alt.Y("rate:Q", title="operations per second", scale=log(ends),
         axis=ticks(up, (units.rate(tick, "FLOP/s", trim=True) for tick in up)))  # fmt: skip
-    corners = [{"intensity": at, "rate": roof.reached(at)} for at in (left, roof.ridge, right)]
+    places = (left, *([roof.ridge] if left < roof.ridge < right else []), right)
+    corners = [{"intensity": at, "rate": roof.reached(at)} for at in places]
     line = inline(corners).mark_line(color="var(--ink)", strokeWidth=1.8).encode(x=x, y=y)
-    flat = f"matrix products {units.rate(roof.flops_per_s, 'FLOP/s')}"
-    slope = f"copy {units.rate(roof.bytes_per_s, 'B/s')}"
+    flat, slope = (
+        f"matrix products {units.rate(roof.flops_per_s, 'FLOP/s')}",
+        f"copy {units.rate(roof.bytes_per_s, 'B/s')}",
+    )
+    if roof.ridge <= left:
+        flat, slope = f"{flat}; {slope} is the ceiling below {roof.ridge:.2g} operations per byte", ""
     style: dict[str, Any] = {"color": "var(--quiet)", "fontSize": SMALL_PX}
     words = [
-        inline(corners[2:]).mark_text(align="right", dy=-7, **style).encode(x=x, y=y, text=alt.value(flat)),
+        inline(corners[-1:]).mark_text(align="right", dy=-7, **style).encode(x=x, y=y, text=alt.value(flat)),
         inline(corners[:1]).mark_text(align="left", dx=12, **style).encode(x=x, y=y, text=alt.value(slope)),
     ]
     marks = chart().mark_point(size=SIZE, opacity=0.85).encode(x=x, y=y, **looks(names))
@@ -124,21 +132,21 @@ def best(rows: Sequence[Row]) -> list[Row]:
 
 def frontier_sheet(rows: Sequence[Row]) -> Sheet:
     """Return the picture of the rows of one shape as a file; each has a time and an error."""
-    names, on_line = list(by(rows, "implementation")), best(rows)
+    names, unbeaten = list(by(rows, "implementation")), best(rows)
     columns = ("implementation", "dtype", "error", "latency_s", "latency_low_s", "latency_high_s")
-    notes = ["the line joins what nothing beats in both", "bars are 95 % intervals over processes", *origins(rows)]
+    notes = ["in a ring: nothing is better in both", "bars are 95 % intervals over processes", *origins(rows)]
     return Sheet(
         heading="Error against latency, by precision",
         facts=facts(point_of(rows[0]), rows, VARIED),
         notes=notes,
         spec=frontier(rows, names),
-        rows=[{**{name: row[name] for name in columns}, "best": any(row is each for each in on_line)} for row in rows],
+        rows=[{**{name: row[name] for name in columns}, "best": any(row is each for each in unbeaten)} for row in rows],
         names=names,
     )
 
 
 def frontier(rows: Sequence[Row], names: Sequence[str]) -> Spec:
-    """Return the chart of errors against latencies: marks with intervals, the line of the best, and each precision."""
+    """Return the chart of errors against latencies: marks with intervals, rings around the best, and each precision."""
     ends = ("latency_s", "latency_low_s", "latency_high_s")
     times = [[row[name] for row in rows if row[name] is not None] for name in ends]
     errors = [row["error"] for row in rows]
@@ -149,11 +157,11 @@ def frontier(rows: Sequence[Row], names: Sequence[str]) -> Spec:
         axis=ticks(at, (units.seconds(tick, trim=True) for tick in at)))  # fmt: skip
     y = alt.Y("error:Q", title="error, relative to the largest value", scale=log(up),
         axis=ticks(powers, (f"{tick:.0e}".replace("e-0", "e-") for tick in powers)))  # fmt: skip
-    line = (
+    rings = (
         chart()
         .transform_filter("datum.best")
-        .mark_line(interpolate="step-after", color="var(--quiet)", strokeWidth=THIN)
-        .encode(x=x, y=y, order="latency_s:Q")
+        .mark_point(shape="circle", size=RING, filled=False, color="var(--quiet)", strokeWidth=THIN)
+        .encode(x=x, y=y)
     )
     bars = (
         chart()
@@ -168,4 +176,4 @@ def frontier(rows: Sequence[Row], names: Sequence[str]) -> Spec:
         .mark_text(align="right", dx=-3, dy=-12, color="var(--quiet)", fontSize=SMALL_PX)
         .encode(x=alt.value("width"), y=alt.Y("highest:Q"), text="dtype:N")
     )
-    return spec("Error against latency, by precision", line, bars, marks, precisions, height=FRONTIER_PX)
+    return spec("Error against latency, by precision", rings, bars, marks, precisions, height=FRONTIER_PX)

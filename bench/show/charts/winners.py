@@ -13,12 +13,14 @@ from bench.plan.case import Point
 from bench.show.charts import base
 from bench.show.charts.base import Sheet, Spec
 from bench.show.choice_text import certainty, choice_of, short, words
-from bench.show.palette import PAGE_COLOURS, in_the_dark, mix, on, style
 from bench.show.rows import devices, measured, origins, plain, process_count
 from bench.show.text import parts
 
 LINE_PX, ROOM_PX, LEAST_PX, ACROSS_PX = 15, 18, 110, 560
 """The height of a line of a cell, the room around it, the least width of a cell, and that of the text around a map."""
+
+PALEST, STRONGEST = 10, 40
+"""The shares of an implementation's colour in a cell, in %: text in the page's own colour can be read on both."""
 
 ANY_SHOWN = "test(regexp('(^|,)(' + join(shown, '|') + ')(,|$)'), datum.names)"
 """Whether the legend shows one of the implementations that may be the fastest in a cell."""
@@ -80,17 +82,18 @@ def winners(of: WinnerMap) -> Spec:
         tooltip=[alt.Tooltip("label:N", title="point"), alt.Tooltip("words:N", title="what to use")],
     )
 
-    def texts(lines: str, size: int, weight: Literal["bold", "normal"], dy: str) -> alt.Chart:
+    def texts(lines: str, widest_px: float, size: int, weight: Literal["bold", "normal"], dy: str) -> alt.Chart:
+        fitting = alt.ExprRef(f"{size} * min(1, (bandwidth('x') - 4) / {widest_px:.0f})")
         drawn = whole.transform_calculate(text=lines).mark_text(
-            baseline="middle", fontSize=size, fontWeight=weight, lineHeight=LINE_PX, dy=alt.ExprRef(dy),
-            limit=alt.ExprRef("bandwidth('x') - 4"),
-        )  # fmt: skip
-        encoded: alt.Chart = drawn.encode(x=x, y=y, text="text:N", color=base.own_colour("ink"))
+            baseline="middle", fontSize=fitting, fontWeight=weight, lineHeight=LINE_PX, dy=alt.ExprRef(dy)
+        )
+        encoded: alt.Chart = drawn.encode(x=x, y=y, text="text:N")
         return encoded
 
     up = f"-{LINE_PX / 2} * (length(datum.lines) - 1)"
-    name = texts("datum.lines[0]", base.TEXT_PX - 1, "bold", up)
-    others = texts("slice(datum.lines, 1)", base.SMALL_PX, "normal", f"{up} + {LINE_PX}")
+    first_px, others_px = _widest_px(of)
+    name = texts("datum.lines[0]", first_px, base.TEXT_PX - 1, "bold", up)
+    others = texts("slice(datum.lines, 1)", others_px, base.SMALL_PX, "normal", f"{up} + {LINE_PX}")
     height = alt.Step(ROOM_PX + LINE_PX * most_lines)
     return base.spec(f"What to use, over tokens and {axis.name}", cells, name, others, height=height)
 
@@ -105,7 +108,7 @@ def cells(of: WinnerMap, names: Sequence[str]) -> list[dict[str, Any]]:
             "words": words(each),
             "lines": short(each),
             "names": ",".join(each.names),
-            **_paint(each, names),
+            "fill": _fill(each, names),
         }
         for (x, y), each in of.cells.items()
     ]
@@ -114,9 +117,6 @@ def cells(of: WinnerMap, names: Sequence[str]) -> list[dict[str, Any]]:
 def sheet(of: WinnerMap) -> Sheet:
     """Return the map as a file."""
     names = list(dict.fromkeys(str(row["implementation"]) for row in of.rows))
-    texts = [short(each) for each in of.cells.values()]
-    first = max(base.text_px(text, base.TEXT_PX, bold=True) for text, *_ in texts)
-    others = max((base.text_px(text, base.SMALL_PX) for _, *rest in texts for text in rest), default=0.0)
     return Sheet(
         heading=f"What to use over {TOKENS.name} and {of.axis.name}",
         facts=[*parts(of.point, without=of.varying), *devices(of.rows)],
@@ -124,23 +124,25 @@ def sheet(of: WinnerMap) -> Sheet:
         spec=winners(of),
         rows=cells(of, names),
         names=names,
-        width={"step": round(max(LEAST_PX, first + ROOM_PX, others + ROOM_PX))},
+        width={"step": round(max(LEAST_PX, ROOM_PX + max(_widest_px(of))))},
         across=ACROSS_PX,
         parameters={"shown": names},
     )
 
 
-def _paint(of: Choice, names: Sequence[str]) -> dict[str, str]:
-    """Return the colour of a cell, as strong as the choice is sure, and that of its text."""
+def _widest_px(of: WinnerMap) -> tuple[float, float]:
+    """Return the widths of the longest name in a cell and of the longest other line."""
+    texts = [short(each) for each in of.cells.values()]
+    first = max(base.text_px(text, base.TEXT_PX, bold=True) for text, *_ in texts)
+    return first, max((base.text_px(text, base.SMALL_PX) for _, *rest in texts for text in rest), default=1.0)
+
+
+def _fill(of: Choice, names: Sequence[str]) -> str:
+    """Return the colour of a cell, as strong as the choice is sure."""
     if not of.name:
-        return {"fill": "var(--open)", "ink": "var(--ink)"}
-    share, own = round(20 + 80 * certainty(of)), style(of.name).colour
-    light, dark = (
-        mix(ground, each, share / 100)
-        for ground, each in zip(PAGE_COLOURS["surface"], (own, in_the_dark(own)), strict=True)
-    )
-    fill = f"color-mix(in srgb, {base.variable(names.index(of.name))} {share}%, var(--surface))"
-    return {"fill": fill, "ink": f"light-dark({on(light)}, {on(dark)})"}
+        return "var(--open)"
+    share = round(PALEST + (STRONGEST - PALEST) * certainty(of))
+    return f"color-mix(in srgb, {base.variable(names.index(of.name))} {share}%, var(--surface))"
 
 
 def _notes(of: WinnerMap) -> Iterator[str]:

@@ -10,7 +10,7 @@ import pandas as pd
 from bench.analyse.conclusions import changes, choices
 from bench.analyse.flags import flags as flags_of
 from bench.analyse.flags import legend
-from bench.analyse.summary import of_records
+from bench.analyse.summary import of_records, period
 from bench.show import answer
 from bench.show.blocks import Cell
 from bench.show.choice_text import words
@@ -23,7 +23,7 @@ from bench.show.side_by_side import precision_words
 from bench.show.summary import for_programs
 from bench.show.text import counted, shared, symbols
 from bench.store import units
-from bench.store.environment import Environment
+from bench.store.environment import VARIABLES, Environment
 from bench.store.saved_run import SavedRun
 from bench.store.table import END, RESULTS
 
@@ -136,9 +136,10 @@ def _facts(saved: SavedRun) -> Iterator[tuple[str, Any]]:
     yield "run", saved.folder.resolve().name
     for name, column in (("device", "device_name"), ("torch", "torch_version"), ("commit", "commit")):
         yield name, ", ".join(dict.fromkeys(str(row[column]) for row in rows if row[column]))
-    started = sorted(str(row["started_at"]) for row in rows if row["started_at"])
-    if started:
-        yield "measured", f"{started[0][:16].replace('T', ' ')} to {started[-1][11:16]} UTC"
+    if between := period(saved.records):
+        first, last = between
+        end = last.strftime("%H:%M" if last.date() == first.date() else "%Y-%m-%d %H:%M")
+        yield "measured", f"{first:%Y-%m-%d %H:%M} to {end} UTC"
     if saved.environment is None:
         return
     identity = saved.environment.identity
@@ -146,6 +147,7 @@ def _facts(saved: SavedRun) -> Iterator[tuple[str, Any]]:
     yield "memory", f"{identity.get('memory_gib')} GiB"
     for name in ("system", "python", "blas", "cpu_capability", "cuda", "driver"):
         yield name.replace("_", " "), identity.get(name)
+    yield from {**identity.get("wait_policy", {}), **identity.get(VARIABLES, {})}.items()
     yield from saved.environment.runtimes.items()
     before = saved.environment.state.get("preflight") or {}
     if "others_cores" in before:

@@ -59,11 +59,8 @@ def _times(profile: Profile, row: Row | None) -> Iterator[Lines]:
             "at which the machine may run at another speed or be busy, and the case is alone in its process. "
             "Compare times of this profile with each other, not with the run's."
         )
-    if share > analyse.HEAVY:
-        warnings.append(
-            f"The profiler slows it down by more than {analyse.HEAVY:.0%}: trust counts, bytes and the order of "
-            "operators, not their times. A larger batch or more tokens make operators outlast their recording."
-        )
+    if distorted := analyse.distortion(profile):
+        warnings.append(distorted)
     yield Lines(warnings, WARNING)
 
 

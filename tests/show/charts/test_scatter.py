@@ -34,7 +34,10 @@ def table(*, others: bool = False) -> pd.DataFrame:
 
 
 def test_a_mark_stands_at_the_rate_of_its_case_under_the_roof() -> None:
-    """The roof rises with the bytes per second up to the ridge, and is flat beyond; words say both rates."""
+    """The roof rises with the bytes per second up to the ridge, and is flat beyond; words say both rates.
+
+    A ridge that is far from all cases is not drawn: half of the picture would be empty.
+    """
     of = table()
     ((_, picture),) = rooflines(of)
     rows = [row for row in picture.rows if row["implementation"] == "sdpa"]
@@ -48,8 +51,11 @@ def test_a_mark_stands_at_the_rate_of_its_case_under_the_roof() -> None:
     drawn = specification(picture)
     corners = max(drawn["datasets"].values(), key=lambda rows: len(rows) if "implementation" not in rows[0] else 0)
     assert [each["rate"] for each in corners] == pytest.approx([min(1e11, 1e9 * each["intensity"]) for each in corners])
-    assert corners[1]["intensity"] == 100
+    intensities = [work.intensity for work in works]
+    assert [each["intensity"] for each in corners] == pytest.approx([min(intensities) / 2, 100, max(intensities) * 2])
     assert all(words in str(drawn) for words in ("matrix products 100 GFLOP/s", "copy 1.00 GB/s"))
+    ((_, far),) = rooflines(of.assign(**{CEILING_BYTES: 1e11}))
+    assert "copy 100 GB/s is the ceiling below 1 operations per byte" in str(specification(far))
 
 
 def test_a_setting_with_ceilings_is_a_picture() -> None:
@@ -79,8 +85,8 @@ def table_of_frontier(
     return summarise(records, "eager")
 
 
-def test_a_mark_stands_at_time_and_error_and_the_line_is_what_nothing_beats() -> None:
-    """Each has its interval on logarithmic axes; along the line time rises and error falls, and nothing beats it."""
+def test_a_mark_stands_at_time_and_error_and_what_nothing_beats_has_a_ring() -> None:
+    """Each has its interval on logarithmic axes; among those in rings time rises and error falls."""
     of = table_of_frontier()
     ((_, picture),) = frontiers(of)
     for column in ("implementation", "dtype", "error", "latency_s", "latency_low_s", "latency_high_s"):

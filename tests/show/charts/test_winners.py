@@ -6,19 +6,21 @@ import pytest
 from bench.analyse.series import CHANNELS, HEADS
 from bench.analyse.standing import ALONE, FASTEST, NOTHING
 from bench.plan.case import Case
+from bench.plan.names import IMPLEMENTATIONS
 from bench.plan.sweep import load_sweep
 from bench.show.charts.base import specification
-from bench.show.charts.winners import cells, maps, sheet, sheets
-from bench.show.palette import style
+from bench.show.charts.winners import STRONGEST, cells, maps, sheet, sheets
+from bench.show.palette import PAGE_COLOURS, in_the_dark, mix, style
 from tests.examples import point
 from tests.show.example_results import Fate, quick, results, timed
+from tests.show.test_palette import contrast
 
 GRID = [point(num_tokens=tokens, num_heads=heads) for tokens in (50, 197) for heads in (3, 6)]
 SECONDS = {"eager": 0.04, "sdpa": 0.02}
 
 
 def test_a_cell_has_what_to_use_there() -> None:
-    """With its lead over the next; in a file its text is black or white, and its colour that of a light page."""
+    """With its lead over the next; in a file its colour is that of a light page."""
     (winners,) = maps(timed(GRID, {**SECONDS, "online": 0.01}))
     assert len(winners.cells) == 4
     cell = winners.cells[50, 3]
@@ -27,7 +29,17 @@ def test_a_cell_has_what_to_use_there() -> None:
     assert 1.9 < cell.ahead.low < 2 < cell.ahead.high < 2.1
     (winners,) = maps(timed(GRID, {"eager": 0.01, "sdpa": 0.02}))
     (row, *_) = specification(sheet(winners))["datasets"]["rows"]
-    assert (row["fill"], row["ink"]) == (style("eager").colour, "#ffffff")
+    assert row["fill"] == mix("#ffffff", style("eager").colour, STRONGEST / 100)
+
+
+def test_the_text_of_every_cell_can_be_read() -> None:
+    """In the ink of the page, light or dark, on the strongest colour of every implementation."""
+    for name in (*IMPLEMENTATIONS, "compiled_online", "mine:attend"):
+        own = style(name).colour
+        for ground, ink, colour in zip(
+            PAGE_COLOURS["surface"], PAGE_COLOURS["ink"], (own, in_the_dark(own)), strict=True
+        ):
+            assert contrast(mix(ground, colour, STRONGEST / 100), ink) > 4.5
 
 
 @pytest.mark.parametrize(("failing", "standing"), [(("sdpa",), ALONE), (("sdpa", "eager"), NOTHING)])
@@ -94,6 +106,6 @@ def test_a_cell_has_the_colour_of_what_to_use_as_strong_as_that_is_sure() -> Non
         (fill,) = {cell["fill"] for cell in cells(winners, ["eager", "sdpa"])}
         assert fill.startswith("color-mix(in srgb, var(--i1) ")
         shares.append(int(fill.split()[3].removesuffix("%,")))
-    assert shares[0] == 100
+    assert shares[0] == STRONGEST
     assert shares == sorted({*shares}, reverse=True)
     assert len(shares) == 4

@@ -66,6 +66,27 @@ def test_everything_is_drawn_and_nothing_complains(chromium: Browser, page: Path
     assert chromium.pages_on_paper() > 2
 
 
+@pytest.mark.parametrize(("width", "both"), [(1400, True), (400, False)])
+def test_what_names_a_row_stays_when_the_table_is_scrolled(
+    chromium: Browser, page: Path, width: int, both: bool
+) -> None:
+    """The point and the implementation; on a phone the implementation alone, so that there is room for numbers."""
+    chromium.open(page, width=width)
+    script = """
+        const table = document.getElementById("table");
+        table.parentElement.scrollLeft = arguments[0];
+        const edges = [...table.rows[1].cells].slice(0, 3).map((cell) => cell.getBoundingClientRect());
+        return edges.map((edge) => [edge.left, edge.right]);
+    """
+    before, after = (chromium.run(script, by) for by in (0, 150))
+    assert after[2][0] == pytest.approx(before[2][0] - 150)
+    if both:
+        assert after[:2] == [[pytest.approx(edge, abs=0.5) for edge in edges] for edges in before[:2]]
+        assert after[1][0] == pytest.approx(after[0][1], abs=0.5)
+    else:
+        assert after[0][1] < 0 <= after[1][0] < before[1][0]
+
+
 def test_the_cost_of_compiling_is_drawn_at_every_point(chromium: Browser, page: Path) -> None:
     """At points where an implementation has no time too: no logarithm is taken of nothing."""
     chromium.open(page)

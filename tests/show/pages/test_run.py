@@ -74,6 +74,17 @@ def test_the_answer_comes_first_and_nothing_is_loaded_from_elsewhere(text: str) 
     assert "default-src 'none'" in text
 
 
+def test_the_page_says_when_and_under_which_variables_it_was_measured(tmp_path: Path) -> None:
+    """A run ends with its last replicate; a row's own time is that of the first one."""
+    starts = ["2025-01-31T12:00:30Z", "2025-01-31T12:03:55Z"]
+    origins = [dataclasses.replace(examples.ORIGIN, started_at=start) for start in starts]
+    records = [examples.record(process=number, origin=origin) for number, origin in enumerate(origins)]
+    run = SavedRun(examples.saved(tmp_path / "run", records))
+    environment.save(examples.environment(variables={"TORCHINDUCTOR_FREEZING": "1"}), run.folder)
+    facts = re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", page(SavedRun(run.folder)))
+    assert {("measured", "2025-01-31 12:00 to 12:04 UTC"), ("TORCHINDUCTOR_FREEZING", "1")} <= {*facts}
+
+
 def test_a_change_of_precision_is_shown(text: str, tmp_path: Path) -> None:
     """It stands with the answer; a run in one dtype has no such line."""
     both = [measured("eager", dtype, process) for dtype in ("float32", "bfloat16") for process in range(3)]

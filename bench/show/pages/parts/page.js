@@ -161,6 +161,9 @@ function sort(heading) {
   inside.append(...[...inside.rows].sort(compare));
 }
 
+// the first two columns of the table of all cases stay when it is scrolled: the second one right of the first
+const corner = one("#table th");
+if (corner) new ResizeObserver(() => document.getElementById("table").style.setProperty("--first", `${corner.getBoundingClientRect().width}px`)).observe(corner);
 every(".sortable th[aria-sort]").forEach((heading) => one("button", heading).addEventListener("click", () => sort(heading)));
 
 function filterTable() {
