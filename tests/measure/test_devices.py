@@ -65,7 +65,7 @@ def test_a_gpu_that_one_process_holds_alone_is_a_mistake(
     monkeypatch.setenv("CUDA_MPS_PIPE_DIRECTORY", str(tmp_path))
 
     def mistakes() -> list[str]:
-        request = {"implementations": [], "needed": [], "devices": ["cuda:0"]}
+        request = {"implementations": [], "needed": [], "layers": [], "devices": ["cuda:0"]}
         reply: list[str] = Worker().check(request, Announcements())["mistakes"]
         return reply
 
