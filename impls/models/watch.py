@@ -8,11 +8,12 @@ A dispatch mode and hooks that hold for all modules leave the model's choice of 
 not: under any of them `nn.MultiheadAttention` leaves its fast path.
 """
 
+import dataclasses
 import math
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,7 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from impls.models.model import SDPA, Model
+from impls.models.trace import Trace, memory, tensors
 
 FUSED = re.compile(r"_scaled_dot_product_(?!.*backward)\w*attention\w*")
 """The operators that compute a core in one."""
@@ -45,7 +47,10 @@ KINDS = {**dict.fromkeys(PRODUCTS, "product"), **dict.fromkeys(SOFTMAXES, "softm
 """The operators that show a core, by their kinds. Products have several names for the same: a linear layer of
 four dimensions is another one under a dispatch mode than without it."""
 
-MASKING = ("add", "add_", "masked_fill", "masked_fill_", "where")
+MASKING = ("add", "add_", "sub", "sub_", "masked_fill", "masked_fill_", "where")
+
+LAST_COPIES = 4
+"""The copies among which an operand of a product is sought: it may be made just before, and so may the other one."""
 
 OWN = tuple(f"{Path(file).parent}{os.sep}" for file in (torch.__file__, __file__))
 """The folders whose frames are no lines of a model's source."""
@@ -75,8 +80,10 @@ class Core:
     dropout: float = 0.0
     lines: str = ""
     """The lines of source that compute the core, if several operators do: `/home/me/model.py:12-15`."""
-    is_plain: bool = False
-    """Whether these are a product, a softmax and a product, with no other layer between."""
+    proposal: tuple[str, ...] = ()
+    """The lines that compute it by `F.scaled_dot_product_attention`, if several operators do and it was proven."""
+    obstacle: str = ""
+    """What stands between its products and has no place there."""
 
     @property
     def is_fused(self) -> bool:
@@ -98,7 +105,8 @@ class Scores:
     numel: int
     steps: list[int]
     lines: list[tuple[str, int]]
-    mask: str = ""
+    trace: Trace
+    masks: list[str]
     lead: tuple[int, ...] | None = None
     """The shape of the scores but for queries and keys, once they have gone through a softmax."""
     value: Tensor | None = None
@@ -110,7 +118,7 @@ class Scores:
         if name in KINDS and output.numel() == self.numel:
             self.steps.append(step)
         if name in MASKING and self.lead is None and len(tensors) > 1:
-            self.mask = _described(min(tensors, key=Tensor.numel))
+            self.masks.append(_described(min(tensors, key=lambda each: (each.dtype != torch.bool, each.numel()))))
 
 
 class Flow:
@@ -124,10 +132,13 @@ class Flow:
         self._activations: set[int] = set()
         self._constant_steps: list[int] = []
         self._scores: dict[int, Scores] = {}
+        self._traces: list[Trace] = []
+        self._copies: dict[int, Tensor] = {}
+        """The last tensors that were copied, by the memory of their copies."""
 
     def begin(self, values: Iterable[Any]) -> None:
         """Note the input of the model: activations are what is computed from it, all else is constant."""
-        self._activations.update(map(_memory, _tensors(values)))
+        self._activations.update(map(memory, tensors(values)))
 
     def whole(self, output: Any) -> list[int]:
         """Note an operator that computes a core alone, and return its steps."""
@@ -137,26 +148,32 @@ class Flow:
 
     def inside(self, output: Any) -> None:
         """Note the output of an operator inside one that computes a core alone."""
-        for each in _tensors([output]):
-            self._scores.pop(_memory(each), None)
-            self._activations.add(_memory(each))
+        for each in tensors([output]):
+            self._scores.pop(memory(each), None)
+            self._activations.add(memory(each))
+            for trace in self._traces:
+                trace.overwritten(memory(each))
 
-    def next(self, name: str, args: Sequence[Any], kwargs: Any, output: Any) -> Scores | None:
+    def next(self, operator: Any, args: Sequence[Any], kwargs: Any, output: Any) -> Scores | None:
         """Note an operator; return the scores of the core that it ends, if it ends one."""
-        tensors = [*_tensors(args), *_tensors((kwargs or {}).values())]
-        inputs = {_memory(each) for each in tensors}
+        name = operator.overloadpacket.__name__
+        given = [*tensors([args, kwargs or {}])]
+        inputs = {memory(each) for each in given}
         is_constant, step = not inputs & self._activations, len(self.operators)
         if name in KINDS:
             self.operators.append(KINDS[name])
             self._constant_steps += [step] * is_constant
-        if name in PRODUCTS and all(_memory(each) in self._activations for each in tensors[-2:]):
-            return self._product(tensors, output, step)
+        if name in PRODUCTS and all(memory(each) in self._activations for each in given[-2:]):
+            return self._product(operator, args, kwargs, output, step)
+        if name == "clone":
+            self._copies = dict([*self._copies.items(), (memory(output), args[0].detach())][-LAST_COPIES:])
+        self._trace(operator, args, kwargs, output, inputs)
         nearby = [self._scores[place] for place in inputs & self._scores.keys()]
         scores = max(nearby, key=lambda each: each.steps[0], default=None)
         if scores is not None:
-            scores.note(name, tensors, output, step)
-        for each in _tensors([output]):
-            place = _memory(each)
+            scores.note(name, given, output, step)
+        for each in tensors([output]):
+            place = memory(each)
             (self._activations.discard if is_constant else self._activations.add)(place)
             if place in inputs and place in self._scores:
                 continue  # a view, or a change in place
@@ -165,20 +182,38 @@ class Flow:
                 self._scores[place] = scores
         return None
 
-    def _product(self, tensors: Sequence[Tensor], output: Tensor, step: int) -> Scores | None:
-        left, right = tensors[-2:]
-        self.inside(output)
+    def _trace(self, operator: Any, args: Sequence[Any], kwargs: Any, output: Any, inputs: Container[int]) -> None:
+        """Note an operator in the traces that it goes on with."""
+        self._traces = [each for each in self._traces if each.is_open]
+        for trace in self._traces:
+            if trace.knows(inputs):
+                trace.note(operator, args, kwargs, output, _line())
+                continue
+            for each in tensors([output]):
+                if memory(each) not in inputs:
+                    trace.overwritten(memory(each))
+
+    def _product(self, operator: Any, args: Sequence[Any], kwargs: Any, output: Tensor, step: int) -> Scores | None:
+        left, right = args[-2:]
         for weights, value in ((left, right), (right, left)):
-            scores = self._scores.get(_memory(weights))
+            scores = self._scores.get(memory(weights))
             if scores is not None and scores.lead is not None and weights.numel() == scores.numel:
+                scores.trace.end(operator, args, kwargs, output, self._copies, is_swapped=weights is right)
+                self.inside(output)
                 self._scores = {place: each for place, each in self._scores.items() if each is not scores}
                 scores.value = value
                 biases = [each for each in self._constant_steps if scores.steps[0] < each < step]
                 scores.steps = sorted([*scores.steps, *biases, step])
                 scores.lines += _line()
                 return scores
-        mask = _described(tensors[0]) if len(tensors) > 2 else ""
-        self._scores[_memory(output)] = Scores(left, right.mT, output.numel(), [step], _line(), mask)
+        self._trace(operator, args, kwargs, output, {memory(left), memory(right)})
+        self._scores.pop(memory(output), None)
+        self._activations.add(memory(output))
+        trace = Trace()
+        trace.begin(operator, args, kwargs, output, _line(), self._copies)
+        self._traces.append(trace)
+        masks = [_described(args[0])] * (len(args) > len((left, right)))
+        self._scores[memory(output)] = Scores(left, right.mT, output.numel(), [step], _line(), trace, masks)
         return None
 
 
@@ -215,6 +250,9 @@ class Watch(TorchDispatchMode):
         self._depth = 0
         self._operator = ""
         self._flow = Flow()
+        self.traces: dict[int, Trace] = {}
+        """The operators of each core that several compute, by its place among `cores`; layers that are alike share one."""
+        self._kinds: dict[tuple[Core, str], Trace] = {}
         self.operators = self._flow.operators
         """The operators that show cores, in the order of their calls."""
 
@@ -276,7 +314,7 @@ class Watch(TorchDispatchMode):
             self._add(self._flow.whole(output), name, args[:3], causal=any(value is True for value in args[3:]))
         elif WHOLE.search(name):
             self._add(self._flow.whole(output), name, args[:1])
-        elif scores := self._flow.next(name, args, kwargs, output):
+        elif scores := self._flow.next(func, args, kwargs, output):
             self._add_unfused(scores)
         return output
 
@@ -290,10 +328,11 @@ class Watch(TorchDispatchMode):
             UNFUSED,
             tensors,
             shapes=tuple((*lead, *tensor.shape[-2:]) if fits else tuple(tensor.shape) for tensor in tensors),
-            mask=scores.mask,
+            mask=" + ".join(scores.masks),
             lines=f"{min(files)}:{min(numbers)}-{max(numbers)}" if len(files) == 1 else "",
-            is_plain=fits and [self.operators[step] for step in scores.steps] == ["product", "softmax", "product"],
         )
+        key = dataclasses.replace(self.cores[-1], layer=""), scores.trace.signature
+        self.traces[len(self.cores) - 1] = self._kinds.setdefault(key, scores.trace)
 
     def _add(self, steps: list[int], operator: str, tensors: Sequence[Tensor], **facts: Any) -> None:
         """Add a core that these steps compute from queries, keys and values; `facts` are further fields of it."""
@@ -318,19 +357,6 @@ class Watch(TorchDispatchMode):
 def _described(mask: Any) -> str:
     """Return a mask in words: its dtype and shape; empty without one."""
     return f"{str(mask.dtype).removeprefix('torch.')} {list(mask.shape)}" if isinstance(mask, Tensor) else ""
-
-
-def _tensors(values: Iterable[Any]) -> Iterator[Tensor]:
-    for value in values:
-        if isinstance(value, Tensor):
-            yield value
-        elif isinstance(value, list | tuple):
-            yield from _tensors(value)
-
-
-def _memory(tensor: Tensor) -> int:
-    """Return what names a tensor's memory while it lives: views share it, and each new output takes it over."""
-    return int(tensor.untyped_storage()._cdata)
 
 
 def _line() -> list[tuple[str, int]]:

@@ -1,0 +1,127 @@
+"""The proof of a proposal: it is computed on the tensors of the observed call, and where scores are peaked."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
+from torch import Tensor
+from torch.nn.attention import SDPBackend
+
+from impls.models.formula import ADDED, HIDING, Obstacle, Term
+from impls.models.proposal import Proposal, proposed
+from impls.models.trace import LEFT, RIGHT, Trace
+
+EXACT = 1e-8
+"""The largest deviation in float64, relative to the largest value."""
+
+ROUNDINGS = 16
+"""The deviation in the model's dtype is at most that of so many roundings of its largest score."""
+
+PEAKS = 100.0
+"""The largest score of a query whose scores are made peaked; the smallest is 1."""
+
+GOLDEN = 0.6180339887
+"""Its multiples modulo 1 are spread evenly."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What is known of a core: a proven proposal with its lines to paste, or why there is none."""
+
+    proposal: Proposal | None
+    lines: tuple[str, ...] = ()
+    obstacle: str = ""
+
+
+def found(trace: Trace) -> Finding:
+    """Return the lines that compute a core by SDPA, if it was proven that they do; else what stands against it."""
+    try:
+        if not trace.calls:
+            raise Obstacle([])
+        proposal = proposed(trace)
+    except Obstacle as obstacle:
+        return Finding(None, obstacle=str(obstacle))
+    if off := deviation(proposal):
+        return Finding(None, obstacle=f"something that isn't known: {proposal.expression} {off}")
+    return Finding(proposal, tuple(lines(proposal)))
+
+
+def deviation(proposal: Proposal) -> str:
+    """Return how a proposal computes something else than the model, empty if it doesn't.
+
+    In float64 it must agree for the recorded operands and for peaked ones, and in the model's dtype within rounding.
+    """
+    trace = proposal.trace
+    double = {number: each.double() for number, each in trace.operands.items()}
+    exact = None
+    for operands in (_peaked(proposal, double), double):
+        exact = proposal.output(trace.again(operands, torch.float64))
+        if (off := _off(proposal.value(proposal.names(operands, torch.float64)), exact)) > EXACT:
+            return f"is off by {off:.1g} of the largest value in float64"
+    assert exact is not None and trace.output is not None
+    recorded = proposal.output(trace.output)
+    largest = float(_scores(proposal, double).abs().max())
+    allowed = ROUNDINGS * torch.finfo(recorded.dtype).eps * (1 + largest)
+    for each in (recorded, proposal.value(proposal.recorded())):
+        if (off := _off(each, exact)) > allowed:
+            return f"is off by {off:.1g} of the largest value in {str(recorded.dtype).removeprefix('torch.')}"
+    return ""
+
+
+def lines(proposal: Proposal) -> list[str]:
+    """Return the line to paste, and a comment for each tensor in it."""
+    names = proposal.recorded()
+    shapes = ", ".join(f"{name} {list(names[name].shape)}" for name in "qkv")
+    return [
+        f"o = {proposal.expression}",
+        f"# {shapes}: as the products take them; {_kernel(proposal, names)}",
+        *(f"# {name}: {_described(term)}" for name, term in proposal.terms.items()),
+    ]
+
+
+def _described(term: Term) -> str:
+    """Return a tensor in words: `bool [8, 1, 1, 49], True hides, at model.py:12; in attn_mask True takes part`."""
+    verb = {ADDED: "is added", HIDING: "True takes part" if term.shows else "True hides"}
+    what = verb.get(term.kind, f"{term.kind} the scores")
+    where = "".join(f" at {file}:{line}" for file, line in term.call.lines[:1])
+    meaning = "; in attn_mask True takes part" if term.kind == HIDING and not term.shows else ""
+    dtype = str(term.tensor.dtype).removeprefix("torch.")
+    return f"{dtype} {list(term.tensor.shape)}, {what}{where}{meaning}"
+
+
+def _kernel(proposal: Proposal, names: Mapping[str, Tensor]) -> str:
+    """Return which backend of SDPA the line runs."""
+    chosen: list[str] = []
+
+    def choose(*args: Any, **kwargs: Any) -> Tensor:
+        chosen.append(SDPBackend(torch._fused_sdp_choice(*args, **kwargs)).name)
+        return F.scaled_dot_product_attention(*args, **kwargs)
+
+    proposal.value(names, function=choose)
+    return "SDPA has no fused kernel for them" if chosen == ["MATH"] else f"runs {', '.join(chosen)}"
+
+
+def _peaked(proposal: Proposal, operands: Mapping[int, Tensor]) -> dict[int, Tensor]:
+    """Return operands whose queries are scaled, each by its own number, so that the largest scores are 1 to PEAKS."""
+    largest = _scores(proposal, operands).abs().amax(-1).flatten()
+    spread = torch.arange(1, len(largest) + 1, device=largest.device).double() * GOLDEN % 1
+    factor = torch.where(largest > 0, PEAKS**spread / largest.clamp_min(torch.finfo(largest.dtype).tiny), 1.0)
+    if proposal.frame.is_flipped:
+        right = operands[RIGHT]
+        return {**operands, RIGHT: right * factor.view(*right.shape[:-2], 1, -1)}
+    left = operands[LEFT]
+    return {**operands, LEFT: left * factor.view(*left.shape[:-2], -1, 1)}
+
+
+def _scores(proposal: Proposal, operands: Mapping[int, Tensor]) -> Tensor:
+    """Return the scores [*lead, N, M] without what is added."""
+    names = proposal.names(operands, operands[LEFT].dtype)
+    return proposal.value(names, proposal.query) @ names["k"].mT * proposal.scale
+
+
+def _off(value: Tensor, exact: Tensor) -> float:
+    """Return the largest deviation, relative to the largest value; infinite if one of both has other numbers."""
+    off = float((value.double() - exact).abs().max() / exact.abs().max().clamp_min(torch.finfo(exact.dtype).tiny))
+    return off if off == off else float("inf")

@@ -1,0 +1,222 @@
+"""The operators of one core, from its first product to its last, as they were called; they can be called again."""
+
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from impls.models.model import changed
+
+LEFT, RIGHT, VALUE, SCORES = range(4)
+"""The numbers of the first product's operands, of the last one's values, and of the first product's result."""
+
+MOST_CALLS = 200
+"""A trace of more operators is given up: what follows a product that begins no core is followed to the model's end."""
+
+CONSTANT = ("zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full", "new_empty")
+"""The operators that take from a tensor its shape alone."""
+
+Line = tuple[str, int]
+Copies = Mapping[int, Tensor]
+"""What memories were copied from."""
+
+Geometry = tuple[int, tuple[int, ...], tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class Node:
+    """The place of a tensor that the core itself computes, or of an operand of its products."""
+
+    number: int
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """An operator as it was called, with a Node in place of each tensor that depends on the scores."""
+
+    operator: Any
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    outputs: tuple[int, ...]
+    lines: tuple[Line, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The operator's name, the same for a change in place: `masked_fill` for `aten.masked_fill_.Scalar`."""
+        return str(self.operator.overloadpacket.__name__).removesuffix("_")
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether it changes one of its arguments."""
+        return bool(self.operator._schema.is_mutable)
+
+    @property
+    def inputs(self) -> list[int]:
+        """The numbers of the nodes among the arguments, in order."""
+        return [each.number for each in leaves([self.args, self.kwargs]) if isinstance(each, Node)]
+
+    def again(self, tensors: Mapping[int, Tensor], dtype: torch.dtype | None = None) -> Any:
+        """Return the output for other tensors in place of nodes; floating-point numbers are those of `dtype`."""
+        def filled(value: Any) -> Any:
+            if isinstance(value, Node):
+                return tensors[value.number]
+            if isinstance(value, Tensor):
+                value = value.to(dtype) if dtype and value.is_floating_point() else value
+                return value.clone() if self.is_in_place else value
+            return dtype if dtype and isinstance(value, torch.dtype) and value.is_floating_point else value
+
+        args, kwargs = changed((self.args, self.kwargs), filled)
+        if dtype and self.name == "_softmax":
+            args = (*args[:2], False)  # the result has the dtype of the input
+        return self.operator(*args, **kwargs)
+
+
+@dataclass
+class Trace:
+    """The operators that have dealt with a product's result, and after `end` those of a core alone.
+
+    `operands` are the tensors of the call by their numbers: LEFT, RIGHT and VALUE; `output` is the core's true output.
+    `sources` are those of which an operand is a copy in another order, which products make by themselves.
+    Tensors that don't depend on the scores, such as masks, are held by the calls. What the core computed is not held:
+    nodes are known by their memory and geometry, until another tensor takes the memory over.
+    """
+
+    calls: list[Call] = field(default_factory=list)
+    operands: dict[int, Tensor] = field(default_factory=dict)
+    sources: dict[int, Tensor] = field(default_factory=dict)
+    output: Tensor | None = None
+    is_swapped: bool = False
+    """Whether the last product has the weights on the right."""
+    shapes: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    """The shapes of the nodes that operators computed."""
+    roots: dict[int, int] = field(default_factory=dict)
+    """For each of these nodes the first one in the same memory."""
+    _nodes: dict[int, dict[Geometry, int]] = field(default_factory=dict)
+
+    def begin(
+        self, operator: Any, args: Sequence[Any], kwargs: Any, output: Tensor, lines: Sequence[Line], copies: Copies
+    ) -> None:
+        """Note the first product, whose last two arguments are its operands."""
+        self._take(LEFT, args[-2], copies)
+        self._take(RIGHT, args[-1], copies)
+        given = (*changed(tuple(args[:-2]), _detached), Node(LEFT), Node(RIGHT))
+        self.calls = [Call(operator, given, dict(kwargs or {}), (SCORES,), tuple(lines))]
+        self._nodes, self.roots = {memory(output): {_geometry(output): SCORES}}, {SCORES: SCORES}
+        self.shapes = {SCORES: tuple(output.shape)}
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a tensor that depends on the scores is known to live."""
+        return bool(self._nodes)
+
+    def knows(self, places: Container[int]) -> bool:
+        """Return whether one of these memories holds what depends on the scores."""
+        return any(place in places for place in self._nodes)
+
+    def note(self, operator: Any, args: Sequence[Any], kwargs: Any, output: Any, lines: Sequence[Line]) -> None:
+        """Note an operator among whose arguments are nodes."""
+        if operator.overloadpacket.__name__ in CONSTANT:
+            return
+        before = {memory(each) for each in tensors([args, kwargs])}
+        given, options = changed((tuple(args), dict(kwargs or {})), self._held)
+        outputs = tuple(self._number(each, is_new=memory(each) not in before) for each in tensors([output]))
+        self.calls.append(Call(operator, given, options, outputs, tuple(lines)))
+        if len(self.calls) > MOST_CALLS:
+            self.forget()
+
+    def forget(self) -> None:
+        """Give up, and let go of all tensors."""
+        self.calls, self.operands, self.sources, self._nodes = [], {}, {}, {}
+
+    def overwritten(self, place: int) -> None:
+        """Note that another tensor has taken a memory over."""
+        self._nodes.pop(place, None)
+
+    def end(
+        self, operator: Any, args: Sequence[Any], kwargs: Any, output: Tensor, copies: Copies, *, is_swapped: bool
+    ) -> None:
+        """Note the last product, and keep only the operators on whose results it depends."""
+        if not self.calls:
+            return
+        weights, value = args[-2:][:: -1 if is_swapped else 1]
+        self._take(VALUE, value, copies)
+        pair = (self._held(weights), Node(VALUE))[:: -1 if is_swapped else 1]
+        given = (*changed(tuple(args[:-2]), _detached), *pair)
+        self.calls.append(Call(operator, given, dict(kwargs or {}), (max(self.roots) + 1,), ()))
+        self.output, self.is_swapped = output.detach(), is_swapped
+        needed, calls = {self.roots.get(pair[is_swapped].number)}, list[Call]()
+        for call in reversed(self.calls[:-1]):
+            if needed & {self.roots[each] for each in call.outputs}:
+                needed |= {self.roots[each] for each in call.inputs if each in self.roots}
+                calls.insert(0, call)
+        self.calls, self._nodes = [*calls, self.calls[-1]], {}
+
+    def again(self, operands: Mapping[int, Tensor], dtype: torch.dtype | None = None) -> Tensor:
+        """Return the core's output for other operands, which have the shapes of those of the call."""
+        last = {each: number for number, call in enumerate(self.calls) for each in (*call.inputs, *call.outputs)}
+        values = dict(operands)
+        for number, call in enumerate(self.calls):
+            values.update(zip(call.outputs, tensors([call.again(values, dtype)]), strict=True))
+            values = {each: value for each, value in values.items() if last[each] > number or call is self.calls[-1]}
+        return values[self.calls[-1].outputs[0]]
+
+    @property
+    def signature(self) -> str:
+        """What tells apart cores of the same shapes: their operators, with all arguments that are no tensors."""
+        kept = [(str(call.operator), changed((call.args, call.kwargs), _described)) for call in self.calls]
+        return repr(kept)
+
+    def _take(self, number: int, operand: Tensor, copies: Copies) -> None:
+        self.operands[number] = operand.detach()
+        source = copies.get(memory(operand))
+        if source is not None and source.numel() == operand.numel() and operand.is_contiguous():
+            self.sources[number] = source
+
+    def _held(self, value: Any) -> Any:
+        """Return the node of a tensor, or a tensor that isn't one, without its history."""
+        if not isinstance(value, Tensor) or memory(value) not in self._nodes:
+            return _detached(value)
+        known = self._nodes[memory(value)]
+        return Node(known.get(_geometry(value), -1))  # -1: what was made of it in a way that no operator shows
+
+    def _number(self, tensor: Tensor, *, is_new: bool) -> int:
+        number = max(self.roots) + 1
+        known = {} if is_new else self._nodes.get(memory(tensor), {})
+        self.roots.setdefault(number, self.roots[next(iter(known.values()))] if known else number)
+        self._nodes[memory(tensor)], self.shapes[number] = known, tuple(tensor.shape)
+        return known.setdefault(_geometry(tensor), number)
+
+
+def memory(tensor: Tensor) -> int:
+    """Return what names a tensor's memory while it lives: views share it, and each new output takes it over."""
+    return int(tensor.untyped_storage()._cdata)
+
+
+def leaves(values: Iterable[Any]) -> Iterator[Any]:
+    """Yield what is in nested tuples, lists and dictionaries."""
+    for value in values:
+        if isinstance(value, list | tuple):
+            yield from leaves(value)
+        elif isinstance(value, dict):
+            yield from leaves(value.values())
+        else:
+            yield value
+
+
+def tensors(values: Iterable[Any]) -> Iterator[Tensor]:
+    """Yield the tensors in nested tuples, lists and dictionaries."""
+    return (each for each in leaves(values) if isinstance(each, Tensor))
+
+
+def _geometry(tensor: Tensor) -> Geometry:
+    return tensor.storage_offset(), tuple(tensor.shape), tuple(tensor.stride())
+
+
+def _detached(value: Any) -> Any:
+    return value.detach() if isinstance(value, Tensor) else value
+
+
+def _described(value: Any) -> Any:
+    return (str(value.dtype), tuple(value.shape)) if isinstance(value, Tensor) else value
