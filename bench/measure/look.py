@@ -17,7 +17,7 @@ import impls
 from bench.measure import core_times, inspection, workload
 from bench.measure.forking import Channel
 from bench.plan.case import Point
-from impls.models import settings, watch
+from impls.models import proof, settings, watch
 from impls.models.model import Model
 
 CALLS, LEAST_CALLS, BUDGET_S = 7, 3, 4.0
@@ -60,20 +60,38 @@ def look(request: Mapping[str, Any], channel: Channel) -> dict[str, Any]:
             raise impls.Unsupported("no attention was found in the model: no fused operator, no product with a softmax")
         channel.announce("profile")
         calls = [*_profiled(call, model, seen, point.device)]
+        tried = _settings(model, request["settings"], channel)
         channel.announce("core")
-        kinds = {dataclasses.replace(core, layer=""): core for core in reversed(seen.cores)}  # but for their layers
-        written = {core.layer: core_times.beside_sdpa(core, work) for core in kinds.values() if core.is_plain}
+        is_switched = tried.get("sdpa", {}).get("status") in ("ok", "same")
+        cores, written = (seen.cores, {}) if is_switched else _beside_sdpa(seen, work)
     return {
         "written": written,
-        "cores": [dataclasses.asdict(core) for core in seen.cores],
+        "cores": [dataclasses.asdict(core) for core in cores],
         "calls": calls,
         "kernels": plain,
         "observed_kernels": observed,
-        "settings": _settings(model, request["settings"], channel),
+        "settings": tried,
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "item": list(model.item),
         "library": _library(model),
     }
+
+
+def _beside_sdpa(seen: watch.Watch, work: workload.Workload) -> tuple[list[watch.Core], dict[str, Any]]:
+    """Return the cores with what `F.scaled_dot_product_attention` can express of them, and the times of both.
+
+    The times are those of one core of each kind, by its layer.
+    """
+    with torch.no_grad():
+        findings = {id(trace): proof.found(trace) for trace in seen.traces.values()}
+    own = {number: findings[id(trace)] for number, trace in seen.traces.items()}
+    cores = [
+        dataclasses.replace(core, proposal=own[number].lines, obstacle=own[number].obstacle) if number in own else core
+        for number, core in enumerate(seen.cores)
+    ]
+    kinds = {dataclasses.replace(core, layer=""): number for number, core in reversed([*enumerate(cores)])}
+    proposals = {cores[number].layer: own[number].proposal for number in kinds.values() if number in own}
+    return cores, {layer: core_times.beside_sdpa(each, work) for layer, each in proposals.items() if each}
 
 
 def _check_repeats(work: workload.Workload, model: nn.Module) -> None:

@@ -24,7 +24,7 @@ ADDED, MULTIPLYING, DIVIDING, HIDING = "added", "multiplying", "dividing", "hidi
 
 VIEWS = ("view", "_unsafe_view", "_reshape_alias", "permute", "transpose", "t", "expand", "unsqueeze", "squeeze", "alias")
 PARTS = ("slice", "select")
-COPIES = ("clone", "_to_copy", "detach", "contiguous", "lift_fresh", "nan_to_num")
+COPIES = ("clone", "_to_copy", "detach", "contiguous", "nan_to_num")
 """The operators that give the scores another shape, those that may leave only some, and those that leave them."""
 
 WORDS = {

@@ -3,7 +3,8 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import SimpleNamespace
+from functools import cache
+from types import CodeType, SimpleNamespace
 from typing import Any
 
 import torch
@@ -111,9 +112,14 @@ class Proposal:
 
     def value(self, names: Mapping[str, Tensor], expression: str = "", function: Any = None) -> Tensor:
         """Return the value of an expression, usually of the whole one; `function` replaces SDPA in it."""
-        space = SimpleNamespace(scaled_dot_product_attention=function or F.scaled_dot_product_attention)
-        value: Tensor = eval(expression or self.expression, {"F": space, **names})  # noqa: S307 - our own expression
+        space = SimpleNamespace(scaled_dot_product_attention=function) if function else F
+        value: Tensor = eval(_compiled(expression or self.expression), {"F": space, **names})  # noqa: S307 - our own
         return value
+
+
+@cache
+def _compiled(expression: str) -> CodeType:
+    return compile(expression, "<proposal>", "eval")
 
 
 def proposed(trace: Trace) -> Proposal:

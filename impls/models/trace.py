@@ -2,6 +2,7 @@
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -15,8 +16,8 @@ LEFT, RIGHT, VALUE, SCORES = range(4)
 MOST_CALLS = 200
 """A trace of more operators is given up: what follows a product that begins no core is followed to the model's end."""
 
-CONSTANT = ("zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full", "new_empty")
-"""The operators that take from a tensor its shape alone."""
+CONSTANT = ("zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full", "new_empty", "lift_fresh")
+"""The operators whose output depends on none of the numbers of the scores."""
 
 Line = tuple[str, int]
 Copies = Mapping[int, Tensor]
@@ -47,7 +48,7 @@ class Call:
         """The operator's name, the same for a change in place: `masked_fill` for `aten.masked_fill_.Scalar`."""
         return str(self.operator.overloadpacket.__name__).removesuffix("_")
 
-    @property
+    @cached_property
     def is_in_place(self) -> bool:
         """Whether it changes one of its arguments."""
         return bool(self.operator._schema.is_mutable)
@@ -57,20 +58,37 @@ class Call:
         """The numbers of the nodes among the arguments, in order."""
         return [each.number for each in leaves([self.args, self.kwargs]) if isinstance(each, Node)]
 
-    def again(self, tensors: Mapping[int, Tensor], dtype: torch.dtype | None = None) -> Any:
+    def again(self, values: Mapping[int, Tensor], dtype: torch.dtype | None = None) -> Any:
         """Return the output for other tensors in place of nodes; floating-point numbers are those of `dtype`."""
-        def filled(value: Any) -> Any:
-            if isinstance(value, Node):
-                return tensors[value.number]
-            if isinstance(value, Tensor):
-                value = value.to(dtype) if dtype and value.is_floating_point() else value
-                return value.clone() if self.is_in_place else value
-            return dtype if dtype and isinstance(value, torch.dtype) and value.is_floating_point else value
-
-        args, kwargs = changed((self.args, self.kwargs), filled)
+        if dtype is None and self._places is not None:
+            args = list(self.args)
+            for place, number in self._places:
+                args[place] = values[number]
+            return self.operator(*args, **self.kwargs)
+        args = [self._filled(each, values, dtype) for each in self.args]
+        kwargs = {name: self._filled(each, values, dtype) for name, each in self.kwargs.items()}
         if dtype and self.name == "_softmax":
-            args = (*args[:2], False)  # the result has the dtype of the input
+            args[2] = False  # the result has the dtype of the input
         return self.operator(*args, **kwargs)
+
+    @cached_property
+    def _places(self) -> list[tuple[int, int]] | None:
+        """The places of nodes among the arguments, with their numbers; None if it must be looked at more closely.
+
+        It saves microseconds, which would count as the core's where it is timed.
+        """
+        places = [(place, each.number) for place, each in enumerate(self.args) if isinstance(each, Node)]
+        return None if self.is_in_place or len(places) < len(self.inputs) else places
+
+    def _filled(self, value: Any, values: Mapping[int, Tensor], dtype: torch.dtype | None) -> Any:
+        if isinstance(value, Node):
+            return values[value.number]
+        if isinstance(value, Tensor):
+            value = value.to(dtype) if dtype and value.is_floating_point() else value
+            return value.clone() if self.is_in_place else value
+        if isinstance(value, list | tuple):
+            return [self._filled(each, values, dtype) for each in value]
+        return dtype if dtype and isinstance(value, torch.dtype) and value.is_floating_point else value
 
 
 @dataclass
@@ -118,6 +136,7 @@ class Trace:
     def note(self, operator: Any, args: Sequence[Any], kwargs: Any, output: Any, lines: Sequence[Line]) -> None:
         """Note an operator among whose arguments are nodes."""
         if operator.overloadpacket.__name__ in CONSTANT:
+            self.overwritten(memory(output))  # a tensor that is lifted is new too, and its making was not seen
             return
         before = {memory(each) for each in tensors([args, kwargs])}
         given, options = changed((tuple(args), dict(kwargs or {})), self._held)
@@ -146,7 +165,7 @@ class Trace:
         given = (*changed(tuple(args[:-2]), _detached), *pair)
         self.calls.append(Call(operator, given, dict(kwargs or {}), (max(self.roots) + 1,), ()))
         self.output, self.is_swapped = output.detach(), is_swapped
-        needed, calls = {self.roots.get(pair[is_swapped].number)}, list[Call]()
+        needed, calls = {self.roots[each] for each in self.calls[-1].inputs if each in self.roots}, list[Call]()
         for call in reversed(self.calls[:-1]):
             if needed & {self.roots[each] for each in call.outputs}:
                 needed |= {self.roots[each] for each in call.inputs if each in self.roots}
@@ -155,12 +174,21 @@ class Trace:
 
     def again(self, operands: Mapping[int, Tensor], dtype: torch.dtype | None = None) -> Tensor:
         """Return the core's output for other operands, which have the shapes of those of the call."""
-        last = {each: number for number, call in enumerate(self.calls) for each in (*call.inputs, *call.outputs)}
         values = dict(operands)
-        for number, call in enumerate(self.calls):
-            values.update(zip(call.outputs, tensors([call.again(values, dtype)]), strict=True))
-            values = {each: value for each, value in values.items() if last[each] > number or call is self.calls[-1]}
-        return values[self.calls[-1].outputs[0]]
+        for call, unused in zip(self.calls, self._unused, strict=True):
+            output = call.again(values, dtype)
+            every = (output,) if isinstance(output, Tensor) else tensors(output)
+            values.update(zip(call.outputs, every, strict=True))
+            for each in unused:
+                del values[each]
+        o: Tensor = output
+        return o
+
+    @cached_property
+    def _unused(self) -> list[list[int]]:
+        """The nodes that no operator needs after each one."""
+        last = {each: number for number, call in enumerate(self.calls) for each in (*call.inputs, *call.outputs)}
+        return [[each for each, at in last.items() if at == number] for number in range(len(self.calls))]
 
     @property
     def signature(self) -> str:
@@ -176,10 +204,10 @@ class Trace:
 
     def _held(self, value: Any) -> Any:
         """Return the node of a tensor, or a tensor that isn't one, without its history."""
-        if not isinstance(value, Tensor) or memory(value) not in self._nodes:
-            return _detached(value)
-        known = self._nodes[memory(value)]
-        return Node(known.get(_geometry(value), -1))  # -1: what was made of it in a way that no operator shows
+        if not isinstance(value, Tensor):
+            return value
+        number = self._nodes.get(memory(value), {}).get(_geometry(value))
+        return value.detach() if number is None else Node(number)
 
     def _number(self, tensor: Tensor, *, is_new: bool) -> int:
         number = max(self.roots) + 1
