@@ -102,6 +102,12 @@ def one_query(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return (scores_of(q[:, :, :1], k) + BIAS[:, :, :1]).softmax(-1) @ v + 0 * q
 
 
+def shared_keys(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Have one head of keys for all of queries, with a bias of each head."""
+    scores = torch.einsum("bhid,bjd->bhij", q, k[:, 0]) * D**-0.5 + BIAS
+    return torch.einsum("bhij,bjd->bhid", scores.softmax(-1), v[:, 0])
+
+
 def one_by_one(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     """Add a mask in which 1 means that a key takes part, as older models of texts do."""
     return (scores_of(q, k) + (1.0 - (~HIDDEN).float()) * -10000.0).softmax(-1) @ v
@@ -149,6 +155,7 @@ EXPRESSIBLE: dict[str, Core] = {
     "images": images,
     "cosine": cosine,
     "one query": one_query,
+    "shared keys": shared_keys,
     "mask of ones": one_by_one,
     "zero after": zero_after,
 }

@@ -36,6 +36,7 @@ WORDS = {
     "a threshold": ("lt", "le", "gt", "ge", "relu"),
     "a limit": ("clamp", "clamp_min", "clamp_max", "maximum", "minimum"),
     "another normalisation": ("sum", "mean", "linalg_vector_norm"),
+    "a power": ("pow", "square", "sqrt", "exp", "log"),
     "a softmax over another dimension, or a second one": SOFTMAXES,
     "some scores apart from others": (*PARTS, "index_put", "copy", "cat"),
     "a gate, multiplication by a tensor": ("mul", "div"),
@@ -51,9 +52,9 @@ class Obstacle(Exception):  # noqa: N818 - it is no error of the program
         every = list(calls)
         calls = [call for call in every if call.name not in VIEWS] or every
         names = list(dict.fromkeys(call.name for call in calls))
-        word = next((f"{word} " for word, shown in WORDS.items() if {*shown} & {*names}), "")
+        word = next((word for word, shown in WORDS.items() if {*shown} & {*names}), "what SDPA has no place for")
         lines = dict.fromkeys(f"{file}:{line}" for call in calls for file, line in call.lines)
-        super().__init__(f"{word}({', '.join(names)}){' at ' * bool(lines)}{', '.join(lines)}" if names else "")
+        super().__init__(f"{word} ({', '.join(names)}){' at ' * bool(lines)}{', '.join(lines)}")
 
 
 @dataclass(frozen=True)

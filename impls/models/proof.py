@@ -76,19 +76,20 @@ def lines(proposal: Proposal) -> list[str]:
     shapes = ", ".join(f"{name} {list(names[name].shape)}" for name in "qkv")
     return [
         f"o = {proposal.expression}",
-        f"# {shapes}: as the products take them; {_kernel(proposal, names)}",
-        *(f"# {name}: {_described(term)}" for name, term in proposal.terms.items()),
+        f"# {shapes}: as the first and the last product take them; {_kernel(proposal, names)}",
+        *(f"# {name}: {_described(proposal, term)}" for name, term in proposal.terms.items()),
     ]
 
 
-def _described(term: Term) -> str:
+def _described(proposal: Proposal, term: Term) -> str:
     """Return a tensor in words: `bool [8, 1, 1, 49], True hides, at model.py:12; in attn_mask True takes part`."""
     verb = {ADDED: "is added", HIDING: "True takes part" if term.shows else "True hides"}
-    what = verb.get(term.kind, f"{term.kind} the scores")
     where = "".join(f" at {file}:{line}" for file, line in term.call.lines[:1])
-    meaning = "; in attn_mask True takes part" if term.kind == HIDING and not term.shows else ""
     dtype = str(term.tensor.dtype).removeprefix("torch.")
-    return f"{dtype} {list(term.tensor.shape)}, {what}{where}{meaning}"
+    what = f"{dtype} {list(term.tensor.shape)}, {verb.get(term.kind, f'{term.kind} the scores')}{where}"
+    if "is_causal" in proposal.expression:
+        return f"{what}; it is exactly causal"
+    return f"{what}; in attn_mask True takes part" if term.kind == HIDING and not term.shows else what
 
 
 def _kernel(proposal: Proposal, names: Mapping[str, Tensor]) -> str:
@@ -100,7 +101,10 @@ def _kernel(proposal: Proposal, names: Mapping[str, Tensor]) -> str:
         return F.scaled_dot_product_attention(*args, **kwargs)
 
     proposal.value(names, function=choose)
-    return "SDPA has no fused kernel for them" if chosen == ["MATH"] else f"runs {', '.join(chosen)}"
+    if chosen != [SDPBackend.MATH.name]:
+        return f"SDPA runs {', '.join(chosen)}"
+    widths = names["q"].shape[-1] != names["v"].shape[-1]
+    return "SDPA has no fused kernel for them" + ", because q and v have other widths" * widths
 
 
 def _peaked(proposal: Proposal, operands: Mapping[int, Tensor]) -> dict[int, Tensor]:
@@ -118,7 +122,8 @@ def _peaked(proposal: Proposal, operands: Mapping[int, Tensor]) -> dict[int, Ten
 def _scores(proposal: Proposal, operands: Mapping[int, Tensor]) -> Tensor:
     """Return the scores [*lead, N, M] without what is added."""
     names = proposal.names(operands, operands[LEFT].dtype)
-    return proposal.value(names, proposal.query) @ names["k"].mT * proposal.scale
+    q = proposal.value(names, proposal.query).reshape(*proposal.frame.lead, -1, names["q"].shape[-1])
+    return q @ names["k"].mT * proposal.scale
 
 
 def _off(value: Tensor, exact: Tensor) -> float:

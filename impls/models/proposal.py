@@ -1,7 +1,7 @@
 """The line that computes a core by `F.scaled_dot_product_attention`, proven on the tensors of the observed call."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from types import CodeType, SimpleNamespace
@@ -43,18 +43,22 @@ class Frame:
         for each, at in ((layout, dim), (image.layout, contracted)):
             if each.size(at) != self.keys or each.stride(at) != self.key_stride:
                 raise Obstacle([call for call in trace.calls if call.name.endswith("softmax")])
-        self.lead = self._lead(layout, dim)
+        self.lead, self.rows = self._dimensions(layout, dim)
         self.batch, self.heads = math.prod(self.lead[:1] if len(self.lead) == 1 else self.lead[:-1]), 1
         if len(self.lead) > 1:
             self.heads = self.lead[-1]
 
-    def _lead(self, layout: Tensor, dim: int) -> tuple[int, ...]:
-        """Return the sizes of a layout's dimensions but for keys and queries, in the order of the first product."""
-        rest = [each for each in range(layout.dim()) if each != dim]
+    def _dimensions(self, layout: Tensor, dim: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return the sizes of a layout's dimensions but for keys, in the order of the first product.
+
+        The second are those of queries. They are several if heads share their keys.
+        """
+        rest = sorted((each for each in range(layout.dim()) if each != dim), key=layout.stride, reverse=True)
         inside = [each for each in rest if layout.size(each) > 1 and layout.stride(each) < self.queries * self.keys]
-        single = [each for each in rest if layout.size(each) == 1]
-        rest = [each for each in rest if each not in (inside or single[-1:])]
-        return tuple(layout.size(each) for each in sorted(rest, key=layout.stride, reverse=True))
+        if not inside:
+            inside = [each for each in rest if layout.size(each) == 1][-1:]
+        lead = tuple(layout.size(each) for each in rest if each not in inside)
+        return lead, tuple(layout.size(each) for each in inside) or (1,)
 
     def over_keys(self, term: Term) -> bool:
         """Return whether a term differs from key to key."""
@@ -68,8 +72,7 @@ class Frame:
         numbers = torch.arange(term.tensor.numel(), dtype=torch.int32).view(term.tensor.shape)
         every = torch.empty(self.numel, dtype=torch.int32)
         every.as_strided(term.layout.shape, term.layout.stride()).copy_(numbers)
-        scores = every.view(*lead, *((self.keys, self.queries) if self.is_flipped else (self.queries, self.keys)))
-        return scores.mT if self.is_flipped else scores
+        return every.view(*lead, self.keys, -1).mT if self.is_flipped else every.view(*lead, -1, self.keys)
 
 
 @dataclass
@@ -84,16 +87,16 @@ class Proposal:
     expression: str = ""
 
     def names(self, operands: Mapping[int, Tensor], dtype: torch.dtype | None = None) -> dict[str, Tensor]:
-        """Return the tensors of the expression for these operands of the products; q, k and v are [*lead, N, D]."""
+        """Return the tensors of the expression for these operands of the products; k and v are [*lead, N, D]."""
         left, right, value = (self.split(operands[number]) for number in (LEFT, RIGHT, VALUE))
         q, k = (right.mT, left) if self.frame.is_flipped else (left, right.mT)
-        own = {"q": q, "k": k, "v": value.mT if self.trace.is_swapped else value}
+        own = {"q": self._in_rows(q), "k": k, "v": value.mT if self.trace.is_swapped else value}
         own |= {name: term.tensor for name, term in self.terms.items()}
         return {name: each.to(dtype) if dtype and each.is_floating_point() else each for name, each in own.items()}
 
     def output(self, o: Tensor) -> Tensor:
         """Return the output of the last product as [*lead, N, D]."""
-        return self.split(o.mT if self.trace.is_swapped else o)
+        return self._in_rows(self.split(o.mT if self.trace.is_swapped else o))
 
     def recorded(self) -> dict[str, Tensor]:
         """Return the tensors of the expression as they lay in the observed call."""
@@ -109,6 +112,10 @@ class Proposal:
     def split(self, tensor: Tensor) -> Tensor:
         """Return an operand of a product with the leading dimensions of the scores."""
         return tensor.reshape(*self.frame.lead, *tensor.shape[-2:])
+
+    def _in_rows(self, queries: Tensor) -> Tensor:
+        rows = self.frame.rows
+        return queries.unflatten(-2, rows) if len(rows) > 1 else queries
 
     def value(self, names: Mapping[str, Tensor], expression: str = "", function: Any = None) -> Tensor:
         """Return the value of an expression, usually of the whole one; `function` replaces SDPA in it."""
@@ -164,8 +171,13 @@ def _query(proposal: Proposal, factors: Mapping[str, Term]) -> str:
 
 def _expression(proposal: Proposal, added: Mapping[str, Term], hiding: Mapping[str, Term]) -> str:
     into, back = FORMS.get(len(proposal.frame.lead), FLAT)
-    query = proposal.query if into == "{}" else _grouped(proposal.query)
-    arguments = [into.format(query), into.format("k"), into.format("v")]
+    recorded, query, rows = proposal.recorded(), proposal.query, len(proposal.frame.rows)
+    if rows > 1:
+        query, back = f"{_grouped(query)}.flatten({-1 - rows}, -2)", f"{back}.unflatten(-2, q.shape[{-1 - rows}:-1])"
+    arguments = [
+        into.format(_innermost(proposal, recorded, query, is_formed=into != "{}")),
+        *(into.format(_innermost(proposal, recorded, name)) for name in "kv"),
+    ]
     if _is_causal(proposal.frame, {**added, **hiding}):
         arguments.append("is_causal=True")
     elif added or hiding:
@@ -174,6 +186,13 @@ def _expression(proposal: Proposal, added: Mapping[str, Term], hiding: Mapping[s
     if not math.isclose(proposal.scale, width**-0.5, rel_tol=1e-9):
         arguments.append(f"scale={proposal.scale!r}")
     return f"F.scaled_dot_product_attention({', '.join(arguments)}){back}"
+
+
+def _innermost(proposal: Proposal, names: Mapping[str, Tensor], expression: str, *, is_formed: bool = False) -> str:
+    """Return an expression whose last dimension is innermost in memory, as fused kernels ask for."""
+    if names["q"].shape[-1] == names["v"].shape[-1] and proposal.value(names, expression).stride(-1) != 1:
+        return f"{_grouped(expression)}.contiguous()"
+    return _grouped(expression) if is_formed else expression
 
 
 def _mask(proposal: Proposal, added: Mapping[str, Term], hiding: Mapping[str, Term]) -> str:
@@ -203,24 +222,28 @@ def _grouped(expression: str) -> str:
 def _fitted(proposal: Proposal, name: str, term: Term) -> str:
     """Return the form of a tensor that can be broadcast to [B, H, N, M] and meets the same scores there."""
     frame = proposal.frame
-    return _form(name, term, frame.placed(term, (frame.batch, frame.heads)), proposal)
+    placed = frame.placed(term, (frame.batch, frame.heads))
+    return _form(name, term, placed, proposal, (len("NM"), len("BHNM")))
 
 
 def _factor(proposal: Proposal, name: str, term: Term) -> str:
     """Return the form of a factor that multiplies q [*lead, N, D]."""
-    return _form(name, term, proposal.frame.placed(term, proposal.frame.lead)[..., :1], proposal)
+    frame = proposal.frame
+    placed = frame.placed(term, (*frame.lead, *frame.rows[:-1]))[..., :1]
+    return _form(name, term, placed, proposal, range(placed.dim() + 1))
 
 
-def _form(name: str, term: Term, placed: Tensor, proposal: Proposal) -> str:
+def _form(name: str, term: Term, placed: Tensor, proposal: Proposal, dimensions: Container[int]) -> str:
+    """Return the first form that puts each number of a tensor where it belongs, in a number of dimensions."""
     numbers = torch.arange(term.tensor.numel(), dtype=torch.int32).view(term.tensor.shape)
-    q = torch.empty(*proposal.frame.lead, proposal.frame.queries, 1, device="meta")
+    q = torch.empty(*proposal.frame.lead, *proposal.frame.rows, 1, device="meta")
     for form in _forms(name, term, proposal.frame):
         try:
-            found = proposal.value({name: numbers, "q": q}, form).broadcast_to(placed.shape)
+            found = proposal.value({name: numbers, "q": q}, form)
+            if found.dim() in dimensions and torch.equal(found.broadcast_to(placed.shape), placed):
+                return form
         except (RuntimeError, IndexError):
             continue
-        if torch.equal(found, placed):
-            return form
     raise Obstacle([term.call])
 
 
@@ -230,8 +253,12 @@ def _forms(name: str, term: Term, frame: Frame) -> Iterator[str]:
     padded = name + f"[{', '.join(['None'] * (whole - own))}]" * (whole > own)
     order = sorted(range(whole), key=lambda each: term.layout.stride(each), reverse=True)
     moved = [*order[:-2], *(order[-1:-3:-1] if frame.is_flipped else order[-2:])]
-    for form in (name, f"{name}.unsqueeze(1)", f"{name}.unflatten(0, (-1, {frame.heads}))"):
+    split = f"{name}.unflatten(0, (-1, {frame.heads}))"
+    for form in (name, f"{name}[None]", f"{name}.unsqueeze(1)", split):
         yield from (form, f"{form}.mT")
+    if len(frame.rows) > 1:
+        for form in (padded, f"{padded}.expand(-1, {frame.rows[0]}, -1, -1)"):
+            yield f"{form}.flatten(-3, -2).unsqueeze(1)"
     yield f"{padded}.permute({', '.join(map(str, moved))})"
     if whole > len("BHNM"):
         shape = (1,) * (whole - own) + tuple(term.tensor.shape)

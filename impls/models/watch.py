@@ -55,6 +55,9 @@ LAST_COPIES = 4
 OWN = tuple(f"{Path(file).parent}{os.sep}" for file in (torch.__file__, __file__))
 """The folders whose frames are no lines of a model's source."""
 
+EINOPS = f"{os.sep}einops{os.sep}"
+"""A library in whose name for a product a model's line calls torch's."""
+
 
 @dataclass(frozen=True)
 class Core:
@@ -363,6 +366,6 @@ def _line() -> list[tuple[str, int]]:
     """Return the line of the model's source that runs now, if one does."""
     for frame, line in walk_stack(sys._getframe()):
         file = frame.f_code.co_filename
-        if not file.startswith(OWN) and Path(file).is_file():
+        if not file.startswith(OWN) and EINOPS not in file and Path(file).is_file():
             return [(file, line)]
     return []
