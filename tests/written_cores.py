@@ -16,6 +16,7 @@ WINDOWS = torch.where(torch.rand(2, N, N, generator=RNG) < 0.3, -100.0, 0.0)
 HIDDEN = torch.rand(B, 1, 1, N, generator=RNG) < 0.3
 HIDDEN[..., 0] = False
 CAUSAL = torch.ones(N, N, dtype=torch.bool).tril()
+WITHOUT_KEYS = HIDDEN | HIDDEN.mT
 TEMPERATURE = torch.rand(H, 1, 1, generator=RNG) * 5 + 5
 RELATIVE = torch.randn(N, D, generator=RNG)
 HEADS = torch.randn(H, H, generator=RNG)
@@ -158,6 +159,8 @@ EXPRESSIBLE: dict[str, Core] = {
     "shared keys": shared_keys,
     "mask of ones": one_by_one,
     "zero after": zero_after,
+    "no key": lambda q, k, v: scores_of(q, k).masked_fill(WITHOUT_KEYS, -1e9).softmax(-1) @ v,
+    "bias and no key": lambda q, k, v: (scores_of(q, k) + BIAS).masked_fill(WITHOUT_KEYS, -1e9).softmax(-1) @ v,
 }
 """Cores whose line to paste computes the same."""
 
@@ -230,7 +233,10 @@ INEXPRESSIBLE: dict[str, tuple[Core, str]] = {
     "dropout": (lambda q, k, v: F.dropout(scores_of(q, k).softmax(-1), 0.5, training=True) @ v, "dropout"),
     "power": (lambda q, k, v: scores_of(q, k).softmax(-1).square() @ v, "pow"),
     "two softmaxes": (lambda q, k, v: scores_of(q, k).softmax(-1).softmax(-1) @ v, "softmax"),
-    "mask that hides little": (lambda q, k, v: scores_of(q, k).masked_fill(HIDDEN, -5.0).softmax(-1) @ v, "masked_fill"),
+    "mask that hides little": (
+        lambda q, k, v: scores_of(q, k).masked_fill(HIDDEN, -5.0).softmax(-1) @ v,
+        "masked_fill",
+    ),
     "weights without some": (lambda q, k, v: scores_of(q, k).softmax(-1).masked_fill(HIDDEN, 0.0) @ v, "masked_fill"),
     "some scores alone": (some_alone, ""),
     "no softmax": (lambda q, k, v: scores_of(q, k).sigmoid() @ v, ""),

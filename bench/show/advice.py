@@ -267,7 +267,7 @@ def rewriting(advice: Advice) -> list[str]:
 
 
 def proposals(advice: Advice) -> list[str]:
-    """Return the lines to write in place of cores that no setting reaches: each once, for the first kind that has it."""
+    """Return the lines to write in place of cores that no setting reaches, each for the first kind that has it."""
     first: dict[str, list[str]] = {}
     for each in advice.kinds:
         if each.core.get("proposal"):

@@ -22,7 +22,18 @@ SOFTMAXES = ("_softmax", "_safe_softmax")
 ADDED, MULTIPLYING, DIVIDING, HIDING = "added", "multiplying", "dividing", "hiding"
 """The kinds of terms."""
 
-VIEWS = ("view", "_unsafe_view", "_reshape_alias", "permute", "transpose", "t", "expand", "unsqueeze", "squeeze", "alias")
+VIEWS = (
+    "view",
+    "_unsafe_view",
+    "_reshape_alias",
+    "permute",
+    "transpose",
+    "t",
+    "expand",
+    "unsqueeze",
+    "squeeze",
+    "alias",
+)
 PARTS = ("slice", "select")
 COPIES = ("clone", "_to_copy", "detach", "contiguous", "nan_to_num")
 """The operators that give the scores another shape, those that may leave only some, and those that leave them."""
@@ -61,7 +72,8 @@ class Obstacle(Exception):  # noqa: N818 - it is no error of the program
 class Term:
     """A tensor that meets the scores while they have a layout: it is added, multiplies or divides them, or hides some.
 
-    `weight` is what an added tensor is multiplied by. A boolean tensor that hides shows its True if `shows`.
+    `weight` is what an added tensor is multiplied by, or the score in place of hidden ones. A boolean tensor that hides
+    shows its True if `shows`.
     """
 
     kind: str
@@ -112,7 +124,7 @@ class Reader:
         """Return what the last product takes as weights; raises Obstacle if it isn't a softmax of scores."""
         (node,) = {*self._last.inputs} - {VALUE}
         image = self._images.get(node)
-        if image is None or image.softmax is None or len(self._last.args) > 2:  # noqa: PLR2004
+        if image is None or image.softmax is None or len(self._last.args) > 2:
             raise Obstacle(self._derived.get(node, (self._last,)))
         return image
 
@@ -158,7 +170,11 @@ class Reader:
         """Return in place of the scores their layout, of what is derived from them a tensor of its shape alone."""
         if not isinstance(value, Node):
             return value
-        return self._images[image].layout if value.number == image else torch.empty(self._shapes[value.number], device="meta")
+        return (
+            self._images[image].layout
+            if value.number == image
+            else torch.empty(self._shapes[value.number], device="meta")
+        )
 
 
 def _moved(image: Image, args: Sequence[Any], call: Call, _causes: Sequence[Call]) -> Image | None:
@@ -213,14 +229,13 @@ def _chosen(image: Image, args: Sequence[Any], call: Call, causes: Sequence[Call
     return _hidden(image, condition, both[shows], call, causes, shows=shows)
 
 
-def _hidden(
-    image: Image, mask: Any, value: Any, call: Call, causes: Sequence[Call], *, shows: bool
-) -> Image | None:
+def _hidden(image: Image, mask: Any, value: Any, call: Call, causes: Sequence[Call], *, shows: bool) -> Image | None:
     """Hide scores; a weight that is hidden already may be set to zero."""
     if causes or mask.dtype != torch.bool:
         return None
     if image.softmax is None:
-        return _with(image, Term(HIDING, mask, image.layout, call, shows=shows)) if _most(value) <= LOWEST else None
+        term = Term(HIDING, mask, image.layout, call, weight=_most(value), shows=shows)
+        return _with(image, term) if term.weight <= LOWEST else None
     hidden = (each for each in image.terms if each.kind == HIDING and each.shows == shows)
     is_known = any(each.tensor.shape == mask.shape and torch.equal(each.tensor, mask) for each in hidden)
     return image if is_known and _most(value) == _most(-torch.as_tensor(value)) == 0 else None
@@ -236,7 +251,7 @@ def _limited(image: Image, args: Sequence[Any], call: Call, causes: Sequence[Cal
     return image if is_far else None
 
 
-def _larger(image: Image, args: Sequence[Any], call: Call, causes: Sequence[Call]) -> Image | None:
+def _larger(image: Image, args: Sequence[Any], _call: Call, causes: Sequence[Call]) -> Image | None:
     """Take the larger of the scores and a number that hides."""
     other = args[1] if args[0] is image.layout else args[0]
     return image if not causes and _most(other) <= LOWEST else None

@@ -11,7 +11,7 @@ from torch.nn.attention import SDPBackend
 
 from impls.models.formula import ADDED, HIDING, Obstacle, Term
 from impls.models.proposal import Proposal, proposed
-from impls.models.trace import LEFT, RIGHT, Trace
+from impls.models.trace import LEFT, MOST_CALLS, RIGHT, Trace
 
 EXACT = 1e-8
 """The largest deviation in float64, relative to the largest value."""
@@ -37,36 +37,41 @@ class Finding:
 
 def found(trace: Trace) -> Finding:
     """Return the lines that compute a core by SDPA, if it was proven that they do; else what stands against it."""
+    if not trace.calls:
+        return Finding(None, obstacle=f"more than {MOST_CALLS} operators, too many to follow")
     try:
-        if not trace.calls:
-            raise Obstacle([])
         proposal = proposed(trace)
+        off = deviation(proposal)
     except Obstacle as obstacle:
         return Finding(None, obstacle=str(obstacle))
-    if off := deviation(proposal):
-        return Finding(None, obstacle=f"something that isn't known: {proposal.expression} {off}")
+    except RuntimeError as error:
+        return Finding(None, obstacle=f"operators that could not be run again: {' '.join(str(error).split())[:200]}")
+    if off:
+        return Finding(None, obstacle=off)
     return Finding(proposal, tuple(lines(proposal)))
 
 
 def deviation(proposal: Proposal) -> str:
-    """Return how a proposal computes something else than the model, empty if it doesn't.
+    """Return how a proposal computes something else than the model, relative to the largest value; empty if it doesn't.
 
     In float64 it must agree for the recorded operands and for peaked ones, and in the model's dtype within rounding.
     """
     trace = proposal.trace
+    assert trace.output is not None
+    if not bool(trace.output.isfinite().all()):
+        return "numbers that aren't finite, so that nothing can be compared"
     double = {number: each.double() for number, each in trace.operands.items()}
-    exact = None
     for operands in (_peaked(proposal, double), double):
         exact = proposal.output(trace.again(operands, torch.float64))
         if (off := _off(proposal.value(proposal.names(operands, torch.float64)), exact)) > EXACT:
-            return f"is off by {off:.1g} of the largest value in float64"
-    assert exact is not None and trace.output is not None
+            return f"something that isn't known: {proposal.expression} is off by {off:.1g} in float64"
     recorded = proposal.output(trace.output)
     largest = float(_scores(proposal, double).abs().max())
     allowed = ROUNDINGS * torch.finfo(recorded.dtype).eps * (1 + largest)
     for each in (recorded, proposal.value(proposal.recorded())):
         if (off := _off(each, exact)) > allowed:
-            return f"is off by {off:.1g} of the largest value in {str(recorded.dtype).removeprefix('torch.')}"
+            dtype = str(recorded.dtype).removeprefix("torch.")
+            return f"something that isn't known: {proposal.expression} is off by {off:.1g} in {dtype}"
     return ""
 
 

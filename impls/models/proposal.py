@@ -120,7 +120,8 @@ class Proposal:
     def value(self, names: Mapping[str, Tensor], expression: str = "", function: Any = None) -> Tensor:
         """Return the value of an expression, usually of the whole one; `function` replaces SDPA in it."""
         space = SimpleNamespace(scaled_dot_product_attention=function) if function else F
-        value: Tensor = eval(_compiled(expression or self.expression), {"F": space, **names})  # noqa: S307 - our own
+        known = {"F": space, "torch": torch, **names}
+        value: Tensor = eval(_compiled(expression or self.expression), known)  # noqa: S307 - our own expression
         return value
 
 
@@ -176,7 +177,8 @@ def _expression(proposal: Proposal, added: Mapping[str, Term], hiding: Mapping[s
         query, back = f"{_grouped(query)}.flatten({-1 - rows}, -2)", f"{back}.unflatten(-2, q.shape[{-1 - rows}:-1])"
     arguments = [
         into.format(_innermost(proposal, recorded, query, is_formed=into != "{}")),
-        *(into.format(_innermost(proposal, recorded, name)) for name in "kv"),
+        into.format(_innermost(proposal, recorded, _as_dtype(proposal, "k"))),
+        into.format(_innermost(proposal, recorded, "v")),
     ]
     if _is_causal(proposal.frame, {**added, **hiding}):
         arguments.append("is_causal=True")
@@ -198,14 +200,18 @@ def _innermost(proposal: Proposal, names: Mapping[str, Tensor], expression: str,
 def _mask(proposal: Proposal, added: Mapping[str, Term], hiding: Mapping[str, Term]) -> str:
     """Return the expression of a mask: a sum of what is added, without what is hidden; or what isn't hidden."""
     forms = {name: _fitted(proposal, name, term) for name, term in {**added, **hiding}.items()}
+    hidden = " | ".join(f"~{forms[name]}" if term.shows else forms[name] for name, term in hiding.items())
+    # without a key, a query takes the mean of all values if hidden scores are large numbers, and nothing if infinite
+    is_infinite = any(math.isinf(term.weight) for term in hiding.values())
+    lowest = 'float("-inf")' if is_infinite else "torch.finfo(v.dtype).min"
     if not added:
-        return " & ".join(forms[name] if term.shows else f"~{forms[name]}" for name, term in hiding.items())
+        shown = " & ".join(forms[name] if term.shows else f"~{forms[name]}" for name, term in hiding.items())
+        has_keys = bool(proposal.value(proposal.recorded(), shown).any(-1).all())
+        zeros = f"torch.zeros_like({next(iter(forms.values()))}, dtype=v.dtype)"
+        return shown if has_keys or is_infinite else f"{zeros}.masked_fill({hidden}, {lowest})"
     weighted = (forms[name] if term.weight == 1 else f"{term.weight!r} * {forms[name]}" for name, term in added.items())
     whole = " + ".join(weighted)
-    if hiding:
-        hidden = " | ".join(f"~{forms[name]}" if term.shows else forms[name] for name, term in hiding.items())
-        whole = f'{_grouped(whole)}.masked_fill({hidden}, float("-inf"))'
-    return _as_dtype(proposal, whole)
+    return _as_dtype(proposal, f"{_grouped(whole)}.masked_fill({hidden}, {lowest})" if hiding else whole)
 
 
 def _as_dtype(proposal: Proposal, expression: str) -> str:
@@ -216,7 +222,7 @@ def _as_dtype(proposal: Proposal, expression: str) -> str:
 
 
 def _grouped(expression: str) -> str:
-    return f"({expression})" if any(f" {sign} " in expression for sign in "+*/") else expression
+    return f"({expression})" if any(f" {sign} " in expression for sign in "+*/|") else expression
 
 
 def _fitted(proposal: Proposal, name: str, term: Term) -> str:

@@ -239,7 +239,7 @@ def tensors(values: Iterable[Any]) -> Iterator[Tensor]:
 
 
 def _geometry(tensor: Tensor) -> Geometry:
-    return tensor.storage_offset(), tuple(tensor.shape), tuple(tensor.stride())
+    return int(tensor.storage_offset()), tuple(tensor.shape), tuple(tensor.stride())
 
 
 def _detached(value: Any) -> Any:

@@ -254,7 +254,7 @@ class Watch(TorchDispatchMode):
         self._operator = ""
         self._flow = Flow()
         self.traces: dict[int, Trace] = {}
-        """The operators of each core that several compute, by its place among `cores`; layers that are alike share one."""
+        """The operators of each core that several compute, by its place in `cores`; layers that are alike share one."""
         self._kinds: dict[tuple[Core, str], Trace] = {}
         self.operators = self._flow.operators
         """The operators that show cores, in the order of their calls."""
