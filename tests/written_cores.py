@@ -7,6 +7,10 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 from torch import Tensor, nn
 
+from impls.models.model import Model
+from impls.models.trace import Trace
+from impls.models.watch import watched
+
 B, H, N, D = 4, 2, 6, 8
 """The sizes of queries; 4 items are two images of 2 windows."""
 
@@ -36,7 +40,8 @@ def two_masks(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     """Add a bias, then the mask of shifted windows, as Swin does."""
     scores = q * D**-0.5 @ k.transpose(-2, -1) + BIAS
     scores = scores.view(B // 2, 2, H, N, N) + WINDOWS.unsqueeze(1).unsqueeze(0)
-    return scores.view(-1, H, N, N).softmax(-1) @ v
+    o: Tensor = scores.view(-1, H, N, N).softmax(-1) @ v
+    return o
 
 
 def flat(tensor: Tensor) -> Tensor:
@@ -82,7 +87,8 @@ def heads_last(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 def queries_on_the_right(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     """Have all transposed."""
     scores = k @ q.mT * D**-0.5 + BIAS.mT
-    return (v.mT @ scores.softmax(-2)).mT
+    o: Tensor = v.mT @ scores.softmax(-2)
+    return o.mT
 
 
 def images(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -215,7 +221,7 @@ def some_alone(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 
 INEXPRESSIBLE: dict[str, tuple[Core, str]] = {
-    "soft cap": (soft_cap, "soft cap (div, tanh"),
+    "soft cap": (soft_cap, "soft cap (tanh"),
     "high soft cap": (lambda q, k, v: soft_cap(q, k, v, 1e6), "soft cap"),
     "cap": (lambda q, k, v: scores_of(q, k).clamp(-5, 5).softmax(-1) @ v, "limit"),
     "gate": (lambda q, k, v: scores_of(q, k).softmax(-1) * GATE @ v, "gate"),
@@ -238,7 +244,7 @@ INEXPRESSIBLE: dict[str, tuple[Core, str]] = {
         "masked_fill",
     ),
     "weights without some": (lambda q, k, v: scores_of(q, k).softmax(-1).masked_fill(HIDDEN, 0.0) @ v, "masked_fill"),
-    "some scores alone": (some_alone, ""),
+    "some scores alone": (some_alone, "some scores apart from others (slice, add"),
     "no softmax": (lambda q, k, v: scores_of(q, k).sigmoid() @ v, ""),
     "relu": (lambda q, k, v: scores_of(q, k).relu() / N @ v, ""),
 }
@@ -257,3 +263,13 @@ class Written(nn.Module):
         """Return tokens `[B, N, C]` for tokens."""
         q, k, v = self.qkv(x).unflatten(2, (3, H, D)).permute(2, 0, 3, 1, 4)
         return self.core(q, k, v).transpose(1, 2).flatten(2)
+
+
+def traces_of(kind: str, *, seed: int = 1, grad: bool = False) -> list[Trace]:
+    """Return what was traced of a call of a layer with one of these cores, whose scores are peaked."""
+    torch.manual_seed(0)
+    model = Model(Written(kind), (N, H * D))
+    torch.manual_seed(seed)
+    with torch.set_grad_enabled(grad), watched(model) as seen:
+        model(3 * torch.randn(B, N, H * D))
+    return [*seen.traces.values()]

@@ -218,7 +218,8 @@ def recommendation(advice: Advice) -> str:
     best = next((each for each in advice.alternatives if each.name == advice.recommendation), None)
     if best is None:
         if advice.rewritten.is_known and advice.rewritten.low > 1:
-            return f"put the lines above into the model: about {gain(advice.rewritten)} as fast as it is"
+            gained = f"about {gain(advice.rewritten)} as fast as it is"
+            return f"put F.scaled_dot_product_attention into the model, by the lines above: {gained}"
         if not any(each.status == "ok" for each in advice.alternatives):
             return "keep the model as it is: none of the settings can be made in it"
         ahead = [each for each in advice.alternatives if each.speedup.low > 1]

@@ -35,7 +35,7 @@ VIEWS = (
     "alias",
 )
 PARTS = ("slice", "select")
-COPIES = ("clone", "_to_copy", "detach", "contiguous", "nan_to_num")
+COPIES = ("clone", "_to_copy", "contiguous", "nan_to_num")
 """The operators that give the scores another shape, those that may leave only some, and those that leave them."""
 
 WORDS = {
@@ -145,7 +145,7 @@ class Reader:
         if handle and len(inputs) == 1:
             args = changed(call.args, lambda value: self._stand_in(value, inputs[0]))
             image = handle(self._images[inputs[0]], args, call, causes)
-        if image is None and (inputs or self._parts & {*call.inputs}):
+        if image is None and (inputs or call.is_in_place or self._parts & {*call.inputs}):
             causes = (*causes, call)
             self._parts.update(call.outputs if call.name in (*VIEWS, *PARTS) else ())
         for each in call.outputs:

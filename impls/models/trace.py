@@ -135,7 +135,10 @@ class Trace:
 
     def note(self, operator: Any, args: Sequence[Any], kwargs: Any, output: Any, lines: Sequence[Line]) -> None:
         """Note an operator among whose arguments are nodes."""
-        if operator.overloadpacket.__name__ in CONSTANT:
+        name = operator.overloadpacket.__name__
+        if name == "detach":
+            return  # it is the same node; autograd makes one of what it saves, and again it would end the graph
+        if name in CONSTANT:
             self.overwritten(memory(output))  # a tensor that is lifted is new too, and its making was not seen
             return
         before = {memory(each) for each in tensors([args, kwargs])}

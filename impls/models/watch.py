@@ -153,6 +153,7 @@ class Flow:
         """Note the output of an operator inside one that computes a core alone."""
         for each in tensors([output]):
             self._scores.pop(memory(each), None)
+            self._copies.pop(memory(each), None)
             self._activations.add(memory(each))
             for trace in self._traces:
                 trace.overwritten(memory(each))
@@ -168,8 +169,7 @@ class Flow:
             self._constant_steps += [step] * is_constant
         if name in PRODUCTS and all(memory(each) in self._activations for each in given[-2:]):
             return self._product(operator, args, kwargs, output, step)
-        if name == "clone":
-            self._copies = dict([*self._copies.items(), (memory(output), args[0].detach())][-LAST_COPIES:])
+        self._copy(name, args, output, inputs)
         self._trace(operator, args, kwargs, output, inputs)
         nearby = [self._scores[place] for place in inputs & self._scores.keys()]
         scores = max(nearby, key=lambda each: each.steps[0], default=None)
@@ -184,6 +184,14 @@ class Flow:
             if scores is not None and each.numel() == scores.numel:
                 self._scores[place] = scores
         return None
+
+    def _copy(self, name: str, args: Sequence[Any], output: Any, inputs: Container[int]) -> None:
+        """Note a copy, and forget those whose memory was taken over."""
+        for each in tensors([output]):
+            if memory(each) not in inputs:
+                self._copies.pop(memory(each), None)
+        if name == "clone":
+            self._copies = dict([*self._copies.items(), (memory(output), args[0].detach())][-LAST_COPIES:])
 
     def _trace(self, operator: Any, args: Sequence[Any], kwargs: Any, output: Any, inputs: Container[int]) -> None:
         """Note an operator in the traces that it goes on with."""

@@ -44,7 +44,7 @@ def test_masks_are_seen() -> None:
 def test_an_unfused_core_is_known_by_its_operators() -> None:
     """A product, a softmax and a product; a model without attention has no core."""
     first, second = cores("Net[kind=written,input=5x16]")
-    assert {(core.operator, core.by_sdpa, core.is_plain) for core in (first, second)} == {(watch.UNFUSED, False, True)}
+    assert {(core.operator, core.by_sdpa) for core in (first, second)} == {(watch.UNFUSED, False)}
     assert first.shapes[0] == (3, 2, 5, 8)
     assert first.lines.startswith(f"{tiny_models.__file__}:")
     assert cores("plain[input=5x16]") == []
@@ -74,7 +74,7 @@ class Followed(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
         """Note an operator."""
         output = func(*args, **(kwargs or {}))
-        if scores := self.flow.next(func.overloadpacket.__name__, args, kwargs, output):
+        if scores := self.flow.next(func, args, kwargs, output):
             self.cores.append(scores)
         return output
 
@@ -158,5 +158,14 @@ def test_each_layer_has_its_own_core() -> None:
 def test_a_mask_is_described() -> None:
     """By its dtype and shape, if something is added to scores before the softmax."""
     (core,) = followed(lambda x: (x @ x.mT + torch.zeros(N, N)).softmax(-1) @ x).cores
-    assert core.mask == "float32 [5, 5]"
-    assert followed(plain).cores[0].mask == ""
+    assert core.masks == ["float32 [5, 5]"]
+    assert followed(plain).cores[0].masks == []
+
+
+def test_layers_that_are_alike_share_a_trace() -> None:
+    """So that the tensors of one are held for all; each core has one."""
+    model = make("tests.tiny_models:Net[kind=written,input=5x16]").eval()
+    with torch.inference_mode(), watch.watched(model) as seen:
+        model(torch.randn(3, *model.item))
+    assert [*seen.traces] == [0, 1]
+    assert seen.traces[0] is seen.traces[1]
