@@ -127,7 +127,7 @@ def _peaked(proposal: Proposal, operands: Mapping[int, Tensor]) -> dict[int, Ten
 def _scores(proposal: Proposal, operands: Mapping[int, Tensor]) -> Tensor:
     """Return the scores [*lead, N, M] without what is added."""
     names = proposal.names(operands, operands[LEFT].dtype)
-    q = proposal.value(names, proposal.query).reshape(*proposal.frame.lead, -1, names["q"].shape[-1])
+    q = proposal.value(names, proposal.query).reshape(*names["k"].shape[:-2], -1, names["q"].shape[-1])
     return q @ names["k"].mT * proposal.scale
 
 

@@ -47,6 +47,9 @@ class Frame:
         self.batch, self.heads = math.prod(self.lead[:1] if len(self.lead) == 1 else self.lead[:-1]), 1
         if len(self.lead) > 1:
             self.heads = self.lead[-1]
+        self.is_flat = trace.is_flat and len(self.lead) == len("BH")
+        """Whether operands are [B * H, N, D] in the model."""
+        self.operand_lead = (self.batch * self.heads,) if self.is_flat else self.lead
 
     def _dimensions(self, layout: Tensor, dim: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return the sizes of a layout's dimensions but for keys, in the order of the first product.
@@ -105,13 +108,13 @@ class Proposal:
 
     def _source(self, number: int, operand: Tensor) -> Tensor:
         try:
-            return self.trace.sources[number].view(*self.frame.lead, *operand.shape[-2:])
+            return self.trace.sources[number].view(*self.frame.operand_lead, *operand.shape[-2:])
         except (KeyError, RuntimeError):  # it is no copy, or one in quite another order
             return operand
 
     def split(self, tensor: Tensor) -> Tensor:
-        """Return an operand of a product with the leading dimensions of the scores."""
-        return tensor.reshape(*self.frame.lead, *tensor.shape[-2:])
+        """Return an operand of a product with the dimensions that it has in the model."""
+        return tensor.reshape(*self.frame.operand_lead, *tensor.shape[-2:])
 
     def _in_rows(self, queries: Tensor) -> Tensor:
         rows = self.frame.rows
@@ -172,6 +175,8 @@ def _query(proposal: Proposal, factors: Mapping[str, Term]) -> str:
 
 def _expression(proposal: Proposal, added: Mapping[str, Term], hiding: Mapping[str, Term]) -> str:
     into, back = FORMS.get(len(proposal.frame.lead), FLAT)
+    if proposal.frame.is_flat:
+        into, back = f"{{}}.unflatten(0, (-1, {proposal.frame.heads}))", ".flatten(0, 1)"
     recorded, query, rows = proposal.recorded(), proposal.query, len(proposal.frame.rows)
     if rows > 1:
         query, back = f"{_grouped(query)}.flatten({-1 - rows}, -2)", f"{back}.unflatten(-2, q.shape[{-1 - rows}:-1])"
@@ -235,14 +240,14 @@ def _fitted(proposal: Proposal, name: str, term: Term) -> str:
 def _factor(proposal: Proposal, name: str, term: Term) -> str:
     """Return the form of a factor that multiplies q [*lead, N, D]."""
     frame = proposal.frame
-    placed = frame.placed(term, (*frame.lead, *frame.rows[:-1]))[..., :1]
+    placed = frame.placed(term, (*frame.operand_lead, *frame.rows[:-1]))[..., :1]
     return _form(name, term, placed, proposal, range(placed.dim() + 1))
 
 
 def _form(name: str, term: Term, placed: Tensor, proposal: Proposal, dimensions: Container[int]) -> str:
     """Return the first form that puts each number of a tensor where it belongs, in a number of dimensions."""
     numbers = torch.arange(term.tensor.numel(), dtype=torch.int32).view(term.tensor.shape)
-    q = torch.empty(*proposal.frame.lead, *proposal.frame.rows, 1, device="meta")
+    q = torch.empty(*proposal.frame.operand_lead, *proposal.frame.rows, 1, device="meta")
     for form in _forms(name, term, proposal.frame):
         try:
             found = proposal.value({name: numbers, "q": q}, form)
@@ -272,7 +277,8 @@ def _forms(name: str, term: Term, frame: Frame) -> Iterator[str]:
         sizes = [str(term.layout.size(each)) if each <= last and shape[each] == 1 else "-1" for each in range(whole)]
         if last == 1 and shape[0] == 1:  # windows of several images
             windows = own - whole + 1
-            sizes[0] = f"q.shape[0] // {f'{name}.shape[{windows}]' if windows >= 0 else shape[1]}"
+            of_heads = f" // {frame.heads}" * frame.is_flat
+            sizes[0] = f"q.shape[0]{of_heads} // {f'{name}.shape[{windows}]' if windows >= 0 else shape[1]}"
             sizes[0] = sizes[0] if len(frame.lead) == len("BH") else "q.shape[0]"
         yield f"{padded}.flatten(0, {last})"
         yield f"{padded}.expand({', '.join(sizes)}).flatten(0, {last})"

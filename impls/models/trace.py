@@ -105,6 +105,8 @@ class Trace:
     operands: dict[int, Tensor] = field(default_factory=dict)
     sources: dict[int, Tensor] = field(default_factory=dict)
     output: Tensor | None = None
+    is_flat: bool = False
+    """Whether the model itself calls a product of three dimensions, so that its queries have three."""
     is_swapped: bool = False
     """Whether the last product has the weights on the right."""
     shapes: dict[int, tuple[int, ...]] = field(default_factory=dict)

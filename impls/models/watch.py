@@ -49,6 +49,9 @@ four dimensions is another one under a dispatch mode than without it."""
 
 MASKING = ("add", "add_", "sub", "sub_", "masked_fill", "masked_fill_", "where")
 
+COMPOSITES = ("matmul", "einsum")
+"""The operators that call a product of three dimensions for operands of more."""
+
 LAST_COPIES = 4
 """The copies among which an operand of a product is sought: it may be made just before, and so may the other one."""
 
@@ -136,6 +139,8 @@ class Flow:
         self._constant_steps: list[int] = []
         self._scores: dict[int, Scores] = {}
         self._traces: list[Trace] = []
+        self.composite = ""
+        """The operator that calls those that are noted, if it is one of COMPOSITES; with gradients none is seen."""
         self._copies: dict[int, Tensor] = {}
         """The last tensors that were copied, by the memory of their copies."""
 
@@ -220,7 +225,8 @@ class Flow:
         self._trace(operator, args, kwargs, output, {memory(left), memory(right)})
         self._scores.pop(memory(output), None)
         self._activations.add(memory(output))
-        trace = Trace()
+        is_direct = torch.is_inference_mode_enabled() and not self.composite
+        trace = Trace(is_flat=left.dim() == len("BND") and (is_direct or len(args) > len((left, right))))
         trace.begin(operator, args, kwargs, output, _line(), self._copies)
         self._traces.append(trace)
         masks = [_described(args[0])] * (len(args) > len((left, right)))
@@ -312,12 +318,14 @@ class Watch(TorchDispatchMode):
         self, func: Any, types: Sequence[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         """Call an operator and note what it is; one that only calls others is left to them."""
+        name, around = func.overloadpacket.__name__, self._flow.composite
+        self._flow.composite = name if name in COMPOSITES else around
         with self:
             output = func.decompose(*args, **(kwargs or {}))
+        self._flow.composite = around
         if output is not NotImplemented:
             return output
         output = func(*args, **(kwargs or {}))
-        name = func.overloadpacket.__name__
         if self._depth:
             self._operator = name if FUSED.search(name) else self._operator
             self._flow.inside(output)
