@@ -220,6 +220,18 @@ def some_alone(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return scores.softmax(-1) @ v
 
 
+def used_later(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Use the weights a second time, which a fused core doesn't have."""
+    weights = scores_of(q, k).softmax(-1)
+    o = weights @ v
+    return o * weights.amax(-1, keepdim=True)
+
+
+def difference(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Subtract other weights."""
+    return (scores_of(q, k).softmax(-1) - 0.5 * scores_of(k, q).softmax(-1)) @ v
+
+
 INEXPRESSIBLE: dict[str, tuple[Core, str]] = {
     "soft cap": (soft_cap, "soft cap (tanh"),
     "high soft cap": (lambda q, k, v: soft_cap(q, k, v, 1e6), "soft cap"),
@@ -245,6 +257,8 @@ INEXPRESSIBLE: dict[str, tuple[Core, str]] = {
     ),
     "weights without some": (lambda q, k, v: scores_of(q, k).softmax(-1).masked_fill(HIDDEN, 0.0) @ v, "masked_fill"),
     "some scores alone": (some_alone, "some scores apart from others (slice, add"),
+    "used later": (used_later, "used after the core"),
+    "difference": (difference, "another factor (mul"),
     "no softmax": (lambda q, k, v: scores_of(q, k).sigmoid() @ v, ""),
     "relu": (lambda q, k, v: scores_of(q, k).relu() / N @ v, ""),
 }

@@ -50,7 +50,7 @@ WORDS = {
     "a power": ("pow", "square", "sqrt", "exp", "log"),
     "a softmax over another dimension, or a second one": SOFTMAXES,
     "some scores apart from others": (*PARTS, "index_put", "copy", "cat"),
-    "a gate, multiplication by a tensor": ("mul", "div"),
+    "a gate, or another factor": ("mul", "div"),
     "a mask that isn't one of SDPA": ("masked_fill", "where"),
 }
 """Obstacles in the field's words, with the operators that show them; the first one names them all."""

@@ -46,6 +46,8 @@ def found(trace: Trace) -> Finding:
         return Finding(None, obstacle=str(obstacle))
     except RuntimeError as error:
         return Finding(None, obstacle=f"operators that could not be run again: {' '.join(str(error).split())[:200]}")
+    if trace.use:
+        off = f"scores or weights that are used after the core too, at {trace.use}"
     if off:
         return Finding(None, obstacle=off)
     return Finding(proposal, tuple(lines(proposal)))

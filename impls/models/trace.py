@@ -1,6 +1,6 @@
 """The operators of one core, from its first product to its last, as they were called; they can be called again."""
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -109,6 +109,10 @@ class Trace:
     """Whether the model itself calls a product of three dimensions, so that its queries have three."""
     is_swapped: bool = False
     """Whether the last product has the weights on the right."""
+    use: str = ""
+    """The line of source that uses scores or weights after the core, so that they are needed."""
+    twin: "Trace | None" = None
+    """The trace of a core that is alike, which is kept in place of this one."""
     shapes: dict[int, tuple[int, ...]] = field(default_factory=dict)
     """The shapes of the nodes that operators computed."""
     roots: dict[int, int] = field(default_factory=dict)
@@ -128,8 +132,8 @@ class Trace:
 
     @property
     def is_open(self) -> bool:
-        """Whether a tensor that depends on the scores is known to live."""
-        return bool(self._nodes)
+        """Whether operators can follow that belong to it."""
+        return bool(self._nodes) and self.output is None and self.twin is None
 
     def knows(self, places: Container[int]) -> bool:
         """Return whether one of these memories holds what depends on the scores."""
@@ -154,6 +158,24 @@ class Trace:
         """Give up, and let go of all tensors."""
         self.calls, self.operands, self.sources, self._nodes = [], {}, {}, {}
 
+    def give_way(self, twin: "Trace") -> None:
+        """Let go of all tensors in favour of the trace of a core that is alike."""
+        self.calls, self.operands, self.sources, self.output, self.twin = [], {}, {}, None, twin
+
+    def after(self, args: Iterable[Any], output: Any, lines: Callable[[], Sequence[Line]]) -> None:
+        """Note an operator after the core: it may use scores or weights, of which a view is no use yet."""
+        before = [*tensors(args)]
+        places = {memory(each) for each in before}
+        uses = any(_geometry(each) in self._nodes.get(memory(each), {}) for each in before)
+        views = [each for each in tensors([output]) if memory(each) in places]
+        if uses and not views:
+            (self.twin or self).use = " ".join(f"{file}:{line}" for file, line in lines())
+        for each in views if uses else ():
+            self._nodes[memory(each)][_geometry(each)] = SCORES
+        for each in tensors([output]):
+            if memory(each) not in places:
+                self.overwritten(memory(each))
+
     def overwritten(self, place: int) -> None:
         """Note that another tensor has taken a memory over."""
         self._nodes.pop(place, None)
@@ -175,7 +197,7 @@ class Trace:
             if needed & {self.roots[each] for each in call.outputs}:
                 needed |= {self.roots[each] for each in call.inputs if each in self.roots}
                 calls.insert(0, call)
-        self.calls, self._nodes = [*calls, self.calls[-1]], {}
+        self.calls = [*calls, self.calls[-1]]
 
     def again(self, operands: Mapping[int, Tensor], dtype: torch.dtype | None = None) -> Tensor:
         """Return the core's output for other operands, which have the shapes of those of the call."""

@@ -139,6 +139,7 @@ class Flow:
         self._constant_steps: list[int] = []
         self._scores: dict[int, Scores] = {}
         self._traces: list[Trace] = []
+        self._ended: list[Trace] = []
         self.composite = ""
         """The operator that calls those that are noted, if it is one of COMPOSITES; with gradients none is seen."""
         self._copies: dict[int, Tensor] = {}
@@ -160,7 +161,7 @@ class Flow:
             self._scores.pop(memory(each), None)
             self._copies.pop(memory(each), None)
             self._activations.add(memory(each))
-            for trace in self._traces:
+            for trace in (*self._traces, *self._ended):
                 trace.overwritten(memory(each))
 
     def next(self, operator: Any, args: Sequence[Any], kwargs: Any, output: Any) -> Scores | None:
@@ -200,6 +201,8 @@ class Flow:
 
     def _trace(self, operator: Any, args: Sequence[Any], kwargs: Any, output: Any, inputs: Container[int]) -> None:
         """Note an operator in the traces that it goes on with."""
+        for trace in self._ended:
+            trace.after([args, kwargs], output, _line)
         self._traces = [each for each in self._traces if each.is_open]
         for trace in self._traces:
             if trace.knows(inputs):
@@ -215,6 +218,7 @@ class Flow:
             scores = self._scores.get(memory(weights))
             if scores is not None and scores.lead is not None and weights.numel() == scores.numel:
                 scores.trace.end(operator, args, kwargs, output, self._copies, is_swapped=weights is right)
+                self._ended.append(scores.trace)
                 self.inside(output)
                 self._scores = {place: each for place, each in self._scores.items() if each is not scores}
                 scores.value = value
@@ -351,7 +355,9 @@ class Watch(TorchDispatchMode):
             lines=f"{min(files)}:{min(numbers)}-{max(numbers)}" if len(files) == 1 else "",
         )
         key = dataclasses.replace(self.cores[-1], layer=""), scores.trace.signature
-        self.traces[len(self.cores) - 1] = self._kinds.setdefault(key, scores.trace)
+        kept = self.traces[len(self.cores) - 1] = self._kinds.setdefault(key, scores.trace)
+        if kept is not scores.trace:
+            scores.trace.give_way(kept)
 
     def _add(self, steps: list[int], operator: str, tensors: Sequence[Tensor], **facts: Any) -> None:
         """Add a core that these steps compute from queries, keys and values; `facts` are further fields of it."""
