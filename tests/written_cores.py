@@ -282,8 +282,14 @@ class Written(nn.Module):
 def traces_of(kind: str, *, seed: int = 1, grad: bool = False) -> list[Trace]:
     """Return what was traced of a call of a layer with one of these cores, whose scores are peaked."""
     torch.manual_seed(0)
-    model = Model(Written(kind), (N, H * D))
+    model = Written(kind)
     torch.manual_seed(seed)
+    return traced(model, 3 * torch.randn(B, N, H * D), grad=grad)
+
+
+def traced(module: nn.Module, x: Tensor, *, grad: bool = False) -> list[Trace]:
+    """Return what was traced of a call of a module with weights."""
+    model = Model(module, tuple(x.shape[1:]))
     with torch.set_grad_enabled(grad), watched(model) as seen:
-        model(3 * torch.randn(B, N, H * D))
+        model(x)
     return [*seen.traces.values()]

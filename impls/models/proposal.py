@@ -262,15 +262,14 @@ def _forms(name: str, term: Term, frame: Frame) -> Iterator[str]:
     """Yield forms of a tensor, the simplest first."""
     own, whole = term.tensor.dim(), term.layout.dim()
     padded = name + f"[{', '.join(['None'] * (whole - own))}]" * (whole > own)
-    order = sorted(range(whole), key=lambda each: term.layout.stride(each), reverse=True)
-    moved = [*order[:-2], *(order[-1:-3:-1] if frame.is_flipped else order[-2:])]
+    order = sorted(range(whole), key=lambda each: _place(term.layout, each, frame))
     split = f"{name}.unflatten(0, (-1, {frame.heads}))"
     for form in (name, f"{name}[None]", f"{name}.unsqueeze(1)", split):
         yield from (form, f"{form}.mT")
     if len(frame.rows) > 1:
         for form in (padded, f"{padded}.expand(-1, {frame.rows[0]}, -1, -1)"):
             yield f"{form}.flatten(-3, -2).unsqueeze(1)"
-    yield f"{padded}.permute({', '.join(map(str, moved))})"
+    yield f"{padded}.permute({', '.join(map(str, order))})"
     if whole > len("BHNM"):
         shape = (1,) * (whole - own) + tuple(term.tensor.shape)
         last = whole - len("BHNM")
@@ -284,14 +283,20 @@ def _forms(name: str, term: Term, frame: Frame) -> Iterator[str]:
         yield f"{padded}.expand({', '.join(sizes)}).flatten(0, {last})"
 
 
+def _place(layout: Tensor, dim: int, frame: Frame) -> tuple[bool, bool, int]:
+    """Return what orders a layout's dimensions as [B, H, N, M]."""
+    stride = layout.stride(dim) if layout.size(dim) > 1 else 0
+    return stride == frame.key_stride, stride == frame.query_stride, -stride
+
+
 def _is_causal(frame: Frame, masks: Mapping[str, Term]) -> bool:
     """Return whether the masks are one that hides exactly the keys after a query, for all items and heads."""
     if len(masks) != 1 or frame.is_flipped or not frame.queries == frame.keys > 1:
         return False
     (term,) = masks.values()
-    tensor = term.tensor.squeeze()
-    if tensor.shape != (frame.queries, frame.keys):
+    if term.tensor.shape[-2:] != (frame.queries, frame.keys) or term.tensor.numel() != frame.queries * frame.keys:
         return False
+    tensor = term.tensor.reshape(frame.queries, frame.keys)
     if term.kind == HIDING:
         shown = tensor if term.shows else ~tensor
     elif not bool(((tensor == 0) | (tensor < LOWEST)).all()):

@@ -1,9 +1,11 @@
 """What a line to paste says."""
 
 import pytest
+import torch
+from torch import Tensor, nn
 
 from impls.models.proposal import proposed
-from tests.written_cores import traces_of
+from tests.written_cores import traced, traces_of
 
 
 @pytest.mark.parametrize(
@@ -51,3 +53,19 @@ def test_operands_lie_as_the_model_had_them() -> None:
     (trace,) = traces_of("plain")
     recorded = proposed(trace).recorded()
     assert {name: recorded[name].stride() for name in "qkv"} == dict.fromkeys("qkv", (6 * 48, 8, 48, 1))
+
+
+class OfTwo(nn.Linear):
+    """Attention of two items of two tokens, in which the second token of the first item is hidden."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return tokens for tokens [2, 2, 4]."""
+        q = super().forward(x)[:, None]
+        mask = torch.tensor([[False, True], [False, False]])[:, None, None]
+        return (q @ q.mT).masked_fill(mask, float("-inf")).softmax(-1) @ q
+
+
+def test_a_mask_of_items_that_looks_causal_is_not() -> None:
+    """Its numbers are those of a triangle, its dimensions are items and keys."""
+    (trace,) = traced(OfTwo(4, 4), torch.randn(2, 2, 4))
+    assert "attn_mask=~mask" in proposed(trace).expression
