@@ -149,6 +149,10 @@ class Flow:
         """Note the input of the model: activations are what is computed from it, all else is constant."""
         self._activations.update(map(memory, tensors(values)))
 
+    def end(self) -> None:
+        """Note the end of the model; a backward pass that follows uses what it computed, but is no part of it."""
+        self._traces, self._ended = [], []
+
     def whole(self, output: Any) -> list[int]:
         """Note an operator that computes a core alone, and return its steps."""
         self.inside(output)
@@ -293,6 +297,8 @@ class Watch(TorchDispatchMode):
         """Note that a module ends."""
         while self._modules and self._modules.pop()[0] is not module:
             pass
+        if not self._modules:
+            self._flow.end()
 
     def standing_in_for(self, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
         """Return a function that calls another one and notes its core."""
