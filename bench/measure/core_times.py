@@ -15,7 +15,7 @@ from torch.profiler import profile, record_function
 import impls
 from bench.measure import workload
 from bench.measure.inspection import activities
-from impls.models import watch
+from impls.models import flow, watch
 from impls.models.model import Model
 from impls.models.proposal import Proposal
 
@@ -30,8 +30,8 @@ CALL, LAYER = "model call", "model layer "
 WHOLE = re.compile(rf"aten::({watch.FUSED.pattern}|{watch.WHOLE.pattern})")
 
 NAMES = {
-    **{f"aten::{name}": kind for name, kind in watch.KINDS.items()},
-    "aten::scaled_dot_product_attention": watch.CORE,
+    **{f"aten::{name}": kind for name, kind in flow.KINDS.items()},
+    "aten::scaled_dot_product_attention": flow.CORE,
 }
 """The operators by which cores are known, by their names in a profile; those that compute one alone have more names."""
 
@@ -111,7 +111,7 @@ def spans_of_cores(events: Sequence[Any], operators: Sequence[str], cores: Seque
     for event in events:
         if event.name in AROUND and _span(event)[0] >= around[1]:
             around = _span(event)
-        name = NAMES.get(event.name) or (watch.CORE if WHOLE.match(event.name) else None)
+        name = NAMES.get(event.name) or (flow.CORE if WHOLE.match(event.name) else None)
         if name is not None and _span(event)[0] >= done:  # else inside an operator that was taken as a whole
             begin, end = _span(event)
             places.append(around if begin < around[1] else (begin, end))
