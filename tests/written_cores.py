@@ -126,6 +126,22 @@ def zero_after(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return weights @ v
 
 
+def changed_later(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Add to the output in place."""
+    o = scores_of(q, k).softmax(-1) @ v
+    o += v
+    return o
+
+
+def of_rows_and_columns(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Add a bias of rows and one of columns of an image to a part of the scores that is all of them, as MViT does."""
+    rows, columns = q @ RELATIVE[:2].mT, q @ RELATIVE[:3].mT
+    scores = scores_of(q, k)
+    by_place = scores[..., 0:, 0:].view(B, H, N, 2, N // 2) + rows[..., None] + columns[..., None, :]
+    scores[..., 0:, 0:] = by_place.view(B, H, N, N)
+    return scores.softmax(-1) @ v
+
+
 EXPRESSIBLE: dict[str, Core] = {
     "plain": lambda q, k, v: (q @ k.mT * D**-0.5).softmax(-1) @ v,
     "root": lambda q, k, v: scores_of(q, k).softmax(-1) @ v,
@@ -165,6 +181,8 @@ EXPRESSIBLE: dict[str, Core] = {
     "shared keys": shared_keys,
     "mask of ones": one_by_one,
     "zero after": zero_after,
+    "changed later": changed_later,
+    "rows and columns": of_rows_and_columns,
     "no key": lambda q, k, v: scores_of(q, k).masked_fill(WITHOUT_KEYS, -1e9).softmax(-1) @ v,
     "bias and no key": lambda q, k, v: (scores_of(q, k) + BIAS).masked_fill(WITHOUT_KEYS, -1e9).softmax(-1) @ v,
 }

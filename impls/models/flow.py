@@ -146,7 +146,7 @@ class Flow:
     def _trace(self, operator: Any, args: Sequence[Any], kwargs: Any, output: Any, inputs: Container[int]) -> None:
         """Note an operator in the traces that it goes on with."""
         for trace in self._ended:
-            trace.after([args, kwargs], output, _line)
+            trace.after(operator, [args, kwargs], output, _line)
         self._traces = [each for each in self._traces if each.is_open]
         for trace in self._traces:
             if trace.knows(inputs):

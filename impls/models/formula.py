@@ -142,6 +142,8 @@ class Reader:
         causes = tuple(dict.fromkeys(cause for each in call.inputs for cause in self._derived.get(each, ())))
         handle = HANDLES.get(call.name)
         image = None
+        if call.name == "copy" and len(inputs) == len(call.outputs) + 1:
+            image = self._overwritten(*(self._images[each] for each in inputs))
         if handle and len(inputs) == 1:
             args = changed(call.args, lambda value: self._stand_in(value, inputs[0]))
             image = handle(self._images[inputs[0]], args, call, causes)
@@ -152,6 +154,11 @@ class Reader:
             self._put(each, image, causes)
             if call.is_in_place:
                 self._put_in_views(each, image, causes)
+
+    def _overwritten(self, old: Image, new: Image) -> Image | None:
+        """Return the scores that replace all of others in their memory; None if they lie there in another order."""
+        is_same = old.layout.shape == new.layout.shape and old.layout.stride() == new.layout.stride()
+        return new if is_same else None
 
     def _put(self, node: int, image: Image | None, causes: tuple[Call, ...]) -> None:
         self._images.pop(node, None)

@@ -281,6 +281,9 @@ def _forms(name: str, term: Term, frame: Frame) -> Iterator[str]:
             sizes[0] = sizes[0] if len(frame.lead) == len("BH") else "q.shape[0]"
         yield f"{padded}.flatten(0, {last})"
         yield f"{padded}.expand({', '.join(sizes)}).flatten(0, {last})"
+        first = "q.shape[0]" if frame.operand_lead[:1] == term.layout.shape[:1] else str(term.layout.size(0))
+        every = ", ".join([first, *map(str, term.layout.shape[1:])])
+        yield f"{padded}.expand({every}).reshape(-1, {frame.heads}, {frame.queries}, {frame.keys})"
 
 
 def _place(layout: Tensor, dim: int, frame: Frame) -> tuple[bool, bool, int]:

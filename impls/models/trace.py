@@ -95,7 +95,8 @@ class Call:
 class Trace:
     """The operators that have dealt with a product's result, and after `end` those of a core alone.
 
-    `operands` are the tensors of the call by their numbers: LEFT, RIGHT and VALUE; `output` is the core's true output.
+    `operands` are the tensors of the call by their numbers: LEFT, RIGHT and VALUE; `output` is the core's true output,
+    None once the model has changed it in place.
     `sources` are those of which an operand is a copy in another order, which products make by themselves.
     Tensors that don't depend on the scores, such as masks, are held by the calls. What the core computed is not held:
     nodes are known by their memory and geometry, until another tensor takes the memory over.
@@ -105,6 +106,7 @@ class Trace:
     operands: dict[int, Tensor] = field(default_factory=dict)
     sources: dict[int, Tensor] = field(default_factory=dict)
     output: Tensor | None = None
+    has_ended: bool = False
     is_flat: bool = False
     """Whether the model itself calls a product of three dimensions, so that its queries have three."""
     is_swapped: bool = False
@@ -133,7 +135,7 @@ class Trace:
     @property
     def is_open(self) -> bool:
         """Whether operators can follow that belong to it."""
-        return bool(self._nodes) and self.output is None and self.twin is None
+        return bool(self._nodes) and not self.has_ended
 
     def knows(self, places: Container[int]) -> bool:
         """Return whether one of these memories holds what depends on the scores."""
@@ -162,10 +164,15 @@ class Trace:
         """Let go of all tensors in favour of the trace of a core that is alike."""
         self.calls, self.operands, self.sources, self.output, self.twin = [], {}, {}, None, twin
 
-    def after(self, args: Iterable[Any], output: Any, lines: Callable[[], Sequence[Line]]) -> None:
-        """Note an operator after the core: it may use scores or weights, of which a view is no use yet."""
+    def after(self, operator: Any, args: Iterable[Any], output: Any, lines: Callable[[], Sequence[Line]]) -> None:
+        """Note an operator after the core: it may change the output in place, or use scores or weights.
+
+        A view of them is no use yet.
+        """
         before = [*tensors(args)]
         places = {memory(each) for each in before}
+        if self.output is not None and operator._schema.is_mutable and memory(self.output) in places:
+            self.output = None
         uses = any(_geometry(each) in self._nodes.get(memory(each), {}) for each in before)
         views = [each for each in tensors([output]) if memory(each) in places]
         if uses and not views:
@@ -191,7 +198,7 @@ class Trace:
         pair = (self._held(weights), Node(VALUE))[:: -1 if is_swapped else 1]
         given = (*changed(tuple(args[:-2]), _detached), *pair)
         self.calls.append(Call(operator, given, dict(kwargs or {}), (max(self.roots) + 1,), ()))
-        self.output, self.is_swapped = output.detach(), is_swapped
+        self.output, self.is_swapped, self.has_ended = output.detach(), is_swapped, True
         needed, calls = {self.roots[each] for each in self.calls[-1].inputs if each in self.roots}, list[Call]()
         for call in reversed(self.calls[:-1]):
             if needed & {self.roots[each] for each in call.outputs}:
