@@ -40,6 +40,25 @@ class Written(Attention):
         return weights @ v
 
 
+class Biased(Attention):
+    """The same with a bias, which is added as it is."""
+
+    def core(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """Return the core of queries, keys and values `[B, H, N, D]`."""
+        scores = q @ k.mT * q.shape[-1] ** -0.5
+        weights: Tensor = (scores + torch.arange(q.shape[-2]).to(q.dtype)).softmax(-1)
+        return weights @ v
+
+
+class Capped(Attention):
+    """The same with a soft cap, which SDPA can't express."""
+
+    def core(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """Return the core of queries, keys and values `[B, H, N, D]`."""
+        scores = q @ k.mT * q.shape[-1] ** -0.5
+        return (torch.tanh(scores / 30) * 30).softmax(-1) @ v
+
+
 class Switched(Written):
     """Attention with timm's switch, `fused_attn`."""
 
@@ -55,6 +74,8 @@ KINDS: dict[str, Callable[[int], Attention]] = {
     "masked": partial(Attention, masked=True),
     "causal": partial(Attention, causal=True),
     "written": Written,
+    "biased": Biased,
+    "capped": Capped,
     "switched": Switched,
 }
 

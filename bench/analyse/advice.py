@@ -136,9 +136,8 @@ def seen(point: Point, looks: Sequence[Seen]) -> Advice:
 
 
 def _rewritten(looks: Sequence[Seen], all_kinds: Sequence[Kind]) -> Interval:
-    """Return the gain of a fused core in a model that can't be switched to one, unknown if not all cores are plain."""
-    is_switched = looks[0]["settings"].get("sdpa", {}).get("status") in ("ok", "same")
-    if is_switched or not all(kind.core.get("is_plain") for kind in all_kinds):
+    """Return the gain of fused cores in a model that can't be switched to them, unknown without a proposal for all."""
+    if not all(kind.core.get("proposal") and kind.path in each["written"] for kind in all_kinds for each in looks):
         return UNKNOWN
     logs: list[list[float]] = []
     for each in looks:

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 import torch
-import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 from torch import nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.profiler import profile, record_function
@@ -16,8 +15,9 @@ from torch.profiler import profile, record_function
 import impls
 from bench.measure import workload
 from bench.measure.inspection import activities
-from impls.models import watch
+from impls.models import flow, watch
 from impls.models.model import Model
+from impls.models.proposal import Proposal
 
 CORE_BUDGET_S, WARM_PAIRS, LEAST_PAIRS = 0.5, 2, 3
 """The seconds for pairs of calls of a core, the pairs that don't count, because the first is slower, and the fewest."""
@@ -30,8 +30,8 @@ CALL, LAYER = "model call", "model layer "
 WHOLE = re.compile(rf"aten::({watch.FUSED.pattern}|{watch.WHOLE.pattern})")
 
 NAMES = {
-    **{f"aten::{name}": kind for name, kind in watch.KINDS.items()},
-    "aten::scaled_dot_product_attention": watch.CORE,
+    **{f"aten::{name}": kind for name, kind in flow.KINDS.items()},
+    "aten::scaled_dot_product_attention": flow.CORE,
 }
 """The operators by which cores are known, by their names in a profile; those that compute one alone have more names."""
 
@@ -111,7 +111,7 @@ def spans_of_cores(events: Sequence[Any], operators: Sequence[str], cores: Seque
     for event in events:
         if event.name in AROUND and _span(event)[0] >= around[1]:
             around = _span(event)
-        name = NAMES.get(event.name) or (watch.CORE if WHOLE.match(event.name) else None)
+        name = NAMES.get(event.name) or (flow.CORE if WHOLE.match(event.name) else None)
         if name is not None and _span(event)[0] >= done:  # else inside an operator that was taken as a whole
             begin, end = _span(event)
             places.append(around if begin < around[1] else (begin, end))
@@ -160,37 +160,37 @@ def _span(event: Any) -> Span:
     return float(event.time_range.start), float(event.time_range.end)
 
 
-def beside_sdpa(core: watch.Core, work: workload.Workload) -> list[list[float]]:
-    """Return pairs of seconds of a core as separate operators and by `F.scaled_dot_product_attention`, in turns.
+def beside_sdpa(proposal: Proposal, work: workload.Workload) -> list[list[float]]:
+    """Return pairs of seconds of a core as the model computes it and by its proposal, in turns.
 
-    Values are random, of the core's shapes and dtype, and lie as projections of tokens leave them: token after token,
-    with the heads of each together. The result is brought into that order too. In training the backward pass counts.
+    Both get the tensors of the observed call, as they lay there. The result is brought into the order of tokens, with
+    the heads of each together. In training the backward pass counts.
     """
-    dtype, device = getattr(torch, core.dtype), work.point.device
-    q, k, v = (
-        torch.randn(*shape[:-3], *shape[-2:-4:-1], shape[-1], device=device).to(dtype).transpose(-2, -3)
-        for shape in core.shapes
-    )
-    for each in (q, k, v):
-        each.requires_grad_(work.with_gradients)
-    mask = torch.zeros(q.shape[-2], k.shape[-2], dtype=dtype, device=device) if core.mask else None
-    scale = q.shape[-1] ** -0.5
+    trace, recorded = proposal.trace, proposal.recorded()
+    sources = {number: trace.sources.get(number, operand) for number, operand in trace.operands.items()}
+    sources = {number: _leaf(each, work) for number, each in sources.items()}
+    recorded |= {name: _leaf(recorded[name], work) for name in "qkv"}
 
     def written() -> torch.Tensor:
-        scores = q @ k.mT * scale
-        o: torch.Tensor = (scores if mask is None else scores + mask).softmax(-1) @ v
-        return o.transpose(-2, -3).contiguous()
+        operands = {number: each.reshape(trace.operands[number].shape) for number, each in sources.items()}
+        return proposal.output(trace.again(operands))
 
     def fused() -> torch.Tensor:
-        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale).transpose(-2, -3).contiguous()
+        return proposal.value(recorded)
 
-    def step(attend: Callable[[], torch.Tensor]) -> None:
+    def step(attend: Callable[[], torch.Tensor], inputs: Iterable[torch.Tensor]) -> None:
         o = attend()
+        o = (o.transpose(-2, -3) if o.dim() > len("NC") else o).contiguous()
         if work.point.mode == "train":
-            torch.autograd.grad(o, [q, k, v], torch.ones_like(o))
+            torch.autograd.grad(o, [*inputs], torch.ones_like(o))
 
+    sides = partial(step, written, sources.values()), partial(step, fused, [recorded[name] for name in "qkv"])
     pairs: list[list[float]] = []
     begin = time.perf_counter()
     while len(pairs) < WARM_PAIRS + LEAST_PAIRS or time.perf_counter() - begin < CORE_BUDGET_S:
-        pairs.append([timed_s(partial(step, attend), device) for attend in (written, fused)])
+        pairs.append([timed_s(side, work.point.device) for side in sides])
     return pairs[WARM_PAIRS:]
+
+
+def _leaf(tensor: torch.Tensor, work: workload.Workload) -> torch.Tensor:
+    return tensor.detach().requires_grad_(work.with_gradients)

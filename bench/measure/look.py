@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import torch
 from torch import nn
 from torch.profiler import profile
 
@@ -17,7 +18,7 @@ import impls
 from bench.measure import core_times, function, inspection, workload
 from bench.measure.forking import Channel
 from bench.plan.case import Point
-from impls.models import settings, watch
+from impls.models import flow, proof, settings, watch
 from impls.models.model import Model
 
 CALLS, LEAST_CALLS, BUDGET_S = 7, 3, 4.0
@@ -63,21 +64,39 @@ def look(request: Mapping[str, Any], channel: Channel) -> dict[str, Any]:
             raise impls.Unsupported("no attention was found in the model: no fused operator, no product with a softmax")
         channel.announce("profile")
         calls = [*_profiled(call, model, seen, point.device)]
+        tried = _settings(model, request["settings"], channel)
         channel.announce("core")
-        kinds = {dataclasses.replace(core, layer=""): core for core in reversed(seen.cores)}  # but for their layers
-        written = {core.layer: core_times.beside_sdpa(core, work) for core in kinds.values() if core.is_plain}
+        is_switched = tried.get("sdpa", {}).get("status") in ("ok", "same")
+        cores, written = (seen.cores, {}) if is_switched else _beside_sdpa(seen, work)
     return {
         "written": written,
-        "cores": [dataclasses.asdict(core) for core in seen.cores],
+        "cores": [dataclasses.asdict(core) for core in cores],
         "calls": calls,
         "kernels": plain,
         "observed_kernels": observed,
-        "settings": _settings(model, request["settings"], channel),
+        "settings": tried,
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "item": list(model.item),
         "library": _library(model),
-        "flags": _flags(model.inner.get_submodule(core.layer) for core in kinds.values()),
+        "flags": _flags(model.inner.get_submodule(layer) for layer in {core.layer for core in cores}),
     }
+
+
+def _beside_sdpa(seen: watch.Watch, work: workload.Workload) -> tuple[list[watch.Core], dict[str, Any]]:
+    """Return the cores with what `F.scaled_dot_product_attention` can express of them, and the times of both.
+
+    The times are those of one core of each kind, by its layer.
+    """
+    with torch.no_grad():
+        findings = {id(trace): proof.found(trace) for trace in seen.traces.values()}
+    own = {number: findings[id(trace)] for number, trace in seen.traces.items()}
+    cores = [
+        dataclasses.replace(core, proposal=own[number].lines, obstacle=own[number].obstacle) if number in own else core
+        for number, core in enumerate(seen.cores)
+    ]
+    kinds = {dataclasses.replace(core, layer=""): number for number, core in reversed([*enumerate(cores)])}
+    proposals = {cores[number].layer: own[number].proposal for number in kinds.values() if number in own}
+    return cores, {layer: core_times.beside_sdpa(each, work) for layer, each in proposals.items() if each}
 
 
 def _kernels(call: Callable[[], object], device: str) -> list[str]:
@@ -85,7 +104,7 @@ def _kernels(call: Callable[[], object], device: str) -> list[str]:
     with profile(activities=inspection.activities(device)) as profiler:
         call()
     names = inspection.kernels(profiler, device)
-    return sorted({watch.KINDS.get(name, name) for name in names if name in watch.KINDS or WHOLE.search(name)})
+    return sorted({flow.KINDS.get(name, name) for name in names if name in flow.KINDS or WHOLE.search(name)})
 
 
 def _profiled(call: Callable[[], object], model: Model, seen: watch.Watch, device: str) -> Iterator[dict[str, Any]]:

@@ -28,6 +28,9 @@ BACKENDS = {
 }
 """The backend of each setting that allows one alone."""
 
+UNFUSED = "unfused"
+"""The operator of a core that several compute."""
+
 STATUS_OF_SAME = "same"
 """The status of a setting that runs what the model runs anyway, and so is not measured."""
 
@@ -44,6 +47,7 @@ def before(advice: Advice) -> list[Block]:
         Lines(layers(advice), QUIET, is_list=True, indent=2),
         Lines(advice.objections, WARNING, is_list=True, indent=2),
         Lines(rewriting(advice), is_list=True, indent=2),
+        Code(proposals(advice)),
     ]
 
 
@@ -212,8 +216,23 @@ def kind(of: Kind) -> str:
     where = of.path or "the model itself"
     number = f"{of.count} layers" if of.count > 1 else "1 layer"
     lines = f" by {core['lines']}" if core.get("lines") else ""
+    operator = f"{core['operator']}{_why_unfused(core)}" if core["by_sdpa"] else core["operator"]
     queries = f"{'q' if others else 'x'} {q} strides {list(core['strides'][0])}"
-    return f"{number} {core['class_name']} ({where}): {queries}, {', '.join(extra)}; {how}{core['operator']}{lines}"
+    return f"{number} {core['class_name']} ({where}): {queries}, {', '.join(extra)}; {how}{operator}{lines}"
+
+
+def _why_unfused(core: Mapping[str, Any]) -> str:
+    """Return why SDPA ran no fused kernel, as far as shapes and strides say it; empty if one ran."""
+    if core["operator"] != UNFUSED:
+        return ""
+    shapes, strides = core["shapes"], core["strides"]
+    reasons = {
+        f"q has {len(shapes[0])} dimensions, fused kernels take 4, as q.unsqueeze(1)": len(shapes[0]) != len("BHND"),
+        "q and v have other widths": shapes[0][-1] != shapes[-1][-1],
+        "the last dimension of q, k or v is not innermost in memory": any(each[-1] != 1 for each in strides),
+        "it has dropout": bool(core["dropout"]),
+    }
+    return "".join(f", because {reason}" for reason in [reason for reason, holds in reasons.items() if holds][:1])
 
 
 def gain(of: Interval) -> str:
@@ -226,7 +245,8 @@ def recommendation(advice: Advice) -> str:
     best = next((each for each in advice.alternatives if each.name == advice.recommendation), None)
     if best is None:
         if advice.rewritten.is_known and advice.rewritten.low > 1:
-            return f"put F.scaled_dot_product_attention into the model: about {gain(advice.rewritten)} as fast as it is"
+            gained = f"about {gain(advice.rewritten)} as fast as it is"
+            return f"put F.scaled_dot_product_attention into the model, by the lines above: {gained}"
         if not any(each.status == "ok" for each in advice.alternatives):
             return "keep the model as it is: none of the settings can be made in it"
         ahead = [each for each in advice.alternatives if each.speedup.low > 1]
@@ -254,18 +274,35 @@ def _most(advice: Advice) -> str:
 
 
 def rewriting(advice: Advice) -> list[str]:
-    """Return what to write in place of cores that no setting reaches, and what it brings; empty without such cores."""
-    if not advice.rewritten.is_known:
-        return []
-    places = dict.fromkeys(str(each.core["lines"]) for each in advice.kinds if each.core["lines"])
-    mask = ", attn_mask=mask" if any(each.core["mask"] for each in advice.kinds) else ""
-    return [
-        f"no setting reaches the attention of this model: its source computes it, at {', '.join(places)}",
-        f"in its place: o = F.scaled_dot_product_attention(q, k, v{mask}), which multiplies by q.shape[-1] ** -0.5; "
-        "scale=… says another factor",
-        f"that would make the model {gain(advice.rewritten)} as fast: from the time of both by themselves, on random "
-        "values of the same shapes, and from the share of the cores",
+    """Return what can be written in place of cores that no setting reaches, and what it brings, or what prevents it.
+
+    Empty without such cores.
+    """
+    obstacles = dict.fromkeys(str(each.core["obstacle"]) for each in advice.kinds if each.core.get("obstacle"))
+    lines = [
+        f"F.scaled_dot_product_attention can't express what stands between the products: {each}" for each in obstacles
     ]
+    proposed = [each for each in advice.kinds if each.core.get("proposal")]
+    if not proposed:
+        return lines
+    places = dict.fromkeys(str(each.core["lines"]) for each in proposed if each.core["lines"])
+    gained = "from the time of both by themselves, on the tensors of the call, and from the share of the cores"
+    return [
+        *lines,
+        f"no setting reaches the attention of this model: its source computes it, at {', '.join(places)}",
+        "the lines below compute the same there, within rounding: they were run on the tensors of the call",
+        *([f"they would make the model {gain(advice.rewritten)} as fast: {gained}"] * advice.rewritten.is_known),
+    ]
+
+
+def proposals(advice: Advice) -> list[str]:
+    """Return the lines to write in place of cores that no setting reaches, each for the first kind that has it."""
+    first: dict[str, list[str]] = {}
+    for each in advice.kinds:
+        if each.core.get("proposal"):
+            line, *notes = each.core["proposal"]
+            first.setdefault(line, [f"# {each.path or 'the model itself'}", line, *notes])
+    return [line for lines in first.values() for line in lines]
 
 
 def differences(advice: Advice) -> list[str]:

@@ -1,32 +1,28 @@
 """The attention of a model, as it runs: its cores with their shapes, strides and masks, and their modules.
 
-A core is one operator, or a product of two activations whose result goes through a softmax to another product. Between
-them there may be masks, biases, dropout and layers over heads, as in talking heads: whatever leaves the number of
-scores as it is. `Flow` follows the tensors, so the names of modules play no part.
+A core is one operator, or several, which `Flow` finds.
 
 A dispatch mode and hooks that hold for all modules leave the model's choice of kernels as it is. A function mode would
 not: under any of them `nn.MultiheadAttention` leaves its fast path.
 """
 
+import dataclasses
 import math
-import os
 import re
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from traceback import walk_stack
 from typing import Any
 from unittest.mock import patch
 
-import torch
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from impls.models.flow import COMPOSITES, Flow, Scores, described
 from impls.models.model import SDPA, Model
+from impls.models.trace import Trace
 
 FUSED = re.compile(r"_scaled_dot_product_(?!.*backward)\w*attention\w*")
 """The operators that compute a core in one."""
@@ -35,20 +31,6 @@ WHOLE = re.compile(r"_native_multi_head_attention|_transformer_encoder_layer_fwd
 """The operators that compute a layer in one: the fast paths of torch's own modules."""
 
 UNFUSED = "unfused"
-
-CORE = "core"
-"""The name, among operators, of one that computes a core alone."""
-
-PRODUCTS = ("bmm", "baddbmm", "mm", "addmm")
-SOFTMAXES = ("_softmax", "_safe_softmax", "_masked_softmax")
-KINDS = {**dict.fromkeys(PRODUCTS, "product"), **dict.fromkeys(SOFTMAXES, "softmax"), "convolution": "convolution"}
-"""The operators that show a core, by their kinds. Products have several names for the same: a linear layer of
-four dimensions is another one under a dispatch mode than without it."""
-
-MASKING = ("add", "add_", "masked_fill", "masked_fill_", "where")
-
-OWN = tuple(f"{Path(file).parent}{os.sep}" for file in (torch.__file__, __file__))
-"""The folders whose frames are no lines of a model's source."""
 
 
 @dataclass(frozen=True)
@@ -77,8 +59,10 @@ class Core:
     """The lines of source that compute the core, if several operators do: `/home/me/model.py:12-15`."""
     heads: int = 0
     """The heads, if the shapes don't show them: one operator computes the whole layer."""
-    is_plain: bool = False
-    """Whether these are a product, a softmax and a product, with no other layer between."""
+    proposal: tuple[str, ...] = ()
+    """The lines that compute it by `F.scaled_dot_product_attention`, if several operators do and it was proven."""
+    obstacle: str = ""
+    """What stands between its products and has no place there."""
 
     @property
     def is_fused(self) -> bool:
@@ -89,99 +73,6 @@ class Core:
     def is_whole(self) -> bool:
         """Whether one operator computes the whole layer."""
         return bool(WHOLE.search(self.operator))
-
-
-@dataclass
-class Scores:
-    """The result of a product on its way; `steps` are the numbers of the operators that have dealt with it."""
-
-    query: Tensor
-    key: Tensor
-    numel: int
-    steps: list[int]
-    lines: list[tuple[str, int]]
-    mask: str = ""
-    lead: tuple[int, ...] | None = None
-    """The shape of the scores but for queries and keys, once they have gone through a softmax."""
-    value: Tensor | None = None
-
-    def note(self, name: str, tensors: Sequence[Tensor], output: Any, step: int) -> None:
-        """Note an operator that works on the scores, among these tensors."""
-        if name in SOFTMAXES:
-            self.lead = tuple(output.shape[:-2])
-        if name in KINDS and output.numel() == self.numel:
-            self.steps.append(step)
-        if name in MASKING and self.lead is None and len(tensors) > 1:
-            self.mask = _described(min(tensors, key=Tensor.numel))
-
-
-class Flow:
-    """Follows the results of products through operators, which it gets one after the other.
-
-    `operators` are the kinds of those that show a core, in their order; a step of a core is a place among them.
-    """
-
-    def __init__(self) -> None:
-        self.operators: list[str] = []
-        self._activations: set[int] = set()
-        self._constant_steps: list[int] = []
-        self._scores: dict[int, Scores] = {}
-
-    def begin(self, values: Iterable[Any]) -> None:
-        """Note the input of the model: activations are what is computed from it, all else is constant."""
-        self._activations.update(map(_memory, _tensors(values)))
-
-    def whole(self, output: Any) -> list[int]:
-        """Note an operator that computes a core alone, and return its steps."""
-        self.inside(output)
-        self.operators.append(CORE)
-        return [len(self.operators) - 1]
-
-    def inside(self, output: Any) -> None:
-        """Note the output of an operator inside one that computes a core alone."""
-        for each in _tensors([output]):
-            self._scores.pop(_memory(each), None)
-            self._activations.add(_memory(each))
-
-    def next(self, name: str, args: Sequence[Any], kwargs: Any, output: Any) -> Scores | None:
-        """Note an operator; return the scores of the core that it ends, if it ends one."""
-        tensors = [*_tensors(args), *_tensors((kwargs or {}).values())]
-        inputs = {_memory(each) for each in tensors}
-        is_constant, step = not inputs & self._activations, len(self.operators)
-        if name in KINDS:
-            self.operators.append(KINDS[name])
-            self._constant_steps += [step] * is_constant
-        if name in PRODUCTS and all(_memory(each) in self._activations for each in tensors[-2:]):
-            return self._product(tensors, output, step)
-        nearby = [self._scores[place] for place in inputs & self._scores.keys()]
-        scores = max(nearby, key=lambda each: each.steps[0], default=None)
-        if scores is not None:
-            scores.note(name, tensors, output, step)
-        for each in _tensors([output]):
-            place = _memory(each)
-            (self._activations.discard if is_constant else self._activations.add)(place)
-            if place in inputs and place in self._scores:
-                continue  # a view, or a change in place
-            self._scores.pop(place, None)
-            if scores is not None and each.numel() == scores.numel:
-                self._scores[place] = scores
-        return None
-
-    def _product(self, tensors: Sequence[Tensor], output: Tensor, step: int) -> Scores | None:
-        left, right = tensors[-2:]
-        self.inside(output)
-        for weights, value in ((left, right), (right, left)):
-            scores = self._scores.get(_memory(weights))
-            if scores is not None and scores.lead is not None and weights.numel() == scores.numel:
-                self._scores = {place: each for place, each in self._scores.items() if each is not scores}
-                scores.value = value
-                biases = [each for each in self._constant_steps if scores.steps[0] < each < step]
-                scores.steps = sorted([*scores.steps, *biases, step])
-                scores.lines += _line()
-                return scores
-        mask = _described(tensors[0]) if len(tensors) > 2 else ""
-        self._scores[_memory(output)] = Scores(left, right.mT, output.numel(), [step], _line(), mask)
-        return None
 
 
 def cores(model: Model, x: Tensor) -> list[Core]:
@@ -217,6 +108,9 @@ class Watch(TorchDispatchMode):
         self._depth = 0
         self._operator = ""
         self._flow = Flow()
+        self.traces: dict[int, Trace] = {}
+        """The operators of each core that several compute, by its place in `cores`; layers that are alike share one."""
+        self._kinds: dict[tuple[Core, str], Trace] = {}
         self.operators = self._flow.operators
         """The operators that show cores, in the order of their calls."""
 
@@ -236,6 +130,8 @@ class Watch(TorchDispatchMode):
         """Note that a module ends."""
         while self._modules and self._modules.pop()[0] is not module:
             pass
+        if not self._modules:
+            self._flow.end()
 
     def standing_in_for(self, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
         """Return a function that calls another one and notes its core."""
@@ -253,7 +149,7 @@ class Watch(TorchDispatchMode):
                 self._operator,
                 (query, key, value),
                 by_sdpa=True,
-                mask=_described(options.get("attn_mask")),
+                mask=described(options.get("attn_mask")),
                 causal=bool(options.get("is_causal", False)),
                 dropout=float(options.get("dropout_p", 0.0)),
             )
@@ -265,12 +161,14 @@ class Watch(TorchDispatchMode):
         self, func: Any, types: Sequence[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         """Call an operator and note what it is; one that only calls others is left to them."""
+        name, around = func.overloadpacket.__name__, self._flow.composite
+        self._flow.composite = name if name in COMPOSITES else around
         with self:
             output = func.decompose(*args, **(kwargs or {}))
+        self._flow.composite = around
         if output is not NotImplemented:
             return output
         output = func(*args, **(kwargs or {}))
-        name = func.overloadpacket.__name__
         if self._depth:
             self._operator = name if FUSED.search(name) else self._operator
             self._flow.inside(output)
@@ -279,7 +177,7 @@ class Watch(TorchDispatchMode):
         elif WHOLE.search(name):
             _width, heads, *_ = (each for each in args if type(each) is int)
             self._add(self._flow.whole(output), name, args[:1], heads=heads)
-        elif scores := self._flow.next(name, args, kwargs, output):
+        elif scores := self._flow.next(func, args, kwargs, output):
             self._add_unfused(scores)
         return output
 
@@ -293,10 +191,13 @@ class Watch(TorchDispatchMode):
             UNFUSED,
             tensors,
             shapes=tuple((*lead, *tensor.shape[-2:]) if fits else tuple(tensor.shape) for tensor in tensors),
-            mask=scores.mask,
+            mask=" + ".join(scores.masks),
             lines=f"{min(files)}:{min(numbers)}-{max(numbers)}" if len(files) == 1 else "",
-            is_plain=fits and [self.operators[step] for step in scores.steps] == ["product", "softmax", "product"],
         )
+        key = dataclasses.replace(self.cores[-1], layer=""), scores.trace.signature
+        kept = self.traces[len(self.cores) - 1] = self._kinds.setdefault(key, scores.trace)
+        if kept is not scores.trace:
+            scores.trace.give_way(kept)
 
     def _add(self, steps: list[int], operator: str, tensors: Sequence[Tensor], **facts: Any) -> None:
         """Add a core that these steps compute from queries, keys and values; `facts` are further fields of it."""
@@ -316,30 +217,3 @@ class Watch(TorchDispatchMode):
                 **{**usual, **facts},
             )
         )
-
-
-def _described(mask: Any) -> str:
-    """Return a mask in words: its dtype and shape; empty without one."""
-    return f"{str(mask.dtype).removeprefix('torch.')} {list(mask.shape)}" if isinstance(mask, Tensor) else ""
-
-
-def _tensors(values: Iterable[Any]) -> Iterator[Tensor]:
-    for value in values:
-        if isinstance(value, Tensor):
-            yield value
-        elif isinstance(value, list | tuple):
-            yield from _tensors(value)
-
-
-def _memory(tensor: Tensor) -> int:
-    """Return what names a tensor's memory while it lives: views share it, and each new output takes it over."""
-    return int(tensor.untyped_storage()._cdata)
-
-
-def _line() -> list[tuple[str, int]]:
-    """Return the line of the model's source that runs now, if one does."""
-    for frame, line in walk_stack(sys._getframe()):
-        file = frame.f_code.co_filename
-        if not file.startswith(OWN) and Path(file).is_file():
-            return [(file, line)]
-    return []

@@ -34,15 +34,14 @@ def test_a_layer_that_is_one_operator_counts_as_a_whole() -> None:
 def test_a_core_that_no_setting_reaches_has_the_gain_of_a_fused_one() -> None:
     """Half of its time, which is a fifth of the model's, makes the model 1 / 0.9 times as fast.
 
-    Nothing is known of it if sdpa is a setting, or if a core is no plain one.
+    Nothing is known of it if a core has no line by SDPA, or if another process found none.
     """
     times = {"blocks.0.attn": [[2.0, 1.0], [4.0, 2.0], [2.2, 1.1]]}
-    written = core("blocks.0.attn", operator="unfused", by_sdpa=False, is_plain=True, lines="model.py:3-5")
+    written = core("blocks.0.attn", operator="unfused", by_sdpa=False, proposal=["o = F(q)"], lines="model.py:3-5")
     at = [seen([written], 0.2, 0.4, number=number, settings={}, written=times) for number in range(3)]
     assert advice.seen(POINT, at).rewritten.value == pytest.approx(1 / 0.9, rel=0.01)
-    switched = [{**each, "settings": {"sdpa": {"status": "ok", "detail": ""}}} for each in at]
-    talking = [{**each, "cores": [{**written, "is_plain": False}], "written": {}} for each in at]
-    for other in (switched, talking):
+    talking = [{**each, "cores": [{**written, "proposal": []}], "written": {}} for each in at]
+    for other in (talking, [*at[:2], {**at[2], "written": {}}]):
         assert not advice.seen(POINT, other).rewritten.is_known
 
 

@@ -45,7 +45,19 @@ def test_a_look_sees_what_a_plain_call_runs(name: str, mode: str) -> None:
     is_written = "written" in name
     assert [*seen["written"]] == ["layers.0"] * is_written
     assert all(min(pair) > 0 and len(pair) == 2 for pairs in seen["written"].values() for pair in pairs)
-    assert not is_written or all(".py:" in each["lines"] and each["is_plain"] for each in seen["cores"])
+    assert not is_written or all(".py:" in each["lines"] and each["proposal"] for each in seen["cores"])
+
+
+def test_a_core_is_timed_beside_a_line_that_was_proven() -> None:
+    """One that computes something else has an obstacle and no times; one that a setting reaches is left alone."""
+    masked = looked("Net[kind=biased,input=5x16]", mode="train")
+    assert "attn_mask=bias" in masked["cores"][0]["proposal"][0]
+    assert [*masked["written"]] == ["layers.0"]
+    capped = looked("Net[kind=capped,input=5x16]")
+    assert (capped["cores"][0]["proposal"], capped["written"]) == ((), {})
+    assert "soft cap" in capped["cores"][0]["obstacle"]
+    switched = looked("Net[kind=switched,input=5x16]", ("sdpa",))
+    assert (switched["settings"]["sdpa"]["status"], switched["written"]) == ("same", {})
 
 
 def test_settings_are_tried() -> None:

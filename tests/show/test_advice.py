@@ -102,16 +102,44 @@ def test_an_operator_that_is_more_than_attention_is_said(operator: str, words_of
 
 
 def test_what_to_write_in_a_model_that_can_not_be_switched_is_said() -> None:
-    """The lines of its source, the call in their place, and what it brings."""
-    times = {"blocks.0.attn": [[2.0, 1.0]] * 3}
-    written = core("blocks.0.attn", operator="unfused", by_sdpa=False, is_plain=True, lines="model.py:3-5", mask="x")
-    at = [seen([written], 0.2, 0.4, number=number, settings={}, written=times) for number in range(3)]
-    where, what, gain = words.rewriting(analyse.seen(POINT, at))
+    """The lines of its source, those in their place, each once, and what they bring."""
+    times = {"blocks.0.attn": [[2.0, 1.0]] * 3, "blocks.1.attn": [[2.0, 1.0]] * 3}
+    facts = {"operator": "unfused", "by_sdpa": False, "lines": "model.py:3-5"}
+    cores = [core(path, **facts, proposal=["o = F(q)", f"# q of {path}"]) for path in times]
+    advice = analyse.seen(POINT, [seen(cores, 0.2, 0.4, number=number, written=times) for number in range(3)])
+    where, _, gain = words.rewriting(advice)
     assert "model.py:3-5" in where
-    assert "F.scaled_dot_product_attention(q, k, v, attn_mask=mask)" in what
     assert "1.11" in gain
-    assert words.recommendation(analyse.seen(POINT, at)).startswith("put F.scaled_dot_product_attention into the model")
-    assert words.rewriting(analyse.seen(POINT, looks())) == []
+    first = advice.kinds[0].path
+    assert words.proposals(advice) == [f"# {first}", "o = F(q)", f"# q of {first}"]
+    assert words.recommendation(advice).startswith("put F.scaled_dot_product_attention into the model")
+    assert (words.rewriting(analyse.seen(POINT, looks())), words.proposals(analyse.seen(POINT, looks()))) == ([], [])
+
+
+def test_what_a_fused_core_can_not_express_is_said() -> None:
+    """In one line; nothing is predicted, and nothing is proposed."""
+    capped = core("blocks.0.attn", operator="unfused", by_sdpa=False, obstacle="a soft cap (tanh) at model.py:4")
+    advice = analyse.seen(POINT, [seen([capped], 0.2, 0.4, settings={}, written={})])
+    (line,) = words.rewriting(advice)
+    assert "a soft cap (tanh) at model.py:4" in line
+    assert words.proposals(advice) == []
+    assert words.recommendation(advice).startswith("keep the model as it is")
+
+
+@pytest.mark.parametrize(
+    ("facts", "reason"),
+    [
+        ({"shapes": [[6, 7, 4]] * 3, "strides": [[28, 4, 1]] * 3}, "because q has 3 dimensions"),
+        ({"shapes": [[2, 3, 7, 4]] * 2 + [[2, 3, 7, 8]]}, "because q and v have other widths"),
+        ({"strides": [[84, 28, 1, 7]] * 3}, "innermost in memory"),
+        ({"dropout": 0.1}, "dropout"),
+    ],
+)
+def test_an_unfused_call_of_sdpa_has_its_reason(facts: dict[str, object], reason: str) -> None:
+    """What fused kernels don't take."""
+    (kind,) = analyse.kinds([seen([core("a", operator="unfused", **facts)], 0.2, 0.3)])
+    assert "F.scaled_dot_product_attention: unfused, because " in words.kind(kind)
+    assert reason in words.kind(kind)
 
 
 def test_a_recommendation_has_its_gain_or_the_most_that_is_lost() -> None:

@@ -1,0 +1,139 @@
+"""The proof of a proposal: it is computed on the tensors of the observed call, and where scores are peaked."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
+from torch import Tensor
+from torch.nn.attention import SDPBackend
+
+from impls.models.formula import ADDED, HIDING, Obstacle, Term
+from impls.models.proposal import Proposal, proposed
+from impls.models.trace import LEFT, MOST_CALLS, RIGHT, Trace
+
+EXACT = 1e-8
+"""The largest deviation in float64, relative to the largest value."""
+
+ROUNDINGS = 16
+"""The deviation in the model's dtype is at most that of so many roundings of its largest score."""
+
+PEAKS = 100.0
+"""The largest score of a query whose scores are made peaked; the smallest is 1."""
+
+GOLDEN = 0.6180339887
+"""Its multiples modulo 1 are spread evenly."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What is known of a core: a proven proposal with its lines to paste, or why there is none."""
+
+    proposal: Proposal | None
+    lines: tuple[str, ...] = ()
+    obstacle: str = ""
+
+
+def found(trace: Trace) -> Finding:
+    """Return the lines that compute a core by SDPA, if it was proven that they do; else what stands against it."""
+    if not trace.calls:
+        return Finding(None, obstacle=f"more than {MOST_CALLS} operators, too many to follow")
+    try:
+        proposal = proposed(trace)
+        off = deviation(proposal)
+    except Obstacle as obstacle:
+        return Finding(None, obstacle=str(obstacle))
+    except RuntimeError as error:
+        return Finding(None, obstacle=f"operators that could not be run again: {' '.join(str(error).split())[:200]}")
+    if trace.use:
+        off = f"scores or weights that are used after the core too, at {trace.use}"
+    if off:
+        return Finding(None, obstacle=off)
+    return Finding(proposal, tuple(lines(proposal)))
+
+
+def deviation(proposal: Proposal) -> str:
+    """Return how a proposal computes something else than the model, relative to the largest value; empty if it doesn't.
+
+    In float64 it must agree for the recorded operands and for peaked ones, and in the model's dtype within rounding.
+    """
+    trace = proposal.trace
+    o = trace.again(trace.operands) if trace.output is None else trace.output
+    if not bool(o.isfinite().all()):
+        return "numbers that aren't finite, so that nothing can be compared"
+    double = {number: each.double() for number, each in trace.operands.items()}
+    for operands in (_peaked(proposal, double), double):
+        exact = proposal.output(trace.again(operands, torch.float64))
+        if (off := _off(proposal.value(proposal.names(operands, torch.float64)), exact)) > EXACT:
+            return f"something that isn't known: {proposal.expression} is off by {off:.1g} in float64"
+    recorded = proposal.output(o)
+    largest = float(_scores(proposal, double).abs().max())
+    allowed = ROUNDINGS * torch.finfo(recorded.dtype).eps * (1 + largest)
+    for each in (recorded, proposal.value(proposal.recorded())):
+        if (off := _off(each, exact)) > allowed:
+            dtype = str(recorded.dtype).removeprefix("torch.")
+            return f"something that isn't known: {proposal.expression} is off by {off:.1g} in {dtype}"
+    return ""
+
+
+def lines(proposal: Proposal) -> list[str]:
+    """Return the line to paste, and a comment for each tensor in it."""
+    names = proposal.recorded()
+    shapes = ", ".join(f"{name} {list(names[name].shape)}" for name in "qkv")
+    return [
+        f"o = {proposal.expression}",
+        f"# {shapes}: as the first and the last product take them; {_kernel(proposal, names)}",
+        *(f"# {name}: {_described(proposal, term)}" for name, term in proposal.terms.items()),
+    ]
+
+
+def _described(proposal: Proposal, term: Term) -> str:
+    """Return a tensor in words: `bool [8, 1, 1, 49], True hides, at model.py:12; in attn_mask True takes part`."""
+    verb = {ADDED: "is added", HIDING: "True takes part" if term.shows else "True hides"}
+    where = "".join(f" at {file}:{line}" for file, line in term.call.lines[:1])
+    dtype = str(term.tensor.dtype).removeprefix("torch.")
+    what = f"{dtype} {list(term.tensor.shape)}, {verb.get(term.kind, f'{term.kind} the scores')}{where}"
+    if "is_causal" in proposal.expression:
+        return f"{what}; it is exactly causal"
+    return f"{what}; in attn_mask True takes part" if term.kind == HIDING and not term.shows else what
+
+
+def _kernel(proposal: Proposal, names: Mapping[str, Tensor]) -> str:
+    """Return which backend of SDPA the line runs."""
+    chosen: list[str] = []
+
+    def choose(*args: Any, **kwargs: Any) -> Tensor:
+        chosen.append(SDPBackend(torch._fused_sdp_choice(*args, **kwargs)).name)
+        return F.scaled_dot_product_attention(*args, **kwargs)
+
+    proposal.value(names, function=choose)
+    if chosen != [SDPBackend.MATH.name]:
+        return f"SDPA runs {', '.join(chosen)}"
+    widths = names["q"].shape[-1] != names["v"].shape[-1]
+    return "SDPA has no fused kernel for them" + ", because q and v have other widths" * widths
+
+
+def _peaked(proposal: Proposal, operands: Mapping[int, Tensor]) -> dict[int, Tensor]:
+    """Return operands whose queries are scaled, each by its own number, so that the largest scores are 1 to PEAKS."""
+    largest = _scores(proposal, operands).abs().amax(-1).flatten()
+    spread = torch.arange(1, len(largest) + 1, device=largest.device).double() * GOLDEN % 1
+    factor = torch.where(largest > 0, PEAKS**spread / largest.clamp_min(torch.finfo(largest.dtype).tiny), 1.0)
+    if proposal.frame.is_flipped:
+        right = operands[RIGHT]
+        return {**operands, RIGHT: right * factor.view(*right.shape[:-2], 1, -1)}
+    left = operands[LEFT]
+    return {**operands, LEFT: left * factor.view(*left.shape[:-2], -1, 1)}
+
+
+def _scores(proposal: Proposal, operands: Mapping[int, Tensor]) -> Tensor:
+    """Return the scores [*lead, N, M] without what is added."""
+    names = proposal.names(operands, operands[LEFT].dtype)
+    q = proposal.value(names, proposal.query).reshape(*names["k"].shape[:-2], -1, names["q"].shape[-1])
+    return q @ names["k"].mT * proposal.scale
+
+
+def _off(value: Tensor, exact: Tensor) -> float:
+    """Return the largest deviation, relative to the largest value; infinite if one of both has other numbers."""
+    off = float((value.double() - exact).abs().max() / exact.abs().max().clamp_min(torch.finfo(exact.dtype).tiny))
+    return off if off == off else float("inf")
