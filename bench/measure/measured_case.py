@@ -144,9 +144,6 @@ class MeasuredCase:
         if request.thorough and not self._inspect():
             return
         self._warm_up(calls_s)
-        if request.thorough and point.device == "cpu":
-            with process_state.kept():
-                self.denormals = denormals.found(self._call, [*self._subject.layer.parameters()])
         self._state, self._processes = process_state.State(), forking.descendants()
         self._last_cpu_s = forking.cpu_s()
 
@@ -289,6 +286,8 @@ class MeasuredCase:
         metrics = self.outcome.metrics
         with process_state.kept(), self._work.gradient_mode():
             metrics |= inspection.metrics(self._call, self._subject, self._work)
+            if self._work.point.device == "cpu":
+                self.denormals = denormals.found(self._call, [*self._subject.layer.parameters()])
         metrics["held_bytes"] = memory.held_bytes(self._own_tensors())
         if fallback := inspection.fallback(self.request.implementation, metrics["kernels"]):
             self.outcome.end("fallback", fallback)
