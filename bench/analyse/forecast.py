@@ -56,5 +56,6 @@ def processes(summary: "Summary", before: int) -> int | None:
 
     So many measured each implementation `before`.
     """
-    growth = max((summary.further_s(point) / summary.measured_s([point]) for point in summary), default=0.0)
+    spent_s = {point: summary.measured_s([point]) for point in summary}
+    growth = max((summary.further_s(point) / took_s for point, took_s in spent_s.items() if took_s), default=0.0)
     return math.ceil(before * (1 + growth)) if growth else None
