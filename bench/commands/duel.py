@@ -18,7 +18,7 @@ from bench.machine.doctor import LEAST_TORCH
 from bench.machine.facts import here
 from bench.plan.errors import WrongRequest
 from bench.plan.names import search_path
-from bench.plan.sweep import Sweep, load_sweep
+from bench.plan.sweep import Effort, Sweep, load_sweep
 from bench.show import summary as show
 from bench.show.answer import At, points_of
 from bench.show.terminal.console import console, render
@@ -119,13 +119,14 @@ def _sweep(arguments: argparse.Namespace, names: Sequence[str]) -> Sweep:
 
     Without --sweep it is the product of the options, as in `pytest bench`: one point if each has one value.
     """
+    usual = {} if arguments.sweep else {"bound": Effort.bound}
     asked = load_sweep(
         here(
             arguments.sweep or options.DEFAULT_SWEEP,
             implementations=names,
             control=not arguments.python,
             overrides=options.overrides(arguments),
-            effort={"race": True, **options.effort(arguments)},
+            effort={"race": True, **usual, **options.effort(arguments)},
             product=arguments.sweep is None,
             path=None if arguments.python else search_path(),
         )

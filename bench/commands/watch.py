@@ -22,7 +22,7 @@ from bench.plan.sweep import Sweep
 from bench.show import intervals
 from bench.show.text import shared
 from bench.stats.contrasts import Values, contrasts, prior, values
-from bench.stats.estimates import interval
+from bench.stats.estimates import PAIR, interval
 from bench.store import units
 from impls.catalogue import parse
 
@@ -139,7 +139,7 @@ def _judged(of: Values, name: str, others: Mapping[str, str]) -> Iterator[str]:
     judged = contrasts(of, prior([of]))
     for other, words in others.items():
         if {name, other} <= {*judged.names}:
-            ratio = interval(judged.speedup(name, other)).exp()
+            ratio = interval(judged.speedup(name, other), PAIR).exp()
             verdict = "slower than" if ratio.high < 1 else "not shown to differ from"
             yield f"{'faster than' if ratio.low > 1 else verdict} {words}: {intervals.ratio(ratio)}"
 
