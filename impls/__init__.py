@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 from impls.catalogue import IMPLEMENTATIONS
 
 if TYPE_CHECKING:
-    from impls.contract import Adapt, Attend, Implementation, Unresolved, Unsupported, compiling, masked, with_attend
+    from impls.contract import Adapt, Attend, Implementation, Unresolved, Unsupported, compiling, masked
     from impls.layers.conv import ConvSelfAttention
     from impls.layers.patch import PatchAttention
     from impls.layers.self_attention import SelfAttention
     from impls.layers.vit import ViTAttention
     from impls.lookup import activate, build, compiles, resolve, versions
+    from impls.modules.core import with_attend
     from impls.runtimes import Operator, Runtime
     from impls.torch_compile import compiled
 
@@ -44,12 +45,13 @@ __all__ = [
 ]
 
 _MODULES = {
-    "contract": "Adapt Attend Implementation Unresolved Unsupported compiling masked with_attend",
+    "contract": "Adapt Attend Implementation Unresolved Unsupported compiling masked",
     "layers.conv": "ConvSelfAttention",
     "layers.patch": "PatchAttention",
     "layers.self_attention": "SelfAttention",
     "layers.vit": "ViTAttention",
     "lookup": "activate build compiles resolve versions",
+    "modules.core": "with_attend",
     "runtimes": "Operator Runtime",
     "torch_compile": "compiled",
 }

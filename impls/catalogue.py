@@ -22,15 +22,38 @@ DASH_DOT: Dash = (5, 1.4, 1.2, 1.4)
 DASH_DOT_DOT: Dash = (5, 1.3, 1.2, 1.3, 1.2, 1.3)
 LONG: Dash = (8, 2)
 
-NAME = re.compile(r"(?P<base>[^\[\]]+)(?:\[(?P<options>[^\[\]]*)\])?")
-OPTION = re.compile(r"\s*(?P<key>[A-Za-z_]\w*)\s*=\s*(?P<value>[^=,]+?)\s*")
-COMMA_OUTSIDE_BRACKETS = re.compile(r",(?![^\[]*\])")
+NAME = re.compile(r"(?P<base>[^\[\]]+)(?:\[(?P<options>.*)\])?")
+OPTION = re.compile(r"\s*(?P<key>[A-Za-z_]\w*)\s*=\s*(?P<value>[^=]+?)\s*")
+OPENING, CLOSING = "([{", ")]}"
 
 ATTEND_PARAMETERS = 3
 """A function with at least this many required parameters is an attend: an adapter takes only the layer."""
 
 SOURCES = ("timm", "torchvision", "transformers")
 """The libraries whose models have a name: `timm:vit_small_patch16_224`."""
+
+CORE_KEYWORDS = ("mask", "attn_mask", "dropout_p", "enable_gqa")
+"""The keywords by which an attend says what it can do; its other keywords are options of its name."""
+
+ALIASES: Mapping[str, str] = MappingProxyType({
+    **dict.fromkeys(
+        ("dim", "dims", "in_dim", "dim_in", "input_dim", "query_dim", "in_features"),
+        "token_len",
+    ),
+    **dict.fromkeys(
+        ("chan", "embed_dim", "embed_dims", "embedding_dim", "emb_dim", "emb_size", "d_model", "model_dim",
+        "hidden_size", "hidden_dim", "n_embd", "width", "dim_v"),
+        "channels",
+    ),
+    **dict.fromkeys(("heads", "n_heads", "n_head", "nhead", "nheads", "num_attention_heads"), "num_heads"),
+    **dict.fromkeys(("seq_len", "seq_length", "sequence_length", "max_seq_len", "n_tokens", "num_patches"), "num_tokens"),
+    "dim_k": "key_channels",
+    "img_size": "image_size",
+})  # fmt: skip
+"""Other names that a constructor's parameters have for columns of a point."""
+
+WIDTHS = ("token_len", "channels")
+"""The columns of the widths at input and output; a name that gives one gives both."""
 
 RULE = "a name with options must read name[option=value,option=value]"
 
@@ -99,6 +122,11 @@ _HALF = "on a GPU in bfloat16 and float16, if installed"
 IMPLEMENTATIONS: Mapping[str, Entry] = MappingProxyType({
     "eager": Entry("impls.attend.eager:adapt",
         "as the source writes it: two matrix products with a softmax between them", Style("#1a1a1a", SOLID, "o")),
+    "as_is": Entry("impls.modules.core:as_is", "the layer or model as it is: its own core, its library's choice",
+        Style("#56524c", SOLID, "X")),
+    "compiled": Entry("impls.modules.core:compiled", "torch.compile of the layer or model as it is",
+        Style("#8f7f6a", DASHED, "X", hollow=True), supports="if there is a compiler", options={"mode": _MODE},
+        compiles=True),
     "manual": Entry("impls.attend.manual:adapt", "the articles' steps one by one, head by head",
         Style("#d55e00", DASH_DOT, "^")),
     "stepwise": Entry("impls.whole.stepwise:adapt", "each step a labelled stage: for profiles, not for use",
@@ -163,17 +191,6 @@ IMPLEMENTATIONS: Mapping[str, Entry] = MappingProxyType({
 })  # fmt: skip
 """The implementations that have a name, in the order in which they are listed."""
 
-SETTINGS: Mapping[str, Entry] = MappingProxyType({
-    "as_is": Entry("impls.models.settings:as_is", "the model as it is", Style("#1a1a1a", SOLID, "o"), "in a model"),
-    "compiled": Entry("impls.models.settings:compiled", "torch.compile of the model as it is",
-        Style("#a8a8a8", DASHED, "o", hollow=True), "in a model, if there is a compiler", options={"mode": _MODE},
-        compiles=True),
-})  # fmt: skip
-"""The settings of a whole model that have no other name: `eager`, `sdpa` and others keep their meaning there."""
-
-KNOWN: Mapping[str, Entry] = MappingProxyType({**IMPLEMENTATIONS, **SETTINGS})
-"""Everything that has a name."""
-
 ENTRY_POINT_GROUP = "attention_bench.implementations"
 """The entry point group in which installed packages name their own adapters."""
 
@@ -189,10 +206,11 @@ class Name:
 def parse(name: str) -> Name:
     """Return the base and the options of an implementation's name; raises ValueError if it breaks the grammar.
 
-    The value of an option is a Python number or string literal, `true` or `false`; any other text is itself the value.
+    The value of an option is a Python literal (a number, a text, a tuple, a list, None, True), `true` or `false`; any
+    other text is itself the value.
     """
     match = NAME.fullmatch(name)
-    parts = match["options"].split(",") if match and match["options"] is not None else []
+    parts = split(match["options"]) if match and match["options"] is not None else []
     given = [OPTION.fullmatch(part) for part in parts]
     if match is None or None in given:
         raise ValueError(f"{RULE}, got {name!r}")
@@ -204,17 +222,27 @@ def parse(name: str) -> Name:
     return Name(match["base"], options)
 
 
-def is_model(layer: str) -> bool:
-    """Return whether a layer's name is that of a whole model, or of a layer in one.
+def shapes_itself(layer: str) -> bool:
+    """Return whether a module's name says its shapes, so that no column does: a library's, or one with its own input.
 
-    A model of a user's own, `module:function`, has its input in brackets.
+    Raises ValueError for a name that breaks the grammar.
     """
-    return layer.partition(":")[0] in SOURCES or (":" in layer and "[" in layer)
+    parsed = parse(layer)
+    return parsed.base.partition(":")[0] in SOURCES or "input" in parsed.options
 
 
 def split(names: str) -> list[str]:
-    """Return the names of a comma-separated list; commas inside brackets separate options."""
-    return [name.strip() for name in COMMA_OUTSIDE_BRACKETS.split(names)]
+    """Return the parts of a comma-separated list; commas inside brackets or quotes separate nothing."""
+    parts, depth, quote = [""], 0, ""
+    for each in names:
+        if quote or each in "'\"":
+            quote = "" if each == quote else quote or each
+        depth += (not quote) * ((each in OPENING) - (each in CLOSING))
+        if each == "," and not depth and not quote:
+            parts.append("")
+        else:
+            parts[-1] += each
+    return [part.strip() for part in parts]
 
 
 def _value(text: str) -> Any:
@@ -223,5 +251,9 @@ def _value(text: str) -> Any:
     try:
         value = ast.literal_eval(text)
     except (ValueError, SyntaxError):
+        if text[0] in OPENING + "'\"":
+            raise ValueError(
+                f"{text} in a name can't be read: expected a number, a text, a tuple, a list, None or True"
+            ) from None
         return text
-    return value if isinstance(value, int | float | str) else text
+    return text if isinstance(value, set | dict | bytes) else value

@@ -1,6 +1,5 @@
 """The contract between a layer and its implementations."""
 
-import copy
 import importlib
 import inspect
 from collections.abc import Callable
@@ -62,32 +61,9 @@ def compiling(adapt: Adapt) -> Adapt:
     return adapt
 
 
-def with_attend(attend: Attend) -> Adapt:
-    """Return the adapter that replaces a layer's core by `attend`.
-
-    The adapted layer shares its parameters with the original layer, which is not changed.
-    The keywords that `attend` declares, except `mask`, are the options of the adapter.
-    The adapter raises `Unsupported` for a layer whose core can't be replaced, and for a layer with a mask if
-    `attend` does not declare the keyword `mask`.
-    """
-    keywords = declared_options(attend)
-
-    def adapt(layer: nn.Module, **options: Any) -> nn.Module:
-        if not hasattr(layer, "attend"):
-            raise Unsupported(f"{type(layer).__name__} has no attend to replace")
-        adapted = copy.copy(layer)
-        adapted._modules = dict(layer._modules)  # a core that is a module must not appear in the original
-        vars(adapted).pop("attend", None)
-        adapted.attend = masked(attend, mask_of(layer), **options)  # type: ignore[assignment]  # no submodule
-        return adapted
-
-    adapt.options = keywords - {"mask"}  # type: ignore[attr-defined]  # functions take attributes
-    return compiling(adapt) if getattr(attend, "compiles", False) else adapt
-
-
 def is_attend(function: Callable[..., Any]) -> bool:
     """Return whether a function takes queries, keys and values, and so is no adapter."""
-    parameters = _parameters(function)
+    parameters = parameters_of(function)
     required = [each for each in parameters if each.default is each.empty and each.kind in POSITIONAL]
     return len(required) >= ATTEND_PARAMETERS
 
@@ -119,10 +95,10 @@ def declared_options(function: Callable[..., object]) -> frozenset[str]:
     stated = getattr(function, "options", None)
     if isinstance(stated, frozenset):
         return stated
-    return frozenset(each.name for each in _parameters(function) if each.kind is each.KEYWORD_ONLY)
+    return frozenset(each.name for each in parameters_of(function) if each.kind is each.KEYWORD_ONLY)
 
 
-def _parameters(function: Callable[..., object]) -> list[inspect.Parameter]:
+def parameters_of(function: Callable[..., object]) -> list[inspect.Parameter]:
     """Return the parameters of a function or of a module's forward; none for a builtin without a signature."""
     function = function.forward if isinstance(function, nn.Module) else function
     try:

@@ -3,7 +3,7 @@
 from torch import Tensor
 
 from impls.attend import hide
-from impls.contract import with_attend
+from impls.modules.core import with_attend
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor, scale: float, *, mask: str | None = None) -> Tensor:

@@ -1,24 +1,16 @@
 """Find an adapter by its name, and build an implementation from a layer and a name."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, entry_points, version
 
 from torch import nn
 from torch.nn import attention
 
-from impls.catalogue import ENTRY_POINT_GROUP, IMPLEMENTATIONS, KNOWN, Entry, Name, parse
-from impls.contract import (
-    Adapt,
-    Implementation,
-    Unresolved,
-    Unsupported,
-    declared_options,
-    imported,
-    is_attend,
-    with_attend,
-)
-from impls.models import settings
-from impls.models.model import Model
+from impls.catalogue import ENTRY_POINT_GROUP, IMPLEMENTATIONS, Entry, Name, parse
+from impls.contract import Adapt, Implementation, Unresolved, Unsupported, declared_options, imported, is_attend
+from impls.modules.core import NoCore, with_attend
+from impls.modules.wrapper import Wrapper
 
 
 def build(layer: nn.Module, name: str) -> Implementation:
@@ -34,8 +26,11 @@ def build(layer: nn.Module, name: str) -> Implementation:
     base, entry = parsed.base, IMPLEMENTATIONS.get(parsed.base)
     if entry and (reason := _refusal(entry, layer)):
         raise Unsupported(reason)
-    adapt = settings.of_model(base, resolve) if isinstance(layer, Model) else resolve(base)
+    adapt = resolve(base)
     _check_options(adapt, parsed)
+    if isinstance(layer, Wrapper) and layer.is_plain and base not in IMPLEMENTATIONS:
+        with suppress(NoCore):  # an adapter of a user's own gets the module that it is written for
+            return adapt(layer.inner, **parsed.options)
     return adapt(layer, **parsed.options)
 
 
@@ -63,7 +58,9 @@ def versions(names: Iterable[str]) -> dict[str, str]:
 def _refusal(entry: Entry, layer: nn.Module) -> str:
     """Return why an implementation can't compute a layer here: the layer, no GPU, no package; empty if it may."""
     kind = type(layer)
-    if kind.__module__.startswith("impls.layers.") and (reason := entry.refusal(kind.__name__)):
+    if (isinstance(layer, Wrapper) or kind.__module__.startswith("impls.layers.")) and (
+        reason := entry.refusal(kind.__name__)
+    ):
         return reason
     if entry.on_gpu and "cuda" not in {weight.device.type for weight in layer.parameters()}:
         return "it runs on a GPU alone"
@@ -89,7 +86,9 @@ def activate(name: str) -> None:
 def compiles(name: str) -> bool:
     """Return whether an implementation is meant to be compiled by torch.compile."""
     base = parse(name).base
-    return KNOWN[base].compiles if base in KNOWN else bool(getattr(resolve(base), "compiles", False))
+    return (
+        IMPLEMENTATIONS[base].compiles if base in IMPLEMENTATIONS else bool(getattr(resolve(base), "compiles", False))
+    )
 
 
 def resolve(name: str) -> Adapt:
@@ -99,8 +98,8 @@ def resolve(name: str) -> Adapt:
     Raises Unresolved for an unknown name, a module that can't be imported, and an attribute that isn't callable.
     """
     what = f"implementation {name!r}"
-    if name in KNOWN:
-        return imported(KNOWN[name].adapter, what)
+    if name in IMPLEMENTATIONS:
+        return imported(IMPLEMENTATIONS[name].adapter, what)
     installed = entry_points(group=ENTRY_POINT_GROUP, name=name)
     if ":" not in name and not installed:
         expected = ", ".join(IMPLEMENTATIONS)

@@ -14,9 +14,10 @@ from torch import Tensor, nn
 
 from impls.attend import sdpa
 from impls.catalogue import parse
-from impls.contract import NO_MASK, Attend, Implementation, Unresolved, Unsupported, declared_options, with_attend
+from impls.contract import NO_MASK, Attend, Implementation, Unresolved, Unsupported, declared_options
 from impls.lookup import resolve
-from impls.models.model import CORE_DIMENSIONS, ORIGINAL, sdpa_replaced, stand_in
+from impls.modules.core import with_attend
+from impls.modules.wrapper import CORE_DIMENSIONS, ORIGINAL, sdpa_replaced, stand_in
 from impls.table import SDPA, Table, WrongTable, load, nearest
 
 CAUSAL = "causal"

@@ -8,6 +8,7 @@ from torch import nn
 
 from impls.attend import eager, sdpa
 from impls.contract import Adapt, Implementation, compiling
+from impls.modules.core import compile_in_place
 
 
 def compiled(adapt: Adapt, **options: Any) -> Adapt:
@@ -21,7 +22,7 @@ def compiled(adapt: Adapt, **options: Any) -> Adapt:
         implementation = adapt(layer)
         if isinstance(implementation, nn.Module):
             own = copy.copy(implementation)  # an adapter may have returned the layer itself
-            own.compile(dynamic=False, **options)
+            compile_in_place(own, **options)
             return own
         compiled_function: Implementation = torch.compile(implementation, dynamic=False, **options)
         return compiled_function

@@ -7,9 +7,9 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 from torch import Tensor, nn
 
-from impls.models.model import Model
-from impls.models.trace import Trace
-from impls.models.watch import watched
+from impls.modules.trace import Trace
+from impls.modules.watch import watched
+from impls.modules.wrapper import Wrapper
 
 B, H, N, D = 4, 2, 6, 8
 """The sizes of queries; 4 items are two images of 2 windows."""
@@ -307,7 +307,7 @@ def traces_of(kind: str, *, seed: int = 1, grad: bool = False) -> list[Trace]:
 
 def traced(module: nn.Module, x: Tensor, *, grad: bool = False) -> list[Trace]:
     """Return what was traced of a call of a module with weights."""
-    model = Model(module, tuple(x.shape[1:]))
+    model = Wrapper(module, tuple(x.shape[1:]))
     with torch.set_grad_enabled(grad), watched(model) as seen:
         model(x)
     return [*seen.traces.values()]

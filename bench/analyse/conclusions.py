@@ -16,7 +16,7 @@ from bench.stats.contrasts import Contrasts, contrasts, normal_scores, prior, va
 from bench.stats.estimates import PAIR, UNKNOWN, Estimates, Interval, interval
 from bench.store.record import Record, latest
 from bench.store.table import baseline_of, cases
-from impls.catalogue import KNOWN, is_model, parse
+from impls.catalogue import IMPLEMENTATIONS, parse, shapes_itself
 from impls.table import SDPA
 
 WIDEST = "float32"
@@ -96,7 +96,7 @@ def choices(summary: Summary) -> list[CoreChoice]:
     chosen = []
     for point in summary:
         of = summary.contrasts(point)
-        if is_model(point.layer) or SDPA not in of.names:
+        if shapes_itself(point.layer) or SDPA not in of.names:
             continue
         gains = {name: interval(of.speedup(name, SDPA), PAIR).exp() for name in of.names if is_core(name)}
         compared = of.only([name for name, gain in gains.items() if name == SDPA or gain.is_known])
@@ -111,7 +111,7 @@ def choices(summary: Summary) -> list[CoreChoice]:
 
 def is_core(name: str) -> bool:
     """Return whether an implementation replaces the core alone and needs no compilation, or is a user's own."""
-    entry = KNOWN.get(parse(name).base)
+    entry = IMPLEMENTATIONS.get(parse(name).base)
     return ":" in name if entry is None else entry.adapter.startswith(CORES) and not entry.compiles
 
 

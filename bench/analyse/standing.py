@@ -17,7 +17,7 @@ from bench.plan.case import AS_IS, CONTROL
 from bench.stats.best import GOOD, bounds, ends, growth
 from bench.stats.contrasts import Contrasts, Values
 from bench.stats.estimates import Interval
-from impls.catalogue import KNOWN, parse
+from impls.catalogue import IMPLEMENTATIONS, parse
 
 FASTEST: Final = "fastest"
 NAMED: Final = "named"
@@ -60,7 +60,7 @@ class Place:
 
 def is_for_profiles(name: str) -> bool:
     """Return whether an implementation is there for profiles, and nothing to use."""
-    entry = KNOWN.get(parse(name).base)
+    entry = IMPLEMENTATIONS.get(parse(name).base)
     return entry is not None and entry.for_profiles
 
 
@@ -71,7 +71,7 @@ def cost(row: Mapping[str, Any]) -> tuple[bool, bool, bool, float, float]:
     memory, then the order of the catalogue.
     """
     base = parse(str(row["implementation"])).base
-    order = [*KNOWN].index(base) if base in KNOWN else math.inf
+    order = [*IMPLEMENTATIONS].index(base) if base in IMPLEMENTATIONS else math.inf
     memory_bytes = row.get("memory_bytes")
     return (
         is_for_profiles(base),

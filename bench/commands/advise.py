@@ -25,6 +25,7 @@ from bench.plan import names
 from bench.plan.case import AS_IS, Point
 from bench.plan.errors import WrongRequest, suggestion, unknown_names
 from bench.plan.invocation import python
+from bench.plan.layers import LAYERS, of_core, shapes_itself
 from bench.plan.names import is_implementation, is_own
 from bench.plan.sweep import MEASURED, Effort, Sweep, mistakes_of_table
 from bench.show import advice as show
@@ -35,7 +36,7 @@ from bench.show.terminal.console import console, render
 from bench.store import saved_run as stored
 from bench.store.record import Record
 from bench.store.saved_run import Seen
-from impls.catalogue import SOURCES, is_model, parse, split
+from impls.catalogue import SOURCES, parse, split
 
 BATCH = 8
 """The items in a call if nothing says another number."""
@@ -54,6 +55,9 @@ ON_GPU = (*ON_CPU, "sdpa_efficient", "sdpa_cudnn")
 COMPILED = ("compiled", "compiled_sdpa", "compiled_eager")
 """The settings that are tried: first the uncompiled ones."""
 
+SHAPES = ("num_tokens", "token_len", "channels", "num_heads")
+"""The options of shape, for a module that is made from columns."""
+
 FILES = ("advice.md", "advice.json", "look.json", "results.csv", "journal.jsonl", "layers")
 """What a run may leave in its folder."""
 
@@ -62,7 +66,7 @@ FORMATS = ("terminal", "markdown", "json")
 SWEEP_COLUMNS = ("layer", "device", "dtype", "mode", "batch", "num_tokens", "channels", "num_heads", "threads")
 """The columns of a sweep file of a model's layers."""
 
-RULE = "timm:NAME, torchvision:NAME, transformers:CONFIG or module:function"
+RULE = "timm:NAME, torchvision:NAME, transformers:CONFIG, module:attribute or a layer of the suite"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -77,7 +81,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_option("--impl", metavar="A,B,…", default="", help="further settings, such as mykernel:attend")
     add_option("--use", metavar="TABLE", help="also try the choices of a table that `export` wrote")
-    for name, (_, meaning) in options.SETTINGS.items():
+    shapes = {name: options.SHAPES[name] for name in SHAPES}
+    for name, (_, meaning) in {**shapes, **options.SETTINGS}.items():
         add_option(options.flag(name), metavar="A,B,…", help=meaning)
     add_option("--oversubscribe", action="store_true", default=None, help="allow more threads than cores")
     add_option("--no-compile", action="store_true", help="leave out the settings with torch.compile")
@@ -135,20 +140,11 @@ def _print(of: Iterable[Block], is_quiet: bool) -> None:
 
 
 def _model(arguments: argparse.Namespace) -> tuple[str, list[int]]:
-    """Return the model's name with its input, and the batches; raises WrongRequest."""
+    """Return the module's name with its input, and the batches; raises WrongRequest."""
     name: str = arguments.name
-    try:
-        parsed = parse(name)
-    except ValueError as error:
-        raise WrongRequest(str(error)) from None
-    source, colon, rest = parsed.base.partition(":")
-    if not (source and colon and rest):
-        near = suggestion(source, SOURCES) or f"; did you mean timm:{name}?"
-        raise WrongRequest(f"MODEL {name!r} must be {RULE}{'' if source in SOURCES else near}")
-    if source not in SOURCES:
-        if misspelled := names.misspelled(parsed.base, "model"):
-            raise WrongRequest(misspelled)
-        names.check_own([parsed.base], "model")
+    if not names.is_module(name) and name not in LAYERS:
+        near = suggestion(name, (*SOURCES, *LAYERS)) or f"; did you mean timm:{name}?"
+        raise WrongRequest(names.misspelled(name, "model") or f"MODEL {name!r} must be {RULE}{near}")
     batches = _numbers("--batch", arguments.batch) if arguments.batch else []
     given = arguments.input
     if given and ":" not in given:
@@ -158,12 +154,7 @@ def _model(arguments: argparse.Namespace) -> tuple[str, list[int]]:
         if batches and batches != [int(sides[0])]:
             raise WrongRequest(f"--input {given} has {sides[0]} items, and --batch says {arguments.batch}")
         batches = [int(sides[0])]
-        given = "x".join(sides[1:])
-    if given:
-        name = _with_option(name, "input", given)
-    if not is_model(name):
-        raise WrongRequest(f"the input of {name} isn't known; give --input, as 8x3x224x224 or mymodel:inputs")
-    return name, batches or [BATCH]
+    return _with_option(name, "input", given) if given else name, batches
 
 
 def _numbers(flag: str, text: str) -> list[int]:
@@ -195,11 +186,10 @@ def _extra(arguments: argparse.Namespace) -> list[str]:
 
 def _asked(arguments: argparse.Namespace, name: str, batches: Sequence[int]) -> Sweep:
     """Return the race that the options ask for; what only the model knows is 1 until it was looked at."""
-    unknown = {"num_tokens": [1], "channels": [1], "num_heads": [1]}
-    columns = {**options.overrides(arguments), "layer": [name], "batch": batches, **unknown}
+    columns = {**options.overrides(arguments), "layer": [name], **({"batch": batches} if batches else {})}
     usual = {"processes": PROCESSES, "budget_s": BUDGET_S, "bound": Effort.bound, "race": True}
     given = options.effort(arguments)
-    asked = options.product([AS_IS], columns, {**usual, **given})
+    asked = options.product([AS_IS], columns, {**usual, **given}, shaped=tuple)
     within_s = given.get("within_s", WITHIN_S * len(asked.points))
     effort = dataclasses.replace(asked.effort, within_s=within_s)
     return dataclasses.replace(asked, name="advise", implementations=(AS_IS,), baseline=AS_IS, effort=effort)
@@ -213,11 +203,8 @@ def _completed(looks: Mapping[Point, Sequence[Seen]]) -> dict[Point, Sequence[Se
 
 
 def _shaped(point: Point, core: Mapping[str, Any], layer: str = "") -> Point:
-    """Return a point with the tokens, channels and heads of a core, for its layer if that has a name."""
-    *lead, tokens, width = core["shapes"][0]
-    heads = core.get("heads") or (lead[-1] if len(lead) > 1 else 1)
-    channels = width if core.get("heads") else heads * width
-    columns = {"num_tokens": tokens, "num_heads": heads, "channels": channels, "token_len": channels}
+    """Return a point with the columns of a core, for its layer if that has a name; others than a module's own stay."""
+    columns = of_core(core) if shapes_itself(point.layer) else {}
     return dataclasses.replace(point, layer=layer or point.layer, **columns)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from bench.commands import BAD, FINE, say
 from bench.engine.run import Run
+from bench.engine.trials import shaped
 from bench.engine.two_environments import SIDES, Pair
 from bench.harness import options
 from bench.harness.progress import progress_of, screen_of
@@ -129,6 +130,7 @@ def _sweep(arguments: argparse.Namespace, names: Sequence[str]) -> Sweep:
             effort={"race": True, **usual, **options.effort(arguments)},
             product=arguments.sweep is None,
             path=None if arguments.python else search_path(),
+            shaped=shaped,
         )
     )
     if not arguments.python:  # each interpreter finds its own

@@ -14,9 +14,10 @@ from bench.engine.replicate import Heard, Replicate
 from bench.engine.run import Run
 from bench.engine.worker import Died, unheard
 from bench.machine import facts, quiet
+from bench.plan import layers
 from bench.plan.case import Case, Point
 from bench.plan.errors import WrongRequest
-from bench.plan.names import libraries_of
+from bench.plan.names import check_layers, is_module, libraries_of
 from bench.plan.sweep import Sweep, load_sweep
 from bench.sampling.rounds import Length
 from bench.store.record import Record
@@ -46,6 +47,10 @@ SELFCHECK_ROUNDS_S = 3.0
 """The seconds for the rounds of a point in one process: a few hundred samples."""
 
 
+SHAPE_S = 300.0
+"""The longest time without a sign of life of a module that is made to see its shapes."""
+
+
 class NotSeen(Exception):  # noqa: N818 - an outcome that becomes a line
     """A model could not be looked at; the message says why."""
 
@@ -69,13 +74,45 @@ def look(
         }
 
 
+def shaped(points: tuple[Point, ...]) -> tuple[Point, ...]:
+    """Return points with the tokens, widths and heads that modules show whose names say their own input.
+
+    Raises WrongRequest if a module can't be made or called, or if a point says other shapes.
+    """
+    names = dict.fromkeys(
+        point.layer for point in points if is_module(point.layer) and layers.shapes_itself(point.layer)
+    )
+    if not names:
+        return points
+    check_layers(points)
+    first = {point.layer: point for point in reversed(points)}
+    with closing(Pool(1, (), libraries=libraries_of(points))) as pool:
+        shapes = {name: _asked(pool, "shape", first[name], 0, SHAPE_S) for name in names}
+    return tuple(_with_shape(point, shapes[point.layer]) if point.layer in shapes else point for point in points)
+
+
+def _with_shape(point: Point, shape: dict[str, int]) -> Point:
+    for name, value in shape.items():
+        stated = getattr(point, name)
+        if stated not in (1, value):
+            raise WrongRequest(f"{name} = {stated} must be {value} in the layer {point.layer}; leave it out")
+    return dataclasses.replace(point, **shape)
+
+
 def _seen(
     pool: Pool, point: Point, number: int, settings: Sequence[str], timeout_s: float, heard: Any
 ) -> dict[str, Any]:
-    request = {"request": "look", "point": dataclasses.asdict(point), "seed": number, "settings": [*settings]}
+    return _asked(pool, "look", point, number, timeout_s, heard, settings=[*settings])
+
+
+def _asked(
+    pool: Pool, request: str, point: Point, number: int, timeout_s: float, heard: Any = unheard, **more: Any
+) -> dict[str, Any]:
+    """Return what a worker sees at the module of a point; raises as `look` does."""
+    asked = {"request": request, "point": dataclasses.asdict(point), "seed": number, **more}
     try:
         with pool.worker(point, number) as worker:
-            reply = worker.ask(request, timeout_s, heard)
+            reply = worker.ask(asked, timeout_s, heard)
     except Died as death:
         raise NotSeen(f"{death.status}: {death.detail}") from None
     if reply["status"] in WRONG:

@@ -7,9 +7,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bench.engine import admission
+from bench.engine import admission, trials
 from bench.machine import facts
-from bench.plan.case import COLUMNS
+from bench.plan import names
+from bench.plan.case import COLUMNS, Point
 from bench.plan.columns import Column, Kind
 from bench.plan.errors import WrongRequest, all_of, unknown_names
 from bench.plan.grid import is_range, parse_shard
@@ -18,7 +19,7 @@ from bench.plan.names import check_own, search_path
 from bench.plan.sweep import EFFORT_KEYS, Request, Sweep, load_sweep
 from bench.store import plan
 from bench.store.record import STATUSES
-from impls.catalogue import is_model, split
+from impls.catalogue import split
 
 AddOption = Callable[..., object]
 """How argparse and pytest take an option: its flag, and keywords."""
@@ -197,7 +198,7 @@ def sweep(option: argparse.Namespace) -> Sweep:
 
 def check_layers(wanted: Sweep) -> None:
     """Raise WrongRequest, with a line for each, if a worker can't find some of a sweep's own layers."""
-    check_own(dict.fromkeys(point.layer for point in wanted.points if not is_model(point.layer)), "layer")
+    names.check_layers(wanted.points)
 
 
 def request(option: argparse.Namespace) -> Request:
@@ -221,10 +222,16 @@ def request(option: argparse.Namespace) -> Request:
         run=Path(option.run) if option.run else None,
         extend=option.extend,
         is_named=option.sweep is not None,
+        shaped=trials.shaped,
     )
 
 
-def product(implementations: Sequence[str], columns: Mapping[str, Any], asked: Mapping[str, Any]) -> Sweep:
+def product(
+    implementations: Sequence[str],
+    columns: Mapping[str, Any],
+    asked: Mapping[str, Any],
+    shaped: Callable[[tuple[Point, ...]], tuple[Point, ...]] = trials.shaped,
+) -> Sweep:
     """Return the sweep of one product of columns, with the effort that is asked for; it has no control.
 
     Raises WrongRequest if this machine can't measure it.
@@ -237,6 +244,7 @@ def product(implementations: Sequence[str], columns: Mapping[str, Any], asked: M
         effort=asked,
         product=True,
         path=search_path(),
+        shaped=shaped,
     )
     wanted = load_sweep(request)
     check_layers(wanted)

@@ -15,9 +15,9 @@ from torch.profiler import profile, record_function
 import impls
 from bench.measure import workload
 from bench.measure.inspection import activities
-from impls.models import flow, watch
-from impls.models.model import Model
-from impls.models.proposal import Proposal
+from impls.modules import flow, watch
+from impls.modules.proposal import Proposal
+from impls.modules.wrapper import Wrapper
 
 CORE_BUDGET_S, WARM_PAIRS, LEAST_PAIRS = 0.5, 2, 3
 """The seconds for pairs of calls of a core, the pairs that don't count, because the first is slower, and the fewest."""
@@ -44,7 +44,7 @@ Span = tuple[float, float]
 """Begin and end in microseconds."""
 
 
-def profiled(call: Callable[[], object], model: Model, seen: watch.Watch, device: str) -> dict[str, Any]:
+def profiled(call: Callable[[], object], model: Wrapper, seen: watch.Watch, device: str) -> dict[str, Any]:
     """Return the seconds of a profiled call: in all, in its cores, and in each layer that has one."""
     with _labelled(model, {core.layer for core in seen.cores}):
         with profile(activities=activities(device)) as profiler, record_function(CALL):
@@ -76,7 +76,7 @@ def timed_s(call: Callable[[], object], device: str) -> float:
 
 
 @contextmanager
-def _labelled(model: Model, paths: Iterable[str]) -> Iterator[None]:
+def _labelled(model: Wrapper, paths: Iterable[str]) -> Iterator[None]:
     """Label the layers at these paths for the profiler, by hooks that hold for all modules.
 
     Hooks of single modules would end the fast path of torch's own.

@@ -7,15 +7,20 @@ logit, and by the output with equal weights for all keys.
 import math
 import random
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from bench.sampling.inputs import LONG_SCORES, ROWS
-from impls.attend import hide
-from impls.contract import Attend, with_attend
-from impls.models.model import ORIGINAL
+from impls.attend import eager, hide
+from impls.contract import NO_MASK, Attend, mask_of
+from impls.modules.core import takes_core, with_attend
+from impls.modules.wrapper import CORE_DIMENSIONS, ORIGINAL, Wrapper
+
+SAME = 1e-3
+"""The largest deviation of a core that is the plain formula, relative to the largest value, in float32."""
 
 
 def at_random_rows(number: int) -> Attend:
@@ -72,6 +77,32 @@ def equal_weights(
         return v.mean(dim=-2, keepdim=True).expand(*q.shape[:-1], v.shape[-1])
     seen = torch.arange(1, 1 + v.shape[-2], device=v.device, dtype=v.dtype)[:, None]
     return v.cumsum(dim=-2)[..., : q.shape[-2], :] / seen[: q.shape[-2]]
+
+
+def is_plain(layer: nn.Module, x: Tensor) -> bool:
+    """Return whether a layer's core is an attend of its own that is the plain formula, with equal heads, on x."""
+    if isinstance(layer, Wrapper) or not takes_core(getattr(layer, "attend", None)):
+        return False
+    own, mask = layer.attend, mask_of(layer)
+    if getattr(own, "func", own) is eager.attend:
+        return True
+    seen: list[bool] = []
+
+    def attend(q: Tensor, k: Tensor, v: Tensor, scale: float, *others: Any, **options: Any) -> Tensor:
+        o: Tensor = own(q, k, v, scale, *others, **options)  # type: ignore[operator]
+        is_usual = (
+            not others and not options and q.dim() == CORE_DIMENSIONS and q.shape[:2] == k.shape[:2] == v.shape[:2]
+        )
+        expected = eager.attend(q, k, v, scale, mask=None if mask == NO_MASK else mask) if is_usual else None
+        seen.append(expected is not None and bool((o - expected).abs().max() <= SAME * expected.abs().max()))
+        return o
+
+    try:
+        with torch.no_grad():
+            with_attend(attend)(layer)(x)
+    except Exception:  # the layer's own calls say it
+        return False
+    return bool(seen) and all(seen)
 
 
 class _Seen(Exception):  # noqa: N818 - the way out of a layer

@@ -16,6 +16,7 @@ from bench.measure import memory
 from bench.measure.workload import Subject, Workload
 from bench.plan.layers import ITEM_BYTES
 from impls.catalogue import IMPLEMENTATIONS, parse
+from impls.modules.wrapper import Wrapper
 
 METADATA = frozenset(
     f"aten::{name}"
@@ -80,12 +81,21 @@ def metrics(call: Callable[[], object], subject: Subject, work: Workload) -> dic
     runtime = subject.function if isinstance(subject.function, impls.Runtime) else None
     operators = (f"{operator.name} {operator.dtype}".strip() for operator in (runtime.operators() if runtime else ()))
     values: dict[str, Any] = {"kernels": tuple(dict.fromkeys(operators)) or inspected.kernels}
+    values["adapted_by"] = adapted_by(subject.function)
     if runtime is None or not runtime.has_own_memory:
         values |= {"peak_bytes": inspected.peak_bytes, "reserved_bytes": inspected.reserved_bytes}
     if work.with_gradients:
         x = work.x.detach().requires_grad_()
         values["saved_bytes"] = memory.saved_bytes(lambda: subject.function(x), [x, *subject.layer.parameters()])
     return values
+
+
+def adapted_by(function: object) -> str | None:
+    """Return how an implementation got into a module that is wrapped, and which tensor counts; None otherwise."""
+    if not isinstance(function, Wrapper):
+        return None
+    first = f"the first tensor of {function.returned} counts" if function.returned else ""
+    return "; ".join(filter(None, (function.adapted_by, first))) or None
 
 
 def narrower(runtime: impls.Runtime, dtype: str) -> str:

@@ -5,6 +5,7 @@ shapes, and under hooks that tell the profiler which layer begins. The kernels o
 """
 
 import dataclasses
+import math
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -17,9 +18,11 @@ from torch.profiler import profile
 import impls
 from bench.measure import core_times, function, inspection, workload
 from bench.measure.forking import Channel
+from bench.plan import layers
 from bench.plan.case import Point
-from impls.models import flow, proof, settings, watch
-from impls.models.model import Model
+from impls.modules import flow, proof, watch
+from impls.modules.core import cores_of
+from impls.modules.wrapper import Wrapper, wrapped
 
 CALLS, LEAST_CALLS, BUDGET_S = 7, 3, 4.0
 """The profiled calls of a look, and how many are made after BUDGET_S."""
@@ -48,8 +51,7 @@ def look(request: Mapping[str, Any], channel: Channel) -> dict[str, Any]:
     workload.set_up(point)
     channel.announce("model")
     work = workload.make(point, request["seed"])
-    model = work.layer
-    assert isinstance(model, Model)
+    model = wrapped(work.layer, work.shape[1:])
     call = workload.step(workload.Subject(model, model), work)
     with work.gradient_mode():
         channel.announce("first call")
@@ -82,6 +84,23 @@ def look(request: Mapping[str, Any], channel: Channel) -> dict[str, Any]:
     }
 
 
+def shape(point: Point, channel: Channel) -> dict[str, int]:
+    """Return the columns of a module's largest core, or those of its input if no core is found.
+
+    Raises `impls.Unresolved` if the module can't be made or called.
+    """
+    channel.announce("model")
+    model, item = workload.shown(point)
+    channel.announce("first call")
+    with torch.inference_mode():
+        seen = watch.cores(model, torch.zeros(1, *item))
+    if not seen:
+        tokens = max(1, math.prod(item[:-1]))
+        return {"num_tokens": tokens, "token_len": item[-1], "channels": item[-1], "num_heads": 1}
+    largest = max(seen, key=lambda core: math.prod(core.shapes[0]))
+    return layers.of_core(dataclasses.asdict(largest))
+
+
 def _beside_sdpa(seen: watch.Watch, work: workload.Workload) -> tuple[list[watch.Core], dict[str, Any]]:
     """Return the cores with what `F.scaled_dot_product_attention` can express of them, and the times of both.
 
@@ -107,7 +126,7 @@ def _kernels(call: Callable[[], object], device: str) -> list[str]:
     return sorted({flow.KINDS.get(name, name) for name in names if name in flow.KINDS or WHOLE.search(name)})
 
 
-def _profiled(call: Callable[[], object], model: Model, seen: watch.Watch, device: str) -> Iterator[dict[str, Any]]:
+def _profiled(call: Callable[[], object], model: Wrapper, seen: watch.Watch, device: str) -> Iterator[dict[str, Any]]:
     """Yield the seconds of profiled calls, each beside those of a plain call before it."""
     begin = time.perf_counter()
     for number in range(CALLS):
@@ -116,7 +135,7 @@ def _profiled(call: Callable[[], object], model: Model, seen: watch.Watch, devic
         yield {"plain_s": core_times.timed_s(call, device), **core_times.profiled(call, model, seen, device)}
 
 
-def _settings(model: Model, names: Sequence[str], channel: Channel) -> dict[str, dict[str, str]]:
+def _settings(model: Wrapper, names: Sequence[str], channel: Channel) -> dict[str, dict[str, str]]:
     """Return for each setting whether the model has it: its status, a reason, and whether it runs the same as it is."""
     now = _fingerprint(model)
     tried: dict[str, dict[str, str]] = {}
@@ -127,13 +146,13 @@ def _settings(model: Model, names: Sequence[str], channel: Channel) -> dict[str,
         except impls.Unsupported as reason:
             tried[name] = {"status": "unsupported", "detail": str(reason)}
             continue
-        is_same = isinstance(changed, Model) and _fingerprint(changed) == now
+        is_same = isinstance(changed, Wrapper) and _fingerprint(changed) == now
         tried[name] = {"status": "same" if is_same else "ok", "detail": ""}
     return tried
 
 
-def _fingerprint(model: Model) -> list[tuple[str, bool]]:
-    return [(core.operator, core.by_sdpa) for core in settings.cores_of(model)]
+def _fingerprint(model: Wrapper) -> list[tuple[str, bool]]:
+    return [(core.operator, core.by_sdpa) for core in cores_of(model)]
 
 
 def _flags(layers: Iterable[nn.Module]) -> list[str]:
@@ -143,7 +162,7 @@ def _flags(layers: Iterable[nn.Module]) -> list[str]:
     return list(dict.fromkeys(f"{layer}.{name} = {value}" for layer, name, value in flags))
 
 
-def _library(model: Model) -> str:
+def _library(model: Wrapper) -> str:
     """Return the library that a model's switch belongs to: the word under which lines to paste are kept."""
     if callable(getattr(model.inner, "set_attn_implementation", None)):
         return "transformers"

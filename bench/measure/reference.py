@@ -23,9 +23,10 @@ from bench.measure.cores import at_random_rows, equal_weights, in_blocks, larges
 from bench.measure.outputs import BY_ITEM, gradients
 from bench.measure.workload import Workload
 from bench.sampling.inputs import LONG_SCORES, NORMAL, PART_ROWS, PEAKED, ROWS, Values
-from impls.catalogue import is_model
-from impls.contract import Unsupported, with_attend
-from impls.models.model import Model
+from impls.catalogue import shapes_itself
+from impls.contract import Unsupported
+from impls.modules.core import with_attend
+from impls.modules.wrapper import Wrapper
 
 LEAST_LOGIT, LOGIT = 100.0, 120.0
 """The largest logit of a peaked input is LEAST_LOGIT at least, where a softmax without its maximum overflows in float32
@@ -154,8 +155,8 @@ def of_calls(workload: Workload, check: Check, x: Tensor, direction: Tensor | No
 
 
 def _some_rows(workload: Workload, layer: Any, x: Tensor) -> tuple[Tensor, ...] | None:
-    """Return the output in random rows, NaN elsewhere; None if the core can't be replaced or is followed by a mix."""
-    if not _has_core(workload):
+    """Return the output in random rows, NaN elsewhere; None if the core isn't plain or is followed by a mix."""
+    if not workload.has_plain_core:
         return None
     at_rows: Any = with_attend(at_random_rows(PART_ROWS))(layer)
     (output,) = _computed(workload, at_rows, x, None)
@@ -165,10 +166,10 @@ def _some_rows(workload: Workload, layer: Any, x: Tensor) -> tuple[Tensor, ...] 
 def peak(workload: Workload) -> float:
     """Return the factor that makes a peaked input of a normal one: its largest logit is about LOGIT.
 
-    It is PEAK if the core can't be replaced, and so not be seen, and MOST_PEAK at most.
+    It is PEAK if the core isn't plain, and so can't be seen, and MOST_PEAK at most.
     """
     factor = PEAK
-    for _ in range(PEAKINGS if _has_core(workload) else 0):
+    for _ in range(PEAKINGS if workload.has_plain_core else 0):
         largest = largest_logit(workload.layer, workload.input(Values(0, factor))[:1])
         if LEAST_LOGIT <= largest <= 2 * LOGIT or math.isinf(largest):
             break
@@ -186,9 +187,9 @@ def _with_equal_weights(
     if not _is_half(workload):
         return None
     other: Any
-    if _has_core(workload):
+    if workload.has_plain_core:
         other = with_attend(equal_weights)(layer)
-    elif isinstance(layer, Model):
+    elif isinstance(layer, Wrapper):
         other = copy.copy(layer)
         other.attend = equal_weights
     else:
@@ -261,16 +262,11 @@ def _exact(
 
 def _is_long(workload: Workload) -> bool:
     point = workload.point
-    return point.num_heads * point.num_tokens**2 > LONG_SCORES and _has_core(workload)
+    return point.num_heads * point.num_tokens**2 > LONG_SCORES and workload.has_plain_core
 
 
 def _is_half(workload: Workload) -> bool:
     return workload.values.dtype.itemsize == 2  # bytes
-
-
-def _has_core(workload: Workload) -> bool:
-    """Return whether the layer has a core that can be replaced; a whole model calls torch's function, with masks."""
-    return getattr(workload.layer, "attend", None) is not None
 
 
 def _computed(workload: Workload, layer: nn.Module, x: Tensor, direction: Tensor | None) -> tuple[Tensor, ...]:
@@ -315,7 +311,9 @@ def _select(
 
 def _items(workload: Workload, name: str) -> list[int]:
     point, items = workload.point, ITEMS if name in (NORMAL, PEAKED) else LATER_ITEMS
-    is_small = point.batch * point.num_heads * point.num_tokens**2 <= WHOLE_BATCH_SCORES and not is_model(point.layer)
+    is_small = point.batch * point.num_heads * point.num_tokens**2 <= WHOLE_BATCH_SCORES and not shapes_itself(
+        point.layer
+    )
     if is_small or point.batch <= items:
         return [*range(point.batch)]
     return sorted(random.SystemRandom().sample(range(point.batch), items))

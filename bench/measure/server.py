@@ -23,7 +23,7 @@ from bench.plan.case import Case, Point
 from bench.plan.names import is_own
 from bench.sampling.inputs import Values
 from impls.lookup import check
-from impls.models import sources
+from impls.modules import sources
 
 
 def warm(request: dict[str, Any]) -> None:
@@ -72,7 +72,7 @@ def _unresolved(names: Iterable[str]) -> Iterator[str]:
 
 
 class Worker:
-    """Serves `check`, `look`, `memory`, and then `prepare`, `begin`, `sample`, `keep` and `finish` for one case."""
+    """Serves `check`, `look`, `shape`, `memory`, and then `prepare`, `begin`, `sample`, `keep` and `finish` for one case."""
 
     def __init__(self) -> None:
         self._case: MeasuredCase | None = None
@@ -109,6 +109,14 @@ class Worker:
         seen: dict[str, Any] = {}
         with failure.caught(outcome, request["point"]["device"]):
             seen = look.look(request, channel)
+        return {"status": outcome.status, "detail": outcome.detail, "seen": seen}
+
+    def shape(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
+        """Reply with the columns of shape that a module shows, and how the look ended."""
+        outcome = failure.Outcome()
+        seen: dict[str, Any] = {}
+        with failure.caught(outcome, request["point"]["device"]):
+            seen = look.shape(Point(**request["point"]), channel)
         return {"status": outcome.status, "detail": outcome.detail, "seen": seen}
 
     def memory(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:

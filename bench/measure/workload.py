@@ -15,13 +15,15 @@ from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 import impls
+from bench.measure.cores import is_plain
 from bench.plan import layers
 from bench.plan.case import COLUMNS, Point
 from bench.plan.layers.layer import Work
 from bench.sampling.inputs import SHIFTS, Call, Values, windows
-from impls.catalogue import is_model
-from impls.contract import NO_MASK
-from impls.layers import construct, statement
+from impls.contract import NO_MASK, parameters_of
+from impls.modules.making import make as make_module
+from impls.modules.making import statement
+from impls.modules.wrapper import Wrapper, wrapped
 
 SEED = 20_200_914
 """The default seed of weights and inputs: profiles and memory measurements use the same values."""
@@ -75,6 +77,11 @@ class Workload:
         """Return an input, to be copied: a window of the values, shifted by 0 to SHIFTS of them, times a factor."""
         window = _window(self.values, values.shift, self.shape)
         return window if values.factor == 1 else window * values.factor
+
+    @cached_property
+    def has_plain_core(self) -> bool:
+        """Whether the layer has a core of its own that is the plain formula: then the judge may put others there."""
+        return is_plain(copy.deepcopy(self.layer).to("cpu", torch.float32), self.x[:1].to("cpu", torch.float32))
 
     @cached_property
     def timed(self) -> "TimedValues":
@@ -210,13 +217,21 @@ def make(point: Point, seed: int = SEED) -> Workload:
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        layer = _layer(point).train(point.mode != "inference")
-        shape = _input_shape(point, layer)
+        layer, shape = _made(point)
+        layer.train(point.mode != "inference")
         values = torch.randn(math.prod(shape) + SHIFTS) * SPREAD
         output_shape, flops = _traced(point, layer, values[: math.prod(shape)].view(shape))
         direction = torch.randn(output_shape)
     there = point.device, getattr(torch, point.dtype)
     return Workload(point, seed, layer.to(*there), values.to(*there), shape, direction.to(*there), flops)
+
+
+def shown(point: Point) -> tuple[Wrapper, tuple[int, ...]]:
+    """Return the module of a point, to be looked at on a CPU, and the shape of an item; raises as `make` does."""
+    set_up(dataclasses.replace(point, device="cpu"))
+    layer, shape = _made(point)
+    _counted_with_values(point, layer.eval(), torch.zeros(1, *shape[1:]))
+    return wrapped(layer, shape[1:]), shape[1:]
 
 
 def subject(workload: Workload, implementation: str) -> Subject:
@@ -247,34 +262,14 @@ def step(subject: Subject, workload: Workload, inputs: Inputs | None = None) -> 
     return train
 
 
-def _layer(point: Point) -> nn.Module:
+def _made(point: Point) -> tuple[nn.Module, tuple[int, ...]]:
+    """Return the module of a point, and the shape of its input."""
     columns = (column for column in COLUMNS.values() if column.name not in layers.fixed(point.layer))
     required = [each.name for each in columns if each.changes_function and not each.is_usual(point)]
-    layer = construct(layers.module_of(point.layer), dataclasses.asdict(point), required)
+    layer, shape = make_module(layers.module_of(point.layer), dataclasses.asdict(point), required)
     if isinstance(layer, impls.ConvSelfAttention):
         nn.init.constant_(layer.gamma, GAMMA)
-    return layer
-
-
-def _input_shape(point: Point, layer: nn.Module) -> tuple[int, ...]:
-    """Return the shape of the layer's input: the stated one, or that of tokens, or of images for our image layers."""
-    is_own = layers.is_own(point.layer)
-    if is_own and (input_shape := statement(point.layer, layer, "input_shape")):
-        return _checked_shape(point, input_shape(point))
-    if is_own or point.image_size is None:
-        return point.batch, point.num_tokens, point.token_len
-    image_channels = point.token_len // (point.patch_size or 1) ** 2
-    return point.batch, image_channels, point.image_size, point.image_size
-
-
-def _checked_shape(point: Point, shape: Any) -> tuple[int, ...]:
-    sizes = tuple(shape) if isinstance(shape, tuple | list) else ()
-    if not all(isinstance(size, int) and size > 0 for size in sizes) or sizes[:1] != (point.batch,):
-        raise impls.Unresolved(
-            f"layer {point.layer!r}: input_shape(point) must return whole numbers that begin with the batch "
-            f"{point.batch}, got {shape!r}"
-        )
-    return sizes
+    return layer, shape
 
 
 def _traced(point: Point, layer: nn.Module, x: Tensor) -> tuple[torch.Size, int | None]:
@@ -300,10 +295,12 @@ def _counted_with_values(point: Point, layer: nn.Module, x: Tensor) -> tuple[Any
         return _counted(point, copy.deepcopy(layer), x)
     except Exception as error:
         first = f"{type(error).__name__}: {error}".splitlines()[0]
-        hint = "a layer whose input isn't [B, N, token_len] states its shape by input_shape(point)"
-        if is_model(point.layer):
-            hint = "another shape is given by --input, as 8x3x224x224"
-        raise impls.Unresolved(f"layer {point.layer!r} can't take x {list(x.shape)}: {first}; {hint}") from error
+        inner = layer.inner if isinstance(layer, Wrapper) else layer
+        names = ", ".join(each.name for each in parameters_of(inner))
+        raise impls.Unresolved(
+            f"layer {point.layer!r}: {type(inner).__name__}({names}) was called with x {list(x.shape)}: {first}; "
+            "give another shape as [input=2x56x56x96], or all arguments as [input=mymodule:function]"
+        ) from error
 
 
 def _counted(point: Point, layer: nn.Module, x: Tensor) -> tuple[Any, int | None]:

@@ -12,8 +12,9 @@ from typing import Any, TypeGuard
 from bench.plan.case import COLUMNS, POINT_COLUMNS, RETAINED, Point, default_timing
 from bench.plan.columns import DERIVED, REQUIRED, Kind
 from bench.plan.errors import WrongRequest, refuse, suggestion, unknown_names
-from bench.plan.layers import LAYERS, complete, is_layer
+from bench.plan.layers import LAYERS, complete, given_by_all, is_layer, shapes_itself
 from bench.plan.names import misspelled
+from impls.catalogue import SOURCES
 
 Values = Mapping[str, Any]
 """A value or a list of values for each column of a point; whole numbers may be a range such as `"128:2048:128"`."""
@@ -42,12 +43,13 @@ def expand(values: Values, allocator: str = RETAINED) -> Iterator[Point]:
     Raises WrongRequest for unknown keys, missing ones, and values that break a rule, all of them in one message.
     """
     mistakes = mistakes_in(values)
-    mistakes += [
+    refuse(mistakes)
+    given = given_by_all(_listed("layer", values["layer"])) if "layer" in values else frozenset()
+    refuse(
         f"{key} is missing; every point needs it"
         for key, column in COLUMNS.items()
-        if key not in values and column.default is not DERIVED
-    ]
-    refuse(mistakes)
+        if key not in values and key not in given and column.default is not DERIVED
+    )
     for combination in itertools.product(*(_listed(key, value) for key, value in values.items())):
         point = dict(zip(values, combination, strict=True))
         if "qk_scale" in point:
@@ -78,8 +80,9 @@ def _check_own_layer(name: str) -> None:
     if line := misspelled(name, "layer"):
         raise WrongRequest(line)
     if not is_layer(name):
-        expected = (*LAYERS, "module:attribute")
+        expected = (*LAYERS, "module:attribute", *(f"{source}:NAME" for source in SOURCES))
         raise WrongRequest(f"layer = {name!r} must be one of {', '.join(expected)}{suggestion(name, expected)}")
+    shapes_itself(name)  # refuses what can't be read
 
 
 def _listed(key: str, value: object) -> list[Any]:
@@ -162,7 +165,8 @@ def expand_models(grid: dict[str, Any]) -> list[dict[str, Any]]:
     if not names:
         raise WrongRequest("model = [] must hold at least one value")
     if unknown := [name for name in names if not isinstance(name, str) or name not in MODELS]:
-        raise WrongRequest(unknown_names("model", unknown, MODELS))
+        hint = "; for a layer in a library's model: --layer timm:NAME[at=PATH]; the whole model: advise timm:NAME"
+        raise WrongRequest(unknown_names("model", unknown, MODELS) + hint)
     rest = {key: value for key, value in grid.items() if key != "model"}
     for name in names:
         for key, value in MODELS[name].items():

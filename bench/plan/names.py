@@ -15,7 +15,7 @@ from bench.plan import layers
 from bench.plan.case import CONTROL, Point
 from bench.plan.errors import refuse, suggestion
 from impls import catalogue
-from impls.catalogue import ATTEND_PARAMETERS, SOURCES, is_model, parse
+from impls.catalogue import ATTEND_PARAMETERS, SOURCES, parse
 
 LAYERS = {name: layer.meaning for name, layer in layers.LAYERS.items()}
 
@@ -35,7 +35,7 @@ def is_implementation(name: str) -> bool:
     except ValueError:
         return False
     module, colon, attribute = base.partition(":")
-    return bool(module and attribute) if colon else base in known_names() or base in catalogue.SETTINGS
+    return bool(module and attribute) if colon else base in known_names()
 
 
 def known_names() -> tuple[str, ...]:
@@ -46,7 +46,12 @@ def known_names() -> tuple[str, ...]:
 
 def is_own(name: str) -> bool:
     """Return whether an implementation is a user's own: `module:attribute`, or from an installed package."""
-    return parse(name).base not in catalogue.KNOWN
+    return parse(name).base not in catalogue.IMPLEMENTATIONS
+
+
+def is_module(layer: object) -> bool:
+    """Return whether a layer's name is that of a module of anybody: a user's own, a package's or a library's."""
+    return isinstance(layer, str) and layers.is_own(layer)
 
 
 def is_own_code(layer: str) -> bool:
@@ -56,12 +61,12 @@ def is_own_code(layer: str) -> bool:
 
 def may_have_own_memory(name: str) -> bool:
     """Return whether an implementation may use memory that torch's allocator does not see."""
-    return is_own(name) or bool(catalogue.KNOWN[parse(name).base].packages)
+    return is_own(name) or bool(catalogue.IMPLEMENTATIONS[parse(name).base].packages)
 
 
 def libraries_of(points: Iterable[Point]) -> tuple[str, ...]:
-    """Return the libraries that the models of points come from; for a model of a user's own that is torch."""
-    sources = (point.layer.partition(":")[0] for point in points if is_model(point.layer))
+    """Return the libraries that the modules of points come from; for a module of a user's own that is torch."""
+    sources = (point.layer.partition(":")[0] for point in points if layers.is_own(point.layer))
     return tuple(dict.fromkeys(source if source in SOURCES else "torch" for source in sources))
 
 
@@ -113,6 +118,11 @@ def check_own(names: Iterable[str], kind: str = "implementation") -> None:
     refuse(line for name in names if ":" in name and (line := mistake_of(name, path, kind)))
 
 
+def check_layers(points: Iterable[Point]) -> None:
+    """Raise WrongRequest, with a line for each, if a worker can't find some of the layers of points."""
+    check_own(dict.fromkeys(point.layer for point in points if is_own_code(point.layer)), "layer")
+
+
 def mistake_of(name: str, path: Sequence[str], kind: str = "implementation") -> str:
     """Return, in one line, why `module:attribute` can't be an implementation or layer; empty if it may be one.
 
@@ -135,7 +145,8 @@ def mistake_of(name: str, path: Sequence[str], kind: str = "implementation") -> 
         return f"{kind} {name!r} can't be imported: {spec.origin}, line {error.lineno}: {error.msg}"
     first = attribute.partition(".")[0]
     if names is None or first in names or _find(f"{module}.{first}", path):
-        declared = _options_in(Path(str(spec.origin)), attribute) if bracket and names else None
+        is_shown = bracket and names and kind == "implementation"
+        declared = _options_in(Path(str(spec.origin)), attribute) if is_shown else None
         given = {} if declared is None else parse(f"{name}[{options}").options
         return "\n".join(wrong_options(name, given, declared or ()))
     public = sorted(name for name in names if not name.startswith("_"))

@@ -3,13 +3,13 @@
 import dataclasses
 import math
 import tomllib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from bench.plan import names
-from bench.plan.case import CONTROL, RETAINED, Case, Point
+from bench.plan.case import AS_IS, CONTROL, RETAINED, Case, Point
 from bench.plan.errors import WrongRequest, all_of, refuse, unknown, unknown_names
 from bench.plan.grid import DEFAULTS, MODEL_COLUMNS, Shard, Values, expand, expand_models, mistakes_in, part
 from bench.plan.invocation import python
@@ -132,6 +132,7 @@ class Request:
     `path` has the folders that must contain the modules of a user's implementations; None skips this check.
     `run` is the folder that the run goes into; if it holds a run, that one goes on, or is added to with `extend`.
     Without `is_named` the sweep is that of the run in the folder.
+    `shaped` returns points with the shapes that only the modules themselves know.
     """
 
     sweep: str
@@ -149,6 +150,7 @@ class Request:
     run: Path | None = None
     extend: bool = False
     is_named: bool = True
+    shaped: Callable[[tuple[Point, ...]], tuple[Point, ...]] = tuple
 
 
 def load_sweep(asked: Request | str) -> Sweep:
@@ -165,9 +167,9 @@ def load_sweep(asked: Request | str) -> Sweep:
         for key in document:
             if key not in SWEEP_KEYS:
                 raise unknown("key", key, SWEEP_KEYS)
-        baseline = document.get("baseline", Sweep.baseline)
+        baseline, usual = _baseline(document, asked, is_shipped=file.parent == SHIPPED)
         implementations, has_control, points, effort, published = all_of(
-            lambda: _implementations(asked.implementations or document.get("implementations"), baseline, asked.path),
+            lambda: _implementations(asked.implementations or usual, baseline, asked.path),
             lambda: _control(document.get("control", True) if asked.control is None else asked.control),
             lambda: _points(document, asked),
             lambda: effort_of(_raced({key: document[key] for key in EFFORT_KEYS if key in document}, asked.effort)),
@@ -176,6 +178,7 @@ def load_sweep(asked: Request | str) -> Sweep:
     except WrongRequest as error:
         prefix = "" if file.parent == SHIPPED else f"{file.name}: "
         raise WrongRequest("\n".join(prefix + line for line in str(error).splitlines())) from None
+    points = asked.shaped(points)
     name = AROUND if asked.product else file.stem
     sweep = Sweep(name, points, implementations, baseline, effort, published, has_control)
     return sweep.sharded(asked.shard) if asked.shard else sweep
@@ -196,6 +199,28 @@ def altered(
             {key: value for key, value in _raced(vars(sweep.effort), effort).items() if value is not None}
         ),
     )
+
+
+def _baseline(document: Mapping[str, Any], asked: Request, *, is_shipped: bool) -> tuple[Any, Any]:
+    """Return the baseline of a file, and its implementations.
+
+    For modules that are no layers of the suite the baseline is AS_IS unless the user's file names another one, and the
+    implementations of a shipped sweep are those that take the place of a core.
+    """
+    grids = [each for each in (document.get("defaults"), *_tables(document)) if isinstance(each, dict)]
+    named = [asked.overrides["layer"]] if "layer" in asked.overrides else [each.get("layer", "") for each in grids]
+    own = any(names.is_module(name) for each in named for name in (each if isinstance(each, list) else [each]))
+    given = document.get("implementations")
+    if not own or ("baseline" in document and not is_shipped):
+        return document.get("baseline", Sweep.baseline), given
+    if not is_shipped or given is None:
+        return AS_IS, given
+    return AS_IS, [AS_IS, *(name for name in given if not CATALOGUE[name].layers), "compiled"]
+
+
+def _tables(document: Mapping[str, Any]) -> list[Any]:
+    grids = document.get("grid", [])
+    return grids if isinstance(grids, list) else []
 
 
 def _path(name_or_file: str) -> Path:

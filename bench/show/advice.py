@@ -15,7 +15,7 @@ from bench.show.text import names, shared
 from bench.stats.estimates import Interval
 from bench.stats.limits import LEVEL
 from bench.store import units
-from impls.catalogue import KNOWN, parse
+from impls.catalogue import IMPLEMENTATIONS, parse
 
 COMPILED = "compiled"
 """The beginning of the names of compiled settings, which have no prediction."""
@@ -354,14 +354,16 @@ def paste(library: str, name: str) -> list[str]:
             f"with sdpa_kernel(SDPBackend.{BACKENDS[base]}):",
             "    y = model(x)",
         ]
-    if base in ("eager", "sdpa"):
-        return _switch(library, is_fused=base == "sdpa")
+    if base in ("eager", "sdpa") and (lines := _switch(library, is_fused=base == "sdpa")):
+        return lines
+    if base == "sdpa":
+        return []
     module, _, attribute = base.partition(":")
     imported = f"from {module} import {attribute}" if attribute else f"from {_home(base)} import attend"
     return [
         *_switch(library, is_fused=True),
         "import torch.nn.functional as F",
-        "from impls.models.model import bridge",
+        "from impls.modules.wrapper import bridge",
         imported,
         f"F.scaled_dot_product_attention = bridge({attribute or 'attend'})",
     ]
@@ -382,7 +384,7 @@ def _switch(library: str, *, is_fused: bool) -> list[str]:
 
 
 def _home(base: str) -> str:
-    return KNOWN[base].adapter.partition(":")[0] if base in KNOWN else base
+    return IMPLEMENTATIONS[base].adapter.partition(":")[0] if base in IMPLEMENTATIONS else base
 
 
 def legend(answers: Iterable[Advice]) -> list[str]:

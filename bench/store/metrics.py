@@ -283,6 +283,9 @@ _TABLE = (
     Metric("kernels", kind=tuple, reported=True, combined=FIRST, heading=Heading("ran", place=40, rank=6),
         meaning="the operators that did the work on a CPU (`CompiledFxGraph` for Inductor's kernels), or the kernels "
         "on a GPU, in order; of another runtime those that it reports, with their precision"),
+    Metric("adapted_by", kind=str, reported=True, combined=FIRST, heading=Heading("core by", place=46, rank=7),
+        meaning="how the implementation got into a module that is no layer of the suite: by its `self.attend`, by the "
+        "switch of its library, or by `F.scaled_dot_product_attention`; and which tensor counts if it returns several"),
     Metric("error", reported=True, combined=OF_WORST_ERROR,
         meaning="the deviation from the float64 reference that came nearest to its tolerance, relative to the largest "
         "value"),

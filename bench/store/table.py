@@ -26,7 +26,7 @@ from bench.store.typed import decode
 
 RESULTS = "results.csv"
 
-SCHEMA_VERSION = 11
+SCHEMA_VERSION = 12
 """The version of results.csv; an older one must be written anew from the journal."""
 
 END = "\r\n"

@@ -1,9 +1,9 @@
 """The core as the source writes it: two matrix products with a softmax between them."""
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from impls.attend import hide
-from impls.contract import Implementation, with_attend
+from impls.modules.core import with_attend
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor, scale: float, *, mask: str | None = None) -> Tensor:
@@ -18,9 +18,4 @@ def attend(q: Tensor, k: Tensor, v: Tensor, scale: float, *, mask: str | None = 
     return scores @ v
 
 
-def adapt(layer: nn.Module) -> Implementation:
-    """Return the layer with this core; a layer without an `attend` is returned unchanged, as its own baseline.
-
-    Raises `Unsupported` as `with_attend` does.
-    """
-    return with_attend(attend)(layer) if hasattr(layer, "attend") else layer
+adapt = with_attend(attend, "eager")

@@ -6,7 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex_attention
 
-from impls.contract import Implementation, compiling, with_attend
+from impls.contract import Implementation, compiling
+from impls.modules.core import with_attend
 
 
 @compiling

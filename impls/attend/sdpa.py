@@ -4,6 +4,7 @@ FlashAttention of other packages is used through torch's registry, or called dir
 """
 
 import contextlib
+import functools
 import warnings
 
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
@@ -11,10 +12,8 @@ from torch import Tensor, nn
 from torch.nn import attention
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from impls.contract import Adapt, Attend, Implementation, Unsupported, with_attend
-
-MISSING_KERNEL = ("No available kernel", "No viable backend")
-"""What torch says if no backend that is allowed can compute a core."""
+from impls.contract import Adapt, Attend, Implementation, Unsupported
+from impls.modules.core import lacks_kernel, with_attend
 
 ON_GPUS_ALONE = (SDPBackend.EFFICIENT_ATTENTION, SDPBackend.CUDNN_ATTENTION)
 
@@ -46,12 +45,8 @@ def pinned(backend: SDPBackend) -> Attend:
                 is_missing = q.device.type == "cpu" and backend in ON_GPUS_ALONE
                 raise Unsupported(is_missing * missing + _reasons(q, k, v, scale, mask, error)) from None
 
+    attend_pinned.inside = functools.partial(sdpa_kernel, backend)  # type: ignore[attr-defined]  # functions take them
     return attend_pinned
-
-
-def lacks_kernel(error: RuntimeError) -> bool:
-    """Return whether torch raised an error because no backend that is allowed can compute a core."""
-    return any(words in str(error) for words in MISSING_KERNEL)
 
 
 def _reasons(q: Tensor, k: Tensor, v: Tensor, scale: float, mask: str | None, error: RuntimeError) -> str:
@@ -90,7 +85,7 @@ def attend_direct(q: Tensor, k: Tensor, v: Tensor, scale: float, *, mask: str | 
     return o.transpose(1, 2)
 
 
-adapt = with_attend(attend)
+adapt = with_attend(attend, "sdpa")
 adapt_math = with_attend(pinned(SDPBackend.MATH))
 adapt_flash = with_attend(pinned(SDPBackend.FLASH_ATTENTION))
 adapt_efficient = with_attend(pinned(SDPBackend.EFFICIENT_ATTENTION))

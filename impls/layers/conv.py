@@ -1,5 +1,7 @@
 """Convolutional self-attention with a learned residual."""
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -35,6 +37,10 @@ class ConvSelfAttention(nn.Module):
         self.gamma = nn.Parameter(torch.zeros(1))
         self.mask = mask
         self.attend = masked(eager.attend, mask)
+
+    def input_shape(self, point: Any) -> tuple[int, ...]:
+        """Return the shape of maps at a point."""
+        return point.batch, point.channels, point.image_size, point.image_size
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the layer's output `[B, C, height, width]` for maps x of the same shape."""

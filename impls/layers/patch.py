@@ -1,5 +1,7 @@
 """Patch embedding, then attention."""
 
+from typing import Any
+
 from torch import Tensor, nn
 
 from impls.attend import eager
@@ -40,6 +42,10 @@ class PatchAttention(nn.Module):
         self.to_out = nn.Linear(embed_dim, embed_dim)
         self.mask = mask
         self.attend = masked(eager.attend, mask)
+
+    def input_shape(self, point: Any) -> tuple[int, ...]:
+        """Return the shape of images at a point."""
+        return point.batch, point.token_len // self.patch_size**2, point.image_size, point.image_size
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the layer's output `[B, N, embed_dim]` for images x `[B, in_channels, height, width]`."""

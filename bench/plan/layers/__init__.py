@@ -4,15 +4,17 @@ Each file of this folder with a LAYER declares a layer with a name. A user's own
 until a worker has made it: it has no steps, so no FLOPs and no predicted memory, and its sizes are those of tokens.
 """
 
+import dataclasses
 import importlib
 import pkgutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bench.plan.case import Case, Point
+from bench.plan.case import COLUMNS, Case, Point
 from bench.plan.errors import WrongRequest
 from bench.plan.layers.layer import Layer, Sizes, Step, Values, Work
+from impls import catalogue
 
 ITEM_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 
@@ -49,6 +51,11 @@ _OWN = Layer(
     ),
 )
 
+OF_THE_MODULE = ("num_tokens", "token_len", "channels", "num_heads")
+"""The columns that a call shows, if a module's name says its own input; until then they are 1."""
+
+_SHAPED = dataclasses.replace(_OWN, needs=(), derive=lambda _values: dict.fromkeys(OF_THE_MODULE, 1))
+
 
 def is_layer(name: str) -> bool:
     """Return whether a name may be a layer; `module:attribute` is checked later, at its import."""
@@ -66,9 +73,32 @@ def module_of(name: str) -> str:
     return name if is_own(name) else LAYERS[name].module
 
 
+def shapes_itself(name: str) -> bool:
+    """Return whether a layer's name says its shapes; raises WrongRequest if it can't be read."""
+    try:
+        return catalogue.shapes_itself(name)
+    except ValueError as error:
+        raise WrongRequest(str(error)) from None
+
+
 def fixed(name: str) -> Mapping[str, Any]:
-    """Return the columns that have only one value in a layer, with the value."""
+    """Return the columns that have only one value in a layer, with the value; arguments in its name give some."""
     return _layer(name).fixed
+
+
+def _in_name(name: str) -> dict[str, Any]:
+    """Return the columns that the arguments in a layer's name give: `dim=64,heads=4` gives both widths and the heads."""
+    given = catalogue.parse(name).options
+    columns = {catalogue.ALIASES.get(key, key): value for key, value in given.items()}
+    fixed = {key: value for key, value in columns.items() if key in COLUMNS and COLUMNS[key].option == "shape"}
+    widths = [fixed[each] for each in catalogue.WIDTHS if each in fixed]
+    return {**dict.fromkeys(catalogue.WIDTHS[: 2 * len(widths)], *widths[:1]), **fixed}
+
+
+def _batch_of(name: str) -> dict[str, Any]:
+    """Return the batch of the input in a layer's name, if it has one there."""
+    sizes = str(catalogue.parse(name).options.get("input", "")).split("x")
+    return {"batch": int(sizes[0])} if len(sizes) > 1 and all(size.isdecimal() for size in sizes) else {}
 
 
 def complete(values: Values) -> Values:
@@ -88,9 +118,8 @@ def complete(values: Values) -> Values:
     for column, value in layer.fixed.items():
         if values.setdefault(column, value) != value:
             raise WrongRequest(f"{column} = {_toml(values[column])} must be {_toml(value)} in the layer {name}")
-    channels, heads = values["channels"], values["num_heads"]
-    if channels % heads and not is_own(name):  # a user's own layer may divide the channels by another rule
-        raise WrongRequest(f"channels = {channels} must be divisible by num_heads = {heads}")
+    if not is_own(name) and values["channels"] % values["num_heads"]:  # a user's own may have another rule
+        raise WrongRequest(f"channels = {values['channels']} must be divisible by num_heads = {values['num_heads']}")
     for column, value in layer.derive(values).items():
         values.setdefault(column, value)
     return {**dict.fromkeys(layer.without), "qkv_bias": False, "qk_scale": None, **values}
@@ -100,7 +129,26 @@ def usable(name: str, usual: Mapping[str, Any]) -> Values:
     """Return the usual values without those that a layer fixes, derives or doesn't use."""
     layer = _layer(name)
     derived = ("num_tokens", "token_len") if "image_size" in layer.needs else ()
-    return {column: value for column, value in usual.items() if column not in (*layer.without, *layer.fixed, *derived)}
+    given = OF_THE_MODULE if is_own(name) and shapes_itself(name) else ()
+    none = (*layer.without, *layer.fixed, *derived, *given)
+    return {**{column: value for column, value in usual.items() if column not in none}, **_batch_of(name)}
+
+
+def given_by_all(layers: Iterable[str]) -> frozenset[str]:
+    """Return the columns that all of these layers give by themselves."""
+    each = [{*_layer(name).fixed, *(OF_THE_MODULE if is_own(name) and shapes_itself(name) else ())} for name in layers]
+    return frozenset(set.intersection(*each)) if each else frozenset()
+
+
+def of_core(core: Mapping[str, Any]) -> dict[str, int]:
+    """Return the columns that a core of a module shows: its tokens, its heads and their widths together.
+
+    `core` has `shapes`, those of queries, keys and values, and `heads` if the shapes don't show them.
+    """
+    *lead, tokens, width = core["shapes"][0]
+    heads = core.get("heads") or (lead[-1] if len(lead) > 1 else 1)
+    channels = width if core.get("heads") else heads * width
+    return {"num_tokens": tokens, "token_len": channels, "channels": channels, "num_heads": heads}
 
 
 def steps(point: Point) -> Mapping[str, Step]:
@@ -138,7 +186,9 @@ def peak_bytes(case: Case) -> int | None:
 
 
 def _layer(name: str) -> Layer:
-    return _OWN if is_own(name) else LAYERS[name]
+    if not is_own(name):
+        return LAYERS[name]
+    return _SHAPED if shapes_itself(name) else dataclasses.replace(_OWN, fixed=_in_name(name))
 
 
 def _toml(value: Any) -> str:

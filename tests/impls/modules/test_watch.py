@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from impls.models import watch
-from impls.models.sources import make
+from impls.modules import watch
+from impls.modules.sources import make
 from tests import tiny_models
 
 

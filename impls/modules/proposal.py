@@ -11,8 +11,8 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 from torch import Tensor
 
-from impls.models.formula import ADDED, DIVIDING, HIDING, LOWEST, MULTIPLYING, Image, Obstacle, Reader, Term
-from impls.models.trace import LEFT, RIGHT, SCORES, VALUE, Trace
+from impls.modules.formula import ADDED, DIVIDING, HIDING, LOWEST, MULTIPLYING, Image, Obstacle, Reader, Term
+from impls.modules.trace import LEFT, RIGHT, SCORES, VALUE, Trace
 
 MASK = -50.0
 """An added tensor with a number below this is called a mask, another one a bias."""

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from impls.models.trace import Trace, memory, tensors
+from impls.modules.trace import Trace, memory, tensors
 
 CORE = "core"
 """The name, among operators, of one that computes a core alone."""

@@ -11,8 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from impls.models.model import changed
-from impls.models.trace import SCORES, VALUE, Call, Node, Trace
+from impls.modules.trace import SCORES, VALUE, Call, Node, Trace
+from impls.modules.wrapper import changed
 
 LOWEST = -1000.0
 """A number that leaves nothing of a score that it replaces, for scores as they occur."""

@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 
-from impls.models.proof import Finding, found
+from impls.modules.proof import Finding, found
 from tests.written_cores import EXPRESSIBLE, INEXPRESSIBLE, traces_of
 
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from impls.models.flow import Flow, Scores
+from impls.modules.flow import Flow, Scores
 
 B, H, N, D = 2, 3, 5, 4
 HEADS, CHANNELS = torch.randn(H, H), torch.randn(D, D)

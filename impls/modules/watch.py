@@ -13,16 +13,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
-from unittest.mock import patch
 
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from impls.models.flow import COMPOSITES, Flow, Scores, described
-from impls.models.model import SDPA, Model
-from impls.models.trace import Trace
+from impls.modules.flow import COMPOSITES, Flow, Scores, described
+from impls.modules.trace import Trace
+from impls.modules.wrapper import Wrapper, sdpa_replaced
 
 FUSED = re.compile(r"_scaled_dot_product_(?!.*backward)\w*attention\w*")
 """The operators that compute a core in one."""
@@ -75,7 +74,7 @@ class Core:
         return bool(WHOLE.search(self.operator))
 
 
-def cores(model: Model, x: Tensor) -> list[Core]:
+def cores(model: Wrapper, x: Tensor) -> list[Core]:
     """Return the attention cores of one call on x, in the gradient mode that holds."""
     with watched(model) as watch:
         model(x)
@@ -83,12 +82,12 @@ def cores(model: Model, x: Tensor) -> list[Core]:
 
 
 @contextmanager
-def watched(model: Model) -> Iterator["Watch"]:
+def watched(model: Wrapper) -> Iterator["Watch"]:
     """Watch the calls of a model that are made inside."""
     watch = Watch(model.inner)
     with ExitStack() as inside:
         # a lookup of F.scaled_dot_product_attention finds this, also that of F.multi_head_attention_forward
-        inside.enter_context(patch.object(F, SDPA, watch.standing_in_for(getattr(F, SDPA))))
+        inside.enter_context(sdpa_replaced(watch.standing_in_for(F.scaled_dot_product_attention), model.names))
         inside.callback(register_module_forward_pre_hook(watch.enter).remove)
         inside.callback(register_module_forward_hook(watch.leave, always_call=True).remove)
         inside.enter_context(watch)
@@ -122,7 +121,7 @@ class Watch(TorchDispatchMode):
     def enter(self, module: nn.Module, args: tuple[Any, ...]) -> None:
         """Note that a module begins."""
         if not self._modules:
-            self._flow.begin([*args, *(module.given if isinstance(module, Model) else ())])
+            self._flow.begin([*args, *(module.given if isinstance(module, Wrapper) else ())])
         shape = next((tuple(value.shape) for value in args if isinstance(value, Tensor)), ())
         self._modules.append((module, shape))
 

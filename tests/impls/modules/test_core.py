@@ -4,14 +4,14 @@ import pytest
 import torch
 
 import impls
-from impls.models import watch
-from impls.models.model import Model
-from impls.models.sources import make
+from impls.modules import watch
+from impls.modules.sources import make
+from impls.modules.wrapper import Wrapper
 
 TINY = "tests.tiny_models"
 
 
-def tiny(name: str) -> Model:
+def tiny(name: str) -> Wrapper:
     """Return a tiny model of tokens `[5, 16]`; options in its name are those of the model."""
     base, _, options = name.partition("[")
     return make(f"{TINY}:{base}[input=5x16{',' * bool(options)}{options or ']'}").eval()
@@ -85,7 +85,7 @@ def test_timms_switch_is_one_of_modules() -> None:
     layer = tiny("Net[kind=switched]")
     x = torch.randn(1, *layer.item)
     unfused = impls.build(layer, "eager")
-    assert isinstance(unfused, Model)
+    assert isinstance(unfused, Wrapper)
     with torch.inference_mode():
         assert {core.operator for core in watch.cores(unfused, x)} == {watch.UNFUSED}
         assert all(core.is_fused for core in watch.cores(layer, x))

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from impls.models.proposal import proposed
+from impls.modules.proposal import proposed
 from tests.written_cores import traced, traces_of
 
 

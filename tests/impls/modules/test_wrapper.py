@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from impls import Unresolved, Unsupported
-from impls.models.model import Held, Model, Place, bridge, first_tensor
+from impls.modules.wrapper import Held, Place, Wrapper, bridge, first_tensor
 from tests import tiny_models
 
 
@@ -22,17 +22,17 @@ def test_other_tensors_follow_the_batch() -> None:
 
     Outputs are compared for some items alone.
     """
-    model = Model(Masked(), (3,), (Place.X,), {"mask": torch.ones(2, 3)}, batch=2)
+    model = Wrapper(Masked(), (3,), (Place.X,), {"mask": torch.ones(2, 3)}, batch=2)
     assert isinstance(model.kwargs["mask"], Held)
     assert model(torch.zeros(5, 3)).tolist() == [[1.0] * 3] * 5
     assert model.to(torch.float64)(torch.zeros(1, 3, dtype=torch.float64)).dtype == torch.float64
     with pytest.raises(Unresolved, match="the same for all items"):
-        Model(Masked(), (3,), (Place.X,), {"mask": torch.arange(6.0).view(2, 3)}, batch=2)
+        Wrapper(Masked(), (3,), (Place.X,), {"mask": torch.arange(6.0).view(2, 3)}, batch=2)
 
 
 def test_rows_of_an_item_stay_together() -> None:
     """A layer that gets several rows for each item, such as windows, has them in one item."""
-    model = Model(nn.Linear(4, 2), (3, 5, 4), group=3)
+    model = Wrapper(nn.Linear(4, 2), (3, 5, 4), group=3)
     assert model(torch.zeros(2, 3, 5, 4)).shape == (2, 3, 5, 2)
 
 

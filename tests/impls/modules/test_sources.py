@@ -9,8 +9,8 @@ import torch
 
 import impls
 from impls import Unresolved
-from impls.models import sources, watch
-from impls.models.sources import make
+from impls.modules import sources, watch
+from impls.modules.sources import make
 
 BERT = "hidden_size=16,num_hidden_layers=1,num_attention_heads=2,intermediate_size=16,vocab_size=8"
 

@@ -9,9 +9,9 @@ import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 from torch import Tensor
 from torch.nn.attention import SDPBackend
 
-from impls.models.formula import ADDED, HIDING, Obstacle, Term
-from impls.models.proposal import Proposal, proposed
-from impls.models.trace import LEFT, MOST_CALLS, RIGHT, Trace
+from impls.modules.formula import ADDED, HIDING, Obstacle, Term
+from impls.modules.proposal import Proposal, proposed
+from impls.modules.trace import LEFT, MOST_CALLS, RIGHT, Trace
 
 EXACT = 1e-8
 """The largest deviation in float64, relative to the largest value."""

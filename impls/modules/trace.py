@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from impls.models.model import changed
+from impls.modules.wrapper import changed
 
 LEFT, RIGHT, VALUE, SCORES = range(4)
 """The numbers of the first product's operands, of the last one's values, and of the first product's result."""

@@ -1,8 +1,9 @@
-"""A whole model, or a layer in one, as a layer: one tensor in, one tensor out."""
+"""A measured module as a function of one tensor: x in, one tensor out."""
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from enum import Enum
@@ -30,30 +31,36 @@ OPTIONS = {
 }
 """What a call of torch's function may ask for, by the keyword with which an attend declares that it can do it."""
 
+Name = tuple[str, str]
+"""A module of Python and the name under which it holds torch's function."""
+
+SHARED = ("torch", "impls", "bench")
+"""The packages whose own names of torch's function stay as they are."""
+
 
 class Place(Enum):
-    """The place of x among the arguments of a model."""
+    """The place of x among the arguments of a module."""
 
     X = "x"
 
 
 @dataclass(frozen=True)
 class Held:
-    """A tensor among the arguments, which the model holds under a name; it is expanded to the batch if `per_item`."""
+    """A tensor among the arguments, which the wrapper holds under a name; it is expanded to the batch if `per_item`."""
 
     name: str
     per_item: bool
 
 
-class Model(nn.Module):
-    """A model that takes x `[B, *item]` and returns its first tensor.
+class Wrapper(nn.Module):
+    """A module that is called with x `[B, *item]` alone, and returns its first tensor.
 
-    `inner` is the module of the library, `args` and `kwargs` are its arguments with Place.X in place of x.
-    Other tensors among them are held, and have the same values for every item.
+    `inner` is the module, `args` and `kwargs` are its arguments with Place.X in place of x.
+    Other tensors among them are held; those of the first item are used for every item.
     `group` is the number of rows of the inner input for each item, such as the windows of an image.
     `forms` are the arguments for each attention of the library that needs its own, such as a mask for `eager`.
     `attend` computes each core in place of `F.scaled_dot_product_attention` if it isn't None, and calls run inside
-    `context()`.
+    `context()`. `adapted_by` says how the core was replaced, and `returned` what a call returned if it was no tensor.
     """
 
     def __init__(
@@ -73,6 +80,8 @@ class Model(nn.Module):
         self.group = group
         self.attend: Attend | None = None
         self.context: Callable[[], AbstractContextManager[object]] = contextlib.nullcontext
+        self.names = names_of_sdpa(inner)
+        self.adapted_by = self.returned = ""
         hold = functools.partial(self._hold, batch)
         self.args, self.kwargs = changed((args, dict(kwargs or {})), hold)
         self.forms: dict[str, Any] = changed(dict(forms or {}), hold)
@@ -84,25 +93,33 @@ class Model(nn.Module):
         changed((self.args, self.kwargs), lambda each: held.append(each) if isinstance(each, Held) else None)
         return [self.get_buffer(each.name) for each in held if each.per_item]
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether the module takes x alone."""
+        return self.args == (Place.X,) and not self.kwargs and self.group == 1
+
     def input_shape(self, point: Any) -> tuple[int, ...]:
         """Return the shape of x at a point."""
         return (point.batch, *self.item)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the first tensor of the model's output."""
-        with self.context(), sdpa_replaced(None if self.attend is None else bridge(self.attend)):
-            inner = x.flatten(0, 1) if self.group > 1 else x
-            args, kwargs = changed((self.args, self.kwargs), functools.partial(self._filled, inner))
-            y = first_tensor(self.inner(*args, **kwargs))
+        """Return the first tensor of the module's output."""
+        inner = x.flatten(0, 1) if self.group > 1 else x
+        args, kwargs = changed((self.args, self.kwargs), functools.partial(self._filled, inner))
+        with self.context(), sdpa_replaced(None if self.attend is None else bridge(self.attend), self.names):
+            output = self.inner(*args, **kwargs)
+        y = output if isinstance(output, Tensor) else self._first(output)
         return y.unflatten(0, (x.shape[0], self.group)) if self.group > 1 else y
+
+    def _first(self, output: Any) -> Tensor:
+        self.returned = type(output).__name__
+        return first_tensor(output)
 
     def _hold(self, batch: int, value: Any) -> Any:
         """Return what stands in the place of an argument; a tensor becomes a buffer."""
         if not isinstance(value, Tensor):
             return value
         name, per_item = f"held_{len(self._buffers)}", bool(batch) and value.shape[:1] == (batch,)
-        if per_item and not bool((value == value[:1]).all()):
-            raise Unresolved("the model's other inputs must be the same for all items of the batch")
         self.register_buffer(name, (value[:1] if per_item else value).detach().clone())
         return Held(name, per_item)
 
@@ -111,6 +128,11 @@ class Model(nn.Module):
             held = self.get_buffer(value.name)
             return held.expand(x.shape[0], *held.shape[1:]) if value.per_item else held
         return x if value is Place.X else value
+
+
+def wrapped(layer: nn.Module, item: tuple[int, ...]) -> Wrapper:
+    """Return a layer as a wrapper: itself if it is one."""
+    return layer if isinstance(layer, Wrapper) else Wrapper(layer, item)
 
 
 def changed(value: Any, change: Callable[[Any], Any]) -> Any:
@@ -123,32 +145,49 @@ def changed(value: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def first_tensor(output: Any) -> Tensor:
-    """Return the first tensor of a model's output, which may be a tensor, a tuple or a mapping of them."""
+    """Return the first floating-point tensor of an output: itself, or one in a tuple, a mapping or an object."""
     if isinstance(output, Tensor):
         return output
     values = output.values() if hasattr(output, "values") else output if isinstance(output, tuple | list) else ()
-    for value in values:
-        if isinstance(value, Tensor):
+    for value in values or vars(output).values() if hasattr(output, "__dict__") else values:
+        if isinstance(value, Tensor) and value.is_floating_point():
             return value
-    raise Unresolved(f"the model must return a tensor, or a tuple or mapping of tensors, got {type(output).__name__}")
+    raise Unresolved(f"the module must return a tensor, or several in a tuple or mapping, got {type(output).__name__}")
+
+
+def names_of_sdpa(module: nn.Module) -> tuple[Name, ...]:
+    """Return the names of torch's function: its own, and those under which the packages of a module import it."""
+    packages = {type(each).__module__.partition(".")[0] for each in module.modules()}.difference(SHARED)
+    every = [(name, vars(of)) for name, of in [*sys.modules.items()] if name.partition(".")[0] in packages]
+    own = [(name, key) for name, of in every for key, value in [*of.items()] if value is ORIGINAL]
+    return (F.__name__, SDPA), *own
 
 
 @contextmanager
-def sdpa_replaced(function: Callable[..., Tensor] | None) -> Iterator[None]:
-    """Have a function called in place of `F.scaled_dot_product_attention` inside, if there is one."""
-    around = F.scaled_dot_product_attention
-    F.scaled_dot_product_attention = function or around
+def sdpa_replaced(
+    function: Callable[..., Tensor] | None, names: Sequence[Name] = ((F.__name__, SDPA),)
+) -> Iterator[None]:
+    """Have a function called in place of `F.scaled_dot_product_attention`, under these names, if there is one."""
+    if function is None:
+        yield
+        return
+    around = [(vars(sys.modules[module]), name) for module, name in names]
+    before = [of[name] for of, name in around]
+    for of, name in around:
+        of[name] = function
     try:
         yield
     finally:
-        F.scaled_dot_product_attention = around
+        for (of, name), value in zip(around, before, strict=True):
+            of[name] = value
 
 
 def stand_in(attend: Attend) -> Callable[..., Tensor]:
     """Return a function with the signature of `F.scaled_dot_product_attention` that calls an attend.
 
-    The attend gets those of OPTIONS that a call asks for.
+    The attend gets those of OPTIONS that a call asks for. If it calls torch's function, it gets torch's own.
     """
+    running: list[bool] = []
 
     def scaled_dot_product_attention(
         query: Tensor,
@@ -160,13 +199,15 @@ def stand_in(attend: Attend) -> Callable[..., Tensor]:
         scale: float | None = None,
         enable_gqa: bool = False,
     ) -> Tensor:
+        if running:
+            return ORIGINAL(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
         asked = (attn_mask, dropout_p or None, "causal" if is_causal else None, enable_gqa or None)
         options = {name: given for name, given in zip(OPTIONS, asked, strict=True) if given is not None}
-        around, F.scaled_dot_product_attention = F.scaled_dot_product_attention, ORIGINAL  # the attend may call it
+        running.append(True)
         try:
             return attend(query, key, value, query.shape[-1] ** -0.5 if scale is None else scale, **options)
         finally:
-            F.scaled_dot_product_attention = around
+            running.clear()
 
     return scaled_dot_product_attention
 
@@ -176,7 +217,7 @@ def bridge(attend: Attend) -> Callable[..., Tensor]:
     """Return a stand-in for `F.scaled_dot_product_attention` that calls an attend.
 
     What the attend doesn't declare it can't do: a causal mask needs its keyword `mask`, another mask `attn_mask`,
-    dropout `dropout_p`. Then the stand-in raises `Unsupported`.
+    dropout `dropout_p`. Then the stand-in raises `Unsupported`. Queries that are not `[B, H, N, D]` become so.
     """
     declared = declared_options(attend)
 
@@ -184,11 +225,25 @@ def bridge(attend: Attend) -> Callable[..., Tensor]:
         for keyword in options:
             if keyword not in declared:
                 raise Unsupported(
-                    f"the model's attention has {OPTIONS[keyword]}, and this attend declares no keyword {keyword}, "
+                    f"the module's attention has {OPTIONS[keyword]}, and this attend declares no keyword {keyword}, "
                     f"as in attend(q, k, v, scale, *, {keyword}=None)"
                 )
-        if q.dim() != CORE_DIMENSIONS:
-            raise Unsupported(f"an attend takes queries [B, H, N, D], and the model has {list(q.shape)}")
-        return attend(q, k, v, scale, **options)
+        if q.dim() == CORE_DIMENSIONS:
+            return attend(q, k, v, scale, **options)
+        return _in_four_dimensions(attend, (q, k, v), scale, options)
 
     return stand_in(checked)
+
+
+def _in_four_dimensions(attend: Attend, qkv: Sequence[Tensor], scale: float, options: dict[str, Any]) -> Tensor:
+    """Return an attend's output for queries of three dimensions, which have one head, or of more than four."""
+    *lead, tokens, _ = qkv[0].shape
+    if (mask := options.get("attn_mask")) is not None:
+        options["attn_mask"] = _headed(mask.expand(*lead, tokens, qkv[1].shape[-2]))
+    o: Tensor = attend(*map(_headed, qkv), scale, **options)
+    return o.reshape(*lead, *o.shape[-2:])
+
+
+def _headed(tensor: Tensor) -> Tensor:
+    """Return a tensor `[…, B, H, N, D]` or `[B, N, D]` as `[B, H, N, D]`."""
+    return tensor.unsqueeze(1) if tensor.dim() < CORE_DIMENSIONS else tensor.flatten(0, -CORE_DIMENSIONS)

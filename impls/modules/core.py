@@ -1,0 +1,293 @@
+"""The core of a module, and the ways to put another one in its place.
+
+They are tried in this order: `self.attend`, which takes queries, keys, values and a scale; the library's own switch;
+and `F.scaled_dot_product_attention`, as the module calls it. Each works on a copy of the module that shares the
+weights, and looks at a call of it: if the core was not replaced, it raises `Unsupported` with the reason.
+"""
+
+import contextlib
+import copy
+import inspect
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from itertools import chain
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from impls.catalogue import CORE_KEYWORDS
+from impls.contract import (
+    POSITIONAL,
+    Adapt,
+    Attend,
+    Implementation,
+    Unsupported,
+    compiling,
+    declared_options,
+    mask_of,
+    masked,
+    parameters_of,
+)
+from impls.modules.watch import UNFUSED, Core, cores
+from impls.modules.wrapper import Wrapper
+
+MISSING_KERNEL = ("No available kernel", "No viable backend")
+"""What torch says if no backend that is allowed can compute a core."""
+
+BY_ATTEND, BY_FUNCTION = "self.attend", "F.scaled_dot_product_attention"
+"""How a core was replaced; by a library's switch it is the switch's name."""
+
+FUSED_ATTN, OF_TRANSFORMERS = "fused_attn", "attn_implementation"
+"""The switches of timm and of transformers."""
+
+NO_SCALE = ("mask", "bias", "drop", "pos")
+"""Parts of the names of a fourth parameter that is no scale."""
+
+
+class NoCore(Unsupported):
+    """The layer has no core that could be replaced."""
+
+
+def with_attend(attend: Attend, switch: str = "") -> Adapt:
+    """Return the adapter that replaces a layer's core by `attend`.
+
+    The adapted layer shares its parameters with the original layer, which is not changed.
+    The keywords that `attend` declares are the options of the adapter, except those by which it says what it can do.
+    If the layer's library has a `switch` to this attention, `sdpa` or `eager`, that is used. If the attend is torch's
+    own function in a context, its attribute `inside`, calls of a module that calls the function run in that context.
+    The adapter raises `Unsupported` for a layer whose core can't be replaced, and for one that asks its core for more
+    than `attend` declares, such as a mask.
+    """
+
+    def adapt(layer: nn.Module, **options: Any) -> nn.Module:
+        if isinstance(layer, Wrapper):
+            return _in_wrapper(layer, attend, switch, options)
+        if not takes_core(getattr(layer, "attend", None)):
+            raise NoCore(f"{type(layer).__name__} has no attend(q, k, v, scale) to replace")
+        adapted = copy.copy(layer)
+        adapted._modules = dict(layer._modules)  # a core that is a module must not appear in the original
+        _put(attend, adapted, options)
+        return adapted
+
+    adapt.options = declared_options(attend).difference(CORE_KEYWORDS)  # type: ignore[attr-defined]  # functions take attributes
+    return compiling(adapt) if getattr(attend, "compiles", False) else adapt
+
+
+def takes_core(attend: Any) -> bool:
+    """Return whether an attribute `attend` of a layer is a core: it takes queries, keys, values and a scale."""
+    if not callable(attend):
+        return False
+    parameters = parameters_of(attend)
+    if any(each.kind is inspect.Parameter.VAR_POSITIONAL for each in parameters):
+        return True
+    positional = [each for each in parameters if each.kind in POSITIONAL]
+    required = [each for each in positional if each.default is each.empty]
+    if len(positional) < 4 or len(required) > 4:
+        return False
+    is_scale = not any(part in positional[3].name for part in NO_SCALE)
+    return is_scale and (len(required) == 4 or "scal" in positional[3].name)
+
+
+def calls_core(layer: nn.Module, x: Tensor) -> bool:
+    """Return whether a layer calls its own attend on x; true if the call fails, which says more elsewhere."""
+    called: list[bool] = []
+    own: Any = layer.attend
+    probe = copy.copy(layer)
+    probe._modules = dict(layer._modules)
+    probe._modules.pop("attend", None)
+
+    def attend(*args: Any, **kwargs: Any) -> Any:
+        called.append(True)
+        return own(*args, **kwargs)
+
+    vars(probe)["attend"] = attend
+    try:
+        with torch.no_grad():
+            probe(x)
+    except Exception:
+        return True
+    return bool(called)
+
+
+def _put(attend: Attend, layer: nn.Module, options: dict[str, Any]) -> None:
+    """Put an attend into a layer, in the place of its own, which may be a function, a method or a module."""
+    layer._modules.pop("attend", None)
+    vars(layer).pop("attend", None)
+    layer.attend = masked(attend, mask_of(layer), **options)  # type: ignore[assignment]  # no submodule
+
+
+def _in_wrapper(layer: Wrapper, attend: Attend, switch: str, options: dict[str, Any]) -> Wrapper:
+    """Return a copy of a module with an attend as the core, by the first way that is there."""
+    if paths := _own_cores(layer):
+        model = _copy(layer)
+        for path in paths:
+            _put(attend, model.inner.get_submodule(path), options)
+        model.adapted_by = BY_ATTEND
+        return model
+    if switch and (model := _by_switch(layer, switch)):
+        return model
+    model = switched(layer, "sdpa")
+    model.context = _without_fast_path
+    every = cores_of(model)
+    if outside := [core for core in every if not core.by_sdpa]:
+        raise NoCore(
+            f"the module computes {len(outside)} of {len(every)} attention cores by itself, in {_classes(outside)}, "
+            f"and has no attend(q, k, v, scale) and no switch to {BY_FUNCTION}"
+        )
+    if inside := getattr(attend, "inside", None):
+        model.context = partial(_inside, inside)
+    else:
+        model.attend = partial(attend, **options) if options else attend
+    cores_of(model)  # the attend or the backend may refuse a mask
+    model.adapted_by = BY_FUNCTION
+    return model
+
+
+def _own_cores(layer: Wrapper) -> list[str]:
+    """Return the paths of those modules in a module whose own attend is called as their core."""
+    paths = [path for path, module in layer.inner.named_modules() if takes_core(getattr(module, "attend", None))]
+    model, called = _copy(layer) if paths else layer, set[str]()
+
+    def noted(path: str, own: Attend) -> Attend:
+        def attend(*args: Any, **kwargs: Any) -> Any:
+            called.add(path)
+            return own(*args, **kwargs)
+
+        return attend
+
+    for path in paths:
+        module = model.inner.get_submodule(path)
+        vars(module)["attend"] = noted(path, module._modules.pop("attend", None) or module.attend)  # type: ignore[arg-type]
+    if paths:
+        _called(model)
+    return [path for path in paths if path in called]
+
+
+def _by_switch(layer: Wrapper, name: str) -> Wrapper | None:
+    """Return a module whose library computes every core by `sdpa` or `eager`; None if it has no switch that does."""
+    model = switched(layer, name)
+    model.adapted_by = _switch_of(layer)
+    if name == "eager":
+        is_right = model.adapted_by and all(core.operator == UNFUSED and not core.by_sdpa for core in cores_of(model))
+        return model if is_right else None
+    model.context = _without_fast_path
+    every = cores_of(model)
+    if not all(core.by_sdpa or core.is_fused for core in every):
+        return None
+    model.adapted_by = model.adapted_by or BY_FUNCTION
+    return model
+
+
+def as_is(layer: nn.Module) -> Implementation:
+    """Return the layer as it is."""
+    return layer
+
+
+@compiling
+def compiled(layer: nn.Module, *, mode: str | None = None) -> Implementation:
+    """Return the layer as it is, compiled; `mode` is passed to `torch.compile`."""
+    own: Any = _copy(layer) if isinstance(layer, Wrapper) else copy.copy(layer)
+    compile_in_place(own, mode=mode)
+    return own
+
+
+def compile_in_place(layer: nn.Module, **options: Any) -> None:
+    """Compile a layer with static shapes; of a wrapper, the module inside, which may be one of torch's own."""
+    if not isinstance(layer, Wrapper):
+        layer.compile(dynamic=False, **options)
+    elif type(layer.inner).__module__.startswith("torch."):  # in place, dynamo would skip their frames
+        layer.inner = torch.compile(layer.inner, dynamic=False, **options)  # type: ignore[assignment]
+    else:
+        layer.inner.compile(dynamic=False, **options)
+
+
+def _copy(layer: Wrapper) -> Wrapper:
+    """Return a copy of a module that shares its weights and has modules of its own."""
+    shared = {id(tensor): tensor for tensor in chain(layer.parameters(), layer.buffers())}
+    return copy.deepcopy(layer, shared)
+
+
+def switched(layer: Wrapper, name: str) -> Wrapper:
+    """Return a copy of a module whose library computes attention by `sdpa` or `eager`, if it has a switch to that."""
+    model = _copy(layer)
+    for module in model.inner.modules():
+        _switch(module, name)
+    if name in model.forms:  # a layer of transformers reads the choice from the configuration of its model
+        model.args, model.kwargs = model.forms[name]
+        for config in configs(model.inner):
+            config._attn_implementation = name
+    return model
+
+
+def configs(module: nn.Module) -> list[Any]:
+    """Return the configurations of transformers that a module and its parts hold."""
+    held = (getattr(each, "config", None) for each in module.modules())
+    return [config for config in held if hasattr(config, "_attn_implementation")]
+
+
+def cores_of(model: Wrapper) -> list[Core]:
+    """Return the cores of a call on one item; raises `Unsupported` if there are none or if a backend refuses."""
+    every = _called(model)
+    if not every and model.attend is None:
+        raise NoCore("no attention was found in the module: no fused operator, no product with a softmax")
+    return every
+
+
+def _called(model: Wrapper) -> list[Core]:
+    weight = next(chain(model.parameters(), model.buffers()), torch.empty(0))
+    try:
+        with torch.enable_grad() if model.training else torch.inference_mode():
+            return cores(model, torch.zeros(1, *model.item, dtype=weight.dtype, device=weight.device))
+    except ValueError as error:
+        raise Unsupported(f"the library refuses it: {error}") from None
+    except RuntimeError as error:
+        if not lacks_kernel(error):
+            raise
+        raise Unsupported(f"the backend can't compute the module's attention: {error}") from None
+
+
+def lacks_kernel(error: RuntimeError) -> bool:
+    """Return whether torch raised an error because no backend that is allowed can compute a core."""
+    return any(words in str(error) for words in MISSING_KERNEL)
+
+
+def _classes(some: Sequence[Core]) -> str:
+    return ", ".join(sorted({core.class_name for core in some}))
+
+
+def _switch_of(layer: Wrapper) -> str:
+    """Return the name of the switch that a library gives a module, empty without one."""
+    if any(_has_flag(module) for module in layer.inner.modules()):
+        return FUSED_ATTN
+    return OF_TRANSFORMERS if layer.forms or configs(layer.inner) else ""
+
+
+def _has_flag(module: nn.Module) -> bool:
+    return isinstance(getattr(module, FUSED_ATTN, None), bool | int)
+
+
+def _switch(module: nn.Module, name: str) -> None:
+    if _has_flag(module):
+        module.fused_attn = name == "sdpa"  # type: ignore[assignment]  # a flag of timm's
+    choose = getattr(module, "set_attn_implementation", None)
+    if callable(choose):
+        with contextlib.suppress(ValueError):  # the model has one attention only
+            choose(name)
+
+
+@contextmanager
+def _inside(context: Callable[[], AbstractContextManager[Any]]) -> Iterator[None]:
+    with _without_fast_path(), context():
+        yield
+
+
+@contextmanager
+def _without_fast_path() -> Iterator[None]:
+    before = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(before)

@@ -1,0 +1,203 @@
+"""Modules by their names: `timm:vit_small_patch16_224`, `package.module:Class[heads=4]`, `vit`; nothing is downloaded.
+
+A name leads to a library's model, to a class or function of anybody, or to a layer of the suite. Options in brackets go
+to the constructor, but for `input` (the shape with its batch, as 8x3x224x224, or `module:function`), `at` (the path of
+a module inside, which is measured with the input that it gets there), and a text model's `tokens` and `padding`.
+"""
+
+import contextlib
+import difflib
+import functools
+import importlib
+import inspect
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from impls.contract import Unresolved, Unsupported, imported
+from impls.modules.wrapper import Place, Wrapper, changed
+
+TOKENS = 128
+"""The tokens of a text if the name says nothing, or fewer if the model takes no more."""
+
+IMAGE_SIDE = 224
+"""The height and width of an image if neither the name nor the model's configuration says one."""
+
+TORCHVISION_OPERATORS = ("nms", "qnms")
+"""What torchvision's Python part asks torch for even where its compiled part was built for another torch."""
+
+INSTALL = "pip install -c constraints.txt timm torchvision transformers"
+"""How to get the libraries; `nox -s advise` does it by itself."""
+
+Options = dict[str, Any]
+
+
+def library(name: str) -> Any:
+    """Return an imported library; raises Unresolved with the command that installs it."""
+    with contextlib.suppress(ModuleNotFoundError):
+        try:
+            importlib.import_module("torchvision")
+        except RuntimeError as error:
+            if not mended(str(error)):
+                raise
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name not in (name, "torchvision"):
+            raise Unresolved(f"{name} can't be imported: {error}") from error
+        raise Unresolved(f"{error.name} is not installed; install it with: {INSTALL}") from None
+
+
+def mended(error: str) -> bool:
+    """Declare torchvision's operators if that is the error: it was built for another build of this torch.
+
+    No model here calls them. The libraries that import torchvision would fail as it does.
+    """
+    return "operator torchvision::" in error and bool(_declared())
+
+
+@functools.cache
+def _declared() -> torch.library.Library:
+    """Declare the operators; the result keeps them declared."""
+    declared = torch.library.Library("torchvision", "FRAGMENT")
+    for operator in TORCHVISION_OPERATORS:
+        declared.define(f"{operator}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+    return declared
+
+
+def _timm(name: str, given: Any, options: Options) -> Wrapper:
+    timm = library("timm")
+    if not timm.is_model(name):
+        raise Unresolved(_unknown("timm", name, timm.list_models()))
+    size = options.get("img_size")
+    inner = constructed(name, lambda: timm.create_model(name, pretrained=False, **options))
+    usual = (3, size, size) if isinstance(size, int) else tuple(inner.default_cfg["input_size"])
+    return with_input(inner, given, usual)
+
+
+def _torchvision(name: str, given: Any, options: Options) -> Wrapper:
+    models = library("torchvision").models
+    if name not in models.list_models():
+        raise Unresolved(_unknown("torchvision", name, models.list_models()))
+    inner = constructed(name, lambda: models.get_model(name, weights=None, **options))
+    side = getattr(inner, "image_size", IMAGE_SIDE)
+    return with_input(inner, given, (3, side, side))
+
+
+def _transformers(name: str, given: Any, options: Options) -> Wrapper:
+    transformers = library("transformers")
+    tokens, padding = options.pop("tokens", None), options.pop("padding", None)
+    config = _config(transformers, name, options)
+    inner = constructed(name, lambda: transformers.AutoModel.from_config(config))
+    if _is_function(given):
+        return with_input(inner, given, ())
+    if inner.main_input_name == "pixel_values":
+        side = getattr(config, "image_size", None) or IMAGE_SIDE
+        height, width = side if isinstance(side, list | tuple) else (side, side)
+        usual = (getattr(config, "num_channels", 3), height, width)
+        return with_input(inner, given, usual, keyword="pixel_values")
+    if inner.main_input_name != "input_ids" or "inputs_embeds" not in inspect.signature(inner.forward).parameters:
+        raise Unresolved(
+            f"transformers:{name} takes {inner.main_input_name}; expected a model of images or of texts, or --input "
+            "mymodel:inputs, a function that returns its inputs by name"
+        )
+    if given is not None:
+        raise Unresolved(f"transformers:{name} has its input by [tokens=64,padding=8] or --input mymodel:inputs")
+    most = max(0, getattr(config.get_text_config(), "max_position_embeddings", None) or 0) or math.inf
+    tokens, padding = int(min(TOKENS, most) if tokens is None else tokens), int(padding or 0)
+    if not 0 <= padding < tokens <= most:
+        raise Unresolved(f"transformers:{name}: padding < tokens <= {most} must hold, got {padding} and {tokens}")
+    kwargs: dict[str, Any] = {"inputs_embeds": Place.X}
+    if config.is_encoder_decoder:
+        kwargs["decoder_inputs_embeds"] = Place.X
+    if padding:
+        kwargs["attention_mask"] = (torch.arange(tokens)[None] < tokens - padding).long()
+    return Wrapper(inner, (tokens, inner.get_input_embeddings().embedding_dim), (), kwargs, batch=1)
+
+
+def _config(transformers: Any, name: str, options: Options) -> Any:
+    """Return the configuration of a class of transformers, or that in a file or a folder."""
+    if not (name.endswith(".json") or "/" in name):
+        kind = getattr(transformers, name, None)
+        if not (inspect.isclass(kind) and issubclass(kind, transformers.PretrainedConfig)):
+            names = [each for each in dir(transformers) if each.endswith("Config")]
+            raise Unresolved(_unknown("transformers", name, names) + ", or a config.json")
+        return constructed(name, partial(kind, **options))
+    path = Path(name, "config.json") if Path(name).is_dir() else Path(name)
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise Unresolved(f"transformers:{path} can't be read as a config.json: {error}") from None
+    named = values.pop("model_type", "")
+    return constructed(str(path), lambda: transformers.AutoConfig.for_model(named, **{**values, **options}))
+
+
+def with_input(inner: nn.Module, given: Any, usual: tuple[int, ...], keyword: str = "") -> Wrapper:
+    """Return a model with the input that its name gives, or its usual one."""
+    if _is_function(given):
+        return _with_tensors(inner, imported(given, f"input {given!r}")())
+    item = usual if given is None else _item(given)
+    return Wrapper(inner, item, () if keyword else (Place.X,), {keyword: Place.X} if keyword else {})
+
+
+def _item(given: Any) -> tuple[int, ...]:
+    """Return the shape of an item in a text that has its batch first, as 8x3x224x224; raises Unresolved."""
+    sides = str(given).split("x")
+    if len(sides) < 2 or not all(side.isdecimal() and int(side) for side in sides):
+        raise Unresolved(f"input={given} must be sizes that begin with the batch, as 8x3x224x224, or module:function")
+    return tuple(map(int, sides[1:]))
+
+
+def _is_function(given: Any) -> bool:
+    return isinstance(given, str) and ":" in given
+
+
+def _with_tensors(inner: nn.Module, inputs: Any) -> Wrapper:
+    """Return a model with the inputs that a user's function returned: a tensor, a tuple or a mapping of tensors."""
+    args = () if isinstance(inputs, Mapping) else tuple(inputs) if isinstance(inputs, tuple) else (inputs,)
+    kwargs = dict(inputs) if isinstance(inputs, Mapping) else {}
+    tensors = [value for value in (*args, *kwargs.values()) if isinstance(value, Tensor)]
+    x = next((tensor for tensor in tensors if tensor.is_floating_point()), None)
+    if x is None:
+        raise Unresolved("inputs must hold a tensor of floating-point numbers, such as pixels or embeddings")
+    return Wrapper(inner, tuple(x.shape[1:]), *with_x(args, kwargs, x), batch=x.shape[0])
+
+
+def first(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor | None:
+    return next((value for value in (*args, *kwargs.values()) if isinstance(value, Tensor)), None)
+
+
+def with_x(args: tuple[Any, ...], kwargs: dict[str, Any], x: Tensor | None = None) -> Any:
+    """Return arguments with x, by default their first tensor, replaced by what marks its place."""
+    x = first(args, kwargs) if x is None else x
+    return changed((args, kwargs), lambda value: Place.X if value is x else value)
+
+
+def constructed(name: str, construct: Callable[[], Any]) -> Any:
+    try:
+        return construct()
+    except (Unresolved, Unsupported):
+        raise
+    except Exception as error:
+        reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        raise Unresolved(f"{name!r} can't be made: {reason}") from error
+
+
+def _unknown(library_name: str, name: str, names: Iterable[str]) -> str:
+    every = list(names)
+    near = difflib.get_close_matches(name, every, n=3)
+    hint = f"; did you mean {', '.join(near)}?" if near else ""
+    return f"{library_name} has no model {name!r}; expected one of its {len(every)} names{hint}"
+
+
+SOURCES: Mapping[str, Callable[[str, Any, Options], Wrapper]] = {
+    "timm": _timm,
+    "torchvision": _torchvision,
+    "transformers": _transformers,
+}
