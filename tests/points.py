@@ -6,6 +6,8 @@ from bench.machine import facts
 from bench.plan.case import Point
 from bench.plan.layers import LAYERS
 from impls.catalogue import IMPLEMENTATIONS
+from impls.modules.making import make
+from impls.modules.wrapper import Wrapper, wrapped
 
 TINY: dict[str, Any] = {
     "layer": "vit",
@@ -59,3 +61,9 @@ def vit(batch: int, tokens: int, channels: int, heads: int) -> Point:
     """Return a point of the ViT layer with the allocator that this machine measures with."""
     allocator = facts.default_allocator()
     return point(batch=batch, num_tokens=tokens, channels=channels, num_heads=heads, allocator=allocator)
+
+
+def made(name: str, **columns: Any) -> Wrapper:
+    """Return a module by its name in a wrapper, in eval mode; the columns are those of TINY but for some."""
+    module, shape = make(name, {**vars(point()), **columns})
+    return wrapped(module.eval(), shape[1:])

@@ -8,7 +8,7 @@ weights, and looks at a call of it: if the core was not replaced, it raises `Uns
 import contextlib
 import copy
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from itertools import chain

@@ -175,8 +175,11 @@ ONE = dict.fromkeys(("num_tokens", "channels", "num_heads"), 1)
     "at",
     [
         point(layer="conv", batch=2, num_tokens=144, channels=32, image_size=12, token_len=32),
-        *(point(layer=f"tests.tiny_models:Net[kind={kind},input=5x16]", batch=2, **ONE) for kind in ("sdpa", "causal")),
-        point(layer="tests.tiny_models:Net[kind=masked,input=5x16]", batch=2, **ONE),
+        *(
+            point(layer=f"tests.tiny_models:Net[kind={kind},input=1x5x16]", batch=2, **ONE)
+            for kind in ("sdpa", "causal")
+        ),
+        point(layer="tests.tiny_models:Net[kind=masked,input=1x5x16]", batch=2, **ONE),
     ],
     ids=["conv", "sdpa", "causal", "masked"],
 )

@@ -23,12 +23,12 @@ def looked(name: str, settings: tuple[str, ...] = (), mode: str = "inference") -
 @pytest.mark.parametrize(
     ("name", "mode"),
     [
-        ("Net[input=5x16]", "train"),
-        ("Net[kind=written,input=5x16]", "inference"),
-        ("Net[kind=written,input=5x16]", "train"),
-        ("Heads[input=5x16]", "inference"),
-        ("Encoder[input=5x16]", "inference"),
-        ("normalised[input=5x16]", "inference"),
+        ("Net[input=1x5x16]", "train"),
+        ("Net[kind=written,input=1x5x16]", "inference"),
+        ("Net[kind=written,input=1x5x16]", "train"),
+        ("Heads[input=1x5x16]", "inference"),
+        ("Encoder[input=1x5x16]", "inference"),
+        ("normalised[input=1x5x16]", "inference"),
     ],
 )
 def test_a_look_sees_what_a_plain_call_runs(name: str, mode: str) -> None:
@@ -50,19 +50,19 @@ def test_a_look_sees_what_a_plain_call_runs(name: str, mode: str) -> None:
 
 def test_a_core_is_timed_beside_a_line_that_was_proven() -> None:
     """One that computes something else has an obstacle and no times; one that a setting reaches is left alone."""
-    masked = looked("Net[kind=biased,input=5x16]", mode="train")
+    masked = looked("Net[kind=biased,input=1x5x16]", mode="train")
     assert "attn_mask=bias" in masked["cores"][0]["proposal"][0]
     assert [*masked["written"]] == ["layers.0"]
-    capped = looked("Net[kind=capped,input=5x16]")
+    capped = looked("Net[kind=capped,input=1x5x16]")
     assert (capped["cores"][0]["proposal"], capped["written"]) == ((), {})
     assert "soft cap" in capped["cores"][0]["obstacle"]
-    switched = looked("Net[kind=switched,input=5x16]", ("sdpa",))
+    switched = looked("Net[kind=switched,input=1x5x16]", ("sdpa",))
     assert (switched["settings"]["sdpa"]["status"], switched["written"]) == ("same", {})
 
 
 def test_settings_are_tried() -> None:
     """One that is there, one that runs the same, and one that the model lacks."""
-    settings = looked("Net[input=5x16]", ("sdpa_math", "sdpa", "eager"))["settings"]
+    settings = looked("Net[input=1x5x16]", ("sdpa_math", "sdpa", "eager"))["settings"]
     assert {name: each["status"] for name, each in settings.items()} == {
         "sdpa_math": "ok",
         "sdpa": "same",
@@ -80,7 +80,11 @@ def test_flags_that_choose_attention_are_seen() -> None:
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [("plain[input=5x16]", "no attention was found"), ("Net[input=5x17]", "can't take x"), ("Net[at=x]", "--input")],
+    [
+        ("plain[input=1x5x16]", "no attention was found"),
+        ("Net[input=1x5x17]", "can't take x"),
+        ("Net[at=x]", "--input"),
+    ],
 )
 def test_what_can_not_be_looked_at_is_said(name: str, words: str) -> None:
     """A model without attention, another input, and none."""

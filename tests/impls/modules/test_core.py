@@ -5,8 +5,8 @@ import torch
 
 import impls
 from impls.modules import watch
-from impls.modules.sources import make
 from impls.modules.wrapper import Wrapper
+from tests.points import made
 
 TINY = "tests.tiny_models"
 
@@ -14,7 +14,7 @@ TINY = "tests.tiny_models"
 def tiny(name: str) -> Wrapper:
     """Return a tiny model of tokens `[5, 16]`; options in its name are those of the model."""
     base, _, options = name.partition("[")
-    return make(f"{TINY}:{base}[input=5x16{',' * bool(options)}{options or ']'}").eval()
+    return made(f"{TINY}:{base}[input=1x5x16{',' * bool(options)}{options or ']'}").eval()
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import torch
 import impls
 from impls import Unresolved
 from impls.modules import sources, watch
-from impls.modules.sources import make
+from tests.points import made
 
 BERT = "hidden_size=16,num_hidden_layers=1,num_attention_heads=2,intermediate_size=16,vocab_size=8"
 
@@ -35,7 +35,7 @@ def has(name: str) -> None:
             (5, 16),
             3,
         ),
-        ("transformers:SegformerConfig[num_encoder_blocks=1,input=3x32x32]", (3, 32, 32), 2),
+        ("transformers:SegformerConfig[num_encoder_blocks=1,input=1x3x32x32]", (3, 32, 32), 2),
     ],
 )
 def test_a_library_has_models_by_name(name: str, item: tuple[int, ...], cores: int) -> None:
@@ -44,7 +44,7 @@ def test_a_library_has_models_by_name(name: str, item: tuple[int, ...], cores: i
     What a config leaves out is filled in: an encoder and decoder take the same tokens, an image has its usual size.
     """
     has(name)
-    model = make(name).eval()
+    model = made(name).eval()
     assert model.item == item
     with torch.inference_mode():
         first, *others = watch.cores(model, torch.randn(3, *model.item))
@@ -61,22 +61,22 @@ def test_transformers_has_models_by_a_config_file(tmp_path: Path) -> None:
     has("transformers")
     values = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "bert", "vocab_size": 8, **values}))
-    assert make(f"transformers:{tmp_path / 'config.json'}").item == (128, 16)
+    assert made(f"transformers:{tmp_path / 'config.json'}").item == (128, 16)
 
 
 @pytest.mark.parametrize(
     ("name", "shape", "output"),
     [
-        (f"{TINY}:Net[input=5x16]", (5, 16), (2, 5, 16)),
+        (f"{TINY}:Net[input=1x5x16]", (5, 16), (2, 5, 16)),
         (f"{TINY}:Net[input={TINY}:inputs]", (5, 16), (2, 5, 16)),
-        (f"{TINY}:Net[kind=written,channels=8,input=5x8]", (5, 8), (2, 5, 8)),
-        (f"{TINY}:Net[input=5x16,at=layers.1]", (5, 16), (2, 5, 16)),
-        (f"{TINY}:Heads[input=5x16,at=attention]", (5, 16), (2, 5, 16)),
+        (f"{TINY}:Net[kind=written,channels=8,input=1x5x8]", (5, 8), (2, 5, 8)),
+        (f"{TINY}:Net[input=1x5x16,at=layers.1]", (5, 16), (2, 5, 16)),
+        (f"{TINY}:Heads[input=1x5x16,at=attention]", (5, 16), (2, 5, 16)),
     ],
 )
 def test_a_model_takes_the_input_of_its_name(name: str, shape: tuple[int, ...], output: tuple[int, ...]) -> None:
     """Its shape, or the inputs that a function returns; a layer in a model gets what it gets there."""
-    model = make(name)
+    model = made(name)
     assert model.item == shape
     with torch.no_grad():
         assert model(torch.randn(2, *shape)).shape == output
@@ -100,7 +100,7 @@ T5 = "T5Config[d_model=16,d_kv=8,num_heads=2,d_ff=16,num_layers=1,vocab_size=8,t
 def test_a_layer_gets_the_mask_that_a_setting_expects(name: str, setting: str) -> None:
     """And no cache of an earlier call; the keys of a layer between encoder and decoder are those of the encoder."""
     has("transformers")
-    alone = make(f"transformers:{name}")
+    alone = made(f"transformers:{name}")
     x = torch.randn(3, *alone.item)
     with torch.inference_mode():
         y = alone(x)
@@ -114,7 +114,7 @@ def test_a_layer_gets_the_mask_that_a_setting_expects(name: str, setting: str) -
 def test_a_layer_that_can_not_be_called_again_alone_says_why(kind: str, words: str) -> None:
     """It keeps a state of earlier calls, or mixes the items of a batch."""
     with pytest.raises(impls.Unsupported, match=rf"can't be run by itself.*{words}"):
-        make(f"{TINY}:Stated[kind={kind},input=5x16,at=attention]")
+        made(f"{TINY}:Stated[kind={kind},input=1x5x16,at=attention]")
 
 
 @pytest.mark.parametrize(
@@ -125,13 +125,13 @@ def test_a_layer_that_can_not_be_called_again_alone_says_why(kind: str, words: s
         ("transformers:BertConfi", "did you mean BertConfig"),
         ("transformers:no/such/config.json", "can't be read as a config.json"),
         (f"transformers:BertConfig[{BERT},tokens=4,padding=4]", "padding < tokens"),
-        (f"transformers:BertConfig[{BERT},input=4x16]", "[tokens=64,padding=8] or --input"),
+        (f"transformers:BertConfig[{BERT},input=1x4x16]", "[tokens=64,padding=8] or --input"),
         ("transformers:WhisperConfig[encoder_layers=1,decoder_layers=1]", "--input mymodel:inputs, a function"),
-        (f"{TINY}:broken[input=5x16]", "OSError: no such weights"),
-        (f"{TINY}:no_module[input=5x16]", "must return a torch.nn.Module, got int"),
-        (f"{TINY}:missing[input=5x16]", "has no attribute 'missing'"),
-        (f"{TINY}:Net[kind=other,input=5x16]", "can't be made: KeyError"),
-        (f"{TINY}:Net[input=5x16,at=layers.7]", "has no module 'layers.7'"),
+        (f"{TINY}:broken[input=1x5x16]", "OSError: no such weights"),
+        (f"{TINY}:no_module[input=1x5x16]", "must return a torch.nn.Module, got int"),
+        (f"{TINY}:missing[input=1x5x16]", "has no attribute 'missing'"),
+        (f"{TINY}:Net[kind=other,input=1x5x16]", "can't be made: KeyError"),
+        (f"{TINY}:Net[input=1x5x16,at=layers.7]", "has no module 'layers.7'"),
         (f"{TINY}:Net[depth=1]", "give --input"),
     ],
 )
@@ -140,7 +140,7 @@ def test_what_makes_no_model_is_said_in_one_line(name: str, words: str) -> None:
     if not name.startswith(TINY):
         has(name)
     with pytest.raises(Unresolved) as error:
-        make(name)
+        made(name)
     assert words in str(error.value)
     assert "\n" not in str(error.value)
 
@@ -149,4 +149,4 @@ def test_a_library_that_is_missing_names_the_command(monkeypatch: pytest.MonkeyP
     """It says how to install it."""
     monkeypatch.setitem(sys.modules, "timm", None)
     with pytest.raises(Unresolved, match=r"pip install -c constraints\.txt timm"):
-        make("timm:vit_tiny_patch16_224")
+        made("timm:vit_tiny_patch16_224")

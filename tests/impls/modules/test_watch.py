@@ -4,20 +4,20 @@ import pytest
 import torch
 
 from impls.modules import watch
-from impls.modules.sources import make
 from tests import tiny_models
+from tests.points import made
 
 
 def cores(name: str) -> list[watch.Core]:
     """Return the cores of a call of a tiny model in inference."""
-    model = make(f"tests.tiny_models:{name}").eval()
+    model = made(f"tests.tiny_models:{name}")
     with torch.inference_mode():
         return watch.cores(model, torch.randn(3, *model.item))
 
 
 def test_a_fused_core_has_shapes_and_strides() -> None:
     """Those of views of a packed projection, with the module that it belongs to."""
-    first, second = cores("Net[input=5x16]")
+    first, second = cores("Net[input=1x5x16]")
     assert (first.layer, second.layer, first.class_name) == ("layers.0", "layers.1", "Attention")
     assert first.shapes == ((3, 2, 5, 8),) * 3
     assert first.strides == ((240, 8, 48, 1),) * 3
@@ -29,24 +29,24 @@ def test_a_fused_core_has_shapes_and_strides() -> None:
 def test_masks_are_seen() -> None:
     """A tensor with its shape, or a causal one."""
     for kind, mask, causal in (("masked", "float32 [5, 5]", False), ("causal", "", True)):
-        core = cores(f"Net[kind={kind},input=5x16]")[0]
+        core = cores(f"Net[kind={kind},input=1x5x16]")[0]
         assert (core.mask, core.causal) == (mask, causal)
 
 
 def test_an_unfused_core_is_known_by_its_operators() -> None:
     """A product, a softmax and a product; a model without attention has no core."""
-    first, second = cores("Net[kind=written,input=5x16]")
+    first, second = cores("Net[kind=written,input=1x5x16]")
     assert {(core.operator, core.by_sdpa) for core in (first, second)} == {(watch.UNFUSED, False)}
     assert first.shapes[0] == (3, 2, 5, 8)
     assert first.lines.startswith(f"{tiny_models.__file__}:")
-    assert cores("plain[input=5x16]") == []
+    assert cores("plain[input=1x5x16]") == []
 
 
 @pytest.mark.parametrize(
     ("name", "operator", "layer"),
     [
-        ("Encoder[input=5x16]", "_transformer_encoder_layer_fwd", "encoder.layers.0"),
-        ("Heads[input=5x16]", "_native_multi_head_attention", "attention"),
+        ("Encoder[input=1x5x16]", "_transformer_encoder_layer_fwd", "encoder.layers.0"),
+        ("Heads[input=1x5x16]", "_native_multi_head_attention", "attention"),
     ],
 )
 def test_a_fast_path_stays_one(name: str, operator: str, layer: str) -> None:
@@ -57,7 +57,7 @@ def test_a_fast_path_stays_one(name: str, operator: str, layer: str) -> None:
 
 def test_layers_that_are_alike_share_a_trace() -> None:
     """So that the tensors of one are held for all; each core has one."""
-    model = make("tests.tiny_models:Net[kind=written,input=5x16]").eval()
+    model = made("tests.tiny_models:Net[kind=written,input=1x5x16]").eval()
     with torch.inference_mode(), watch.watched(model) as seen:
         model(torch.randn(3, *model.item))
     assert [*seen.traces] == [0, 1]
