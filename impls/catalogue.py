@@ -46,7 +46,8 @@ ALIASES: Mapping[str, str] = MappingProxyType({
         "channels",
     ),
     **dict.fromkeys(("heads", "n_heads", "n_head", "nhead", "nheads", "num_attention_heads"), "num_heads"),
-    **dict.fromkeys(("seq_len", "seq_length", "sequence_length", "max_seq_len", "n_tokens", "num_patches"), "num_tokens"),
+    **dict.fromkeys(("seq_len", "seq_length", "sequence_length", "max_seq_len", "n_tokens", "num_patches"),
+        "num_tokens"),
     "dim_k": "key_channels",
     "img_size": "image_size",
 })  # fmt: skip
@@ -54,6 +55,8 @@ ALIASES: Mapping[str, str] = MappingProxyType({
 
 WIDTHS = ("token_len", "channels")
 """The columns of the widths at input and output; a name that gives one gives both."""
+
+LITERALS = "a value in brackets is a number, a text, a tuple, a list, None, True or False"
 
 RULE = "a name with options must read name[option=value,option=value]"
 
@@ -252,8 +255,6 @@ def _value(text: str) -> Any:
         value = ast.literal_eval(text)
     except (ValueError, SyntaxError):
         if text[0] in OPENING + "'\"":
-            raise ValueError(
-                f"{text} in a name can't be read: expected a number, a text, a tuple, a list, None or True"
-            ) from None
+            raise ValueError(f"{text} can't be read: {LITERALS}") from None
         return text
     return text if isinstance(value, set | dict | bytes) else value

@@ -91,7 +91,7 @@ def shaped(points: tuple[Point, ...]) -> tuple[Point, ...]:
     return tuple(_with_shape(point, shapes[point.layer]) if point.layer in shapes else point for point in points)
 
 
-def _with_shape(point: Point, shape: dict[str, int]) -> Point:
+def _with_shape(point: Point, shape: dict[str, Any]) -> Point:
     for name, value in shape.items():
         stated = getattr(point, name)
         if stated not in (1, value):

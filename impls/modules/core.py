@@ -126,8 +126,8 @@ def _in_wrapper(layer: Wrapper, attend: Attend, switch: str, options: dict[str, 
             _put(attend, model.inner.get_submodule(path), options)
         model.adapted_by = BY_ATTEND
         return model
-    if switch and (model := _by_switch(layer, switch)):
-        return model
+    if switch and (by_library := _by_switch(layer, switch)):
+        return by_library
     model = switched(layer, "sdpa")
     model.context = _without_fast_path
     every = cores_of(model)
@@ -188,7 +188,7 @@ def as_is(layer: nn.Module) -> Implementation:
 @compiling
 def compiled(layer: nn.Module, *, mode: str | None = None) -> Implementation:
     """Return the layer as it is, compiled; `mode` is passed to `torch.compile`."""
-    own: Any = _copy(layer) if isinstance(layer, Wrapper) else copy.copy(layer)
+    own = _copy(layer) if isinstance(layer, Wrapper) else copy.copy(layer)
     compile_in_place(own, mode=mode)
     return own
 

@@ -158,9 +158,7 @@ def _arguments(base: str, make_it: Callable[..., Any], columns: Columns, options
             missing.append(name)
     if missing:
         remedy = ",".join(f"{each}=…" for each in missing)
-        raise Unresolved(
-            f"layer {base!r} asks for {', '.join(missing)}, and no column has it; give it: {base}[{remedy}]"
-        )
+        raise Unresolved(f"layer {base!r} asks for {', '.join(missing)}, which no column gives; write {base}[{remedy}]")
     return arguments
 
 

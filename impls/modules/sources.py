@@ -170,6 +170,7 @@ def _with_tensors(inner: nn.Module, inputs: Any) -> Wrapper:
 
 
 def first(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor | None:
+    """Return the first tensor among arguments; None without one."""
     return next((value for value in (*args, *kwargs.values()) if isinstance(value, Tensor)), None)
 
 
@@ -180,6 +181,7 @@ def with_x(args: tuple[Any, ...], kwargs: dict[str, Any], x: Tensor | None = Non
 
 
 def constructed(name: str, construct: Callable[[], Any]) -> Any:
+    """Return what a constructor makes; raises Unresolved, with the constructor's error, if it fails."""
     try:
         return construct()
     except (Unresolved, Unsupported):

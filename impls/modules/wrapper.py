@@ -34,6 +34,8 @@ OPTIONS = {
 Name = tuple[str, str]
 """A module of Python and the name under which it holds torch's function."""
 
+OF_TORCH: Name = (F.__name__, SDPA)
+
 SHARED = ("torch", "impls", "bench")
 """The packages whose own names of torch's function stay as they are."""
 
@@ -160,13 +162,11 @@ def names_of_sdpa(module: nn.Module) -> tuple[Name, ...]:
     packages = {type(each).__module__.partition(".")[0] for each in module.modules()}.difference(SHARED)
     every = [(name, vars(of)) for name, of in [*sys.modules.items()] if name.partition(".")[0] in packages]
     own = [(name, key) for name, of in every for key, value in [*of.items()] if value is ORIGINAL]
-    return (F.__name__, SDPA), *own
+    return OF_TORCH, *own
 
 
 @contextmanager
-def sdpa_replaced(
-    function: Callable[..., Tensor] | None, names: Sequence[Name] = ((F.__name__, SDPA),)
-) -> Iterator[None]:
+def sdpa_replaced(function: Callable[..., Tensor] | None, names: Sequence[Name] = (OF_TORCH,)) -> Iterator[None]:
     """Have a function called in place of `F.scaled_dot_product_attention`, under these names, if there is one."""
     if function is None:
         yield

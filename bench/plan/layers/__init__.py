@@ -87,7 +87,7 @@ def fixed(name: str) -> Mapping[str, Any]:
 
 
 def _in_name(name: str) -> dict[str, Any]:
-    """Return the columns that the arguments in a layer's name give: `dim=64,heads=4` gives both widths and the heads."""
+    """Return the columns that the arguments in a layer's name give: `dim=64,heads=4` gives widths and heads."""
     given = catalogue.parse(name).options
     columns = {catalogue.ALIASES.get(key, key): value for key, value in given.items()}
     fixed = {key: value for key, value in columns.items() if key in COLUMNS and COLUMNS[key].option == "shape"}
@@ -140,7 +140,7 @@ def given_by_all(layers: Iterable[str]) -> frozenset[str]:
     return frozenset(set.intersection(*each)) if each else frozenset()
 
 
-def of_core(core: Mapping[str, Any]) -> dict[str, int]:
+def of_core(core: Mapping[str, Any]) -> dict[str, Any]:
     """Return the columns that a core of a module shows: its tokens, its heads and their widths together.
 
     `core` has `shapes`, those of queries, keys and values, and `heads` if the shapes don't show them.
