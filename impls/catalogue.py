@@ -221,7 +221,10 @@ def parse(name: str) -> Name:
     for option in filter(None, given):
         if option["key"] in options:
             raise ValueError(f"{name!r} gives the option {option['key']} twice")
-        options[option["key"]] = _value(option["value"])
+        try:
+            options[option["key"]] = _value(option["value"])
+        except ValueError as error:
+            raise ValueError(f"{name!r}: {error}") from None
     return Name(match["base"], options)
 
 
@@ -257,4 +260,6 @@ def _value(text: str) -> Any:
         if text[0] in OPENING + "'\"":
             raise ValueError(f"{text} can't be read: {LITERALS}") from None
         return text
-    return text if isinstance(value, set | dict | bytes) else value
+    if isinstance(value, set | dict | bytes):
+        raise ValueError(f"{text} can't be read: {LITERALS}")
+    return value

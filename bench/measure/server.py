@@ -72,7 +72,7 @@ def _unresolved(names: Iterable[str]) -> Iterator[str]:
 
 
 class Worker:
-    """Serves `check`, `look`, `shape`, `memory`; then `prepare`, `begin`, `sample`, `keep` and `finish` for one case."""
+    """Serves `check`, `look`, `shape` and `memory`; for a case `prepare`, `begin`, `sample`, `keep` and `finish`."""
 
     def __init__(self) -> None:
         self._case: MeasuredCase | None = None

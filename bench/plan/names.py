@@ -65,9 +65,15 @@ def may_have_own_memory(name: str) -> bool:
 
 
 def libraries_of(points: Iterable[Point]) -> tuple[str, ...]:
-    """Return the libraries that the modules of points come from; for a module of a user's own that is torch."""
-    sources = (point.layer.partition(":")[0] for point in points if layers.is_own(point.layer))
-    return tuple(dict.fromkeys(source if source in SOURCES else "torch" for source in sources))
+    """Return the libraries and modules of packages that points need; for a module of a user's own that is torch."""
+    path = search_path()
+    sources = dict.fromkeys(point.layer.partition(":")[0] for point in points if layers.is_own(point.layer))
+    return tuple(dict.fromkeys(each if each in SOURCES or _is_installed(each, path) else "torch" for each in sources))
+
+
+def _is_installed(module: str, path: Sequence[str]) -> bool:
+    spec = _find(module, path)
+    return bool(spec and spec.origin and {"site-packages", "dist-packages"} & {*Path(spec.origin).parts})
 
 
 def search_path() -> list[str]:

@@ -188,6 +188,8 @@ def constructed(name: str, construct: Callable[[], Any]) -> Any:
         raise
     except Exception as error:
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        if isinstance(error, OSError):  # those of downloads among them
+            reason += "; nothing is downloaded here: if it loads weights, tell it not to, as by [pretrained=False]"
         raise Unresolved(f"{name!r} can't be made: {reason}") from error
 
 
