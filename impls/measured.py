@@ -17,7 +17,7 @@ from impls.catalogue import parse
 from impls.contract import NO_MASK, Attend, Implementation, Unresolved, Unsupported, declared_options
 from impls.lookup import resolve
 from impls.modules.core import with_attend
-from impls.modules.wrapper import CORE_DIMENSIONS, ORIGINAL, sdpa_replaced, stand_in
+from impls.modules.wrapper import CORE_DIMENSIONS, ORIGINAL, SDPAReplaced, stand_in
 from impls.table import SDPA, Table, WrongTable, load, nearest
 
 CAUSAL = "causal"
@@ -88,7 +88,7 @@ def _attend_by(path: str | Path, threads: int) -> Attend:
 @contextmanager
 def in_place_of_sdpa(path: str | Path) -> Iterator[None]:
     """Have `torch.nn.functional.scaled_dot_product_attention` follow the table in a file inside; raises WrongTable."""
-    with sdpa_replaced(stand_in(attend_by(path))):
+    with SDPAReplaced(stand_in(attend_by(path))):
         yield
 
 

@@ -16,6 +16,7 @@ from bench.commands import FINE, say
 from bench.engine.trials import Watch
 from bench.harness import options
 from bench.plan import names
+from bench.plan.case import AS_IS
 from bench.plan.errors import WrongRequest
 from bench.plan.invocation import python
 from bench.plan.sweep import Sweep
@@ -157,7 +158,8 @@ def _sweep(arguments: argparse.Namespace) -> Sweep:
 
     Raises WrongRequest if they ask for several, or if the kernel is no module of the user's.
     """
-    given: list[str] = arguments.names if len(arguments.names) > 1 else ["eager", *arguments.names]
+    usual = AS_IS if names.is_module(arguments.layer) else Sweep.baseline
+    given: list[str] = arguments.names if len(arguments.names) > 1 else [usual, *arguments.names]
     asked = options.product(given, options.overrides(arguments), options.effort(arguments))
     if len(given) > 2 or ":" not in given[-1]:
         raise WrongRequest(

@@ -42,6 +42,9 @@ BY_ATTEND, BY_FUNCTION = "self.attend", "F.scaled_dot_product_attention"
 FUSED_ATTN, OF_TRANSFORMERS = "fused_attn", "attn_implementation"
 """The switches of timm and of transformers."""
 
+OF_TORCH = (nn.MultiheadAttention, nn.TransformerEncoderLayer, nn.TransformerEncoder)
+"""torch's own modules, which compute a layer in one operator if they can."""
+
 NO_SCALE = ("mask", "bias", "drop", "pos")
 """Parts of the names of a fourth parameter that is no scale."""
 
@@ -128,8 +131,7 @@ def _in_wrapper(layer: Wrapper, attend: Attend, switch: str, options: dict[str, 
         return model
     if switch and (by_library := _by_switch(layer, switch)):
         return by_library
-    model = switched(layer, "sdpa")
-    model.context = _without_fast_path
+    model = _without_fast_path(switched(layer, "sdpa"))
     every = cores_of(model)
     if outside := [core for core in every if not core.by_sdpa]:
         raise NoCore(
@@ -137,7 +139,7 @@ def _in_wrapper(layer: Wrapper, attend: Attend, switch: str, options: dict[str, 
             f"and has no attend(q, k, v, scale) and no switch to {BY_FUNCTION}"
         )
     if inside := getattr(attend, "inside", None):
-        model.context = partial(_inside, inside)
+        model.context = partial(_inside, model.context, inside)
     else:
         model.attend = partial(attend, **options) if options else attend
     cores_of(model)  # the attend or the backend may refuse a mask
@@ -172,7 +174,7 @@ def _by_switch(layer: Wrapper, name: str) -> Wrapper | None:
     if name == "eager":
         is_right = model.adapted_by and all(core.operator == UNFUSED and not core.by_sdpa for core in cores_of(model))
         return model if is_right else None
-    model.context = _without_fast_path
+    model = _without_fast_path(model)
     every = cores_of(model)
     if not all(core.by_sdpa or core.is_fused for core in every):
         return None
@@ -278,13 +280,22 @@ def _switch(module: nn.Module, name: str) -> None:
 
 
 @contextmanager
-def _inside(context: Callable[[], AbstractContextManager[Any]]) -> Iterator[None]:
-    with _without_fast_path(), context():
+def _inside(*contexts: Callable[[], AbstractContextManager[Any]]) -> Iterator[None]:
+    with contextlib.ExitStack() as stack:
+        for context in contexts:
+            stack.enter_context(context())
         yield
 
 
+def _without_fast_path(model: Wrapper) -> Wrapper:
+    """Return a module whose calls leave the fast path of torch's own modules, if it has any of them."""
+    if any(isinstance(each, OF_TORCH) for each in model.inner.modules()):
+        model.context = _no_fast_path
+    return model
+
+
 @contextmanager
-def _without_fast_path() -> Iterator[None]:
+def _no_fast_path() -> Iterator[None]:
     before = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
     try:

@@ -21,7 +21,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from impls.modules.flow import COMPOSITES, Flow, Scores, described
 from impls.modules.trace import Trace
-from impls.modules.wrapper import Wrapper, sdpa_replaced
+from impls.modules.wrapper import SDPAReplaced, Wrapper
 
 FUSED = re.compile(r"_scaled_dot_product_(?!.*backward)\w*attention\w*")
 """The operators that compute a core in one."""
@@ -87,7 +87,7 @@ def watched(model: Wrapper) -> Iterator["Watch"]:
     watch = Watch(model.inner)
     with ExitStack() as inside:
         # a lookup of F.scaled_dot_product_attention finds this, also that of F.multi_head_attention_forward
-        inside.enter_context(sdpa_replaced(watch.standing_in_for(F.scaled_dot_product_attention), model.names))
+        inside.enter_context(SDPAReplaced(watch.standing_in_for(F.scaled_dot_product_attention), model.names))
         inside.callback(register_module_forward_pre_hook(watch.enter).remove)
         inside.callback(register_module_forward_hook(watch.leave, always_call=True).remove)
         inside.enter_context(watch)

@@ -3,8 +3,8 @@
 import contextlib
 import functools
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -35,6 +35,8 @@ Name = tuple[str, str]
 """A module of Python and the name under which it holds torch's function."""
 
 OF_TORCH: Name = (F.__name__, SDPA)
+
+NOTHING = contextlib.nullcontext()
 
 SHARED = ("torch", "impls", "bench")
 """The packages whose own names of torch's function stay as they are."""
@@ -87,6 +89,8 @@ class Wrapper(nn.Module):
         hold = functools.partial(self._hold, batch)
         self.args, self.kwargs = changed((args, dict(kwargs or {})), hold)
         self.forms: dict[str, Any] = changed(dict(forms or {}), hold)
+        self.is_plain = self.args == (Place.X,) and not self.kwargs and group == 1
+        """Whether the module takes x alone."""
 
     @property
     def given(self) -> list[Tensor]:
@@ -95,20 +99,18 @@ class Wrapper(nn.Module):
         changed((self.args, self.kwargs), lambda each: held.append(each) if isinstance(each, Held) else None)
         return [self.get_buffer(each.name) for each in held if each.per_item]
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether the module takes x alone."""
-        return self.args == (Place.X,) and not self.kwargs and self.group == 1
-
     def input_shape(self, point: Any) -> tuple[int, ...]:
         """Return the shape of x at a point."""
         return (point.batch, *self.item)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the first tensor of the module's output."""
+        if self.is_plain and self.attend is None and self.context is contextlib.nullcontext:  # it saves microseconds
+            output = self.inner(x)
+            return output if isinstance(output, Tensor) else self._first(output)
         inner = x.flatten(0, 1) if self.group > 1 else x
         args, kwargs = changed((self.args, self.kwargs), functools.partial(self._filled, inner))
-        with self.context(), sdpa_replaced(None if self.attend is None else bridge(self.attend), self.names):
+        with self.context(), NOTHING if self.attend is None else _put_in(self.attend, self.names):
             output = self.inner(*args, **kwargs)
         y = output if isinstance(output, Tensor) else self._first(output)
         return y.unflatten(0, (x.shape[0], self.group)) if self.group > 1 else y
@@ -165,20 +167,21 @@ def names_of_sdpa(module: nn.Module) -> tuple[Name, ...]:
     return OF_TORCH, *own
 
 
-@contextmanager
-def sdpa_replaced(function: Callable[..., Tensor] | None, names: Sequence[Name] = (OF_TORCH,)) -> Iterator[None]:
-    """Have a function called in place of `F.scaled_dot_product_attention`, under these names, if there is one."""
-    if function is None:
-        yield
-        return
-    around = [(vars(sys.modules[module]), name) for module, name in names]
-    before = [of[name] for of, name in around]
-    for of, name in around:
-        of[name] = function
-    try:
-        yield
-    finally:
-        for (of, name), value in zip(around, before, strict=True):
+class SDPAReplaced(AbstractContextManager[None]):
+    """Has a function called in place of `F.scaled_dot_product_attention`, under these names, inside; reusable."""
+
+    def __init__(self, function: Callable[..., Tensor], names: Sequence[Name] = (OF_TORCH,)) -> None:
+        self._function = function
+        self._names = [(vars(sys.modules[module]), name) for module, name in names]
+        self._before: list[list[Any]] = []
+
+    def __enter__(self) -> None:
+        self._before.append([of[name] for of, name in self._names])
+        for of, name in self._names:
+            of[name] = self._function
+
+    def __exit__(self, *_: object) -> None:
+        for (of, name), value in zip(self._names, self._before.pop(), strict=True):
             of[name] = value
 
 
@@ -233,6 +236,11 @@ def bridge(attend: Attend) -> Callable[..., Tensor]:
         return _in_four_dimensions(attend, (q, k, v), scale, options)
 
     return stand_in(checked)
+
+
+@functools.cache
+def _put_in(attend: Attend, names: tuple[Name, ...]) -> AbstractContextManager[None]:
+    return SDPAReplaced(bridge(attend), names)
 
 
 def _in_four_dimensions(attend: Attend, qkv: Sequence[Tensor], scale: float, options: dict[str, Any]) -> Tensor:
