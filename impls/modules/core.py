@@ -142,7 +142,7 @@ def _in_wrapper(layer: Wrapper, attend: Attend, switch: str, options: dict[str, 
         model.context = partial(_inside, model.context, inside)
     else:
         model.attend = partial(attend, **options) if options else attend
-    cores_of(model)  # the attend or the backend may refuse a mask
+    _called(model, Wrapper.__call__)  # the attend or the backend may refuse a mask
     model.adapted_by = BY_FUNCTION
     return model
 
@@ -163,7 +163,7 @@ def _own_cores(layer: Wrapper) -> list[str]:
         module = model.inner.get_submodule(path)
         vars(module)["attend"] = noted(path, module._modules.pop("attend", None) or module.attend)  # type: ignore[arg-type]
     if paths:
-        _called(model)
+        _called(model, Wrapper.__call__)
     return [path for path in paths if path in called]
 
 
@@ -196,9 +196,14 @@ def compiled(layer: nn.Module, *, mode: str | None = None) -> Implementation:
 
 
 def compile_in_place(layer: nn.Module, **options: Any) -> None:
-    """Compile a layer with static shapes; of a wrapper, the module inside, which may be one of torch's own."""
+    """Compile a layer with static shapes; of a wrapper, the module inside, which may be one of torch's own.
+
+    Raises `Unsupported` for a core that was put into one of these: the compiler takes torch's own in its place.
+    """
     if not isinstance(layer, Wrapper):
         layer.compile(dynamic=False, **options)
+    elif layer.attend is not None and _is_torchs_own(layer):
+        raise Unsupported(f"torch.compile leaves torch's own core in {OF_TORCH[0].__name__}, whatever is put there")
     elif type(layer.inner).__module__.startswith("torch."):  # in place, dynamo would skip their frames
         layer.inner = torch.compile(layer.inner, dynamic=False, **options)  # type: ignore[assignment]
     else:
@@ -231,17 +236,18 @@ def configs(module: nn.Module) -> list[Any]:
 
 def cores_of(model: Wrapper) -> list[Core]:
     """Return the cores of a call on one item; raises `Unsupported` if there are none or if a backend refuses."""
-    every = _called(model)
+    every: list[Core] = _called(model, cores)
     if not every and model.attend is None:
         raise NoCore("no attention was found in the module: no fused operator, no product with a softmax")
     return every
 
 
-def _called(model: Wrapper) -> list[Core]:
+def _called(model: Wrapper, call: Callable[[Wrapper, Tensor], Any]) -> Any:
+    """Return what a call on one item of zeros returns; raises `Unsupported` if the library or a backend refuses."""
     weight = next(chain(model.parameters(), model.buffers()), torch.empty(0))
     try:
         with torch.enable_grad() if model.training else torch.inference_mode():
-            return cores(model, torch.zeros(1, *model.item, dtype=weight.dtype, device=weight.device))
+            return call(model, torch.zeros(1, *model.item, dtype=weight.dtype, device=weight.device))
     except ValueError as error:
         raise Unsupported(f"the library refuses it: {error}") from None
     except RuntimeError as error:
@@ -289,9 +295,13 @@ def _inside(*contexts: Callable[[], AbstractContextManager[Any]]) -> Iterator[No
 
 def _without_fast_path(model: Wrapper) -> Wrapper:
     """Return a module whose calls leave the fast path of torch's own modules, if it has any of them."""
-    if any(isinstance(each, OF_TORCH) for each in model.inner.modules()):
+    if _is_torchs_own(model):
         model.context = _no_fast_path
     return model
+
+
+def _is_torchs_own(model: Wrapper) -> bool:
+    return any(isinstance(each, OF_TORCH) for each in model.inner.modules())
 
 
 @contextmanager
