@@ -9,15 +9,16 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from impls.catalogue import ATTEND_PARAMETERS
+from impls.catalogue import ATTEND_PARAMETERS, CORE_KEYWORDS
 
 Attend = Callable[..., Tensor]
 """The core: `attend(q, k, v, scale) -> o` on `[B, H, N, D]`; k and v may differ in width.
 
 It may be named in place of an adapter.
 
-It may declare keywords: `mask` if it can compute a masked core (the value is "causal"), and its own options, which a
-name gives in brackets, as in `mykernel:attend[block_tokens=64]`.
+It may declare keywords: those of `CORE_KEYWORDS` that it can compute (the value of `mask` is "causal"; the others mean
+what they mean for `F.scaled_dot_product_attention`), and its own options, which a name gives in brackets, as in
+`mykernel:attend[block_tokens=64]`.
 """
 
 Implementation = Callable[[Tensor], Tensor]
@@ -66,7 +67,7 @@ def with_attend(attend: Attend) -> Adapt:
     """Return the adapter that replaces a layer's core by `attend`.
 
     The adapted layer shares its parameters with the original layer, which is not changed.
-    The keywords that `attend` declares, except `mask`, are the options of the adapter.
+    The keywords that `attend` declares, except `CORE_KEYWORDS`, are the options of the adapter.
     The adapter raises `Unsupported` for a layer whose core can't be replaced, and for a layer with a mask if
     `attend` does not declare the keyword `mask`.
     """
@@ -81,7 +82,7 @@ def with_attend(attend: Attend) -> Adapt:
         adapted.attend = masked(attend, mask_of(layer), **options)  # type: ignore[assignment]  # no submodule
         return adapted
 
-    adapt.options = keywords - {"mask"}  # type: ignore[attr-defined]  # functions take attributes
+    adapt.options = keywords.difference(CORE_KEYWORDS)  # type: ignore[attr-defined]  # functions take attributes
     return compiling(adapt) if getattr(attend, "compiles", False) else adapt
 
 
