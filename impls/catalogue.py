@@ -29,11 +29,19 @@ OPENING, CLOSING = "([{", ")]}"
 ATTEND_PARAMETERS = 3
 """A function with at least this many required parameters is an attend: an adapter takes only the layer."""
 
+CORE_KEYWORDS = {
+    "attn_mask": "a mask tensor",
+    "dropout_p": "dropout",
+    "mask": "a causal mask",
+    "enable_gqa": "fewer heads of keys than of queries",
+}
+"""What a layer may ask an attend for, by the keyword with which the attend declares that it can compute it.
+
+These keywords are no options of a name.
+"""
+
 SOURCES = ("timm", "torchvision", "transformers")
 """The libraries whose models have a name: `timm:vit_small_patch16_224`."""
-
-CORE_KEYWORDS = ("mask", "attn_mask", "dropout_p", "enable_gqa")
-"""The keywords by which an attend says what it can do; its other keywords are options of its name."""
 
 ALIASES: Mapping[str, str] = MappingProxyType({
     **dict.fromkeys(

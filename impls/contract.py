@@ -15,8 +15,9 @@ Attend = Callable[..., Tensor]
 
 It may be named in place of an adapter.
 
-It may declare keywords: `mask` if it can compute a masked core (the value is "causal"), and its own options, which a
-name gives in brackets, as in `mykernel:attend[block_tokens=64]`.
+It may declare keywords: those of `CORE_KEYWORDS` that it can compute (the value of `mask` is "causal"; the others mean
+what they mean for `F.scaled_dot_product_attention`), and its own options, which a name gives in brackets, as in
+`mykernel:attend[block_tokens=64]`.
 """
 
 Implementation = Callable[[Tensor], Tensor]

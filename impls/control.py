@@ -2,18 +2,29 @@
 
 from torch import Tensor
 
-from impls.attend import hide
+from impls.attend import hide, repeated, softmax
 from impls.modules.core import with_attend
 
 
-def attend(q: Tensor, k: Tensor, v: Tensor, scale: float, *, mask: str | None = None) -> Tensor:
+def attend(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    scale: float,
+    *,
+    mask: str | None = None,
+    attn_mask: Tensor | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
     """Return `softmax((q·scale) kᵀ) v` by the same steps as `impls.attend.eager`, in a separate function.
 
-    q, k `[B, H, N, D]`, v `[B, H, N, Dv]`, result `[B, H, N, Dv]`.
+    q `[B, H, Nq, D]`, k `[B, H, Nk, D]`, v `[B, H, Nk, Dv]`, result `[B, H, Nq, Dv]`.
     """
-    scores = (q * scale) @ k.transpose(-2, -1)  # [B, H, N, N]
-    scores = hide(scores, mask)
-    scores = scores.softmax(dim=-1)
+    if enable_gqa:
+        k, v = repeated(q, k, v)
+    scores = (q * scale) @ k.transpose(-2, -1)  # [B, H, Nq, Nk]
+    scores = hide(scores, mask, attn_mask)
+    scores = scores.softmax(dim=-1) if attn_mask is None else softmax(scores)
     return scores @ v
 
 

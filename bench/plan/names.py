@@ -15,7 +15,7 @@ from bench.plan import layers
 from bench.plan.case import CONTROL, Point
 from bench.plan.errors import refuse, suggestion
 from impls import catalogue
-from impls.catalogue import ATTEND_PARAMETERS, SOURCES, parse
+from impls.catalogue import ATTEND_PARAMETERS, CORE_KEYWORDS, SOURCES, parse
 
 LAYERS = {name: layer.meaning for name, layer in layers.LAYERS.items()}
 
@@ -190,7 +190,7 @@ def _options_in(file: Path, name: str) -> list[str] | None:
     match [node for node in ast.walk(body) if _binds(node, name)]:
         case [ast.FunctionDef(args=arguments, decorator_list=[])]:
             required = len(arguments.posonlyargs) + len(arguments.args) - len(arguments.defaults)
-            of_core = {"mask"} if required >= ATTEND_PARAMETERS else set()
+            of_core = set(CORE_KEYWORDS) if required >= ATTEND_PARAMETERS else set()
             return sorted({each.arg for each in arguments.kwonlyargs} - of_core)
     return None
 

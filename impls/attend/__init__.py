@@ -1,6 +1,10 @@
 """The core of attention, one implementation per file: `attend(q, k, v, scale) -> o` on `[B, H, N, D]`.
 
-Here is what they share: the causal mask, with which a query attends to its own key and those before it.
+The keywords mean what they mean for `F.scaled_dot_product_attention`. `mask` is None or "causal": query i sees the keys
+0 to i. `attn_mask` is broadcast to `[B, H, Nq, Nk]`: a key takes part where it is True, or a floating one is added to
+the scores. With `enable_gqa` k and v have fewer heads, each for a group of consecutive heads of q.
+A query whose keys are all hidden gives zeros.
+Here is what the cores share.
 """
 
 import torch
@@ -17,12 +21,31 @@ def hidden(queries: int, keys: int, device: torch.device, first_key: int = 0) ->
     return key > query
 
 
-def hide(scores: Tensor, mask: str | None, first_key: int = 0) -> Tensor:
-    """Return scores `[..., queries, keys]` with minus infinity at the keys that a query may not see.
+def hide(scores: Tensor, mask: str | None, attn_mask: Tensor | None = None, first_key: int = 0) -> Tensor:
+    """Return scores `[..., queries, keys]` with both masks: minus infinity at the keys that a query may not see.
 
-    If `mask` is None, the scores are returned unchanged.
+    `first_key` is the index of the first of these keys among all keys.
+    If both masks are None, the scores are returned unchanged.
     """
-    if mask is None:
-        return scores
     queries, keys = scores.shape[-2:]
-    return scores.masked_fill(hidden(queries, keys, scores.device, first_key), float("-inf"))
+    if mask is not None:
+        scores = scores.masked_fill(hidden(queries, keys, scores.device, first_key), float("-inf"))
+    if attn_mask is None:
+        return scores
+    if attn_mask.shape[-1] > 1:  # otherwise it is the same for all keys
+        attn_mask = attn_mask[..., first_key : first_key + keys]
+    if attn_mask.dtype == torch.bool:
+        return scores.masked_fill(~attn_mask, float("-inf"))
+    return scores + attn_mask.to(scores.dtype)
+
+
+def softmax(scores: Tensor) -> Tensor:
+    """Return the softmax over the keys, with zeros for a query whose keys are all hidden."""
+    sees_nothing = scores.isneginf().all(dim=-1, keepdim=True)
+    return scores.masked_fill(sees_nothing, 0.0).softmax(dim=-1).masked_fill(sees_nothing, 0.0)
+
+
+def repeated(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+    """Return k and v with each head repeated for its group of heads of q."""
+    heads = q.shape[1]
+    return k.repeat_interleave(heads // k.shape[1], dim=1), v.repeat_interleave(heads // v.shape[1], dim=1)

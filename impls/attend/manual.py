@@ -3,26 +3,48 @@
 import torch
 from torch import Tensor
 
-from impls.attend import hide
+from impls.attend import hide, repeated
 from impls.modules.core import with_attend
 
 
-def attend(q: Tensor, k: Tensor, v: Tensor, scale: float, *, mask: str | None = None) -> Tensor:
+def attend(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    scale: float,
+    *,
+    mask: str | None = None,
+    attn_mask: Tensor | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
     """Return attention computed for one head after the other, with the softmax written out.
 
-    q, k `[B, H, N, D]`, v `[B, H, N, Dv]`, result `[B, H, N, Dv]`; `mask` is None or "causal".
+    q `[B, H, Nq, D]`, k `[B, H, Nk, D]`, v `[B, H, Nk, Dv]`, result `[B, H, Nq, Dv]`.
     Source: Karim, "Illustrated: Self-Attention" (2019), steps 4 to 7, after Vaswani et al. 2017.
     """
-    heads = [_head(q[:, h], k[:, h], v[:, h], scale, mask) for h in range(q.shape[1])]
+    if enable_gqa:
+        k, v = repeated(q, k, v)
+    if attn_mask is not None:
+        attn_mask = attn_mask.expand(*q.shape[:-1], k.shape[-2])
+    heads = [
+        _head(q[:, h], k[:, h], v[:, h], scale, mask, None if attn_mask is None else attn_mask[:, h])
+        for h in range(q.shape[1])
+    ]
     return torch.stack(heads, dim=1)
 
 
-def _head(q: Tensor, k: Tensor, v: Tensor, scale: float, mask: str | None) -> Tensor:
-    scores = (q @ k.transpose(-2, -1)) * scale  # [B, N, N]
-    scores = hide(scores, mask)
-    weights = torch.exp(scores - scores.amax(dim=-1, keepdim=True))
-    weights = weights / weights.sum(dim=-1, keepdim=True)
-    return weights @ v  # [B, N, Dv]
+def _head(q: Tensor, k: Tensor, v: Tensor, scale: float, mask: str | None, attn_mask: Tensor | None) -> Tensor:
+    scores = (q @ k.transpose(-2, -1)) * scale  # [B, Nq, Nk]
+    scores = hide(scores, mask, attn_mask)
+    maximum = scores.amax(dim=-1, keepdim=True)
+    if attn_mask is not None:  # a query may see no key: then the maximum is minus infinity, and the sum of weights 0
+        maximum = maximum.clamp(min=torch.finfo(scores.dtype).min)
+    weights = torch.exp(scores - maximum)
+    total = weights.sum(dim=-1, keepdim=True)
+    if attn_mask is not None:
+        total = total.clamp(min=1)  # the largest score has the weight 1, so no other sum is below
+    weights = weights / total
+    return weights @ v  # [B, Nq, Dv]
 
 
 adapt = with_attend(attend)

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from impls.attend import hide
+from impls.attend import hide, repeated
 from impls.modules.core import with_attend
 
 BLOCK_TOKENS = 128
@@ -11,29 +11,41 @@ BLOCK_TOKENS = 128
 
 
 def attend(
-    q: Tensor, k: Tensor, v: Tensor, scale: float, *, mask: str | None = None, block_tokens: int = BLOCK_TOKENS
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    scale: float,
+    *,
+    mask: str | None = None,
+    attn_mask: Tensor | None = None,
+    enable_gqa: bool = False,
+    block_tokens: int = BLOCK_TOKENS,
 ) -> Tensor:
-    """Return attention accumulated block by block; the `[N, N]` scores never exist as a whole.
+    """Return attention accumulated block by block; the `[Nq, Nk]` scores never exist as a whole.
 
-    q, k `[B, H, N, D]`, v `[B, H, N, Dv]`, result `[B, H, N, Dv]`; `mask` is None or "causal".
+    q `[B, H, Nq, D]`, k `[B, H, Nk, D]`, v `[B, H, Nk, Dv]`, result `[B, H, Nq, Dv]`.
     A masked block is computed whole, so the mask saves no work.
     If gradients are recorded, autograd keeps every block, so the memory is quadratic again.
     Source: Milakov and Gimelshein 2018, arXiv 1805.02867; Rabe and Staats 2021, arXiv 2112.05682.
     """
+    if enable_gqa:
+        k, v = repeated(q, k, v)
     q = q * scale
-    maximum = q.new_full((*q.shape[:-1], 1), float("-inf"))  # [B, H, N, 1]
-    total = q.new_zeros((*q.shape[:-1], 1))  # [B, H, N, 1]
-    output = q.new_zeros((*q.shape[:-1], v.shape[-1]))  # [B, H, N, Dv]
+    # finite, and no larger than any score that isn't hidden
+    maximum = q.new_full((*q.shape[:-1], 1), torch.finfo(q.dtype).min)  # [B, H, Nq, 1]
+    total = q.new_zeros((*q.shape[:-1], 1))  # [B, H, Nq, 1]
+    output = q.new_zeros((*q.shape[:-1], v.shape[-1]))  # [B, H, Nq, Dv]
     blocks = zip(torch.split(k, block_tokens, dim=-2), torch.split(v, block_tokens, dim=-2), strict=True)
     for number, (k_block, v_block) in enumerate(blocks):
-        scores = hide(q @ k_block.transpose(-2, -1), mask, number * block_tokens)  # [B, H, N, block]
-        # every query sees a key of the first block, so the maximum is finite from then on
+        scores = hide(q @ k_block.transpose(-2, -1), mask, attn_mask, number * block_tokens)  # [B, H, Nq, block]
         new_maximum = maximum.maximum(scores.amax(dim=-1, keepdim=True))
         weights = (scores - new_maximum).exp()
         correction = (maximum - new_maximum).exp()
         total = total * correction + weights.sum(dim=-1, keepdim=True)
         output = output * correction + weights @ v_block
         maximum = new_maximum
+    if attn_mask is not None:
+        total = total.clamp(min=1)  # 0 if a query sees no key; the largest score has the weight 1
     return output / total
 
 

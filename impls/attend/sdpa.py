@@ -4,27 +4,46 @@ FlashAttention of other packages is used through torch's registry, or called dir
 """
 
 import contextlib
-import functools
 import warnings
+from collections.abc import Callable
+from functools import partial, wraps
+from typing import Any
 
+import torch
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 from torch import Tensor, nn
 from torch.nn import attention
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from impls.attend import hidden
 from impls.contract import Adapt, Attend, Implementation, Unsupported
 from impls.modules.core import lacks_kernel, with_attend
 
 ON_GPUS_ALONE = (SDPBackend.EFFICIENT_ATTENTION, SDPBackend.CUDNN_ATTENTION)
 
 
-def attend(q: Tensor, k: Tensor, v: Tensor, scale: float, *, mask: str | None = None) -> Tensor:
+def attend(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    scale: float,
+    *,
+    mask: str | None = None,
+    attn_mask: Tensor | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
     """Return `F.scaled_dot_product_attention(q, k, v, scale=scale)`, with `is_causal` for a causal mask.
 
-    q, k `[B, H, N, D]`, v `[B, H, N, Dv]`, result `[B, H, N, Dv]`; `mask` is None or "causal".
+    q `[B, H, Nq, D]`, k `[B, H, Nk, D]`, v `[B, H, Nk, Dv]`, result `[B, H, Nq, Dv]`.
     Source: `torch.nn.functional.scaled_dot_product_attention`, PyTorch documentation.
     """
-    return F.scaled_dot_product_attention(q, k, v, scale=scale, is_causal=mask is not None)
+    if attn_mask is not None and mask is not None:  # some backends refuse both, so they become one tensor
+        nothing = False if attn_mask.dtype == torch.bool else float("-inf")
+        attn_mask = attn_mask.masked_fill(hidden(q.shape[-2], k.shape[-2], q.device), nothing)
+        mask = None
+    return F.scaled_dot_product_attention(
+        q, k, v, attn_mask, scale=scale, is_causal=mask is not None, enable_gqa=enable_gqa
+    )
 
 
 def pinned(backend: SDPBackend) -> Attend:
@@ -34,27 +53,30 @@ def pinned(backend: SDPBackend) -> Attend:
     Choosing the backend takes some microseconds of Python per call, which a timing includes.
     """
 
-    def attend_pinned(q: Tensor, k: Tensor, v: Tensor, scale: float, *, mask: str | None = None) -> Tensor:
+    @wraps(attend)
+    def attend_pinned(q: Tensor, *others: Any, **keywords: Any) -> Tensor:
         with sdpa_kernel(backend):
             try:
-                return attend(q, k, v, scale, mask=mask)
+                return attend(q, *others, **keywords)
             except RuntimeError as error:
                 if not lacks_kernel(error):
                     raise
                 missing = f"PyTorch has no {backend.name} kernel for the {q.device.type.upper()}. "
                 is_missing = q.device.type == "cpu" and backend in ON_GPUS_ALONE
-                raise Unsupported(is_missing * missing + _reasons(q, k, v, scale, mask, error)) from None
+                raise Unsupported(
+                    is_missing * missing + _reasons(partial(attend, q, *others, **keywords), error)
+                ) from None
 
-    attend_pinned.inside = functools.partial(sdpa_kernel, backend)  # type: ignore[attr-defined]  # functions take them
+    attend_pinned.inside = partial(sdpa_kernel, backend)  # type: ignore[attr-defined]  # functions take them
     return attend_pinned
 
 
-def _reasons(q: Tensor, k: Tensor, v: Tensor, scale: float, mask: str | None, error: RuntimeError) -> str:
+def _reasons(core: Callable[[], Tensor], error: RuntimeError) -> str:
     """Return torch's reasons, one per backend, from the warnings of a second call."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         with contextlib.suppress(RuntimeError):
-            attend(q, k, v, scale, mask=mask)
+            core()
     reasons = [str(warning.message).partition(" (Triggered internally")[0] for warning in caught]
     return " ".join([str(error), *(reason for reason in reasons if not reason.endswith("because:"))])
 
@@ -73,11 +95,22 @@ def registered(version: str) -> Adapt:
     return adapt
 
 
-def attend_direct(q: Tensor, k: Tensor, v: Tensor, scale: float, *, mask: str | None = None) -> Tensor:
+def attend_direct(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    scale: float,
+    *,
+    mask: str | None = None,
+    enable_gqa: bool = False,  # noqa: ARG001 - it takes fewer heads of k and v as they are
+) -> Tensor:
     """Return `flash_attn_func` of q, k, v `[B, H, N, D]`, which it takes as `[B, N, H, D]`.
 
+    Raises `Unsupported` for a causal mask with another number of keys than of queries: there its last query sees all.
     Source: Dao-AILab/flash-attention, README.
     """
+    if mask is not None and q.shape[-2] != k.shape[-2]:
+        raise Unsupported("flash_attn_func lets the last query see all keys, which is_causal of torch does not")
     from flash_attn import flash_attn_func
 
     q, k, v = (heads.transpose(1, 2) for heads in (q, k, v))

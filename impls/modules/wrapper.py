@@ -12,6 +12,7 @@ from typing import Any
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 from torch import Tensor, nn
 
+from impls.catalogue import CORE_KEYWORDS
 from impls.contract import Attend, Unresolved, Unsupported, declared_options
 
 SDPA = "scaled_dot_product_attention"
@@ -22,14 +23,6 @@ ORIGINAL = F.scaled_dot_product_attention
 
 CORE_DIMENSIONS = 4
 """The dimensions of queries, keys and values for an `attend`: `[B, H, N, D]`."""
-
-OPTIONS = {
-    "attn_mask": "a mask tensor",
-    "dropout_p": "dropout",
-    "mask": "a causal mask",
-    "enable_gqa": "fewer heads of keys than of queries",
-}
-"""What a call of torch's function may ask for, by the keyword with which an attend declares that it can do it."""
 
 Name = tuple[str, str]
 """A module of Python and the name under which it holds torch's function."""
@@ -188,7 +181,7 @@ class SDPAReplaced(AbstractContextManager[None]):
 def stand_in(attend: Attend) -> Callable[..., Tensor]:
     """Return a function with the signature of `F.scaled_dot_product_attention` that calls an attend.
 
-    The attend gets those of OPTIONS that a call asks for. If it calls torch's function, it gets torch's own.
+    The attend gets those of CORE_KEYWORDS that a call asks for. If it calls torch's function, it gets torch's own.
     """
     running: list[bool] = []
 
@@ -205,7 +198,7 @@ def stand_in(attend: Attend) -> Callable[..., Tensor]:
         if running:
             return ORIGINAL(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
         asked = (attn_mask, dropout_p or None, "causal" if is_causal else None, enable_gqa or None)
-        options = {name: given for name, given in zip(OPTIONS, asked, strict=True) if given is not None}
+        options = {name: given for name, given in zip(CORE_KEYWORDS, asked, strict=True) if given is not None}
         running.append(True)
         try:
             return attend(query, key, value, query.shape[-1] ** -0.5 if scale is None else scale, **options)
@@ -228,8 +221,8 @@ def bridge(attend: Attend) -> Callable[..., Tensor]:
         for keyword in options:
             if keyword not in declared:
                 raise Unsupported(
-                    f"the module's attention has {OPTIONS[keyword]}, and this attend declares no keyword {keyword}, "
-                    f"as in attend(q, k, v, scale, *, {keyword}=None)"
+                    f"the module's attention has {CORE_KEYWORDS[keyword]}, and this attend declares no keyword "
+                    f"{keyword}, as in attend(q, k, v, scale, *, {keyword}=None)"
                 )
         if q.dim() == CORE_DIMENSIONS:
             return attend(q, k, v, scale, **options)

@@ -2,12 +2,15 @@
 
 import ast
 import inspect
+import itertools
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 from torch import Tensor
-from torch.nn.attention import SDPBackend
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import impls
 from impls import control
@@ -18,6 +21,9 @@ from tests.impls import reference
 from tests.impls.reference import LACKING, ROUNDING, Watch, array, distance, normal
 
 CORES = {"eager": eager.attend, "manual": manual.attend, "online": online.attend, "sdpa": sdpa.attend}
+
+MASKED = {**CORES, "sdpa_math": sdpa.pinned(SDPBackend.MATH)}
+"""The cores that take every keyword."""
 
 SIZES = [(13, 4, 100, 16), (1, 1, 1, 1), (2, 3, 2, 5), (1, 2, 127, 8), (1, 2, 128, 8), (1, 2, 257, 8), (1, 1, 300, 4)]
 """Batch, heads, tokens, and channels of a head."""
@@ -82,6 +88,75 @@ def test_a_causal_core_sees_no_later_token(name: str) -> None:
         assert not k.grad[:, :, 1:].any()
         assert not v.grad[:, :, 1:].any()
         assert bool(v.grad[:, :, 0].all())
+
+
+def by_torch(
+    q: Tensor, k: Tensor, v: Tensor, scale: float, *, mask: str | None, attn_mask: Tensor, enable_gqa: bool
+) -> Tensor:
+    """Return what the formula of torch's function gives, with both masks as one tensor, which it demands."""
+    if mask:
+        sees = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool).tril()
+        is_bool = attn_mask.dtype == torch.bool
+        attn_mask = attn_mask & sees if is_bool else torch.where(sees, attn_mask, float("-inf"))
+    with sdpa_kernel(SDPBackend.MATH):
+        return F.scaled_dot_product_attention(q, k, v, attn_mask, scale=scale, enable_gqa=enable_gqa)
+
+
+def mask_tensor(*shape: int, floating: bool) -> Tensor:
+    """Return a mask with some hidden keys, all of them in the first row if it has several."""
+    sees = torch.rand(shape) > 0.4
+    rows = sees.view(-1, shape[-1])
+    rows[0] = rows[0] & (len(rows) == 1)
+    return normal(*shape, dtype=torch.float64).masked_fill(~sees, float("-inf")) if floating else sees
+
+
+@pytest.mark.parametrize("floating", [False, True])
+@pytest.mark.parametrize("name", MASKED)
+def test_a_core_takes_the_masks_and_the_grouped_heads_of_torchs_function(name: str, floating: bool) -> None:
+    """Outputs and gradients are those of torch's function, that of a floating mask too.
+
+    Masks of every shape that can be broadcast, with "causal" and without, and fewer, as many or more keys than queries.
+    A query whose keys are all hidden gives zeros, and gradients are finite.
+    """
+    sizes = [(3, 5, 4), (5, 3, 2), (1, 260, 1), (130, 260, 4)]  # queries, keys, heads of keys
+    for (queries, keys, heads), mask in itertools.product(sizes, (None, "causal")):
+        for shape in ((queries, keys), (1, keys), (2, 1, 1, keys), (4, queries, 1), (2, 4, queries, keys)):
+            q, k, v = (
+                normal(2, *each, 4, dtype=torch.float64) for each in ((4, queries), (heads, keys), (heads, keys))
+            )
+            attn_mask = mask_tensor(*shape, floating=floating)
+            leaves = [each.requires_grad_() for each in (q, k, v, attn_mask) if each.is_floating_point()]
+            results = []
+            for core in (MASKED[name], by_torch):
+                output = core(q, k, v, 0.3, mask=mask, attn_mask=attn_mask, enable_gqa=heads < 4)
+                results.append([output, *torch.autograd.grad(output.square().sum(), leaves)])
+            got, expected = results
+            assert all(map(torch.isfinite, [each.sum() for each in expected]))
+            near = [torch.allclose(*pair, rtol=ROUNDING, atol=ROUNDING) for pair in zip(got, expected, strict=True)]
+            assert all(near), (queries, keys, heads, mask, shape, near)
+
+
+@pytest.mark.parametrize("name", MASKED)
+def test_a_query_that_sees_no_key_gives_zeros(name: str) -> None:
+    """Hidden by a mask of any type in any precision, or by two masks that leave something only together."""
+    hides_all = torch.ones(3, 5, dtype=torch.bool).index_fill(0, torch.tensor(1), value=False)
+    hides_first = torch.ones(1, 5, dtype=torch.bool).index_fill(1, torch.tensor(0), value=False)
+    for dtype in (torch.float32, torch.bfloat16):
+        q, k, v = (normal(1, 2, tokens, 4, dtype=dtype).requires_grad_() for tokens in (3, 5, 5))
+        added = torch.zeros(3, 5).masked_fill(~hides_all, float("-inf"))  # float32 for both
+        for row, mask, attn_mask in ((1, None, hides_all), (1, None, added), (0, "causal", hides_first)):
+            output = MASKED[name](q, k, v, 0.5, mask=mask, attn_mask=attn_mask)
+            assert output.dtype == dtype
+            assert not output[:, :, row].any()
+            assert output.any(dim=-1).sum() == 4  # two heads, two other queries
+            for gradient in torch.autograd.grad(output.sum(), (q, k, v)):
+                assert gradient.isfinite().all()
+
+
+def test_flash_attn_refuses_a_causal_mask_that_it_aligns_otherwise() -> None:
+    """Its last query sees all keys, so fewer queries than keys would see what torch's function hides."""
+    with pytest.raises(impls.Unsupported, match="the last query see all keys"):
+        sdpa.attend_direct(*qkv(1, 2, 5, 8)[:1], *qkv(1, 2, 6, 8)[1:], 1.0, mask="causal")
 
 
 def test_eager_scales_the_queries_and_manual_goes_head_by_head() -> None:
@@ -159,6 +234,36 @@ def test_flex_computes_the_layer() -> None:
     layer, x = ViTAttention(32, 32, 2).eval(), normal(2, 16, 32)
     with torch.inference_mode():
         np.testing.assert_allclose(impls.build(layer, "flex")(x), layer(x), atol=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.toolchain
+def test_flex_takes_masks_and_grouped_heads_and_compiles_once_for_a_shape() -> None:
+    """Both masks together and grouped heads give what torch's function gives, zeros for a query that sees nothing.
+
+    Another mask tensor of the same shape makes no other graph, and a floating one makes its own.
+    """
+    attend, graphs = flex(), []
+    q, k, v = (normal(2, heads, tokens, 16) for heads, tokens in ((4, 40), (2, 50), (2, 50)))
+    for floating in (False, False, True, True):
+        attn_mask = mask_tensor(2, 1, 40, 50, floating=floating).to(torch.float32 if floating else torch.bool)
+        options: dict[str, Any] = {"mask": "causal", "attn_mask": attn_mask, "enable_gqa": True}
+        with torch.inference_mode():
+            np.testing.assert_allclose(attend(q, k, v, 0.3, **options), by_torch(q, k, v, 0.3, **options), atol=1e-5)
+        graphs.append(torch._dynamo.utils.counters["stats"]["unique_graphs"])
+    assert graphs[0] == graphs[1] < graphs[2] == graphs[3]
+
+
+def test_flex_refuses_a_mask_that_needs_a_gradient_on_the_cpu() -> None:
+    """FlexAttention has no backward there, and says so for q, k and v alone."""
+    with pytest.raises(impls.Unsupported, match="does not support backward on CPU"):
+        flex()(*qkv(1, 2, 5, 8), 1.0, attn_mask=torch.zeros(5, 5, requires_grad=True))
+
+
+def flex() -> Attend:
+    """Return the core of a layer with flex_attention."""
+    attend: Attend = impls.build(ViTAttention(32, 32, 2), "flex").attend  # type: ignore[attr-defined]  # an adapted layer
+    return attend
 
 
 def steps(function: object) -> list[str]:

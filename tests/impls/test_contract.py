@@ -111,15 +111,18 @@ def test_with_attend_needs_a_core_to_replace() -> None:
         with_attend(zero)(ViTAttention(8, 8, 2, mask="causal"))
 
 
-def masked_zero(q: Tensor, k: Tensor, v: Tensor, scale: float, *, mask: str = "none", factor: float = 1.0) -> Tensor:
-    """Return the factor where the mask is causal, else zero; for a core that declares both keywords."""
+def masked_zero(
+    q: Tensor, k: Tensor, v: Tensor, scale: float, *, mask: str = "none", attn_mask: None = None, factor: float = 1.0
+) -> Tensor:
+    """Return the factor where the mask is causal, else zero; for a core that declares these keywords."""
+    assert attn_mask is None
     return zero(q, k, v, scale) + (factor if mask == "causal" else 0.0)
 
 
 def test_an_attend_gets_the_mask_and_the_options_that_it_declares() -> None:
     """The core of a causal layer is called with the mask, that of another layer without it.
 
-    Its other keywords are the options of its adapter; the mask is none, because the layer has it.
+    Its other keywords are the options of its adapter; masks are none, because the layer has them.
     """
     x, adapt = normal(2, 5, 8), with_attend(masked_zero)
     plain, causal = ViTAttention(8, 8, 2), ViTAttention(8, 8, 2, mask="causal")

@@ -152,7 +152,7 @@ import functools
 from impls import with_attend
 from somewhere import attend as other
 
-def attend(q, k, v, scale, *, mask=None, block=64, width=1): ...
+def attend(q, k, v, scale, *, mask=None, attn_mask=None, enable_gqa=False, block=64, width=1): ...
 def adapt(layer, *, mask="none"): ...
 @functools.cache
 def cached(layer, *, size=1): ...
@@ -169,6 +169,7 @@ class Kernel: ...
         ("attend[block=3,width=2]", []),
         ("attend[blok=3,size=1]", ["no option 'blok'; expected one of block, width; did you mean block?", "'size'"]),
         ("attend[mask=causal]", ["'mask'"]),
+        ("attend[enable_gqa=true]", ["no option 'enable_gqa'; expected one of block, width"]),
         ("adapt[mask=causal]", []),
         ("adapt[size=1]", ["no option 'size'; expected one of mask"]),
         *((f"{name}[anything=1]", []) for name in ("cached", "made", "twice", "Kernel")),
