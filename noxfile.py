@@ -69,7 +69,7 @@ def _install_named(session: nox.Session) -> None:
     _install(session, "bench")
     files = [Path(session.invoked_from, word) for word in session.posargs if word.endswith(".toml")]
     words = " ".join([*session.posargs, *(file.read_text(encoding="utf-8") for file in files if file.is_file())])
-    if any(f"{library}:" in words for library in ("timm", "torchvision", "transformers")):
+    if re.search(r"\b(timm|torchvision|transformers)\b", words):
         _install(session, "models")
     for group in (name for name in RUNTIMES if name in words or "runtimes" in words):
         _install(session, group)

@@ -136,7 +136,7 @@ def _in_wrapper(layer: Wrapper, attend: Attend, switch: str, options: dict[str, 
     if outside := [core for core in every if not core.by_sdpa]:
         raise NoCore(
             f"the module computes {len(outside)} of {len(every)} attention cores by itself, in {_classes(outside)}, "
-            f"and has no attend(q, k, v, scale) and no switch to {BY_FUNCTION}"
+            f"and has no attend(q, k, v, scale) and no switch to {BY_FUNCTION}; advise says what to write there"
         )
     if inside := getattr(attend, "inside", None):
         model.context = partial(_inside, model.context, inside)
@@ -172,7 +172,9 @@ def _by_switch(layer: Wrapper, name: str) -> Wrapper | None:
     model = switched(layer, name)
     model.adapted_by = _switch_of(layer)
     if name == "eager":
-        is_right = model.adapted_by and all(core.operator == UNFUSED and not core.by_sdpa for core in cores_of(model))
+        every = _called(model, cores)
+        is_plain = all(core.operator == UNFUSED and not core.by_sdpa for core in every)
+        is_right = model.adapted_by and every and is_plain
         return model if is_right else None
     model = _without_fast_path(model)
     every = cores_of(model)
