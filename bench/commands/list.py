@@ -17,7 +17,8 @@ from bench.show.terminal.console import console, render
 from bench.show.text import parts
 from impls import catalogue
 
-OWN = "your own: module:attribute, as Python imports it"
+OWN = "your own or a package's: module:attribute, as Python imports it"
+LIBRARY = "a model with random weights; with [at=PATH] a layer in it"
 
 
 def add_arguments(_parser: argparse.ArgumentParser) -> None:
@@ -36,9 +37,10 @@ def run(_arguments: argparse.Namespace) -> int:
         for name, entry in catalogue.IMPLEMENTATIONS.items()
         if entry.options
     }
+    libraries = [f"{source}:NAME" for source in catalogue.SOURCES]
     for title, entries in (
         ("sweeps", described),
-        ("layers", {**names.LAYERS, "mylayer:MyAttention": OWN}),
+        ("layers", {**names.LAYERS, "package.module:Class": OWN, **dict.fromkeys(libraries, LIBRARY)}),
         ("implementations", {**names.IMPLEMENTATIONS, "mykernel:attend": OWN}),
         ("options of implementations, as in online[block_tokens=64]", options),
         *((f"values of {name}", column.choices) for name, column in COLUMNS.items() if column.choices),

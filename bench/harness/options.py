@@ -47,7 +47,11 @@ def _options(group: str) -> dict[str, Option]:
 
 
 def _meaning(column: Column) -> str:
-    choices = [*LAYERS, "mylayer:MyAttention"] if column.name == "layer" else column.choices
+    choices = (
+        [*LAYERS, "package.module:Class[argument=value]", "timm:NAME[at=PATH]"]
+        if column.name == "layer"
+        else column.choices
+    )
     return f"{column.meaning}; {', '.join(choices)}" if choices else column.meaning
 
 
@@ -76,6 +80,7 @@ TITLE = """attention-bench: measure attention layers
   python -m pytest bench --model vit_b_16_384 --dtype bfloat16  the attention layer of a model
   python -m pytest bench --sweep vit --batch 1                  every point of a sweep, at batch 1
   python -m pytest bench --impl sdpa,mykernel:attend             your own kernel, beside eager
+  python -m pytest bench --layer timm.layers:Attention          a layer of a package, as it is
 
   How options and grids combine: with --sweep, an option replaces its column in every grid of the sweep.
   Without it, options of shape make one product; what they leave out is 8 items of 197 tokens, 384 channels, 6 heads.

@@ -7,6 +7,7 @@ import copy
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,7 @@ def mistake_of_core(subject: Subject, x: Tensor, direction: Tensor | None) -> st
         return ""
     mistakes: list[str] = []
 
+    @wraps(core)  # what it declares
     def looked_at(q: Tensor, k: Tensor, v: Tensor, *others: Any, **options: Any) -> Any:
         o = core(q, k, v, *others, **options)
         mistakes.append(_mistake_of_form(o, [*q.shape[:-1], v.shape[-1]]))
