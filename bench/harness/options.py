@@ -46,12 +46,12 @@ def _options(group: str) -> dict[str, Option]:
     }
 
 
+MODULES = ("package.module:Class[argument=value]", "timm:NAME[at=PATH]")
+"""The forms of the names of modules that are no layers of the suite."""
+
+
 def _meaning(column: Column) -> str:
-    choices = (
-        [*LAYERS, "package.module:Class[argument=value]", "timm:NAME[at=PATH]"]
-        if column.name == "layer"
-        else column.choices
-    )
+    choices = [*LAYERS, *MODULES] if column.name == "layer" else column.choices
     return f"{column.meaning}; {', '.join(choices)}" if choices else column.meaning
 
 

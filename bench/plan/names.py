@@ -143,7 +143,7 @@ def mistake_of(name: str, path: Sequence[str], kind: str = "implementation") -> 
         near = "" if "." in module else suggestion(module, sorted(file.stem for file in Path().glob("*.py")))
         return (
             f"{kind} {name!r}: there is no module {module}; "
-            f"it must lie where you run the command ({Path.cwd()}) or on PYTHONPATH, or be installed in this environment{near}"
+            f"it must lie where you run the command ({Path.cwd()}) or on PYTHONPATH, or be installed here{near}"
         )
     try:
         names = _names_in(spec)

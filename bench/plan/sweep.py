@@ -266,9 +266,9 @@ def _points(document: dict[str, Any], asked: Request) -> tuple[Point, ...]:
     return tuple(dict.fromkeys(point for values in every for point in expand(values, asked.allocator)))
 
 
-def _usual(values: dict[str, Any]) -> dict[str, Any]:
+def _usual(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of columns that nobody gives, for these values of a grid."""
-    layers = values.get("layer", DEFAULTS["layer"])
+    layers: Any = values.get("layer", DEFAULTS["layer"])
     given = given_by_all(layers if isinstance(layers, list) else [layers])
     return {column: value for column, value in DEFAULTS.items() if column not in given}
 

@@ -253,8 +253,9 @@ def _arguments_at(path: str, name: str, x: Tensor, model: Wrapper) -> Any:
     """Return the arguments of a model's first call of the module at a path, as they were before that call."""
     try:
         module = model.inner.get_submodule(path)
-    except AttributeError as error:
-        raise Unresolved(f"model {name!r} has no module {path!r}: {error}") from None
+    except AttributeError:
+        near = difflib.get_close_matches(path, [each for each, _ in model.inner.named_modules() if each], cutoff=0.4)
+        raise Unresolved(f"model {name!r} has no module {path!r}; did you mean {', '.join(near)}?") from None
     calls: list[Any] = []
 
     def keep(_module: nn.Module, args: Any, kwargs: Any) -> None:
