@@ -19,14 +19,13 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from bench.measure.cores import at_random_rows, equal_weights, in_blocks, largest_logit
+from bench.measure.cores import at_random_rows, in_blocks, largest_logit
 from bench.measure.outputs import BY_ITEM, gradients
 from bench.measure.workload import Workload
 from bench.sampling.inputs import LONG_SCORES, NORMAL, PART_ROWS, PEAKED, ROWS, Values
 from impls.catalogue import shapes_itself
 from impls.contract import Unsupported
 from impls.modules.core import with_attend
-from impls.modules.wrapper import Wrapper
 
 LEAST_LOGIT, LOGIT = 100.0, 120.0
 """The largest logit of a peaked input is LEAST_LOGIT at least, where a softmax without its maximum overflows in float32
@@ -124,9 +123,9 @@ def expect(workload: Workload, name: str, values: Values) -> Check:
     scales = _scales(exact, cancelled)
     plain_errors = map(relative_error, plain, exact, scales)
     errors = [error if math.isfinite(error) else 0.0 for error in plain_errors]
-    floors = _floors(workload, x.dtype)
+    floors = _floors(workload, x.dtype, is_peaked=name == PEAKED)
     tolerances = [_tolerance(x.dtype, floor, error) for floor, error in zip(floors, errors, strict=False)]
-    equal = _with_equal_weights(workload, workload.layer, *_select(x, direction, chosen, "cpu", torch.float64))
+    equal = _with_equal_weights(workload, *_select(x, direction, chosen, "cpu", torch.float64))
     targets = tuple(map(Target, exact, scales, tolerances, equal or repeat(None)))
     if len(chosen) == len(batch):
         return Check(name, (Expected(chosen, targets),))
@@ -146,7 +145,7 @@ def of_calls(workload: Workload, check: Check, x: Tensor, direction: Tensor | No
     chosen = x.to(dtype), None if direction is None else direction.to(dtype)
     tensors = None if direction is not None else _some_rows(workload, layer, chosen[0])
     tensors = tensors or _computed(workload, _plain(workload, layer), *chosen)
-    equal = _with_equal_weights(workload, layer, *chosen) or repeat(None)
+    equal = _with_equal_weights(workload, *chosen) or repeat(None)
     targets = check.expected[-1].targets
     return tuple(
         Target(tensor.cpu(), scale, widened(x.dtype, tolerance, tolerance / MARGIN), other)
@@ -177,29 +176,15 @@ def peak(workload: Workload) -> float:
     return factor
 
 
-def _with_equal_weights(
-    workload: Workload, layer: nn.Module, x: Tensor, direction: Tensor | None
-) -> tuple[Tensor, ...] | None:
-    """Return the output and gradients of a layer whose core gives all keys equal weights.
+def _with_equal_weights(workload: Workload, x: Tensor, direction: Tensor | None) -> tuple[Tensor, ...] | None:
+    """Return the output and gradients of the layer if its core gives all keys equal weights.
 
     None in float32, where the tolerance tells such a core from attention, and if the core can't be replaced.
     """
-    if not _is_half(workload):
+    other = workload.with_equal_weights if _is_half(workload) else None
+    if other is None:
         return None
-    other: Any
-    if workload.has_plain_core:
-        other = with_attend(equal_weights)(layer)
-    elif isinstance(layer, Wrapper):
-        other = copy.copy(layer)
-        other.attend = equal_weights
-    else:
-        return None
-    try:
-        return tuple(
-            each.cpu() for each in _computed(workload, copy.deepcopy(other).to(x.device, x.dtype), x, direction)
-        )
-    except Unsupported:  # a model asks its core for more than this one can do
-        return None
+    return tuple(each.cpu() for each in _computed(workload, copy.deepcopy(other).to(x.device, x.dtype), x, direction))
 
 
 def _tolerance(dtype: torch.dtype, floor: float, error: float) -> float:
@@ -295,11 +280,15 @@ def _wide(tensor: Tensor) -> Tensor:
     return tensor.to(torch.promote_types(tensor.dtype, torch.float32))
 
 
-def _floors(workload: Workload, dtype: torch.dtype) -> Iterator[float]:
-    """Return the least tolerance of the output, then of each gradient; gradients are rounded twice as often."""
-    point, floor = workload.point, FLOOR_EPS * torch.finfo(dtype).eps
+def _floors(workload: Workload, dtype: torch.dtype, *, is_peaked: bool) -> Iterator[float]:
+    """Return the least tolerance of the output, then of each gradient; gradients are rounded twice as often.
+
+    A logit of LOGIT is rounded by so many epsilons, and its weight is off by as much.
+    """
+    eps = torch.finfo(torch.float32).eps
+    point, floor = workload.point, FLOOR_EPS * torch.finfo(dtype).eps + is_peaked * LOGIT * eps
     units = max(GRADIENT_EPS, math.sqrt(point.batch * point.num_tokens))
-    return chain([floor], repeat(2 * floor + units * torch.finfo(torch.float32).eps))
+    return chain([floor], repeat(2 * floor + units * eps))
 
 
 def _select(

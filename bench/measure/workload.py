@@ -8,19 +8,20 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import cycle
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 import impls
-from bench.measure.cores import is_plain
+from bench.measure.cores import equal_weights, is_plain
 from bench.plan import layers
 from bench.plan.case import COLUMNS, Point
 from bench.plan.layers.layer import Work
 from bench.sampling.inputs import SHIFTS, Call, Values, windows
 from impls.contract import NO_MASK, parameters_of
+from impls.modules.core import with_attend
 from impls.modules.making import make as make_module
 from impls.modules.making import statement
 from impls.modules.wrapper import Wrapper, wrapped
@@ -82,6 +83,17 @@ class Workload:
     def has_plain_core(self) -> bool:
         """Whether the layer has a core of its own that is the plain formula: then the judge may put others there."""
         return is_plain(copy.deepcopy(self.layer).to("cpu", torch.float32), self.x[:1].to("cpu", torch.float32))
+
+    @cached_property
+    def with_equal_weights(self) -> nn.Module | None:
+        """The layer with a core that gives all keys equal weights, None if it takes no such core."""
+        try:
+            other = with_attend(equal_weights)(self.layer)
+            with self.gradient_mode():
+                other(self.x[:1])
+        except (impls.Unsupported, RuntimeError):  # it may ask its core for more than this one can do
+            return None
+        return cast(nn.Module, other)
 
     @cached_property
     def timed(self) -> "TimedValues":
