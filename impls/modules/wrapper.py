@@ -92,10 +92,6 @@ class Wrapper(nn.Module):
         changed((self.args, self.kwargs), lambda each: held.append(each) if isinstance(each, Held) else None)
         return [self.get_buffer(each.name) for each in held if each.per_item]
 
-    def input_shape(self, point: Any) -> tuple[int, ...]:
-        """Return the shape of x at a point."""
-        return (point.batch, *self.item)
-
     def forward(self, x: Tensor) -> Tensor:
         """Return the first tensor of the module's output."""
         if self.is_plain and self.attend is None and self.context is contextlib.nullcontext:  # it saves microseconds
