@@ -42,14 +42,14 @@ def expand(values: Values, allocator: str = RETAINED) -> Iterator[Point]:
     `allocator` is that of points on a CPU for which the values give none.
     Raises WrongRequest for unknown keys, missing ones, and values that break a rule, all of them in one message.
     """
-    mistakes = mistakes_in(values)
-    refuse(mistakes)
-    given = given_by_all(_listed("layer", values["layer"])) if "layer" in values else frozenset()
-    refuse(
+    mistakes, layer = mistakes_in(values), values.get("layer", [])
+    given = frozenset() if mistakes_in({"layer": layer}) else given_by_all(_listed("layer", layer))
+    mistakes += [
         f"{key} is missing; every point needs it"
         for key, column in COLUMNS.items()
         if key not in values and key not in given and column.default is not DERIVED
-    )
+    ]
+    refuse(mistakes)
     for combination in itertools.product(*(_listed(key, value) for key, value in values.items())):
         point = dict(zip(values, combination, strict=True))
         if "qk_scale" in point:
