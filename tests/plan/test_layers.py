@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 import torch
-from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from bench.measure import inspection, workload
@@ -27,8 +26,8 @@ from bench.plan.layers import (
     work_of,
 )
 from bench.plan.layers.layer import Work
-from impls import layers
 from impls.attend import online
+from impls.modules.making import make
 from tests.points import OF_LAYER, of_layer, point
 from tests.refusals import refusal
 
@@ -58,10 +57,12 @@ def expanded(layer: str, **values: Any) -> Any:
 
 
 def test_every_layer_is_found() -> None:
-    """Each file of the folder that declares a layer is one, and its module makes the layer."""
+    """Each file of the folder that declares a layer is one, and its module makes the layer and the shape of its input."""
     assert set(LAYERS) == set(OF_LAYER)
-    built = [layers.construct(layer.module, vars(of_layer(name))) for name, layer in LAYERS.items()]
-    assert all(isinstance(layer, nn.Module) for layer in built)
+    for name, layer in LAYERS.items():
+        module, shape = make(layer.module, vars(of_layer(name)))
+        with torch.no_grad():
+            assert module(torch.zeros(shape)).shape[0] == of_layer(name).batch
 
 
 @pytest.mark.parametrize(
