@@ -29,7 +29,7 @@ def test_a_name_has_a_base_and_options() -> None:
         ("eager, online[a=1,b=2],sdpa", ["eager", "online[a=1,b=2]", "sdpa"]),
         ("mine:L[a=(1, 2),b=[3, 4]],vit", ["mine:L[a=(1, 2),b=[3, 4]]", "vit"]),
         ("mine:L[a='x],y'],vit", ["mine:L[a='x],y']", "vit"]),
-        ("mine:L[a=\"it's, so\"],vit", ["mine:L[a=\"it's, so\"]", "vit"]),
+        ('mine:L[a="it\'s, so"],vit', ['mine:L[a="it\'s, so"]', "vit"]),
     ],
 )
 def test_a_list_of_names_keeps_brackets_and_texts_together(names: str, parts: list[str]) -> None:

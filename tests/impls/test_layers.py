@@ -27,6 +27,7 @@ from tests.impls.reference import (
     weights,
 )
 
+
 def vit(layer: ViTAttention, x: Array) -> Array:
     """Return the vit layer's output for tokens x `[B, N, dim]`."""
     return forward(x, weights(layer), layer.num_heads)
