@@ -58,7 +58,6 @@ def made_up(monkeypatch: pytest.MonkeyPatch, scripted_workers: None) -> Asked:
     [
         (["tim:vit_small"], "there is no module tim"),
         ([f"{TINY}:Nett", "--input", "8x5x16"], "has no Nett"),
-        ([NET], "give --input, as 8x3x224x224"),
         ([NET, "--input", "8x5xa"], "must be sizes that begin with the batch"),
         ([NET, "--input", "8x5x16", "--batch", "4"], "has 8 items, and --batch says 4"),
         ([NET, "--input", "5x16", "--batch", "0"], "--batch 0 must be whole numbers of at least 1"),
@@ -77,7 +76,7 @@ def test_a_wrong_request_ends_with_2_and_one_line(words: list[str], line: str, r
 
 def test_no_suggestion_repeats_what_came(refused: Printed) -> None:
     """A library without a name of a model gets the rule alone; a name without a library gets one."""
-    assert refused("advise", "timm").endswith("transformers:CONFIG or module:function")
+    assert refused("advise", "timm").endswith("module:attribute or a layer of the suite")
     assert refused("advise", "vit_small").endswith("did you mean timm:vit_small?")
 
 

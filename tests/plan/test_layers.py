@@ -57,7 +57,7 @@ def expanded(layer: str, **values: Any) -> Any:
 
 
 def test_every_layer_is_found() -> None:
-    """Each file of the folder that declares a layer is one, and its module makes the layer and the shape of its input."""
+    """Each file of the folder that declares a layer is one, and its module takes the input that it says."""
     assert set(LAYERS) == set(OF_LAYER)
     for name, layer in LAYERS.items():
         module, shape = make(layer.module, vars(of_layer(name)))

@@ -201,7 +201,7 @@ def no_tensors() -> tuple[Tensor, bool]:
 class MultiHead(nn.Module):
     """Attention that takes queries, keys and values apart."""
 
-    def __init__(self, embed_dim: int, batch_first: bool = False) -> None:  # noqa: FBT001, FBT002 - as libraries have it
+    def __init__(self, embed_dim: int, batch_first: bool = False) -> None:
         super().__init__()
         self.batch_first = batch_first
         self.scale = nn.Parameter(torch.ones(embed_dim))
