@@ -36,14 +36,17 @@ OF_THE_MACHINE = ("threads", "allocator")
 """The columns that follow from the machine if a sweep doesn't give them: another node may have other values."""
 
 
-def expand(values: Values, allocator: str = RETAINED) -> Iterator[Point]:
+def expand(values: Values, allocator: str = RETAINED, usual: Values | None = None) -> Iterator[Point]:
     """Yield the points of the product of all values, the first key varying slowest.
 
-    `allocator` is that of points on a CPU for which the values give none.
+    `allocator` is that of points on a CPU for which the values give none. `usual` holds for what neither the values
+    nor the names of layers give.
     Raises WrongRequest for unknown keys, missing ones, and values that break a rule, all of them in one message.
     """
-    mistakes, layer = mistakes_in(values), values.get("layer", [])
+    whole = {**(usual or {}), **values}
+    mistakes, layer = mistakes_in(whole), whole.get("layer", [])
     given = frozenset() if mistakes_in({"layer": layer}) else given_by_all(_listed("layer", layer))
+    values = {key: value for key, value in whole.items() if key in values or key not in given}
     mistakes += [
         f"{key} is missing; every point needs it"
         for key, column in COLUMNS.items()
