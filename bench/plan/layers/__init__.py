@@ -117,7 +117,7 @@ def complete(values: Values) -> Values:
     name = values["layer"]
     layer = _layer(name)
     for column in layer.needs:
-        if column not in values:
+        if column not in values and column not in layer.fixed:
             raise WrongRequest(f"{column} is missing; the layer {name} needs it")
     for column in layer.without:
         if values.get(column) is not None:
