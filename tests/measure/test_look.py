@@ -8,6 +8,7 @@ import torch
 
 import impls
 from bench.measure import look
+from bench.plan.layers import OF_THE_MODULE
 from bench.store.record import STATUSES
 from tests.measure.stub import Announcements
 from tests.points import point
@@ -58,6 +59,22 @@ def test_a_core_is_timed_beside_a_line_that_was_proven() -> None:
     assert "soft cap" in capped["cores"][0]["obstacle"]
     switched = looked("Net[kind=switched,input=1x5x16]", ("sdpa",))
     assert (switched["settings"]["sdpa"]["status"], switched["written"]) == ("same", {})
+
+
+@pytest.mark.parametrize(
+    ("name", "columns"),
+    [
+        ("Net[input=2x5x16]", (5, 16, 16, 2)),
+        ("Net[input=2x5x16,at=layers.1]", (5, 16, 16, 2)),
+        ("Heads[input=2x5x16]", (5, 16, 16, 2)),
+        ("plain[input=2x5x16]", (5, 16, 16, 1)),
+        ("plain[input=2x3x4x16]", (12, 16, 16, 1)),
+    ],
+)
+def test_a_module_shows_its_shapes(name: str, columns: tuple[int, ...]) -> None:
+    """Those of its largest core; without one, the tokens and the width of its input, however many dimensions."""
+    unknown = point(layer=f"tests.tiny_models:{name}", num_tokens=1, token_len=1, channels=1, num_heads=1)
+    assert look.shape(unknown, Announcements()) == dict(zip(OF_THE_MODULE, columns, strict=True))
 
 
 def test_settings_are_tried() -> None:

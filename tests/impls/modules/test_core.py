@@ -100,7 +100,7 @@ def test_another_core_is_what_counts(kind: str) -> None:
 )
 def test_a_core_takes_queries_keys_values_and_a_scale(parameters: str, *, takes: bool) -> None:
     """A fourth parameter that may be left out must have the name of a scale, and none is a mask."""
-    assert takes_core(eval(f"lambda {parameters}: None"))  # noqa: S307 - the texts above is takes
+    assert takes_core(eval(f"lambda {parameters}: None")) is takes  # noqa: S307 - the texts above
     assert not any(map(takes_core, (nn.Softmax(-1), True, None)))
 
 
