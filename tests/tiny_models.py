@@ -73,7 +73,7 @@ class Flat(Attention):
 
     def core(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """Return the core of queries, keys and values `[B, H, N, D]`."""
-        return F.scaled_dot_product_attention(*(each.flatten(0, 1) for each in (q, k, v))).view_as(q)
+        return F.scaled_dot_product_attention(q.flatten(0, 1), k.flatten(0, 1), v.flatten(0, 1)).view_as(q)
 
 
 class Replaceable(Attention):

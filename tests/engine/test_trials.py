@@ -65,13 +65,13 @@ def test_a_model_that_can_not_be_used_is_a_wrong_request(pool: Any, reply: Any, 
         trials.look([AT], (), 1, 10.0)
 
 
-SHAPE = {"num_tokens": 5, "token_len": 16, "channels": 16, "num_heads": 2}
+SHAPE: dict[str, Any] = {"num_tokens": 5, "token_len": 16, "channels": 16, "num_heads": 2}
 
 
 def test_a_module_with_its_own_input_shows_its_shapes(pool: Any) -> None:
     """It is asked once; other layers are not, and without such modules no process starts."""
     requests = pool({"status": "ok", "detail": "", "seen": SHAPE})
-    unknown = dict.fromkeys(SHAPE, 1)
+    unknown: dict[str, Any] = dict.fromkeys(SHAPE, 1)
     points = (point(), *(dataclasses.replace(AT, batch=batch, **unknown) for batch in (1, 2)))
     assert trials.shaped(points[:1]) == points[:1]
     assert requests == []

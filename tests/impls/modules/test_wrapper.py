@@ -1,6 +1,7 @@
 """A module as a function of one tensor, and the stand-in for `F.scaled_dot_product_attention`."""
 
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -41,6 +42,7 @@ def test_the_first_tensor_is_the_output() -> None:
     one, number = torch.ones(1), torch.ones(1, dtype=torch.long)
     for output in (one, (None, number, one, 2 * one), [number, one], {"a": number, "b": one}, SimpleNamespace(y=one)):
         assert first_tensor(output) is one
+    nothing: Any
     for nothing in ("x", None, (), (None, number), {}, SimpleNamespace(), 3):
         with pytest.raises(Unresolved, match=f"must return a tensor.*got {type(nothing).__name__}"):
             first_tensor(nothing)
