@@ -175,7 +175,7 @@ def test_a_core_shows_the_columns_of_its_module(core: dict[str, Any], expected: 
     ("name", "reason"),
     [
         ("my:Layer[heads", "must read name[option=value"),
-        ("my:Layer[heads=(1,x)]", "(1,x) in a name can't be read"),
+        ("my:Layer[heads=(1,x)]", "(1,x) can't be read"),
         ("mylayer.py", "layer 'mylayer.py' must be spelled module:attribute"),
         ("./mylayer.py:MyAttention", "did you mean mylayer:MyAttention?"),
         ("mylayer:", f"must be one of {', '.join(LAYERS)}, module:attribute"),
