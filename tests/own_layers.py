@@ -81,6 +81,14 @@ class Pair(Whole):
         return (super().forward(x),) * 2
 
 
+class Turned(Whole):
+    """A layer that returns its items in the second dimension."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return `[N, B, chan]`."""
+        return super().forward(x).transpose(0, 1)
+
+
 class Misstating(Whole):
     """A layer whose input has no batch."""
 

@@ -15,7 +15,7 @@ PUBLISHED = Path(__file__).parents[1] / "results" / "published"
 
 NOWHERE = "nowhere does not exist; expected a run folder or a results.csv"
 NO_MODULE = "implementation 'nomodule:attend': there is no module nomodule; it must lie where you run the command"
-UNKNOWN = "unknown implementation 'eagre'; expected one of eager, manual, "
+UNKNOWN = "unknown implementation 'eagre'; expected one of eager, as_is, compiled, manual, "
 
 OF_COMMANDS = {
     "foo": (2, "argument command: invalid choice: 'foo' (choose from 'show', 'compare', 'duel', 'advise', 'doctor', "),
@@ -36,8 +36,8 @@ OF_COMMANDS = {
         "unknown verdict 'fast'; expected one of slower, newly-failing, missing, ",
     ),
     "compare quick race --margin x": (2, "argument --margin: invalid float value: 'x'"),
-    "advise timm": (2, "MODEL 'timm' must be timm:NAME, torchvision:NAME, transformers:CONFIG or module:function"),
-    "advise nolib:thing": (2, "model 'nolib:thing': there is no module nolib; it must lie where you run the command"),
+    "advise timm": (2, "MODEL 'timm' must be timm:NAME, torchvision:NAME, transformers:CONFIG, module:attribute or "),
+    "advise nolib:thing": (2, "layer 'nolib:thing': there is no module nolib; it must lie where you run the command"),
     "advise timm:vit_small_patch16_224 --batch 0": (2, "--batch 0 must be whole numbers of at least 1, separated by "),
     "duel eager": (2, "a duel takes two implementations, or one with two --python, got eager"),
     "duel eager eagre": (2, UNKNOWN),

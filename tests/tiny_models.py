@@ -8,6 +8,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 from torch import Tensor, nn
+from torch.nn.functional import scaled_dot_product_attention
 
 
 class Attention(nn.Module):
@@ -59,6 +60,34 @@ class Capped(Attention):
         return (torch.tanh(scores / 30) * 30).softmax(-1) @ v
 
 
+class Imported(Attention):
+    """The same by a name of this file for torch's function."""
+
+    def core(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """Return the core of queries, keys and values `[B, H, N, D]`."""
+        return scaled_dot_product_attention(q, k, v)
+
+
+class Flat(Attention):
+    """The same with heads and items together, so that queries have three dimensions."""
+
+    def core(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """Return the core of queries, keys and values `[B, H, N, D]`."""
+        return F.scaled_dot_product_attention(q.flatten(0, 1), k.flatten(0, 1), v.flatten(0, 1)).view_as(q)
+
+
+class Replaceable(Attention):
+    """The same with an attend of its own, as the suite's layers have it."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__(channels)
+        self.attend = with_mask
+
+    def core(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """Return the core of queries, keys and values `[B, H, N, D]`."""
+        return self.attend(q, k, v, q.shape[-1] ** -0.5)
+
+
 class Switched(Written):
     """Attention with timm's switch, `fused_attn`."""
 
@@ -77,6 +106,9 @@ KINDS: dict[str, Callable[[int], Attention]] = {
     "biased": Biased,
     "capped": Capped,
     "switched": Switched,
+    "imported": Imported,
+    "flat": Flat,
+    "replaceable": Replaceable,
 }
 
 

@@ -143,7 +143,7 @@ def _model(arguments: argparse.Namespace) -> tuple[str, list[int]]:
     """Return the module's name with its input, and the batches; raises WrongRequest."""
     name: str = arguments.name
     if not names.is_module(name) and name not in LAYERS:
-        near = suggestion(name, (*SOURCES, *LAYERS)) or f"; did you mean timm:{name}?"
+        near = "" if name.rstrip(":") in SOURCES else suggestion(name, SOURCES) or f"; did you mean timm:{name}?"
         raise WrongRequest(names.misspelled(name, "model") or f"MODEL {name!r} must be {RULE}{near}")
     batches = _numbers("--batch", arguments.batch) if arguments.batch else []
     given = arguments.input

@@ -15,7 +15,7 @@ from torch.utils.checkpoint import checkpoint
 
 from bench.sampling.inputs import LONG_SCORES, ROWS
 from impls.attend import eager, hide
-from impls.contract import NO_MASK, Attend, mask_of
+from impls.contract import Attend
 from impls.modules.core import takes_core, with_attend
 from impls.modules.wrapper import CORE_DIMENSIONS, ORIGINAL, Wrapper
 
@@ -83,17 +83,19 @@ def is_plain(layer: nn.Module, x: Tensor) -> bool:
     """Return whether a layer's core is an attend of its own that is the plain formula, with equal heads, on x."""
     if isinstance(layer, Wrapper) or not takes_core(getattr(layer, "attend", None)):
         return False
-    own, mask = layer.attend, mask_of(layer)
+    own = layer.attend
     if getattr(own, "func", own) is eager.attend:
         return True
     seen: list[bool] = []
 
-    def attend(q: Tensor, k: Tensor, v: Tensor, scale: float, *others: Any, **options: Any) -> Tensor:
+    def attend(
+        q: Tensor, k: Tensor, v: Tensor, scale: float, *others: Any, mask: str | None = None, **options: Any
+    ) -> Tensor:
         o: Tensor = own(q, k, v, scale, *others, **options)  # type: ignore[operator]
         is_usual = (
             not others and not options and q.dim() == CORE_DIMENSIONS and q.shape[:2] == k.shape[:2] == v.shape[:2]
         )
-        expected = eager.attend(q, k, v, scale, mask=None if mask == NO_MASK else mask) if is_usual else None
+        expected = eager.attend(q, k, v, scale, mask=mask) if is_usual else None
         seen.append(expected is not None and bool((o - expected).abs().max() <= SAME * expected.abs().max()))
         return o
 

@@ -78,6 +78,11 @@ class Column:
         if not is_of_kind or not self.is_ok(value):
             raise WrongRequest(f"{self.name} = {value!r} must be {self.rule or self.kind.value}")
 
+    def is_possible(self, value: object) -> bool:
+        """Return whether the column can have this value."""
+        is_of_kind = _is_of_kind(self.kind, value)
+        return bool(is_of_kind and (not self.choices or value in self.choices) and self.is_ok(value))
+
     def is_usual(self, point: Any) -> bool:
         """Return whether a point's value is the usual one, or None because the layer doesn't use the column."""
         value = getattr(point, self.name)

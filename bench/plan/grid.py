@@ -36,20 +36,23 @@ OF_THE_MACHINE = ("threads", "allocator")
 """The columns that follow from the machine if a sweep doesn't give them: another node may have other values."""
 
 
-def expand(values: Values, allocator: str = RETAINED) -> Iterator[Point]:
+def expand(values: Values, allocator: str = RETAINED, usual: Values | None = None) -> Iterator[Point]:
     """Yield the points of the product of all values, the first key varying slowest.
 
-    `allocator` is that of points on a CPU for which the values give none.
+    `allocator` is that of points on a CPU for which the values give none. `usual` holds for what neither the values
+    nor the names of layers give.
     Raises WrongRequest for unknown keys, missing ones, and values that break a rule, all of them in one message.
     """
-    mistakes = mistakes_in(values)
-    refuse(mistakes)
-    given = given_by_all(_listed("layer", values["layer"])) if "layer" in values else frozenset()
-    refuse(
+    whole = {**(usual or {}), **values}
+    mistakes, layer = mistakes_in(whole), whole.get("layer", [])
+    given = frozenset() if mistakes_in({"layer": layer}) else given_by_all(_listed("layer", layer))
+    values = {key: value for key, value in whole.items() if key in values or key not in given}
+    mistakes += [
         f"{key} is missing; every point needs it"
         for key, column in COLUMNS.items()
         if key not in values and key not in given and column.default is not DERIVED
-    )
+    ]
+    refuse(mistakes)
     for combination in itertools.product(*(_listed(key, value) for key, value in values.items())):
         point = dict(zip(values, combination, strict=True))
         if "qk_scale" in point:

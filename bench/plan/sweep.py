@@ -13,7 +13,7 @@ from bench.plan.case import AS_IS, CONTROL, RETAINED, Case, Point
 from bench.plan.errors import WrongRequest, all_of, refuse, unknown, unknown_names
 from bench.plan.grid import DEFAULTS, MODEL_COLUMNS, Shard, Values, expand, expand_models, mistakes_in, part
 from bench.plan.invocation import python
-from bench.plan.layers import given_by_all, usable
+from bench.plan.layers import usable
 from bench.plan.names import IMPLEMENTATIONS, is_implementation, known_names
 from bench.plan.published import Published
 from bench.plan.published import read as read_published
@@ -262,15 +262,8 @@ def _points(document: dict[str, Any], asked: Request) -> tuple[Point, ...]:
         reduced = [{key: value for key, value in grid.items() if key not in replaced} for grid in expanded]
         merged = [{**grid, **each} for grid in reduced for each in overrides]
     merged = [each for values in merged for each in _on_each_device(values, asked.accelerators)]
-    every = [{**_usual(values), "threads": asked.threads, **values} for values in merged]
-    return tuple(dict.fromkeys(point for values in every for point in expand(values, asked.allocator)))
-
-
-def _usual(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of columns that nobody gives, for these values of a grid."""
-    layers: Any = values.get("layer", DEFAULTS["layer"])
-    given = given_by_all(layers if isinstance(layers, list) else [layers])
-    return {column: value for column, value in DEFAULTS.items() if column not in given}
+    usual = {**DEFAULTS, "threads": asked.threads}
+    return tuple(dict.fromkeys(point for values in merged for point in expand(values, asked.allocator, usual)))
 
 
 def _is_for_cpu(grid: dict[str, Any], cpu: Collection[str]) -> bool:

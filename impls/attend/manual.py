@@ -40,6 +40,7 @@ def _head(q: Tensor, k: Tensor, v: Tensor, scale: float, mask: str | None, attn_
     if attn_mask is not None:  # a query may see no key: then the maximum is minus infinity, and the sum of weights 0
         maximum = maximum.clamp(min=torch.finfo(scores.dtype).min)
     weights = torch.exp(scores - maximum)
+    del maximum  # it must not live at the peak of memory
     total = weights.sum(dim=-1, keepdim=True)
     if attn_mask is not None:
         total = total.clamp(min=1)  # the largest score has the weight 1, so no other sum is below

@@ -58,7 +58,6 @@ def made_up(monkeypatch: pytest.MonkeyPatch, scripted_workers: None) -> Asked:
     [
         (["tim:vit_small"], "there is no module tim"),
         ([f"{TINY}:Nett", "--input", "8x5x16"], "has no Nett"),
-        ([NET], "give --input, as 8x3x224x224"),
         ([NET, "--input", "8x5xa"], "must be sizes that begin with the batch"),
         ([NET, "--input", "8x5x16", "--batch", "4"], "has 8 items, and --batch says 4"),
         ([NET, "--input", "5x16", "--batch", "0"], "--batch 0 must be whole numbers of at least 1"),
@@ -77,7 +76,7 @@ def test_a_wrong_request_ends_with_2_and_one_line(words: list[str], line: str, r
 
 def test_no_suggestion_repeats_what_came(refused: Printed) -> None:
     """A library without a name of a model gets the rule alone; a name without a library gets one."""
-    assert refused("advise", "timm").endswith("transformers:CONFIG or module:function")
+    assert refused("advise", "timm").endswith("module:attribute or a layer of the suite")
     assert refused("advise", "vit_small").endswith("did you mean timm:vit_small?")
 
 
@@ -102,6 +101,28 @@ def test_a_small_share_ends_after_the_look(made_up: Asked, tmp_path: Path, print
     assert [(point.layer, point.batch) for point in asked] == [("timm:vit_tiny_patch16_224", 2)]
     assert not (tmp_path / "run" / "results.csv").exists()
     assert json.loads((tmp_path / "run" / "advice.json").read_text())["alternatives"] == []
+
+
+@pytest.mark.parametrize(
+    ("words", "at"),
+    [
+        (["vit", "--num-tokens", "9", "--channels", "24"], ("vit", 8, 9, 24)),
+        (["vit", "--batch", "2", "--num-tokens", "9"], ("vit", 2, 9, 384)),
+        ([f"{NET}[kind=written]", "--num-tokens", "9"], (f"{NET}[kind=written]", 8, 9, 384)),
+        ([f"{NET}[channels=16]", "--batch", "2"], (f"{NET}[channels=16]", 2, 197, 16)),
+        ([NET, "--input", "4x5x16"], (f"{NET}[input=4x5x16]", 4, 7, 12)),
+        ([f"{NET}[input=4x5x16]"], (f"{NET}[input=4x5x16]", 4, 7, 12)),
+        ([f"{NET}[kind=written]", "--input", "4x5x16"], (f"{NET}[kind=written,input=4x5x16]", 4, 7, 12)),
+        ([NET, "--input", f"{TINY}:inputs"], (f"{NET}[input={TINY}:inputs]", 8, 7, 12)),
+    ],
+)
+def test_any_module_is_looked_at(
+    words: list[str], at: tuple[str, int, int, int], made_up: Asked, tmp_path: Path, printed: Printed
+) -> None:
+    """Layers of the suite and of anybody take columns; one with its own input has the columns of its core."""
+    made_up(core_share=0.05)
+    of = json.loads(printed("advise", *words, "--format", "json", "--run", tmp_path / "run"))["point"]
+    assert (of["layer"], of["batch"], of["num_tokens"], of["channels"]) == at
 
 
 def test_settings_are_measured_in_a_run(made_up: Asked, tmp_path: Path, printed: Printed) -> None:
@@ -194,6 +215,6 @@ def test_a_wrong_mask_in_a_model_is_incorrect(
     content = json.loads(output)
     by_name = {each["name"]: each for each in content["alternatives"]}
     assert [by_name[name]["status"] for name in names] == ["incorrect", "ok", "ok"]
-    assert by_name["eager"]["status"] == "unsupported"
+    assert by_name["eager"]["status"] == "ok"
     assert by_name["sdpa_math"]["kernels"] != by_name["sdpa"]["kernels"]
     assert (content["recommendation"], content["objections"]) == (None, [])

@@ -46,7 +46,7 @@ PYTHONS = ["--python", sys.executable, "--python", sys.executable]
         (["eager"], "a duel takes two implementations, or one with two --python, got eager"),
         (["eager", "sdpa", "mha"], "got eager, sdpa, mha"),
         (["sdpa", "sdpa"], "for an A/A: duel sdpa --python X --python X"),
-        (["sdpa", "sdap"], "unknown implementation 'sdap'; expected one of eager, manual"),
+        (["sdpa", "sdap"], "unknown implementation 'sdap'; expected one of eager, as_is"),
         (
             ["sdpa", "eager", *PYTHONS],
             "two environments take one implementation and --python twice, got sdpa, eager and 2",

@@ -65,6 +65,29 @@ def test_a_model_that_can_not_be_used_is_a_wrong_request(pool: Any, reply: Any, 
         trials.look([AT], (), 1, 10.0)
 
 
+SHAPE: dict[str, Any] = {"num_tokens": 5, "token_len": 16, "channels": 16, "num_heads": 2}
+
+
+def test_a_module_with_its_own_input_shows_its_shapes(pool: Any) -> None:
+    """It is asked once; other layers are not, and without such modules no process starts."""
+    requests = pool({"status": "ok", "detail": "", "seen": SHAPE})
+    unknown: dict[str, Any] = dict.fromkeys(SHAPE, 1)
+    points = (point(), *(dataclasses.replace(AT, batch=batch, **unknown) for batch in (1, 2)))
+    assert trials.shaped(points[:1]) == points[:1]
+    assert requests == []
+    first, *others = trials.shaped(points)
+    assert first == points[0]
+    assert others == [dataclasses.replace(each, **SHAPE) for each in points[1:]]
+    assert [(request["request"], request["point"]["layer"]) for request in requests] == [("shape", AT.layer)]
+
+
+def test_a_shape_that_a_module_does_not_have_is_refused(pool: Any) -> None:
+    """The refusal says what it has."""
+    pool({"status": "ok", "detail": "", "seen": SHAPE})
+    with pytest.raises(WrongRequest, match="num_tokens = 7 must be 5 in the layer timm:vit_tiny_patch16_224; leave it"):
+        trials.shaped((AT,))
+
+
 class Scripted(Run):
     """A run without processes, each of whose measurements takes ten seconds of a clock that it keeps."""
 

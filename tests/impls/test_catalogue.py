@@ -1,22 +1,65 @@
-"""The grammar of an implementation's name."""
+"""The grammar of names: those of implementations and those of modules."""
 
 import pytest
 
-from impls.catalogue import parse, split
+from impls.catalogue import parse, shapes_itself, split
 
 
 def test_a_name_has_a_base_and_options() -> None:
-    """Options are numbers, truth values or text, as they are written; a list of names keeps them together."""
+    """Options are Python literals, nested ones too, or text as it is written."""
     for name, base, options in (
         ("sdpa", "sdpa", {}),
         ("package.module:box.attribute", "package.module:box.attribute", {}),
         ("online[block_tokens=64]", "online", {"block_tokens": 64}),
         ("mine:adapt[a=1.5, b=true,c=max-autotune]", "mine:adapt", {"a": 1.5, "b": True, "c": "max-autotune"}),
         ("mine:adapt[a='64']", "mine:adapt", {"a": "64"}),
+        ("timm:vit[at=blocks.0.attn, input=8x3x224x224]", "timm:vit", {"at": "blocks.0.attn", "input": "8x3x224x224"}),
+        ("mine:L[a=(7, 7),b=[1, (2, [3])],c=None]", "mine:L", {"a": (7, 7), "b": [1, (2, [3])], "c": None}),
+        ("mine:L[a=True,b=False,c=false,d=-1e-3]", "mine:L", {"a": True, "b": False, "c": False, "d": -1e-3}),
+        ("mine:L[a='x, [y',b=\"it's\",c=' ']", "mine:L", {"a": "x, [y", "b": "it's", "c": " "}),
+        ("mine:L[input=my.inputs:make,a=64px]", "mine:L", {"input": "my.inputs:make", "a": "64px"}),
     ):
         parsed = parse(name)
         assert (parsed.base, dict(parsed.options)) == (base, options)
-    assert split("eager, online[a=1,b=2],sdpa") == ["eager", "online[a=1,b=2]", "sdpa"]
+
+
+@pytest.mark.parametrize(
+    ("names", "parts"),
+    [
+        ("eager, online[a=1,b=2],sdpa", ["eager", "online[a=1,b=2]", "sdpa"]),
+        ("mine:L[a=(1, 2),b=[3, 4]],vit", ["mine:L[a=(1, 2),b=[3, 4]]", "vit"]),
+        ("mine:L[a='x],y'],vit", ["mine:L[a='x],y']", "vit"]),
+        ('mine:L[a="it\'s, so"],vit', ['mine:L[a="it\'s, so"]', "vit"]),
+    ],
+)
+def test_a_list_of_names_keeps_brackets_and_texts_together(names: str, parts: list[str]) -> None:
+    """Commas inside them separate nothing."""
+    assert split(names) == parts
+
+
+@pytest.mark.parametrize("value", ["(1, 2", "[1, 2)", "(1, x)", "{1: }", "'open", "(lambda: 1)"])
+def test_a_value_that_begins_like_a_literal_and_is_none_is_refused(value: str) -> None:
+    """It is no text by mistake; the refusal has what came."""
+    with pytest.raises(ValueError, match="can't be read") as refused:
+        parse(f"mine:L[a={value}]")
+    assert value in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("layer", "does"),
+    [
+        ("vit", False),
+        ("mine:L", False),
+        ("mine:L[dim=64,at=blocks.0]", False),
+        ("mine:L[input=2x5x16]", True),
+        ("timm:vit_tiny_patch16_224", True),
+        ("transformers:BertConfig[tokens=6]", True),
+    ],
+)
+def test_a_librarys_model_and_one_with_an_input_shape_themselves(layer: str, does: bool) -> None:
+    """No column says their tokens, widths and heads."""
+    assert shapes_itself(layer) is does
 
 
 @pytest.mark.parametrize(

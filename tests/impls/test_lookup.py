@@ -149,13 +149,11 @@ def test_a_users_layer_of_the_name_of_ours_is_tried() -> None:
     assert callable(build(ConvSelfAttention(6, 6, 6), "sdpa_flash"))
 
 
-def test_eager_is_a_layer_without_attend_as_it_is() -> None:
-    """So every layer has a baseline, and what would replace the core is unsupported."""
-    layer = nn.Linear(3, 3)
-
-    assert build(layer, "eager") is layer
-    with pytest.raises(Unsupported, match="Linear has no attend to replace"):
-        build(layer, "sdpa")
+@pytest.mark.parametrize("name", ["eager", "sdpa", "online"])
+def test_a_layer_without_a_core_has_no_other_one(name: str) -> None:
+    """Also eager, which is said of the plain formula alone; the baseline is the layer as it is."""
+    with pytest.raises(Unsupported, match=r"Linear has no attend\(q, k, v, scale\) to replace"):
+        build(nn.Linear(3, 3), name)
 
 
 def test_what_is_lacking_is_said_before_anything_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,6 @@
 import itertools
 from collections.abc import Callable
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 import torch
@@ -76,36 +75,29 @@ IN_TRAINING = ("dropout_in_training", "rrelu", "depth")
 
 
 class Random(nn.Module):
-    """A layer with one of the CORES, if no attend takes its place."""
+    """A layer with one of the CORES."""
 
     def __init__(self, kind: str, channels: int = 12) -> None:
         super().__init__()
         self.kind = kind
         self.counter = itertools.count()
         self.qkv = nn.Linear(channels, 3 * channels)
-        self.attend: Any = None
 
     def forward(self, x: Tensor) -> Tensor:
         """Return attention with heads of 4 channels."""
         q, k, v = self.qkv(x).unflatten(2, (3, -1, 4)).permute(2, 0, 3, 1, 4)
-        o = self.attend(q, k, v, q.shape[-1] ** -0.5) if self.attend else CORES[self.kind](self, q, k, v)
-        return o.transpose(1, 2).flatten(2)
+        return CORES[self.kind](self, q, k, v).transpose(1, 2).flatten(2)
 
 
-def layer(kind: str) -> Callable[[], Random]:
-    """Return what makes a random layer."""
-    return lambda: Random(kind)
+def of_four(kind: str, mode: str = "inference") -> Point:
+    """Return a point of a layer with one of the CORES."""
+    return point(layer=f"tests.measure.test_function:Random[kind={kind}]", mode=mode, batch=4)
 
 
-dropout, growing, batch_norm = layer("dropout"), layer("growing"), layer("batch_norm")
-
-
-def refusal(kind: str, at: Point) -> str:
-    """Return why a layer with one of the CORES is refused, empty if it isn't."""
-    with patch.object(workload, "_layer", lambda at: Random(kind).train(at.mode != "inference")):
-        work = workload.make(at)
+def refusal(at: Point) -> str:
+    """Return why a point's layer is refused, empty if it isn't."""
     try:
-        function.check(work)
+        function.check(workload.make(at))
     except Unsupported as reason:
         return str(reason)
     return ""
@@ -115,9 +107,8 @@ def refusal(kind: str, at: Point) -> str:
 @pytest.mark.parametrize("kind", CORES)
 def test_a_layer_that_returns_something_else_each_time_is_refused(kind: str, mode: str) -> None:
     """In the mode in which it does so; what is dropped in training alone is a function in inference."""
-    at = point(layer="tests.measure.test_function:dropout", mode=mode, batch=4)
     is_refused = mode != "inference" or kind not in IN_TRAINING
-    assert bool(refusal(kind, at)) is is_refused
+    assert bool(refusal(of_four(kind, mode))) is is_refused
 
 
 @pytest.mark.parametrize(
@@ -130,7 +121,7 @@ def test_a_layer_that_returns_something_else_each_time_is_refused(kind: str, mod
 )
 def test_the_reason_says_what_to_look_for(kind: str, words: str) -> None:
     """Random numbers, a state, or other items."""
-    assert words in refusal(kind, point(batch=4))
+    assert words in refusal(of_four(kind))
 
 
 @pytest.mark.parametrize("mutant", mutants.NO_ATTENTION)
@@ -138,7 +129,7 @@ def test_the_reason_says_what_to_look_for(kind: str, words: str) -> None:
 def test_no_kernel_is_judged_by_a_random_layer(kind: str, mutant: str) -> None:
     """The tolerance would be the layer's own noise, or the kernel's row would blame the kernel."""
     with pytest.raises(Unsupported):
-        checked(point(layer=f"tests.measure.test_function:{kind}", batch=4), f"tests.mutants:{mutant}")
+        checked(of_four(kind), f"tests.mutants:{mutant}")
 
 
 @pytest.mark.parametrize("mode", ["inference", "train"])

@@ -215,7 +215,7 @@ def test_a_file_that_is_cut_or_missing_is_incorrect(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("layer", "columns", "status", "detail"),
     [
-        ("tests.own_layers:Wide", {}, "error", "layer 'tests.own_layers:Wide' can't take x [2, 7, 12]"),
+        ("tests.own_layers:Wide", {}, "error", "layer 'tests.own_layers:Wide': Wide(x) was called with x [2, 7, 12]"),
         ("no_such_module:Layer", {}, "error", "layer 'no_such_module:Layer' can't be imported"),
         ("tests.own_layers:Whole", {"mask": "causal"}, "unsupported", "layer 'tests.own_layers:Whole' does not take"),
         (

@@ -8,6 +8,7 @@ import torch
 
 import impls
 from bench.measure import look
+from bench.plan.layers import OF_THE_MODULE
 from bench.store.record import STATUSES
 from tests.measure.stub import Announcements
 from tests.points import point
@@ -60,13 +61,30 @@ def test_a_core_is_timed_beside_a_line_that_was_proven() -> None:
     assert (switched["settings"]["sdpa"]["status"], switched["written"]) == ("same", {})
 
 
+@pytest.mark.parametrize(
+    ("name", "columns"),
+    [
+        ("Net[input=2x5x16]", (5, 16, 16, 2)),
+        ("Net[input=2x5x16,at=layers.1]", (5, 16, 16, 2)),
+        ("Heads[input=2x5x16]", (5, 16, 16, 2)),
+        ("plain[input=2x5x16]", (5, 16, 16, 1)),
+        ("plain[input=2x3x4x16]", (12, 16, 16, 1)),
+    ],
+)
+def test_a_module_shows_its_shapes(name: str, columns: tuple[int, ...]) -> None:
+    """Those of its largest core; without one, the tokens and the width of its input, however many dimensions."""
+    unknown = point(layer=f"tests.tiny_models:{name}", num_tokens=1, token_len=1, channels=1, num_heads=1)
+    assert look.shape(unknown, Announcements()) == dict(zip(OF_THE_MODULE, columns, strict=True))
+
+
 def test_settings_are_tried() -> None:
-    """One that is there, one that runs the same, and one that the model lacks."""
-    settings = looked("Net[input=1x5x16]", ("sdpa_math", "sdpa", "eager"))["settings"]
+    """Two that are there, one that runs the same, and one that a CPU lacks."""
+    settings = looked("Net[input=1x5x16]", ("sdpa_math", "sdpa", "eager", "sdpa_cudnn"))["settings"]
     assert {name: each["status"] for name, each in settings.items()} == {
         "sdpa_math": "ok",
         "sdpa": "same",
-        "eager": "unsupported",
+        "eager": "ok",
+        "sdpa_cudnn": "unsupported",
     }
     assert "unsupported" in STATUSES
 
@@ -82,12 +100,11 @@ def test_flags_that_choose_attention_are_seen() -> None:
     ("name", "words"),
     [
         ("plain[input=1x5x16]", "no attention was found"),
-        ("Net[input=1x5x17]", "can't take x"),
-        ("Net[at=x]", "--input"),
+        ("Net[input=1x5x17]", "Net(x) was called with x [2, 5, 17]"),
     ],
 )
 def test_what_can_not_be_looked_at_is_said(name: str, words: str) -> None:
-    """A model without attention, another input, and none."""
+    """A model without attention, and another input."""
     with pytest.raises((impls.Unsupported, impls.Unresolved)) as error:
         looked(name)
     assert words in str(error.value)

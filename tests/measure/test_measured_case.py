@@ -378,17 +378,17 @@ class TestInProcesses:
         ("layer", "expected"),
         [
             ("Mine", {"eager": "ok", "sdpa": "ok", "stepwise": "unsupported", "mha": "unsupported"}),
-            ("Whole", {"eager": "ok", "sdpa": "unsupported", "stepwise": "unsupported", "mha": "unsupported"}),
+            ("Whole", {"as_is": "ok", "eager": "unsupported", "sdpa": "unsupported", "mha": "unsupported"}),
         ],
     )
     def test_a_layer_of_the_users_own(self, layer: str, expected: dict[str, str], measured: Measured) -> None:
-        """Its core is replaced if it has one; as it is, it is the baseline; kernels of our layers are unsupported."""
+        """Its core is replaced if it has one; as it is, it can be measured; kernels of our layers are unsupported."""
         mutant = "tests.mutants:mean_of_values"
         members = measured(*expected, mutant, layer=f"tests.own_layers:{layer}")
         of_mutant = "incorrect" if layer == "Mine" else "unsupported"
         assert {name: member.status for name, member in members.items()} == {**expected, mutant: of_mutant}
         if layer == "Whole":
-            assert members["sdpa"].detail == "Whole has no attend to replace"
+            assert "computes 1 of 1 attention cores by itself, in Whole" in members["sdpa"].detail
 
     def test_whoever_leaves_the_state_of_the_process_changed_is_an_error_and_harms_nobody(
         self, measured: Measured

@@ -144,6 +144,7 @@ CORE = 2 * 2 * (2 * 7 * 7 * 12)
         ("OfValues", {}, PROJECTION + CORE),
         ("Mine", {"mask": "causal"}, None),
         ("Stating", {}, 2000),
+        ("Pair", {}, PROJECTION + CORE),
     ],
 )
 def test_the_operations_of_a_users_layer_are_stated_or_counted(
@@ -167,8 +168,8 @@ def test_a_users_layer_takes_tokens_unless_it_states_another_shape() -> None:
 @pytest.mark.parametrize(
     ("name", "columns", "reason"),
     [
-        ("Wide", {}, "can't take x [2, 7, 12]: RuntimeError: mat1 and mat2 shapes cannot be multiplied"),
-        ("Pair", {}, "must return a tensor whose first dimension is the batch 2, got tuple"),
+        ("Wide", {}, "Wide(x) was called with x [2, 7, 12]: RuntimeError: mat1 and mat2 shapes cannot be multiplied"),
+        ("Turned", {}, "must return a tensor whose first dimension is the batch 2, got [7, 2, 12]"),
         ("Misstating", {}, "input_shape(point) must return whole numbers that begin with the batch 2, got (7, 12)"),
         ("Forgetful", {"mask": "causal"}, "must keep its mask as self.mask = 'causal', got 'none'"),
         ("Nothing", {}, "can't be imported"),

@@ -241,15 +241,16 @@ def test_shapes_of_t2t_are_those_of_its_soft_splits() -> None:
 @pytest.mark.parametrize(
     ("grid", "message"),
     [
-        ({"model": "vit_b_16_385"}, f"unknown model 'vit_b_16_385'; {EXPECTED}; did you mean vit_b_16_384?"),
+        ({"model": "vit_b_16_385"}, f"unknown model 'vit_b_16_385'; {EXPECTED}; did you mean vit_b_16_384?; "),
         ({"model": [16, "t2t_1"]}, "did you mean t2t_stage_1 for 't2t_1'?"),
+        ({"model": "vit_small_patch16_224"}, "--layer timm:NAME[at=PATH]"),
         ({"model": []}, "model = [] must hold at least one value"),
         ({"model": "vit_b_16_384", "num_heads": 6}, "6 contradicts model = vit_b_16_384, which has 12; leave one out"),
     ],
 )
 def test_what_is_no_model_is_refused(grid: dict[str, Any], message: str) -> None:
     """An unknown name is refused with those that there are, and so is a grid that contradicts its model."""
-    assert refusal(expand_models, grid).endswith(message)
+    assert message in refusal(expand_models, grid)
 
 
 def test_models_of_a_file_and_of_options(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 import torch
-from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from bench.measure import inspection, workload
@@ -15,10 +14,12 @@ from bench.plan.layers import (
     CEILING_BYTES,
     CEILING_FLOPS,
     LAYERS,
+    OF_THE_MODULE,
     Roof,
     flops,
     flops_per_s,
     least_bytes,
+    of_core,
     peak_bytes,
     roof_of,
     roofline_share,
@@ -27,8 +28,8 @@ from bench.plan.layers import (
     work_of,
 )
 from bench.plan.layers.layer import Work
-from impls import layers
 from impls.attend import online
+from impls.modules.making import make
 from tests.points import OF_LAYER, of_layer, point
 from tests.refusals import refusal
 
@@ -58,10 +59,12 @@ def expanded(layer: str, **values: Any) -> Any:
 
 
 def test_every_layer_is_found() -> None:
-    """Each file of the folder that declares a layer is one, and its module makes the layer."""
+    """Each file of the folder that declares a layer is one, and its module takes the input that it says."""
     assert set(LAYERS) == set(OF_LAYER)
-    built = [layers.construct(layer.module, vars(of_layer(name))) for name, layer in LAYERS.items()]
-    assert all(isinstance(layer, nn.Module) for layer in built)
+    for name, layer in LAYERS.items():
+        module, shape = make(layer.module, vars(of_layer(name)))
+        with torch.no_grad():
+            assert module(torch.zeros(shape)).shape[0] == of_layer(name).batch
 
 
 @pytest.mark.parametrize(
@@ -128,8 +131,51 @@ def test_a_users_layer_needs_tokens_and_channels() -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "columns"),
+    [
+        ("my:Layer[dim=64,heads=4]", {"token_len": 64, "channels": 64, "num_heads": 4}),
+        ("my:Layer[d_model=64,nhead=3]", {"token_len": 64, "channels": 64, "num_heads": 3}),
+        ("my:Layer[dim=64,chan=32]", {"token_len": 64, "channels": 32}),
+        ("my:Layer[seq_len=9,qkv_bias=true]", {"num_tokens": 9, "qkv_bias": True}),
+        ("my:Layer[img_size=32,patch_size=(4, 4),dropout=0.1]", {"image_size": 32, "patch_size": None}),
+        ("my:Layer[heads=0,dim=x,mask=true,device=cuda]", {"num_heads": 1, "token_len": 10, "mask": "none"}),
+        ("my:Layer[input=3x5x16]", dict.fromkeys(OF_THE_MODULE, 1)),
+        ("my:Layer[input=my:inputs,heads=2]", dict.fromkeys(OF_THE_MODULE, 1)),
+        ("timm:vit_tiny[at=blocks.0.attn]", dict.fromkeys(OF_THE_MODULE, 1)),
+    ],
+)
+def test_arguments_in_a_name_are_columns(name: str, columns: dict[str, Any]) -> None:
+    """Those that columns have, with a value that the column can have; a module with its own input shows the others."""
+    usual = {**DEFAULTS, "threads": 1, "num_tokens": 7, "channels": 10}
+    (at,) = expand({"layer": name}, usual=usual)
+    assert {column: getattr(at, column) for column in columns} == columns
+
+
+def test_an_argument_in_a_name_holds() -> None:
+    """A column that says something else is refused."""
+    message = "num_heads = 2 must be 4 in the layer my:Layer[heads=4]"
+    assert refusal(lambda: [*expand({**DEFAULTS, **OWN, "layer": "my:Layer[heads=4]", "num_heads": 2})]) == message
+
+
+@pytest.mark.parametrize(
+    ("core", "expected"),
+    [
+        ({"shapes": [(8, 6, 197, 64), (8, 6, 49, 64), (8, 6, 49, 64)]}, (197, 384, 384, 6)),
+        ({"shapes": [(48, 197, 64)] * 3}, (197, 64, 64, 1)),
+        ({"shapes": [(8, 4, 6, 49, 32)] * 3}, (49, 192, 192, 6)),
+        ({"shapes": [(8, 197, 384)] * 3, "heads": 6}, (197, 384, 384, 6)),
+    ],
+)
+def test_a_core_shows_the_columns_of_its_module(core: dict[str, Any], expected: tuple[int, ...]) -> None:
+    """Tokens are those of queries; heads are in the shape, or beside it if one operator computes the whole layer."""
+    assert tuple(of_core(core)[column] for column in OF_THE_MODULE) == expected
+
+
+@pytest.mark.parametrize(
     ("name", "reason"),
     [
+        ("my:Layer[heads", "must read name[option=value"),
+        ("my:Layer[heads=(1,x)]", "(1,x) can't be read"),
         ("mylayer.py", "layer 'mylayer.py' must be spelled module:attribute"),
         ("./mylayer.py:MyAttention", "did you mean mylayer:MyAttention?"),
         ("mylayer:", f"must be one of {', '.join(LAYERS)}, module:attribute"),

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from bench.plan.case import CONTROL, Case
+from bench.plan.case import CONTROL, Case, Point
 from bench.plan.names import IMPLEMENTATIONS
 from bench.plan.sweep import BASE_S, POINT_S, Effort, Request, Sweep, altered, load_sweep, shipped_names
+from impls.catalogue import IMPLEMENTATIONS as IMPLEMENTATIONS_OF
 from tests.examples import POINT, point
 from tests.refusals import refusal as refusal_of
 
@@ -353,6 +354,9 @@ def test_overrides_of_the_default_sweep_are_one_product() -> None:
         ({"model": ["deit_ti_16_224", "vit_b_16_384"]}, [(8, 197, 192, 192, 3), (8, 577, 768, 768, 12)]),
         ({"model": "vit_b_16_384", "batch": [1, 2]}, [(1, 577, 768, 768, 12), (2, 577, 768, 768, 12)]),
         ({"layer": ["vit", "self"]}, [(8, 197, 384, 384, 6), (8, 197, 384, 384, 1)]),
+        ({"layer": ["vit", "package.module:Layer"]}, [(8, 197, 384, 384, 6)] * 2),
+        ({"layer": ["package.module:Layer[dim=64,heads=4]"]}, [(8, 197, 64, 64, 4)]),
+        ({"layer": ["package.module:Layer[input=3x5x16]", "timm:vit_tiny"]}, [(b, 1, 1, 1, 1) for b in (3, 8)]),
         ({"layer": ["conv"], "image_size": [14], "channels": [64]}, [(8, 196, 64, 64, 1)]),
         ({"num_tokens": ["64:256:x2"]}, [(8, tokens, 384, 384, 6) for tokens in (64, 128, 256)]),
     ],
@@ -360,6 +364,50 @@ def test_overrides_of_the_default_sweep_are_one_product() -> None:
 def test_a_product_takes_what_it_leaves_out_from_the_defaults(overrides: dict[str, Any], expected: list[Shape]) -> None:
     """Columns that are not given are quick's usual ones, without what a layer fixes and what a model brings."""
     assert shapes(load_sweep(Request("quick", overrides=overrides, product=True))) == expected
+
+
+MODULE = "package.module:Layer[dim=64,heads=4]"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (f'implementations = ["sdpa"]\n{GRID}layer = "package.module:Layer"', ("as_is", "as_is", "sdpa")),
+        (f'implementations = ["sdpa"]\n[defaults]\nlayer = "timm:vit_tiny"\n{GRID}', ("as_is", "as_is", "sdpa")),
+        (f'implementations = ["sdpa"]\n{GRID}layer = ["vit", "package.module:Layer"]', ("as_is", "as_is", "sdpa")),
+        (
+            f'implementations = ["sdpa"]\nbaseline = "eager"\n{GRID}layer = "package.module:Layer"',
+            ("eager", "eager", "sdpa"),
+        ),
+    ],
+)
+def test_the_baseline_of_modules_of_anybody_is_the_module_as_it_is(
+    tmp_path: Path, text: str, expected: tuple[str, ...]
+) -> None:
+    """Unless the user's file names another one."""
+    sweep = load(tmp_path, text)
+    assert (sweep.baseline, *sweep.implementations) == expected
+
+
+def test_the_default_sweep_of_a_module_replaces_its_core() -> None:
+    """Implementations of whole layers of the suite are left out, the module as it is and compiled are there."""
+    ours = load_sweep("quick").implementations
+    sweep = load_sweep(Request("quick", overrides={"layer": [MODULE]}, product=True))
+    cores = [name for name in ours if not IMPLEMENTATIONS_OF[name].layers]
+    assert (sweep.baseline, sweep.implementations) == ("as_is", ("as_is", *cores, "compiled"))
+    assert set(ours) - set(cores) == {"mha"}
+    assert load_sweep(Request("quick", overrides={"layer": ["vit"]}, product=True)).implementations == ours
+
+
+def test_what_only_a_module_knows_is_asked_of_it(tmp_path: Path) -> None:
+    """The points that it shows are those of the sweep; columns in its name are known before."""
+
+    def shaped(points: tuple[Point, ...]) -> tuple[Point, ...]:
+        return tuple(dataclasses.replace(each, num_tokens=5, channels=16) for each in points)
+
+    sweep = load(tmp_path, f'{EAGER}[[grid]]\nlayer = "timm:vit_tiny"\nbatch = [1, 2]', shaped=shaped)
+    assert shapes(sweep) == [(batch, 5, 1, 16, 1) for batch in (1, 2)]
+    assert shapes(load(tmp_path, f'{EAGER}[[grid]]\nlayer = "{MODULE}"\nnum_tokens = 7')) == [(8, 7, 64, 64, 4)]
 
 
 # What is shipped

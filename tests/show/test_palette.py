@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench.plan.names import IMPLEMENTATIONS
-from bench.plan.sweep import load_sweep
+from bench.plan.sweep import Request, load_sweep
 from bench.show import palette
 from impls.catalogue import Style
 
@@ -25,6 +25,8 @@ SIGHT = {
     "no green cones": np.array([[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]]),
 }
 """How linear RGB is seen, after Machado, Oliveira and Fernandes (2009)."""
+
+OF_A_MODULE = load_sweep(Request("quick", overrides={"layer": "package.module:Layer"})).implementations
 
 TO_XYZ = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
 WHITE = TO_XYZ.sum(axis=1)
@@ -110,9 +112,10 @@ def test_every_stage_of_stepwise_has_a_colour() -> None:
     "colours",
     [
         {name: palette.style(name).colour for name in load_sweep("quick").implementations},
+        {name: palette.style(name).colour for name in OF_A_MODULE},
         {**palette.STAGE_COLOURS, "residual": palette.RESIDUAL_COLOUR},
     ],
-    ids=["the default sweep", "stages"],
+    ids=["the default sweep", "the default sweep of a module", "stages"],
 )
 @pytest.mark.parametrize("sight", SIGHT)
 def test_colours_look_different_to_all(sight: str, colours: dict[str, str]) -> None:

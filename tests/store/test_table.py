@@ -31,7 +31,7 @@ CONTRACT = """
     rank, standing, slowdown, slowdown_low, slowdown_high, further_s,
     memory_bytes, peak_bytes, held_bytes, saved_bytes, reserved_bytes, system_peak_bytes, huge_bytes,
     compile_cold_s, compile_warm_s, graphs,
-    kernels, error, tolerance, clock_hz, throttle,
+    kernels, adapted_by, error, tolerance, clock_hz, throttle,
     env_id, device_name, torch_version, commit, started_at, schema_version
 """
 """The columns of results.csv, which are a format that others read."""

@@ -87,10 +87,17 @@ def fixed(name: str) -> Mapping[str, Any]:
 
 
 def _in_name(name: str) -> dict[str, Any]:
-    """Return the columns that the arguments in a layer's name give: `dim=64,heads=4` gives widths and heads."""
+    """Return the columns that arguments in a layer's name give: `dim=64,heads=4` gives both widths and the heads.
+
+    An argument that is no value of its column, such as a patch's `(4, 4)`, gives none.
+    """
     given = catalogue.parse(name).options
     columns = {catalogue.ALIASES.get(key, key): value for key, value in given.items()}
-    fixed = {key: value for key, value in columns.items() if key in COLUMNS and COLUMNS[key].option == "shape"}
+    fixed = {
+        key: value
+        for key, value in columns.items()
+        if key in COLUMNS and COLUMNS[key].option == "shape" and COLUMNS[key].is_possible(value)
+    }
     widths = [fixed[each] for each in catalogue.WIDTHS if each in fixed]
     return {**dict.fromkeys(catalogue.WIDTHS[: 2 * len(widths)], *widths[:1]), **fixed}
 
@@ -110,7 +117,7 @@ def complete(values: Values) -> Values:
     name = values["layer"]
     layer = _layer(name)
     for column in layer.needs:
-        if column not in values:
+        if column not in values and column not in layer.fixed:
             raise WrongRequest(f"{column} is missing; the layer {name} needs it")
     for column in layer.without:
         if values.get(column) is not None:

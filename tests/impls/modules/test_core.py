@@ -1,10 +1,12 @@
-"""The settings of a model's attention."""
+"""Other cores in the place of a module's own."""
 
 import pytest
 import torch
+from torch import nn
 
 import impls
 from impls.modules import watch
+from impls.modules.core import takes_core
 from impls.modules.wrapper import Wrapper
 from tests.points import made
 
@@ -21,16 +23,21 @@ def tiny(name: str) -> Wrapper:
     ("model", "setting"),
     [
         ("Net", "as_is"),
+        ("Net", "eager"),
         ("Net", "sdpa"),
         ("Net", "sdpa_math"),
         ("Net", "sdpa_flash"),
         ("Net", "manual"),
         ("Net", "online[block_tokens=2]"),
         ("Net", f"{TINY}:right"),
+        ("Net[kind=imported]", f"{TINY}:right"),
+        ("Net[kind=flat]", f"{TINY}:right"),
+        ("Net[kind=flat]", "eager"),
         ("Net[kind=causal]", "online"),
         ("Net[kind=masked]", f"{TINY}:with_mask"),
         ("Net[kind=switched]", "eager"),
         ("Heads", "sdpa"),
+        ("Heads", "eager"),
         ("Heads", f"{TINY}:right"),
         ("Encoder", "sdpa_math"),
         ("Net[at=layers.1]", "sdpa_math"),
@@ -48,17 +55,66 @@ def test_a_setting_computes_the_same(model: str, setting: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("model", "setting", "way"),
+    [
+        ("Net[kind=replaceable]", f"{TINY}:right", "self.attend"),
+        ("Net[kind=replaceable]", "sdpa", "self.attend"),
+        ("Net[kind=switched]", "sdpa", "fused_attn"),
+        ("Net[kind=switched]", "eager", "fused_attn"),
+        ("Net[kind=switched]", f"{TINY}:right", "F.scaled_dot_product_attention"),
+        ("Net", "eager", "F.scaled_dot_product_attention"),
+        ("Net", "sdpa_math", "F.scaled_dot_product_attention"),
+        ("Net", "as_is", ""),
+    ],
+)
+def test_a_core_is_replaced_by_the_first_way_that_is_there(model: str, setting: str, way: str) -> None:
+    """The layer's own attend, then the library's switch, then torch's function; what was done is said."""
+    assert impls.build(tiny(model), setting).adapted_by == way  # type: ignore[attr-defined]  # a wrapper
+
+
+@pytest.mark.parametrize("kind", ["imported", "flat", "replaceable"])
+def test_another_core_is_what_counts(kind: str) -> None:
+    """It is called under whatever name, for queries of whatever dimensions: a wrong one gives another output."""
+    layer = tiny(f"Net[kind={kind}]")
+    x = torch.randn(3, *layer.item)
+    with torch.inference_mode():
+        assert not torch.allclose(impls.build(layer, f"{TINY}:wrong")(x), layer(x))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "takes"),
+    [
+        ("q, k, v, scale", True),
+        ("a, b, c, d", True),
+        ("q, k, v, scale=1.0", True),
+        ("q, k, v, softmax_scale=None, causal=False", True),
+        ("*args", True),
+        ("q, k, v", False),
+        ("q, k, v, mask", False),
+        ("q, k, v, attn_bias=None", False),
+        ("q, k, v, dropout_p=0.0, softmax_scale=None", False),
+        ("q, k, v, temperature=1.0", False),
+        ("q, k, v, scale, mask", False),
+        ("x", False),
+    ],
+)
+def test_a_core_takes_queries_keys_values_and_a_scale(parameters: str, *, takes: bool) -> None:
+    """A fourth parameter that may be left out must have the name of a scale, and none is a mask."""
+    assert takes_core(eval(f"lambda {parameters}: None")) is takes  # noqa: S307 - the texts above
+    assert not any(map(takes_core, (nn.Softmax(-1), True, None)))
+
+
+@pytest.mark.parametrize(
     ("model", "setting", "reason"),
     [
         ("Net[kind=written]", "sdpa", "computes 2 of 2 attention cores by itself, in Written"),
         ("Net[kind=written]", f"{TINY}:right", "no switch to F.scaled_dot_product_attention"),
-        ("Net", "eager", "no switch to unfused attention"),
-        ("Heads", "eager", "_native_multi_head_attention"),
-        ("Net", "sdpa_cudnn", "can't compute the model's attention"),
+        ("Net[kind=written]", "eager", "computes 2 of 2 attention cores by itself"),
+        ("Net", "sdpa_cudnn", "can't compute the module's attention"),
         ("Net[kind=masked]", f"{TINY}:right", "has a mask tensor, and this attend declares no keyword"),
-        ("Net[kind=masked]", "online", "a mask tensor"),
         ("Net[kind=causal]", f"{TINY}:right", "has a causal mask"),
         ("plain", "sdpa", "no attention was found"),
+        ("plain", "eager", "no attention was found"),
     ],
 )
 def test_a_setting_that_a_model_lacks_is_unsupported(model: str, setting: str, reason: str) -> None:
@@ -103,7 +159,13 @@ def test_a_wrong_core_gives_another_output() -> None:
     assert float(difference) > 0.01
 
 
-def test_settings_are_for_models() -> None:
-    """A layer of the suite has no as_is to be compiled."""
-    with pytest.raises(impls.Unsupported, match="whole models"):
-        impls.build(impls.ViTAttention(8, 8, 2), "compiled")
+@pytest.mark.parametrize("layer", [impls.ViTAttention(16, 16, 2), nn.Linear(16, 16), tiny("Net")])
+def test_any_layer_can_be_compiled_as_it_is(layer: nn.Module) -> None:
+    """The compiled one shares the weights, and leaves the layer uncompiled; as it is, the layer is itself."""
+    assert impls.build(layer, "as_is") is layer
+    compiled = impls.build(layer, "compiled[mode=default]")
+    assert isinstance(compiled, nn.Module)
+    assert compiled is not layer
+    assert [id(each) for each in compiled.parameters()] == [id(each) for each in layer.parameters()]
+    is_compiled = [[each._compiled_call_impl is not None for each in of.modules()] for of in (layer, compiled)]
+    assert [any(each) for each in is_compiled] == [False, True]

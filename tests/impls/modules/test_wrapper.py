@@ -1,7 +1,11 @@
-"""A model as a layer, and the stand-in for `F.scaled_dot_product_attention`."""
+"""A module as a function of one tensor, and the stand-in for `F.scaled_dot_product_attention`."""
+
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 from torch import nn
 
 from impls import Unresolved, Unsupported
@@ -18,16 +22,13 @@ class Masked(nn.Module):
 
 
 def test_other_tensors_follow_the_batch() -> None:
-    """One that has a row for each item is expanded to the items that come; its rows must not differ.
-
-    Outputs are compared for some items alone.
-    """
-    model = Wrapper(Masked(), (3,), (Place.X,), {"mask": torch.ones(2, 3)}, batch=2)
+    """Of one that has a row for each item, the first row is that of all items that come; another one stays whole."""
+    model = Wrapper(Masked(), (3,), (Place.X,), {"mask": torch.tensor([[1.0] * 3, [2.0] * 3])}, batch=2)
     assert isinstance(model.kwargs["mask"], Held)
     assert model(torch.zeros(5, 3)).tolist() == [[1.0] * 3] * 5
     assert model.to(torch.float64)(torch.zeros(1, 3, dtype=torch.float64)).dtype == torch.float64
-    with pytest.raises(Unresolved, match="the same for all items"):
-        Wrapper(Masked(), (3,), (Place.X,), {"mask": torch.arange(6.0).view(2, 3)}, batch=2)
+    of_all = Wrapper(Masked(), (3,), (Place.X,), {"mask": torch.arange(3.0)}, batch=2)
+    assert of_all(torch.zeros(2, 3)).tolist() == [[0.0, 1.0, 2.0]] * 2
 
 
 def test_rows_of_an_item_stay_together() -> None:
@@ -37,12 +38,22 @@ def test_rows_of_an_item_stay_together() -> None:
 
 
 def test_the_first_tensor_is_the_output() -> None:
-    """Of a tuple or a mapping; anything else is no output."""
-    one = torch.ones(1)
-    assert first_tensor((None, one)) is one
-    assert first_tensor({"a": one}) is one
-    with pytest.raises(Unresolved, match="got str"):
-        first_tensor("x")
+    """Of a tuple, a mapping or an object, the first of floating-point numbers; anything else is no output."""
+    one, number = torch.ones(1), torch.ones(1, dtype=torch.long)
+    for output in (one, (None, number, one, 2 * one), [number, one], {"a": number, "b": one}, SimpleNamespace(y=one)):
+        assert first_tensor(output) is one
+    nothing: Any
+    for nothing in ("x", None, (), (None, number), {}, SimpleNamespace(), 3):
+        with pytest.raises(Unresolved, match=f"must return a tensor.*got {type(nothing).__name__}"):
+            first_tensor(nothing)
+
+
+def test_which_tensor_counts_is_kept() -> None:
+    """The type of what a call returned is known after it, and is empty for a tensor."""
+    model = Wrapper(Masked(), (3,), (Place.X,), {"mask": torch.ones(3)})
+    assert model.returned == ""
+    model(torch.zeros(1, 3))
+    assert model.returned == "tuple"
 
 
 @pytest.mark.parametrize(
@@ -56,13 +67,30 @@ def test_the_first_tensor_is_the_output() -> None:
         ((1, 2, 5, 4), {"is_causal": True}, "a causal mask, and this attend declares no keyword mask"),
         ((1, 2, 5, 4), {"dropout_p": 0.1}, "dropout, and this attend declares no keyword dropout_p"),
         ((1, 2, 5, 4), {"enable_gqa": True}, "fewer heads of keys than of queries"),
-        ((2, 5, 4), {}, r"an attend takes queries \[B, H, N, D\], and the model has \[2, 5, 4\]"),
     ],
 )
 def test_what_an_attend_does_not_declare_is_refused(
     shape: tuple[int, ...], options: dict[str, object], words: str
 ) -> None:
-    """Never dropped in silence; queries of three dimensions have no heads."""
+    """Never dropped in silence."""
     q = torch.randn(shape)
     with pytest.raises(Unsupported, match=words):
         bridge(tiny_models.right)(q, q, q, **options)
+
+
+@pytest.mark.parametrize("lead", [(3,), (2, 3), (2, 2, 3), (1, 2, 2, 3)])
+@pytest.mark.parametrize("mask", [None, (5, 6), (3, 5, 6)])
+def test_queries_of_other_dimensions_become_batch_and_heads(
+    lead: tuple[int, ...], mask: tuple[int, ...] | None
+) -> None:
+    """An attend gets four dimensions, with a mask that fits; the output has those of the call, values are wider."""
+    q, k, v = (torch.randn(*lead, *sizes) for sizes in ((5, 4), (6, 4), (6, 7)))
+    attn_mask = None if mask is None else torch.randn(mask)
+    dimensions: list[int] = []
+
+    def attend(q: torch.Tensor, *others: torch.Tensor, attn_mask: torch.Tensor | None = None) -> torch.Tensor:
+        dimensions.append(q.dim())
+        return tiny_models.with_mask(q, *others, attn_mask=attn_mask)  # type: ignore[arg-type]  # the scale is last
+
+    torch.testing.assert_close(bridge(attend)(q, k, v, attn_mask), F.scaled_dot_product_attention(q, k, v, attn_mask))
+    assert dimensions == [4]
