@@ -9,8 +9,6 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from impls.catalogue import ATTEND_PARAMETERS
-
 Attend = Callable[..., Tensor]
 """The core: `attend(q, k, v, scale) -> o` on `[B, H, N, D]`; k and v may differ in width.
 
@@ -30,8 +28,6 @@ Its keyword-only parameters are the options that its name can carry.
 """
 
 NO_MASK = "none"
-
-POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 class Unsupported(Exception):  # noqa: N818 - a status, not an error
@@ -83,13 +79,6 @@ def with_attend(attend: Attend) -> Adapt:
 
     adapt.options = keywords - {"mask"}  # type: ignore[attr-defined]  # functions take attributes
     return compiling(adapt) if getattr(attend, "compiles", False) else adapt
-
-
-def is_attend(function: Callable[..., Any]) -> bool:
-    """Return whether a function takes queries, keys and values, and so is no adapter."""
-    parameters = _parameters(function)
-    required = [each for each in parameters if each.default is each.empty and each.kind in POSITIONAL]
-    return len(required) >= ATTEND_PARAMETERS
 
 
 def masked(attend: Attend, mask: str, **options: Any) -> Attend:

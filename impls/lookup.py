@@ -14,9 +14,9 @@ from impls.contract import (
     Unsupported,
     declared_options,
     imported,
-    is_attend,
     with_attend,
 )
+from impls.foreign import attend_of
 from impls.models import settings
 from impls.models.model import Model
 
@@ -95,8 +95,9 @@ def compiles(name: str) -> bool:
 def resolve(name: str) -> Adapt:
     """Return the adapter of a name without options: a shipped one, an installed entry point, or `module:attribute`.
 
-    An attend in place of an adapter is wrapped by `with_attend`.
-    Raises Unresolved for an unknown name, a module that can't be imported, and an attribute that isn't callable.
+    An attend in place of an adapter, also a function of another package, is wrapped by `with_attend`.
+    Raises Unresolved for an unknown name, a module that can't be imported, an attribute that isn't callable, and one
+    whose parameters can't be known.
     """
     what = f"implementation {name!r}"
     if name in KNOWN:
@@ -105,5 +106,7 @@ def resolve(name: str) -> Adapt:
     if ":" not in name and not installed:
         expected = ", ".join(IMPLEMENTATIONS)
         raise Unresolved(f"unknown implementation {name!r}; expected one of {expected}, or module:attribute")
-    adapt = imported(name if ":" in name else next(iter(installed)).value, what)
-    return with_attend(adapt) if is_attend(adapt) else adapt
+    path = name if ":" in name else next(iter(installed)).value
+    found = imported(path, what)
+    attend = attend_of(found, path)
+    return found if attend is None else with_attend(attend)
