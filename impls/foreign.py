@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from inspect import Parameter
 from typing import Any
 
@@ -60,6 +60,10 @@ FAR = 0.5
 """The relative error from which a result has nothing to do with the formula: another layout has 1 or more."""
 
 
+CANNOT = (Unsupported, NotImplementedError, MemoryError, torch.OutOfMemoryError)
+"""Errors that say by themselves how a case ends."""
+
+
 @dataclass(frozen=True)
 class Layout:
     """An order of dimensions: how to bring `[B, H, N, D]` into it, and a result back, for B items."""
@@ -108,26 +112,30 @@ class Foreign:
         in_order = ATTEND_PARAMETERS if first == every[:ATTEND_PARAMETERS] else 0
         self.by_position = every[: max(last, in_order)]
 
-    def call(self, q: Tensor, k: Tensor, v: Tensor, scale: float | None, **asked: Any) -> Any:
-        """Call the function with what it takes of these; `mask` is None or "causal"."""
-        given = {**self.fixed, "q": q, "k": k, "v": v, "scale": scale, "causal": asked.pop("mask", None) is not None}
+    def call(self, core: tuple[Tensor, Tensor, Tensor], scale: float | None, **asked: Any) -> Any:
+        """Call the function with queries, keys and values, and what it takes of the rest; no scale if that is None."""
+        given = {**dict(zip(CORE, core, strict=True)), "causal": asked.pop("mask", None) is not None}
+        if scale is not None:
+            given["scale"] = scale
         values = {each.name: given[meaning] for meaning, each in self.by_meaning.items() if meaning in given}
-        if scale is None and "scale" in self.by_meaning:
-            del values[self.by_meaning["scale"].name]
         values |= {**self.fixed, **asked}
         args = [values.pop(each.name, each.default) for each in self.by_position]
         return self.function(*args, **values)
 
-    def refusal(self, reason: str) -> Unresolved:
-        """Return the error that says why a function can't be used as it is, and the wrapper that can."""
+    def refusal(self, reason: str, made: str = "") -> Unresolved:
+        """Return the error that says why a function can't be used as it is, and the wrapper that can.
+
+        `made` is the name under which the wrapper calls an instance of a class.
+        """
         module, _, attribute = self.name.partition(":")
         names = {each.name: meaning for meaning, each in self.by_meaning.items() if meaning in (*CORE, "scale")}
         core = [f"{name}={meaning}" for name, meaning in names.items()] or [*CORE]
         given = ", ".join([*core, *(f"{name}=…" for name in self.missing)]) + ("" if self.missing else ", …")
-        first = attribute.partition(".")[0]
+        making = f"; {made} = {attribute}(…)" if made else ""
         return Unresolved(
-            f"implementation {self.name!r} can't be used as it is: {reason}; in a file of your own write: "
-            f"from {module} import {first}; def attend(q, k, v, scale): return {attribute}({given})  # [B, H, N, D]"
+            f"implementation {self.name!r} can't be used as it is: {reason}; write in a file of your own, for "
+            f"[B, H, N, D]: from {module} import {attribute.partition('.')[0]}{making}; "
+            f"def attend(q, k, v, scale): return {made or attribute}({given})"
         )
 
 
@@ -141,11 +149,17 @@ def attend_of(function: Callable[..., Any], name: str) -> Attend | None:
     parameters = parameters_of(function)
     if isinstance(function, type):
         if issubclass(function, nn.Module) and not _may_take_a_layer(parameters):
-            raise Foreign(function, name).refusal("it is a class, and its arguments aren't known")
+            forward = Foreign(_unbound(function), name)
+            raise forward.refusal("it is a class, and the arguments of an instance aren't known", made="core")
         return None
     if isinstance(getattr(function, "options", None), frozenset) or not _takes_a_core(parameters):
         return None
     return function if _is_ours(parameters) else _adapted(Foreign(function, name))
+
+
+def _unbound(module: type[nn.Module]) -> Callable[..., Any]:
+    """Return a module's forward without self."""
+    return partial(module.forward, None)
 
 
 def _takes_a_core(parameters: Sequence[Parameter]) -> bool:
@@ -165,7 +179,11 @@ def _is_ours(parameters: Sequence[Parameter]) -> bool:
     if required == ATTEND_PARAMETERS + 1:
         return not _means_something(fourth[0].name)
     is_scale = required == ATTEND_PARAMETERS and fourth[0].name == "scale"
-    return is_scale and not any(_means_something(each.name) for each in positional[ATTEND_PARAMETERS + 1 :])
+    return (
+        is_scale
+        and not isinstance(fourth[0].default, bool)
+        and not any(_means_something(each.name) for each in positional[ATTEND_PARAMETERS + 1 :])
+    )
 
 
 def _may_take_a_layer(constructor: Sequence[Parameter]) -> bool:
@@ -223,19 +241,19 @@ def _adapted(foreign: Foreign) -> Attend:
         raise foreign.refusal(f"it needs {' and '.join(foreign.missing)}")
     find = cache(lambda dtype, device, mask: _find(foreign, dtype, device, mask))
 
-    @torch.compiler.assume_constant_result
+    @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
     def way_of(dtype: torch.dtype, device: torch.device, mask: torch.dtype | None) -> Way:
         return find(dtype, device, mask)
 
     def attend(q: Tensor, k: Tensor, v: Tensor, scale: float, **asked: Any) -> Tensor:
         attn_mask = asked.get("attn_mask")
-        way = way_of(q.dtype, q.device, None if attn_mask is None else attn_mask.dtype)
+        way: Way = way_of(q.dtype, q.device, None if attn_mask is None else attn_mask.dtype)
+        layout, items = way.layout, q.shape[0]
         if way.power is not None and scale != (own := q.shape[-1] ** way.power):
             q = q * (scale / own)
-        q, k, v = (way.layout.into(each) for each in (q, k, v))
-        result = foreign.call(q, k, v, scale if way.power is None else None, **asked)
-        output: Tensor = result if isinstance(result, Tensor) else result[way.place]
-        return way.layout.back(output, q.shape[0])
+        core = layout.into(q), layout.into(k), layout.into(v)
+        result = foreign.call(core, scale if way.power is None else None, **asked)
+        return layout.back(result if isinstance(result, Tensor) else result[way.place], items)
 
     attend.__name__ = foreign.name
     attend.compiles = getattr(foreign.function, "compiles", False)  # type: ignore[attr-defined]  # as `compiling` does
@@ -244,13 +262,11 @@ def _adapted(foreign: Foreign) -> Attend:
 
 
 def _signature(foreign: Foreign) -> inspect.Signature:
-    keywords = {
-        "mask": "causal" in foreign.by_meaning,
-        "attn_mask": "attn_mask" in foreign.by_meaning,
-        "enable_gqa": "enable_gqa" in foreign.by_meaning,
-    }
+    keywords = {"mask": ("causal", None), "attn_mask": ("attn_mask", None), "enable_gqa": ("enable_gqa", False)}
     declared = [
-        Parameter(name, Parameter.KEYWORD_ONLY, default=None) for name, is_there in keywords.items() if is_there
+        Parameter(name, Parameter.KEYWORD_ONLY, default=default)
+        for name, (meaning, default) in keywords.items()
+        if meaning in foreign.by_meaning
     ]
     core = [Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in (*CORE, "scale")]
     return inspect.Signature([*core, *declared, *foreign.options])
@@ -265,7 +281,7 @@ def _find(foreign: Foreign, dtype: torch.dtype, device: torch.device, mask: torc
     """
     if isinstance(foreign.function, nn.Module):
         foreign.function.to(device, dtype)
-    failed: dict[str, Exception] = {}
+    failed: dict[str, object] = {}
     best, nearest = None, float("inf")
     # what watches the layer's own operators must not see these
     with nullcontext() if torch.compiler.is_compiling() else _disable_current_modes(), torch.no_grad():
@@ -287,40 +303,45 @@ def _find(foreign: Foreign, dtype: torch.dtype, device: torch.device, mask: torc
 
 
 def _tried(
-    foreign: Foreign, dtype: torch.dtype, device: torch.device, mask: torch.dtype | None, failed: dict[str, Exception]
+    foreign: Foreign, dtype: torch.dtype, device: torch.device, mask: torch.dtype | None, failed: dict[str, object]
 ) -> Iterator[tuple[float, Way]]:
-    """Yield each way that gives an output of the right shape, with its relative error; note the layouts that fail."""
+    """Yield each way that gives an output of the right shape, with its relative error; note why a layout has none."""
     generator = torch.Generator().manual_seed(0)
     sizes, asked = (BATCH, HEADS, TOKENS, WIDTH), dict[str, Any]()
     q, k, v = (torch.randn(sizes, generator=generator).to(device, dtype) for _ in CORE)
     if mask is not None:
         numbers = torch.randn((BATCH, 1, TOKENS, TOKENS), generator=generator).to(device)
         asked = {"attn_mask": numbers > 0 if mask == torch.bool else numbers.to(mask)}
-    scale = foreign.by_meaning.get("scale")
-    for is_passed in (True, False) if scale and not _is_required(scale) else (bool(scale),):
-        powers = (None,) if is_passed else (-0.5, 0.0)
+    for powers in _powers(foreign.by_meaning.get("scale")):
         expected = {power: _formula(q, k, v, SCALE if power is None else WIDTH**power, asked) for power in powers}
         for layout in LAYOUTS:
+            core = layout.into(q), layout.into(k), layout.into(v)
             try:
-                result = foreign.call(*map(layout.into, (q, k, v)), SCALE if is_passed else None, **asked)
+                result = foreign.call(core, SCALE if None in powers else None, **asked)
             except Exception as error:
                 failed.setdefault(layout.name, error)
                 continue
-            for place, output in _outputs(result, layout):
-                yield from ((_error(output, right), Way(layout, place, power)) for power, right in expected.items())
+            several = _tensors(result)
+            failed.setdefault(layout.name, f"returned {[list(each.shape) for each in several.values()]}")
+            for place, output in several.items():
+                if output.shape == core[0].shape:
+                    o = layout.back(output, BATCH)
+                    yield from ((_error(o, right), Way(layout, place, power)) for power, right in expected.items())
 
 
-def _outputs(result: Any, layout: Layout) -> Iterator[tuple[Any, Tensor]]:
-    """Yield the tensors in a function's result that have the shape of an output, with their places."""
-    several = (
-        result
-        if isinstance(result, Mapping)
-        else dict(enumerate(result if isinstance(result, tuple | list) else [result]))
-    )
-    shape = layout.into(torch.empty(BATCH, HEADS, TOKENS, WIDTH, device="meta")).shape
-    for place, each in several.items():
-        if isinstance(each, Tensor) and each.shape == shape:
-            yield place, layout.back(each, BATCH)
+def _powers(scale: Parameter | None) -> Iterator[tuple[float | None, ...]]:
+    """Yield the scales to compare with, as in `Way`: that which is passed, and those of functions that take none."""
+    if scale:
+        yield (None,)
+    if not (scale and _is_required(scale)):
+        yield (-0.5, 0.0)
+
+
+def _tensors(result: Any) -> dict[Any, Tensor]:
+    """Return the tensors in a function's result, by their places."""
+    several = result if isinstance(result, tuple | list) else [result]
+    places = result if isinstance(result, Mapping) else dict(enumerate(several))
+    return {place: each for place, each in places.items() if isinstance(each, Tensor)}
 
 
 def _formula(q: Tensor, k: Tensor, v: Tensor, scale: float, asked: Mapping[str, Any]) -> Tensor:
@@ -339,13 +360,17 @@ def _error(output: Tensor, expected: Tensor) -> float:
     return error if error == error else float("inf")
 
 
-def _failure(foreign: Foreign, failed: Mapping[str, Exception]) -> Exception:
+def _failure(foreign: Foreign, failed: Mapping[str, object]) -> Exception:
     """Return why no call gave an output: the function's own error if all say that it can't compute here."""
-    for kind in (Unsupported, NotImplementedError, MemoryError, torch.OutOfMemoryError):
-        if len(failed) == len(LAYOUTS) and all(isinstance(error, kind) for error in failed.values()):
-            return next(iter(failed.values()))
-    reasons = {layout: f"{type(error).__name__}: {error}".splitlines()[0] for layout, error in failed.items()}
-    said = "; ".join(
-        f"{layout}: {reasons.get(layout, 'an output of another shape')}" for layout in (e.name for e in LAYOUTS)
-    )
-    return foreign.refusal(f"no call with {TOKENS} tokens of width {WIDTH} gives an output, {said}")
+    own = [error for error in failed.values() if isinstance(error, CANNOT)]
+    return own[0] if len(own) == len(failed) else foreign.refusal(_said(failed))
+
+
+def _said(failed: Mapping[str, object]) -> str:
+    """Return the reasons of layouts in one line; those that are alike are said once."""
+    layouts: dict[str, list[str]] = {}
+    for layout, reason in failed.items():
+        lines = f"{type(reason).__name__}: {reason}".splitlines() if isinstance(reason, Exception) else [str(reason)]
+        layouts.setdefault(lines[0], []).append(layout)
+    each = (f"{reason} (as {', '.join(names)})" for reason, names in layouts.items())
+    return f"with {TOKENS} tokens of width {WIDTH}: {'; '.join(each)}"

@@ -97,7 +97,7 @@ def _of_docstring(function: Any) -> list[Parameter]:
     return []
 
 
-def _literal(node: ast.expr) -> object:
+def _literal(node: ast.expr) -> Any:
     try:
         return ast.literal_eval(node)
     except ValueError:
