@@ -99,7 +99,7 @@ class Foreign:
     def __init__(self, function: Callable[..., Any], name: str) -> None:
         self.function = function
         self.name = name
-        every = [each for each in parameters_of(function) if each.kind not in VARIABLE]
+        self.parameters = every = [each for each in parameters_of(function) if each.kind not in VARIABLE]
         self.by_meaning = _meanings(every)
         known = {each.name for each in self.by_meaning.values()}
         self.fixed = dict(_fixed(self.by_meaning.get("dropout"), every))
@@ -128,9 +128,15 @@ class Foreign:
         `made` is the name under which the wrapper calls an instance of a class.
         """
         module, _, attribute = self.name.partition(":")
-        names = {each.name: meaning for meaning, each in self.by_meaning.items() if meaning in (*CORE, "scale")}
-        core = [f"{name}={meaning}" for name, meaning in names.items()] or [*CORE]
-        given = ", ".join([*core, *(f"{name}=…" for name in self.missing)]) + ("" if self.missing else ", …")
+        meanings = {each.name: meaning for meaning, each in self.by_meaning.items()}
+        known = {each: each for each in (*CORE, "scale")} | {"causal": "False"}
+        arguments = []
+        for each in self.parameters:
+            value = known.get(meanings.get(each.name, ""), repr(self.fixed.get(each.name, Ellipsis)))
+            if _is_required(each) or value == "scale" or each.name in self.fixed:
+                name = "" if each.kind is each.POSITIONAL_ONLY else f"{each.name}="
+                arguments.append(name + value.replace("Ellipsis", "…"))
+        given = ", ".join(arguments or [*CORE, "…"])
         making = f"; {made} = {attribute}(…)" if made else ""
         return Unresolved(
             f"implementation {self.name!r} can't be used as it is: {reason}; write in a file of your own, for "
@@ -178,12 +184,8 @@ def _is_ours(parameters: Sequence[Parameter]) -> bool:
         return any(each.kind is each.VAR_POSITIONAL for each in parameters)
     if required == ATTEND_PARAMETERS + 1:
         return not _means_something(fourth[0].name)
-    is_scale = required == ATTEND_PARAMETERS and fourth[0].name == "scale"
-    return (
-        is_scale
-        and not isinstance(fourth[0].default, bool)
-        and not any(_means_something(each.name) for each in positional[ATTEND_PARAMETERS + 1 :])
-    )
+    has_scale = required == ATTEND_PARAMETERS and fourth[0].name == "scale" and not isinstance(fourth[0].default, bool)
+    return has_scale and not _meanings(positional).keys() - {*CORE, "scale"}
 
 
 def _may_take_a_layer(constructor: Sequence[Parameter]) -> bool:
@@ -239,21 +241,25 @@ def _adapted(foreign: Foreign) -> Attend:
         raise foreign.refusal(f"no parameter is named as {' and '.join(words[each] for each in absent)}")
     if foreign.missing:
         raise foreign.refusal(f"it needs {' and '.join(foreign.missing)}")
-    find = cache(lambda dtype, device, mask: _find(foreign, dtype, device, mask))
+
+    @cache
+    def found(dtype: torch.dtype, device: torch.device, mask: torch.dtype | None) -> tuple[Any, ...]:
+        way = _find(foreign, dtype, device, mask)
+        return LAYOUTS.index(way.layout), way.place, way.power  # constants, which a graph can hold
 
     @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
-    def way_of(dtype: torch.dtype, device: torch.device, mask: torch.dtype | None) -> Way:
-        return find(dtype, device, mask)
+    def way_of(dtype: torch.dtype, device: torch.device, mask: torch.dtype | None) -> tuple[Any, ...]:
+        return found(dtype, device, mask)
 
     def attend(q: Tensor, k: Tensor, v: Tensor, scale: float, **asked: Any) -> Tensor:
         attn_mask = asked.get("attn_mask")
-        way: Way = way_of(q.dtype, q.device, None if attn_mask is None else attn_mask.dtype)
-        layout, items = way.layout, q.shape[0]
-        if way.power is not None and scale != (own := q.shape[-1] ** way.power):
+        number, place, power = way_of(q.dtype, q.device, None if attn_mask is None else attn_mask.dtype)
+        layout, items = LAYOUTS[number], q.shape[0]
+        if power is not None and scale != (own := q.shape[-1] ** power):
             q = q * (scale / own)
         core = layout.into(q), layout.into(k), layout.into(v)
-        result = foreign.call(core, scale if way.power is None else None, **asked)
-        return layout.back(result if isinstance(result, Tensor) else result[way.place], items)
+        result = foreign.call(core, scale if power is None else None, **asked)
+        return layout.back(result if isinstance(result, Tensor) else result[place], items)
 
     attend.__name__ = foreign.name
     attend.compiles = getattr(foreign.function, "compiles", False)  # type: ignore[attr-defined]  # as `compiling` does
