@@ -1,14 +1,13 @@
 """The contract between a layer and its implementations."""
 
 import importlib
-import inspect
 from collections.abc import Callable
 from functools import partial, reduce
 from typing import Any
 
 from torch import Tensor, nn
 
-from impls.catalogue import ATTEND_PARAMETERS
+from impls.signatures import parameters_of
 
 Attend = Callable[..., Tensor]
 """The core: `attend(q, k, v, scale) -> o` on `[B, H, N, D]`; k and v may differ in width.
@@ -30,8 +29,6 @@ Its keyword-only parameters are the options that its name can carry.
 """
 
 NO_MASK = "none"
-
-POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 class Unsupported(Exception):  # noqa: N818 - a status, not an error
@@ -62,13 +59,6 @@ def compiling(adapt: Adapt) -> Adapt:
     return adapt
 
 
-def is_attend(function: Callable[..., Any]) -> bool:
-    """Return whether a function takes queries, keys and values, and so is no adapter."""
-    parameters = parameters_of(function)
-    required = [each for each in parameters if each.default is each.empty and each.kind in POSITIONAL]
-    return len(required) >= ATTEND_PARAMETERS
-
-
 def masked(attend: Attend, mask: str, **options: Any) -> Attend:
     """Return `attend` with a mask and options bound as keywords; `attend` itself if there are none.
 
@@ -97,12 +87,3 @@ def declared_options(function: Callable[..., object]) -> frozenset[str]:
     if isinstance(stated, frozenset):
         return stated
     return frozenset(each.name for each in parameters_of(function) if each.kind is each.KEYWORD_ONLY)
-
-
-def parameters_of(function: Callable[..., object]) -> list[inspect.Parameter]:
-    """Return the parameters of a function or of a module's forward; none for a builtin without a signature."""
-    function = function.forward if isinstance(function, nn.Module) else function
-    try:
-        return [*inspect.signature(function).parameters.values()]
-    except (TypeError, ValueError):
-        return []

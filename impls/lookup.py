@@ -8,8 +8,9 @@ from torch import nn
 from torch.nn import attention
 
 from impls.catalogue import ENTRY_POINT_GROUP, IMPLEMENTATIONS, Entry, Name, parse
-from impls.contract import Adapt, Implementation, Unresolved, Unsupported, declared_options, imported, is_attend
-from impls.modules.core import NoCore, with_attend
+from impls.contract import Adapt, Implementation, Unresolved, Unsupported, declared_options, imported
+from impls.foreign import attend_of
+from impls.modules.core import NoCore, has_idle_attend, with_attend
 from impls.modules.wrapper import Wrapper
 
 
@@ -28,7 +29,7 @@ def build(layer: nn.Module, name: str) -> Implementation:
         raise Unsupported(reason)
     adapt = resolve(base)
     _check_options(adapt, parsed)
-    if isinstance(layer, Wrapper) and layer.is_plain and base not in IMPLEMENTATIONS:
+    if isinstance(layer, Wrapper) and layer.is_plain and base not in IMPLEMENTATIONS and not has_idle_attend(layer):
         with suppress(NoCore):  # an adapter of a user's own gets the module that it is written for
             return adapt(layer.inner, **parsed.options)
     return adapt(layer, **parsed.options)
@@ -94,8 +95,9 @@ def compiles(name: str) -> bool:
 def resolve(name: str) -> Adapt:
     """Return the adapter of a name without options: a shipped one, an installed entry point, or `module:attribute`.
 
-    An attend in place of an adapter is wrapped by `with_attend`.
-    Raises Unresolved for an unknown name, a module that can't be imported, and an attribute that isn't callable.
+    An attend in place of an adapter, also a function of another package, is wrapped by `with_attend`.
+    Raises Unresolved for an unknown name, a module that can't be imported, an attribute that isn't callable, and one
+    whose parameters can't be known.
     """
     what = f"implementation {name!r}"
     if name in IMPLEMENTATIONS:
@@ -104,5 +106,7 @@ def resolve(name: str) -> Adapt:
     if ":" not in name and not installed:
         expected = ", ".join(IMPLEMENTATIONS)
         raise Unresolved(f"unknown implementation {name!r}; expected one of {expected}, or module:attribute")
-    adapt = imported(name if ":" in name else next(iter(installed)).value, what)
-    return with_attend(adapt) if is_attend(adapt) else adapt
+    path = name if ":" in name else next(iter(installed)).value
+    found = imported(path, what)
+    attend = attend_of(found, path)
+    return found if attend is None else with_attend(attend)

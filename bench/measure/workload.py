@@ -20,11 +20,12 @@ from bench.plan import layers
 from bench.plan.case import COLUMNS, Point
 from bench.plan.layers.layer import Work
 from bench.sampling.inputs import SHIFTS, Call, Values, windows
-from impls.contract import NO_MASK, parameters_of
+from impls.contract import NO_MASK
 from impls.modules.core import with_attend
 from impls.modules.making import make as make_module
 from impls.modules.making import statement
 from impls.modules.wrapper import Wrapper, wrapped
+from impls.signatures import parameters_of
 
 SEED = 20_200_914
 """The default seed of weights and inputs: profiles and memory measurements use the same values."""

@@ -19,7 +19,6 @@ from torch import Tensor, nn
 
 from impls.catalogue import CORE_KEYWORDS
 from impls.contract import (
-    POSITIONAL,
     Adapt,
     Attend,
     Implementation,
@@ -28,10 +27,10 @@ from impls.contract import (
     declared_options,
     mask_of,
     masked,
-    parameters_of,
 )
 from impls.modules.watch import UNFUSED, Core, cores
 from impls.modules.wrapper import Wrapper
+from impls.signatures import POSITIONAL, parameters_of
 
 MISSING_KERNEL = ("No available kernel", "No viable backend")
 """What torch says if no backend that is allowed can compute a core."""
@@ -83,8 +82,8 @@ def takes_core(attend: Any) -> bool:
     if not callable(attend):
         return False
     parameters = parameters_of(attend)
-    if any(each.kind is inspect.Parameter.VAR_POSITIONAL for each in parameters):
-        return True
+    if not parameters or any(each.kind is inspect.Parameter.VAR_POSITIONAL for each in parameters):
+        return True  # a call will say it
     positional = [each for each in parameters if each.kind in POSITIONAL]
     required = [each for each in positional if each.default is each.empty]
     if len(positional) < 4 or len(required) > 4:
@@ -94,24 +93,29 @@ def takes_core(attend: Any) -> bool:
 
 
 def calls_core(layer: nn.Module, x: Tensor) -> bool:
-    """Return whether a layer calls its own attend on x; true if the call fails, which says more elsewhere."""
-    called: list[bool] = []
-    own: Any = layer.attend
+    """Return whether a layer calls its own attend as a core on x; true if the call fails, which says more elsewhere."""
+    calls: list[bool] = []
     probe = copy.copy(layer)
     probe._modules = dict(layer._modules)
-    probe._modules.pop("attend", None)
-
-    def attend(*args: Any, **kwargs: Any) -> Any:
-        called.append(True)
-        return own(*args, **kwargs)
-
-    vars(probe)["attend"] = attend
+    _note(probe, calls)
     try:
         with torch.no_grad():
             probe(x)
     except Exception:
         return True
-    return bool(called)
+    return bool(calls) and all(calls)
+
+
+def _note(layer: nn.Module, calls: list[bool]) -> None:
+    """Have a layer note of each call of its attend whether it is one of a core."""
+    own: Any = layer._modules.pop("attend", None) or layer.attend
+
+    def attend(*args: Any, **kwargs: Any) -> Any:
+        *qkv, scale = [*args, *kwargs.values(), None, None, None, None][:4]
+        calls.append(all(isinstance(each, Tensor) for each in qkv) and isinstance(scale, int | float | Tensor))
+        return own(*args, **kwargs)
+
+    vars(layer)["attend"] = attend
 
 
 def _put(attend: Attend, layer: nn.Module, options: dict[str, Any]) -> None:
@@ -150,21 +154,18 @@ def _in_wrapper(layer: Wrapper, attend: Attend, switch: str, options: dict[str, 
 def _own_cores(layer: Wrapper) -> list[str]:
     """Return the paths of those modules in a module whose own attend is called as their core."""
     paths = [path for path, module in layer.inner.named_modules() if takes_core(getattr(module, "attend", None))]
-    model, called = _copy(layer) if paths else layer, set[str]()
-
-    def noted(path: str, own: Attend) -> Attend:
-        def attend(*args: Any, **kwargs: Any) -> Any:
-            called.add(path)
-            return own(*args, **kwargs)
-
-        return attend
-
+    if not paths:
+        return []
+    model, calls = _copy(layer), {path: list[bool]() for path in paths}
     for path in paths:
-        module = model.inner.get_submodule(path)
-        vars(module)["attend"] = noted(path, module._modules.pop("attend", None) or module.attend)  # type: ignore[arg-type]
-    if paths:
-        _called(model, Wrapper.__call__)
-    return [path for path in paths if path in called]
+        _note(model.inner.get_submodule(path), calls[path])
+    _called(model, Wrapper.__call__)
+    return [path for path in paths if calls[path] and all(calls[path])]
+
+
+def has_idle_attend(layer: Wrapper) -> bool:
+    """Return whether the module itself has an attend that takes a core, and doesn't call it as one."""
+    return takes_core(getattr(layer.inner, "attend", None)) and "" not in _own_cores(layer)
 
 
 def _by_switch(layer: Wrapper, name: str) -> Wrapper | None:

@@ -5,7 +5,6 @@ This is the one road for a layer of the suite, a class or function of anybody, a
 
 import copy
 import difflib
-import inspect
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from types import SimpleNamespace
@@ -15,10 +14,11 @@ import torch
 from torch import Tensor, nn
 
 from impls.catalogue import ALIASES, parse
-from impls.contract import NO_MASK, POSITIONAL, Unresolved, Unsupported, imported, mask_of, parameters_of
+from impls.contract import NO_MASK, Unresolved, Unsupported, imported, mask_of
 from impls.modules.core import calls_core, configs, switched, takes_core
 from impls.modules.sources import SOURCES, constructed, first, mended, with_input, with_x
 from impls.modules.wrapper import Place, Wrapper, wrapped
+from impls.signatures import POSITIONAL, VARIABLE, parameters_of
 
 Columns = Mapping[str, Any]
 
@@ -39,8 +39,6 @@ DERIVED: Mapping[str, Callable[[Columns], Any]] = {
     ),
 }
 """Parameters whose values follow from columns, or from the order of x; `in_channels` are the channels of an image."""
-
-VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 OF_ATTENTION = ("q", "k", "v", "query", "key", "value", "queries", "keys", "values")
 """The names of parameters of a forward that all get x: queries, keys and values of self-attention."""
@@ -140,7 +138,7 @@ def _check_taken(name: str, columns: Columns, required: Collection[str], argumen
 def _arguments(base: str, make_it: Callable[..., Any], columns: Columns, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the columns that a constructor's parameters name, but for those that options give."""
     parameters = {each.name: each for each in parameters_of(make_it)}
-    takes_all = any(each.kind in VARIADIC for each in parameters.values()) or not parameters
+    takes_all = any(each.kind in VARIABLE for each in parameters.values()) or not parameters
     if unknown := [] if takes_all else [option for option in options if option not in parameters]:
         near = difflib.get_close_matches(unknown[0], parameters, n=1)
         hint = f"; did you mean {near[0]}?" if near else f"; expected some of {', '.join(parameters)}"
@@ -148,7 +146,7 @@ def _arguments(base: str, make_it: Callable[..., Any], columns: Columns, options
     arguments: dict[str, Any] = {}
     missing: list[str] = []
     for name, parameter in parameters.items():
-        is_open = parameter.default is parameter.empty and parameter.kind not in VARIADIC
+        is_open = parameter.default is parameter.empty and parameter.kind not in VARIABLE
         if name in options:
             continue
         value = _value(name, columns, is_open=is_open)

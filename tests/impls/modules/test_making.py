@@ -369,11 +369,7 @@ class Idle(Attention):
     [
         ("Replaceable", None),
         ("with_module", None),
-        pytest.param(
-            "Idle",
-            "F.scaled_dot_product_attention",
-            marks=pytest.mark.xfail(reason="build gives a user's attend the module inside", strict=True),
-        ),
+        ("Idle", "F.scaled_dot_product_attention"),
         ("WithMask", "F.scaled_dot_product_attention"),
         ("Softmax", "unsupported"),
     ],
