@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bench.engine import admission, trials
+from bench.engine import admission
 from bench.machine import facts
 from bench.plan import names
 from bench.plan.case import COLUMNS, Point
@@ -227,15 +227,21 @@ def request(option: argparse.Namespace) -> Request:
         run=Path(option.run) if option.run else None,
         extend=option.extend,
         is_named=option.sweep is not None,
-        shaped=trials.shaped,
+        shaped=_shaped,
     )
+
+
+def _shaped(points: tuple[Point, ...]) -> tuple[Point, ...]:
+    from bench.engine import trials  # slow to import
+
+    return trials.shaped(points)
 
 
 def product(
     implementations: Sequence[str],
     columns: Mapping[str, Any],
     asked: Mapping[str, Any],
-    shaped: Callable[[tuple[Point, ...]], tuple[Point, ...]] = trials.shaped,
+    shaped: Callable[[tuple[Point, ...]], tuple[Point, ...]] | None = None,
 ) -> Sweep:
     """Return the sweep of one product of columns, with the effort that is asked for; it has no control.
 
@@ -249,7 +255,7 @@ def product(
         effort=asked,
         product=True,
         path=search_path(),
-        shaped=shaped,
+        shaped=shaped or _shaped,
     )
     wanted = load_sweep(request)
     check_layers(wanted)
