@@ -50,7 +50,7 @@ class Point:
     __slots__ = ("__dict__", "__weakref__", "_hash")
 
     layer: str = column(
-        "the layer: a name of `python -m bench list`, or module:attribute of your own",
+        "the layer: a name of `python -m bench list`, or that of a module, as timm.layers:Attention",
         default="vit",
         words=_path_first,
         short=_safe,
