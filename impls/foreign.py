@@ -107,18 +107,22 @@ class Foreign:
         self.options = [
             each for each in every if each.kind is each.KEYWORD_ONLY and each.name not in {*known, *self.fixed, "mask"}
         ]
+        self.names = {meaning: each.name for meaning, each in self.by_meaning.items()}
         last = max((at for at, each in enumerate(every, 1) if each.kind is each.POSITIONAL_ONLY), default=0)
-        first = [self.by_meaning.get(each) for each in CORE]
-        in_order = ATTEND_PARAMETERS if first == every[:ATTEND_PARAMETERS] else 0
-        self.by_position = every[: max(last, in_order)]
+        self.by_position = every[:last]
+        self.is_in_order = not last and [self.by_meaning.get(each) for each in CORE] == every[:ATTEND_PARAMETERS]
 
     def call(self, core: tuple[Tensor, Tensor, Tensor], scale: float | None, **asked: Any) -> Any:
         """Call the function with queries, keys and values, and what it takes of the rest; no scale if that is None."""
-        given = {**dict(zip(CORE, core, strict=True)), "causal": asked.pop("mask", None) is not None}
+        names, mask = self.names, asked.pop("mask", None)
+        values = {**self.fixed, **asked}
+        if "causal" in names:
+            values[names["causal"]] = mask is not None
         if scale is not None:
-            given["scale"] = scale
-        values = {each.name: given[meaning] for meaning, each in self.by_meaning.items() if meaning in given}
-        values |= {**self.fixed, **asked}
+            values[names["scale"]] = scale
+        if self.is_in_order:
+            return self.function(*core, **values)  # the usual case, in which a microsecond counts
+        values |= zip((names[each] for each in CORE), core, strict=True)
         args = [values.pop(each.name, each.default) for each in self.by_position]
         return self.function(*args, **values)
 
@@ -128,7 +132,7 @@ class Foreign:
         `made` is the name under which the wrapper calls an instance of a class.
         """
         module, _, attribute = self.name.partition(":")
-        meanings = {each.name: meaning for meaning, each in self.by_meaning.items()}
+        meanings = {name: meaning for meaning, name in self.names.items()}
         known = {each: each for each in (*CORE, "scale")} | {"causal": "False"}
         arguments = []
         for each in self.parameters:
@@ -155,17 +159,12 @@ def attend_of(function: Callable[..., Any], name: str) -> Attend | None:
     parameters = parameters_of(function)
     if isinstance(function, type):
         if issubclass(function, nn.Module) and not _may_take_a_layer(parameters):
-            forward = Foreign(_unbound(function), name)
+            forward = Foreign(partial(function.forward, None), name)  # without self
             raise forward.refusal("it is a class, and the arguments of an instance aren't known", made="core")
         return None
     if isinstance(getattr(function, "options", None), frozenset) or not _takes_a_core(parameters):
         return None
     return function if _is_ours(parameters) else _adapted(Foreign(function, name))
-
-
-def _unbound(module: type[nn.Module]) -> Callable[..., Any]:
-    """Return a module's forward without self."""
-    return partial(module.forward, None)
 
 
 def _takes_a_core(parameters: Sequence[Parameter]) -> bool:
