@@ -204,7 +204,7 @@ def _completed(looks: Mapping[Point, Sequence[Seen]]) -> dict[Point, Sequence[Se
 
 def _shaped(point: Point, core: Mapping[str, Any], layer: str = "") -> Point:
     """Return a point with the columns of a core, for its layer if that has a name; others than a module's own stay."""
-    columns = of_core(core) if shapes_itself(point.layer) else {}
+    columns = of_core(core, layer or point.layer) if shapes_itself(point.layer) else {}
     return dataclasses.replace(point, layer=layer or point.layer, **columns)
 
 

@@ -98,7 +98,7 @@ def shape(point: Point, channel: Channel) -> dict[str, int]:
         tokens = max(1, math.prod(item[:-1]))
         return {"num_tokens": tokens, "token_len": item[-1], "channels": item[-1], "num_heads": 1}
     largest = max(seen, key=lambda core: math.prod(core.shapes[0]))
-    return layers.of_core(dataclasses.asdict(largest))
+    return layers.of_core(dataclasses.asdict(largest), point.layer)
 
 
 def _beside_sdpa(seen: watch.Watch, work: workload.Workload) -> tuple[list[watch.Core], dict[str, Any]]:

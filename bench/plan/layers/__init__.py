@@ -147,15 +147,17 @@ def given_by_all(layers: Iterable[str]) -> frozenset[str]:
     return frozenset(set.intersection(*each)) if each else frozenset()
 
 
-def of_core(core: Mapping[str, Any]) -> dict[str, Any]:
+def of_core(core: Mapping[str, Any], name: str) -> dict[str, Any]:
     """Return the columns that a core of a module shows: its tokens, its heads and their widths together.
 
-    `core` has `shapes`, those of queries, keys and values, and `heads` if the shapes don't show them.
+    `core` has `shapes`, those of queries, keys and values, and `heads` if the shapes don't show them. Arguments in the
+    module's name say more: a core may have its heads among the items.
     """
     *lead, tokens, width = core["shapes"][0]
     heads = core.get("heads") or (lead[-1] if len(lead) > 1 else 1)
     channels = width if core.get("heads") else heads * width
-    return {"num_tokens": tokens, "token_len": channels, "channels": channels, "num_heads": heads}
+    shown = {"num_tokens": tokens, "token_len": channels, "channels": channels, "num_heads": heads}
+    return {column: _in_name(name).get(column, value) for column, value in shown.items()}
 
 
 def steps(point: Point) -> Mapping[str, Step]:
