@@ -50,11 +50,11 @@ ALIASES: Mapping[str, str] = MappingProxyType({
     ),
     **dict.fromkeys(
         ("chan", "embed_dim", "embed_dims", "embedding_dim", "emb_dim", "emb_size", "d_model", "model_dim",
-        "hidden_size", "hidden_dim", "n_embd", "width", "dim_v"),
+        "hidden_size", "n_embd", "dim_v"),
         "channels",
     ),
     **dict.fromkeys(("heads", "n_heads", "n_head", "nhead", "nheads", "num_attention_heads"), "num_heads"),
-    **dict.fromkeys(("seq_len", "seq_length", "sequence_length", "max_seq_len", "n_tokens", "num_patches"),
+    **dict.fromkeys(("seq_len", "seq_length", "sequence_length", "n_tokens"),
         "num_tokens"),
     "dim_k": "key_channels",
     "img_size": "image_size",

@@ -29,7 +29,8 @@ def build(layer: nn.Module, name: str) -> Implementation:
         raise Unsupported(reason)
     adapt = resolve(base)
     _check_options(adapt, parsed)
-    if isinstance(layer, Wrapper) and layer.is_plain and base not in IMPLEMENTATIONS and not has_idle_attend(layer):
+    is_whole = base not in IMPLEMENTATIONS and not hasattr(adapt, "options")  # those of `with_attend` have them
+    if is_whole and isinstance(layer, Wrapper) and layer.is_plain and not has_idle_attend(layer):
         with suppress(NoCore):  # an adapter of a user's own gets the module that it is written for
             return adapt(layer.inner, **parsed.options)
     return adapt(layer, **parsed.options)

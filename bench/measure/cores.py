@@ -84,7 +84,7 @@ def is_plain(layer: nn.Module, x: Tensor) -> bool:
     if isinstance(layer, Wrapper) or not takes_core(getattr(layer, "attend", None)):
         return False
     own = layer.attend
-    if getattr(own, "func", own) is eager.attend:
+    if getattr(own, "func", own) is eager.attend and {*getattr(own, "keywords", ())} <= {"mask"}:
         return True
     seen: list[bool] = []
 

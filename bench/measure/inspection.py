@@ -16,6 +16,7 @@ from bench.measure import memory
 from bench.measure.workload import Subject, Workload
 from bench.plan.layers import ITEM_BYTES
 from impls.catalogue import IMPLEMENTATIONS, parse
+from impls.modules.making import OURS
 from impls.modules.wrapper import Wrapper
 
 METADATA = frozenset(
@@ -91,11 +92,12 @@ def metrics(call: Callable[[], object], subject: Subject, work: Workload) -> dic
 
 
 def adapted_by(function: object) -> str | None:
-    """Return how an implementation got into a module that is wrapped, and which tensor counts; None otherwise."""
-    if not isinstance(function, Wrapper):
+    """Return how an implementation got into a module that is none of the suite, and which tensor counts; else None."""
+    if type(function).__module__.startswith(OURS):
         return None
-    first = f"the first tensor of {function.returned} counts" if function.returned else ""
-    return "; ".join(filter(None, (function.adapted_by, first))) or None
+    returned = function.returned if isinstance(function, Wrapper) else ""
+    first = f"the first tensor of {returned} counts" if returned else ""
+    return "; ".join(filter(None, (getattr(function, "adapted_by", ""), first))) or None
 
 
 def narrower(runtime: impls.Runtime, dtype: str) -> str:

@@ -10,7 +10,7 @@ import copy
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from functools import partial
+from functools import partial, wraps
 from itertools import chain
 from typing import Any
 
@@ -71,6 +71,7 @@ def with_attend(attend: Attend, switch: str = "") -> Adapt:
         adapted = copy.copy(layer)
         adapted._modules = dict(layer._modules)  # a core that is a module must not appear in the original
         _put(attend, adapted, options)
+        vars(adapted)["adapted_by"] = BY_ATTEND
         return adapted
 
     adapt.options = declared_options(attend).difference(CORE_KEYWORDS)  # type: ignore[attr-defined]  # functions take attributes
@@ -93,17 +94,20 @@ def takes_core(attend: Any) -> bool:
 
 
 def calls_core(layer: nn.Module, x: Tensor) -> bool:
-    """Return whether a layer calls its own attend as a core on x; true if the call fails, which says more elsewhere."""
+    """Return whether a layer calls its own attend as a core on x, and returns a tensor.
+
+    It is true if the call fails, which says more elsewhere.
+    """
     calls: list[bool] = []
     probe = copy.copy(layer)
     probe._modules = dict(layer._modules)
     _note(probe, calls)
     try:
         with torch.no_grad():
-            probe(x)
+            y = probe(x)
     except Exception:
         return True
-    return bool(calls) and all(calls)
+    return bool(calls) and all(calls) and isinstance(y, Tensor)
 
 
 def _note(layer: nn.Module, calls: list[bool]) -> None:
@@ -144,11 +148,32 @@ def _in_wrapper(layer: Wrapper, attend: Attend, switch: str, options: dict[str, 
         )
     if inside := getattr(attend, "inside", None):
         model.context = partial(_inside, model.context, inside)
+        _called(model, Wrapper.__call__)  # the backend may refuse a mask
     else:
         model.attend = partial(attend, **options) if options else attend
-    _called(model, Wrapper.__call__)  # the attend or the backend may refuse a mask
+        _check_used(model, len(every))
     model.adapted_by = BY_FUNCTION
     return model
+
+
+def _check_used(model: Wrapper, cores: int) -> None:
+    """Raise `Unsupported` if an attend computes fewer cores than the module has: it may refuse, or not be called."""
+    attend, done = model.attend, list[bool]()
+    assert attend is not None
+
+    @wraps(attend)
+    def counted(*args: Any, **kwargs: Any) -> Tensor:
+        o: Tensor = attend(*args, **kwargs)
+        done.append(True)
+        return o
+
+    model.attend = counted
+    _called(model, Wrapper.__call__)
+    model.attend = attend
+    if len(done) < cores:
+        raise Unsupported(
+            f"the module computes {cores - len(done)} of {cores} cores in another way if {BY_FUNCTION} fails"
+        )
 
 
 def _own_cores(layer: Wrapper) -> list[str]:
@@ -181,7 +206,8 @@ def _by_switch(layer: Wrapper, name: str) -> Wrapper | None:
     every = cores_of(model)
     if not all(core.by_sdpa or core.is_fused for core in every):
         return None
-    model.adapted_by = model.adapted_by or BY_FUNCTION
+    if all(core.by_sdpa for core in every):
+        model.adapted_by = model.adapted_by or BY_FUNCTION
     return model
 
 
@@ -252,6 +278,8 @@ def _called(model: Wrapper, call: Callable[[Wrapper, Tensor], Any]) -> Any:
         with torch.enable_grad() if model.training else torch.inference_mode():
             return call(model, torch.zeros(1, *model.item, dtype=weight.dtype, device=weight.device))
     except ValueError as error:
+        if model.attend is not None:
+            raise  # it is the attend's own
         raise Unsupported(f"the library refuses it: {error}") from None
     except RuntimeError as error:
         if not lacks_kernel(error):

@@ -22,6 +22,9 @@ from impls.signatures import POSITIONAL, VARIABLE, parameters_of
 
 Columns = Mapping[str, Any]
 
+IF_OPEN: Mapping[str, str] = {"hidden_dim": "channels", "width": "channels", "max_seq_len": "num_tokens"}
+"""Names that mean a column only if the parameter has no default: `hidden_dim` may be the width of another part too."""
+
 SHAPES = ("num_tokens", "token_len", "channels", "num_heads", "key_channels", "image_size", "patch_size", "batch")
 """The columns that a constructor's parameters of the same name get."""
 
@@ -113,7 +116,8 @@ def _constructed(base: str, options: dict[str, Any], columns: Columns, required:
     if not isinstance(module, nn.Module):
         raise Unresolved(f"layer {base!r} must make a torch.nn.Module, got {type(module).__name__}")
     mask = columns["mask"]
-    if takes_core(getattr(module, "attend", None)) and mask_of(module) != mask:
+    is_masked = takes_core(getattr(module, "attend", None)) or (mask != NO_MASK and "mask" in arguments)
+    if is_masked and mask_of(module) != mask:
         raise Unresolved(f"layer {base!r} must keep its mask as self.mask = {mask!r}, got {mask_of(module)!r}")
     return module
 
@@ -150,19 +154,20 @@ def _arguments(base: str, make_it: Callable[..., Any], columns: Columns, options
         if name in options:
             continue
         value = _value(name, columns, is_open=is_open)
-        if value is not None or (is_open and name in columns):
+        if value is not None or (is_open and name in FUNCTIONS):
             arguments[name] = value
         elif is_open:
             missing.append(name)
     if missing:
         remedy = ",".join(f"{each}=…" for each in missing)
-        raise Unresolved(f"layer {base!r} asks for {', '.join(missing)}, which no column gives; write {base}[{remedy}]")
+        write = f"add {remedy} in its brackets" if options else f"write {base}[{remedy}]"
+        raise Unresolved(f"layer {base!r} asks for {', '.join(missing)}, which no column gives; {write}")
     return arguments
 
 
 def _value(name: str, columns: Columns, *, is_open: bool) -> Any:
     """Return the value of a constructor's parameter by the columns; None if they have none."""
-    column = ALIASES.get(name, name)
+    column = IF_OPEN[name] if is_open and name in IF_OPEN else ALIASES.get(name, name)
     if name in DERIVED and (name == BATCH_FIRST or "channels" in columns):
         return DERIVED[name](columns)
     is_asked = column in SHAPES or (
@@ -212,7 +217,8 @@ def show_all(module: nn.Module) -> None:
     with torch.no_grad():
         for parameter in module.parameters():
             first = float(parameter.flatten()[0]) if parameter.numel() else 1.0
-            if abs(first) >= SMALL or not bool((parameter == first).all()):
+            is_factor = parameter.numel() == 1 and first  # such as a temperature
+            if is_factor or abs(first) >= SMALL or not bool((parameter == first).all()):
                 continue
             if first:
                 parameter.fill_(GAMMA)

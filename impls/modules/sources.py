@@ -170,8 +170,9 @@ def _with_tensors(inner: nn.Module, inputs: Any) -> Wrapper:
 
 
 def first(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor | None:
-    """Return the first tensor among arguments; None without one."""
-    return next((value for value in (*args, *kwargs.values()) if isinstance(value, Tensor)), None)
+    """Return the first floating-point tensor among arguments; None without one."""
+    tensors = (value for value in (*args, *kwargs.values()) if isinstance(value, Tensor))
+    return next((tensor for tensor in tensors if tensor.is_floating_point()), None)
 
 
 def with_x(args: tuple[Any, ...], kwargs: dict[str, Any], x: Tensor | None = None) -> Any:

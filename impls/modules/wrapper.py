@@ -112,7 +112,8 @@ class Wrapper(nn.Module):
         """Return what stands in the place of an argument; a tensor becomes a buffer."""
         if not isinstance(value, Tensor):
             return value
-        name, per_item = f"held_{len(self._buffers)}", bool(batch) and value.shape[:1] == (batch,)
+        is_square = value.dim() == 2 and value.shape[0] == value.shape[1]  # a mask of queries and keys
+        name, per_item = f"held_{len(self._buffers)}", bool(batch) and value.shape[:1] == (batch,) and not is_square
         self.register_buffer(name, (value[:1] if per_item else value).detach().clone())
         return Held(name, per_item)
 
@@ -141,7 +142,7 @@ def first_tensor(output: Any) -> Tensor:
     """Return the first floating-point tensor of an output: itself, or one in a tuple, a mapping or an object."""
     if isinstance(output, Tensor):
         return output
-    values = output.values() if hasattr(output, "values") else output if isinstance(output, tuple | list) else ()
+    values = output.values() if isinstance(output, Mapping) else output if isinstance(output, tuple | list) else ()
     for value in values or vars(output).values() if hasattr(output, "__dict__") else values:
         if isinstance(value, Tensor) and value.is_floating_point():
             return value

@@ -53,7 +53,7 @@ def test_a_silent_fallback_to_math_is_named(
     ("layer", "name", "said"),
     [
         ("vit", "sdpa", None),
-        ("tests.own_layers:Mine", "sdpa", None),
+        ("tests.own_layers:Mine", "sdpa", "self.attend"),
         ("tests.own_layers:Whole", "as_is", None),
         ("tests.own_layers:Pair", "as_is", "the first tensor of tuple counts"),
         ("tests.tiny_models:Net[kind=switched]", "sdpa", "fused_attn"),

@@ -168,7 +168,8 @@ def test_an_argument_in_a_name_holds() -> None:
 )
 def test_a_core_shows_the_columns_of_its_module(core: dict[str, Any], expected: tuple[int, ...]) -> None:
     """Tokens are those of queries; heads are in the shape, or beside it if one operator computes the whole layer."""
-    assert tuple(of_core(core)[column] for column in OF_THE_MODULE) == expected
+    assert tuple(of_core(core, "my:Layer")[column] for column in OF_THE_MODULE) == expected
+    assert of_core(core, "my:Layer[dim=96,num_heads=3]")["num_heads"] == 3
 
 
 @pytest.mark.parametrize(

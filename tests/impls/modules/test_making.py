@@ -37,6 +37,7 @@ class Got(nn.Module):
     def __init__(self, **got: Any) -> None:
         super().__init__()
         self.got = got
+        self.mask = got.get("mask", "none")
 
     def forward(self, x: Tensor) -> Tensor:
         """Return x."""
@@ -165,7 +166,7 @@ def test_what_changes_the_function_is_given_if_the_point_asks_for_it() -> None:
         (f"{HERE}:Nothing", ["can't be imported", "Nothing"]),
         (f"{HERE}:HERE", ["must be callable, got str"]),
         (f"{HERE}:curious", ["asks for colour, window_size", f"{HERE}:curious[colour=…,window_size=…]"]),
-        (f"{HERE}:curious[colour=red]", ["asks for window_size,", f"{HERE}:curious[window_size=…]"]),
+        (f"{HERE}:curious[colour=red]", ["asks for window_size,", "add window_size=… in its brackets"]),
         (f"{HERE}:of_anybody[dropuot=0]", ["no argument 'dropuot'; did you mean dropout?"]),
         (f"{HERE}:of_a_place[zzz=0]", ["no argument 'zzz'; expected some of dim, device, dtype, mode, batch"]),
         (f"{HERE}:point", ["must make a torch.nn.Module, got Point"]),
@@ -388,7 +389,42 @@ def test_an_attend_of_another_meaning_is_left_alone(name: str, way: str | None) 
         torch.testing.assert_close(right(x), y)
         assert not torch.allclose(wrong(x), y)
         assert torch.equal(layer(x), y)
-    assert getattr(right, "adapted_by", None) == way
+    assert getattr(right, "adapted_by", None) == (way or "self.attend")
+
+
+def test_a_layer_of_two_results_has_its_own_core_replaced() -> None:
+    """The first tensor counts."""
+    layer, shape = make("tests.tiny_models:Pair", vars(point()))
+    assert isinstance(layer, Wrapper)
+    other = impls.build(layer, "tests.tiny_models:wrong")
+    with torch.no_grad():
+        x = torch.randn(shape)
+        assert not torch.allclose(other(x), layer(x))
+    assert getattr(other, "adapted_by", "") == "self.attend"
+
+
+def test_a_kernel_that_a_module_can_avoid_has_no_row_of_its_own() -> None:
+    """The module would compute its own formula under the kernel's name."""
+    layer, _ = make("tests.tiny_models:Careful", vars(point()))
+    with pytest.raises(Unsupported, match="in another way"):
+        impls.build(layer, "tests.tiny_models:right")
+
+
+def of_a_block(dim: int, hidden_dim: int = 2048) -> Got:
+    """Return what a block with a width of its own got."""
+    return Got(dim=dim, hidden_dim=hidden_dim)
+
+
+def test_a_width_of_another_part_stays() -> None:
+    """Its name means the channels only if it has no default."""
+    assert got("of_a_block") == {"dim": 48, "hidden_dim": 2048}
+
+
+def test_a_temperature_stays() -> None:
+    """It hides nothing."""
+    layer = nn.ParameterDict({"temperature": torch.tensor(0.07)})
+    show_all(layer)
+    assert float(layer["temperature"]) == pytest.approx(0.07)
 
 
 def test_what_would_hide_the_layers_before_it_is_changed() -> None:

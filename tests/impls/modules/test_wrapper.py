@@ -1,7 +1,7 @@
 """A module as a function of one tensor, and the stand-in for `F.scaled_dot_product_attention`."""
 
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import torch
@@ -46,6 +46,23 @@ def test_the_first_tensor_is_the_output() -> None:
     for nothing in ("x", None, (), (None, number), {}, SimpleNamespace(), 3):
         with pytest.raises(Unresolved, match=f"must return a tensor.*got {type(nothing).__name__}"):
             first_tensor(nothing)
+
+
+class Named(NamedTuple):
+    """A result with a field of the name of a mapping's method."""
+
+    values: torch.Tensor
+
+
+def test_a_field_named_values_is_no_mapping() -> None:
+    """A named tuple is a tuple."""
+    assert first_tensor(Named(torch.ones(1))).tolist() == [1.0]
+
+
+def test_a_square_matrix_is_a_mask_of_queries_and_keys() -> None:
+    """It has no row for each item, even if there are as many."""
+    model = Wrapper(Masked(), (3,), (Place.X,), {"mask": torch.arange(9.0).view(3, 3)}, batch=3)
+    assert model(torch.zeros(3, 3)).tolist() == torch.arange(9.0).view(3, 3).tolist()
 
 
 def test_which_tensor_counts_is_kept() -> None:
