@@ -41,7 +41,7 @@ def check(workload: Workload) -> None:
     if not _are_same(both[:1], first):
         raise Unsupported(
             "the layer's output for an item depends on the other items of the batch, as with BatchNorm in training; "
-            "outputs are compared item by item; with --batch 1 there are no others"
+            "outputs are compared item by item"
         )
 
 
