@@ -139,7 +139,7 @@ def test_a_users_layer_needs_tokens_and_channels() -> None:
         ("my:Layer[seq_len=9,qkv_bias=true]", {"num_tokens": 9, "qkv_bias": True}),
         ("my:Layer[img_size=32,patch_size=(4, 4),dropout=0.1]", {"image_size": 32, "patch_size": None}),
         ("my:Layer[heads=0,dim=x,mask=true,device=cuda]", {"num_heads": 1, "token_len": 10, "mask": "none"}),
-        ("my:Layer[input=3x5x16]", dict.fromkeys(OF_THE_MODULE, 1)),
+        ("my:Layer[input=3x5x16]", {**dict.fromkeys(OF_THE_MODULE, 1), "batch": 3}),
         ("my:Layer[input=my:inputs,heads=2]", dict.fromkeys(OF_THE_MODULE, 1)),
         ("timm:vit_tiny[at=blocks.0.attn]", dict.fromkeys(OF_THE_MODULE, 1)),
     ],

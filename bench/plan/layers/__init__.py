@@ -54,7 +54,7 @@ _OWN = Layer(
 OF_THE_MODULE = ("num_tokens", "token_len", "channels", "num_heads")
 """The columns that a call shows, if a module's name says its own input; until then they are 1."""
 
-_SHAPED = dataclasses.replace(_OWN, needs=(), derive=lambda _values: dict.fromkeys(OF_THE_MODULE, 1))
+_SHAPED = dataclasses.replace(_OWN, needs=(), derive=lambda values: _by_input(values["layer"]))
 
 
 def is_layer(name: str) -> bool:
@@ -102,10 +102,13 @@ def _in_name(name: str) -> dict[str, Any]:
     return {**dict.fromkeys(catalogue.WIDTHS[: 2 * len(widths)], *widths[:1]), **fixed}
 
 
-def _batch_of(name: str) -> dict[str, Any]:
-    """Return the batch of the input in a layer's name, if it has one there."""
+def _by_input(name: str) -> dict[str, Any]:
+    """Return the columns of a layer that says its own input, none for another: its batch, if the name has its sizes."""
+    if not (is_own(name) and shapes_itself(name)):
+        return {}
     sizes = str(catalogue.parse(name).options.get("input", "")).split("x")
-    return {"batch": int(sizes[0])} if len(sizes) > 1 and all(size.isdecimal() for size in sizes) else {}
+    has_sizes = len(sizes) > 1 and all(size.isdecimal() for size in sizes)
+    return {**dict.fromkeys(OF_THE_MODULE, 1), **({"batch": int(sizes[0])} if has_sizes else {})}
 
 
 def complete(values: Values) -> Values:
@@ -136,14 +139,13 @@ def usable(name: str, usual: Mapping[str, Any]) -> Values:
     """Return the usual values without those that a layer fixes, derives or doesn't use."""
     layer = _layer(name)
     derived = ("num_tokens", "token_len") if "image_size" in layer.needs else ()
-    given = OF_THE_MODULE if is_own(name) and shapes_itself(name) else ()
-    none = (*layer.without, *layer.fixed, *derived, *given)
-    return {**{column: value for column, value in usual.items() if column not in none}, **_batch_of(name)}
+    none = (*layer.without, *layer.fixed, *derived, *_by_input(name))
+    return {column: value for column, value in usual.items() if column not in none}
 
 
 def given_by_all(layers: Iterable[str]) -> frozenset[str]:
     """Return the columns that all of these layers give by themselves."""
-    each = [{*_layer(name).fixed, *(OF_THE_MODULE if is_own(name) and shapes_itself(name) else ())} for name in layers]
+    each = [{*_layer(name).fixed, *_by_input(name)} for name in layers]
     return frozenset(set.intersection(*each)) if each else frozenset()
 
 
