@@ -25,14 +25,15 @@ from bench.analyse.comparable import (
 from bench.analyse.series import grouped
 from bench.analyse.summary import summarise
 from bench.commands import BAD, FINE, say, write
-from bench.commands.duel import interpreter, run_duel
-from bench.engine.two_environments import Pair
+from bench.commands.duel import interpreter, measure
+from bench.engine.duel import Duel, grounds
 from bench.harness import options
 from bench.machine.facts import between_run_scatter, detectable
-from bench.plan.case import CONTROL, Case, Point
+from bench.plan.case import AFTER, BEFORE, CONTROL, Case, Point
 from bench.plan.errors import NotComparable, WrongRequest, unknown
+from bench.plan.sides import Side
 from bench.plan.sweep import Effort, Sweep, altered
-from bench.show.answer import At, control_warning
+from bench.show.answer import At, control_warning, points_of
 from bench.show.comparison import notes
 from bench.show.comparison.blocks import as_csv, as_json, blocks
 from bench.show.comparison.report import ONE_SIDED, Report, headline
@@ -46,7 +47,7 @@ from bench.stats.limits import CHANGED, INCONCLUSIVE, MARGIN, Limits, holm, judg
 from bench.store import environment, journal, saved_run
 from bench.store.record import Record
 from bench.store.saved_run import SavedRun
-from bench.store.table import cases
+from bench.store.table import cases, of_rows
 
 VERDICTS = ", ".join(map(comparing.hyphened, comparing.VERDICTS))
 FAIL_ON = ",".join(map(comparing.hyphened, comparing.REGRESSIONS))
@@ -297,14 +298,27 @@ def _settled(report: Report, arguments: argparse.Namespace, pythons: tuple[str, 
     folder = options.run_folder(arguments, "rerun")
     measured: dict[Case, At] = {}
     for sweep in sweeps:
-        with Pair(sweep, folder / sweep.baseline.replace(":", "."), pythons) as pair:
-            if not arguments.force:
-                _check_sides(pair, arguments)
-            measured |= {Case(at.point, sweep.baseline): at for at in run_duel(pair)}
+        measured |= _measured_again(sweep, folder, arguments, pythons)
     rows = _judged(measured, report.limits)
     became = [str(rows[case]["verdict"]) if case in rows else UNMEASURED for case in measured]
     about = notes.rerun(became, folder)
     return dataclasses.replace(report, comparison=_with(report.comparison, rows), notes=(*report.notes, about))
+
+
+def _measured_again(
+    sweep: Sweep, folder: Path, arguments: argparse.Namespace, pythons: tuple[str, str]
+) -> dict[Case, At]:
+    """Return what a duel of two interpreters says of each case of an implementation."""
+    name = sweep.baseline
+    sides = (Side(BEFORE, name, python=pythons[0]), Side(AFTER, name, python=pythons[1]))
+    race = dataclasses.replace(sweep, implementations=(BEFORE, AFTER), baseline=BEFORE)
+    points, own = (sweep.points, sweep.points), folder / name.replace(":", ".")
+    with grounds(sides, 1) as grounded, Duel(race, own, grounded, points) as duel:
+        if not arguments.force:
+            _check_sides(duel, arguments)
+        measure(duel)
+        rows = [row for point in sweep.points if point in duel.summary for row in duel.summary.rows(point)]
+        return {Case(at.point, name): at for at in points_of(of_rows(rows))}
 
 
 def _disputed(comparison: pd.DataFrame) -> dict[str, list[Point]]:
@@ -334,9 +348,9 @@ def _sweeps(disputed: Mapping[str, Sequence[Point]], arguments: argparse.Namespa
     return sweeps
 
 
-def _check_sides(pair: Pair, arguments: argparse.Namespace) -> None:
+def _check_sides(duel: Duel, arguments: argparse.Namespace) -> None:
     runs = (arguments.base, arguments.new)
-    for side, saved, python, here in zip(SIDES, runs, arguments.python, pair.environments, strict=True):
+    for side, saved, python, here in zip(SIDES, runs, arguments.python, duel.environments, strict=False):
         if saved.environment and (unlike := environment.differences(saved.environment, here)):
             raise NotComparable(
                 f"--python {python} is not what {side} was measured with: {'; '.join(unlike)}; "
@@ -350,7 +364,7 @@ def _judged(measured: Mapping[Case, At], limits: Limits) -> dict[Case, dict[str,
     Holm's correction is taken over these rows. A race may stop because of what its rows seem to show, so each test has
     only SHARE of its level; an interval is that of a row by itself, with 95 %.
     """
-    sides = {case: (a, b) for case, at in measured.items() if (a := at.row("A")) and (b := at.row("B"))}
+    sides = {case: (a, b) for case, at in measured.items() if (a := at.row(BEFORE)) and (b := at.row(AFTER))}
     ends = ("speedup", "speedup_low", "speedup_high", "log_ratio_freedom")
     changes = of_ratios(
         *(np.array([b[name] for _, b in sides.values()], dtype=np.float64) for name in ends), confidence=PAIR

@@ -1,99 +1,178 @@
-"""Measure two implementations, or one in two environments, side by side."""
+"""Compare two sides, before and after: implementations, checkouts, environments, models or layers."""
 
 import argparse
+import contextlib
 import dataclasses
-import os
 import re
+import shlex
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+import sys
+import time
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
-from bench.commands import BAD, FINE, say
-from bench.engine.run import Run
-from bench.engine.trials import shaped
-from bench.engine.two_environments import SIDES, Pair
+from bench.analyse import advice
+from bench.analyse.advice import Advice
+from bench.analyse.verdict import OPEN, Verdict, needed, verdict
+from bench.commands import BAD, FINE, say, write
+from bench.engine.duel import Duel, Ground, grounds
+from bench.engine.trials import NotSeen, asked, shaped
 from bench.harness import options
 from bench.harness.progress import progress_of, screen_of
 from bench.machine.doctor import LEAST_TORCH
 from bench.machine.facts import here
+from bench.plan.case import AFTER, BEFORE
 from bench.plan.errors import WrongRequest
-from bench.plan.names import search_path
-from bench.plan.sweep import Effort, Sweep, load_sweep
-from bench.show import summary as show
-from bench.show.answer import At, points_of
+from bench.plan.invocation import python
+from bench.plan.names import is_module, search_path
+from bench.plan.sides import Side, sides_of, way
+from bench.plan.sweep import Sweep, load_sweep
+from bench.show import answer
+from bench.show import duel as show
+from bench.show.duel import Told
+from bench.show.markdown import markdown
+from bench.show.rows import by_point
 from bench.show.terminal.console import console, render
-from bench.store.environment import Environment, differences
+from bench.store.saved_run import SavedRun
 from bench.store.table import of_rows, without_control
 
 PRINT_TORCH = "from importlib.metadata import distributions as d; print(*[t.version for t in d(name='torch')][:1])"
 """The program that prints the version of an interpreter's torch, and nothing if it has none; it imports no torch."""
 
-ABSENT = {"file": "not imported", "digest": ""}
-"""A module that one side alone imports, on the other side."""
+BOUND, POINT_S = 0.01, 40.0
+"""How well the ratio is known at the end of a duel, and the seconds that each point may take for it."""
+
+PROCESSES, BUDGET_S = 2, 4.0
+"""The replicates of a duel's base, and the seconds of rounds in all of them."""
+
+FORMATS = ("terminal", "markdown", "json")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    add_option = parser.add_argument
-    add_option("implementations", metavar="IMPL", nargs="+", help="A and B; one alone with two --python")
-    options.add_python(add_option, "an interpreter with its own torch; give it twice, for A and for B")
+
+    def add_option(name: str, **options: Any) -> None:
+        twice: dict[str, Any] = {"action": "append", "default": []} if name == "--layer" else {}
+        parser.add_argument(name, **options, **twice)
+
+    parser.add_argument(
+        "names", metavar="SIDE", nargs="*", help="implementations or models: one for both sides, or two"
+    )
+    add_option(
+        "--checkout",
+        metavar="PATH[@REV]",
+        action="append",
+        default=[],
+        help="a folder to import from, as it is or at a revision; give it twice, for before and for after",
+    )
+    options.add_python(add_option, "an interpreter with its own packages; give it twice, for before and for after")
     add_option("--sweep", metavar="NAME|FILE.toml", help="the points (default: one, of 197 tokens and 384 channels)")
+    add_option("--allow", metavar="2%", help="end with 1 if the second side is slower by more than this")
     options.add_run(add_option, "<UTC time>-duel-<sweep>")
     options.add_columns(add_option)
     options.add_race(add_option)
     options.add_timeout(add_option)
+    add_option("--format", choices=FORMATS, default=FORMATS[0], help=f"(default: {FORMATS[0]})")
+    add_option("--report", metavar="FILE.html", type=Path, help="write the page of the duel")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Measure a duel and print it; BAD if a side could not be measured at some point."""
-    names, pythons = _sides(arguments)
-    sweep = _sweep(arguments, names)
-    folder = options.run_folder(arguments, sweep.name)
-    with Pair(sweep, folder, pythons) if pythons else Run(sweep, folder, needs_all=True) as duel:
-        answered = run_duel(duel)
-    say(*show.go_on(f"the same command with --run {folder}", sweep.effort, duel.summary, sweep.points))
-    where = f"{' and '.join(map(str.lower, SIDES))} in {folder}" if pythons else str(folder)
-    say(f"Everything is in {where}: results.csv, journal.jsonl, environment.json.")
-    is_whole = all(show.both_measured(at, *duel.sweep.implementations) for at in answered)
-    return FINE if is_whole and answered else BAD
+    """Measure a duel and print its verdict.
+
+    BAD if the second side computes another function, or is slower than `--allow`, or if a side could not be measured.
+    """
+    pythons = [interpreter(path) for path in arguments.python]
+    before, after = sides_of(arguments.names, arguments.layer, arguments.checkout, pythons)
+    allow = None if arguments.allow is None else options.share("--allow", arguments.allow)
+    is_shared = not (before.checkout or before.python)
+    with grounds((before, after), PROCESSES if is_shared else 1) as sides:
+        sweeps = [_sweep(arguments, ground, (before, after)) for ground in sides]
+        if len({len(sweep.points) for sweep in sweeps}) > 1:
+            raise WrongRequest("both layers must have the same points, and one has more; give columns that both take")
+        folder = options.run_folder(arguments, sweeps[0].name)
+        with Duel(sweeps[0], folder, sides, (sweeps[0].points, sweeps[1].points), allow) as duel:
+            is_quiet = arguments.format != FORMATS[0]
+            spent_s = measure(duel, is_quiet=is_quiet)
+            told = _told(duel, spent_s)
+    return _put(told, arguments, folder)
 
 
-def run_duel(duel: Run | Pair) -> list[At]:
-    """Return what a race of two says of each point; print the sides, the answered points and the table."""
-    say(*_introduction(duel))
-    out, points = console(), duel.sweep.points
+def measure(duel: Duel, *, is_quiet: bool = False) -> float:
+    """Measure a duel while its progress is shown, and return the seconds that it took, with earlier sessions."""
+    out, points = console(stderr=is_quiet), duel.sweep.points
     progress = progress_of(duel.sweep, len(points), screen_of(out), height=out.height)
     duel.heard = progress.heard
     try:
         progress.opened(duel.folder)
         progress.started(duel.warnings)
-        progress.races(duel.end_s(len(points)))
+        end_s = duel.end_s(len(points))
+        progress.races(end_s)
         duel.race(points, lambda at, look: progress.looked(at, look, without_control(of_rows(duel.summary.rows(at)))))
     finally:
         progress.close()
-    answered = points_of(
-        of_rows([row for point in points if point in duel.summary for row in duel.summary.rows(point)])
+    return duel.sweep.effort.seconds(len(points)) - max(0.0, end_s - time.monotonic())
+
+
+def verdicts_of(duel: Duel, bound: float) -> list[Verdict]:
+    """Return the verdict on each point of a duel."""
+    before, after = duel.names
+    rows = {point: duel.summary.rows(point) for point in duel.sweep.points if point in duel.summary}
+    tables = {point: by_point(of_rows(own))[point] for point, own in rows.items()}
+    return [verdict(point, tables.get(point, ()), before, after, bound) for point in duel.sweep.points]
+
+
+def _told(duel: Duel, spent_s: float) -> Told:
+    bound = duel.sweep.effort.bound
+    verdicts = verdicts_of(duel, bound)
+    open_s = [spent_s * max(1.0, needed(each, bound)) for each in verdicts if each.kind == OPEN]
+    ways = {way(duel.weights.get(point, {})) for point in duel.sweep.points}
+    weights = "names" if not duel.differs_in_code else min(ways) if duel.is_same_layer else None
+    rows = of_rows([row for each in duel.summary for row in duel.summary.rows(each)])
+    return Told(
+        *duel.names,
+        verdicts,
+        duel.environment,
+        f"{python()} -m bench {shlex.join(sys.argv[1:])}",
+        bound,
+        spent_s,
+        duel.allow,
+        weights,
+        dict(_looks(duel)),
+        answer.control_noise(rows),
+        sum(open_s) if open_s else float("nan"),
     )
-    a, b = duel.sweep.implementations
-    out.print(render(show.duel(answered, a, b)))
-    return answered
 
 
-def _sides(arguments: argparse.Namespace) -> tuple[list[str], tuple[str, str] | None]:
-    """Return the implementations and the two interpreters, if two environments are asked for."""
-    names: list[str] = arguments.implementations
-    if arguments.python:
-        if len(arguments.python) != 2 or len(names) != 1:
-            given = f"{', '.join(names)} and {len(arguments.python)} of --python"
-            raise WrongRequest(f"two environments take one implementation and --python twice, got {given}")
-        a, b = map(interpreter, arguments.python)
-        return names, (a, b)
-    if len(names) != 2:
-        raise WrongRequest(f"a duel takes two implementations, or one with two --python, got {', '.join(names)}")
-    if names[0] == names[1]:
-        raise WrongRequest(f"{names[0]} twice is no duel; for an A/A: duel {names[0]} --python X --python X")
-    return names, None
+def _looks(duel: Duel) -> Iterator[tuple[str, Advice]]:
+    """Yield what is seen of attention in the model of each side at the first point, if it is one and has any."""
+    for at, ground in enumerate(duel.sides):
+        point = duel.point(at, duel.sweep.points[0])
+        if not is_module(point.layer) or duel.summary.rows(duel.sweep.points[0])[at]["status"] != "ok":
+            continue
+        try:
+            seen = asked(ground.pool, "look", point, 0, duel.sweep.effort.timeout_s, settings=[])
+        except (NotSeen, WrongRequest):  # it has no attention that is found
+            continue
+        yield ground.side.name, advice.seen(point, [seen])
+
+
+def _put(told: Told, arguments: argparse.Namespace, folder: Path) -> int:
+    """Print what a duel says in the format that was asked for, write its page, and return the exit status."""
+    if arguments.format == "json":
+        sys.stdout.write(show.as_json(told))
+    elif arguments.format == "markdown":
+        sys.stdout.write(markdown(show.markdown_blocks(told)))
+    else:
+        console().print(render(show.blocks(told)))
+        say(f"Everything is in {folder}: results.csv, journal.jsonl, environment.json.")
+    if arguments.report:
+        from bench.show.pages import run as page  # slow to import
+
+        write(arguments.report, page.page(SavedRun(folder), [*show.blocks(told)]))
+    return BAD if told.is_bad else FINE
 
 
 def interpreter(path: str) -> str:
@@ -115,70 +194,32 @@ def interpreter(path: str) -> str:
     return program
 
 
-def _sweep(arguments: argparse.Namespace, names: Sequence[str]) -> Sweep:
-    """Return the sweep of the duel, a race with A as the baseline; a control needs one environment.
+def _sweep(arguments: argparse.Namespace, ground: Ground, sides: tuple[Side, Side]) -> Sweep:
+    """Return the points of a side as a race of both, the first as the baseline, with a control.
 
-    Without --sweep it is the product of the options, as in `pytest bench`: one point if each has one value.
+    Without --sweep they are the product of the options, as in `pytest bench`: one point if each has one value.
     """
-    usual = {} if arguments.sweep else {"bound": Effort.bound}
-    asked = load_sweep(
-        here(
-            arguments.sweep or options.DEFAULT_SWEEP,
-            implementations=names,
-            control=not arguments.python,
-            overrides=options.overrides(arguments),
-            effort={"race": True, **usual, **options.effort(arguments)},
-            product=arguments.sweep is None,
-            path=None if arguments.python else search_path(),
-            shaped=shaped,
+    side, names = ground.side, tuple(each.name for each in sides)
+    is_elsewhere = bool(side.checkout or side.python)
+    columns = argparse.Namespace(**{**vars(arguments), "layer": side.layer or None})
+    own = {"race": True, "bound": BOUND, "processes": PROCESSES, "budget_s": BUDGET_S}
+    with ground.named() if side.name in (BEFORE, AFTER) else contextlib.nullcontext():
+        asked_for = load_sweep(
+            here(
+                arguments.sweep or options.DEFAULT_SWEEP,
+                implementations=list(dict.fromkeys(each.implementation for each in sides)),
+                control=True,
+                overrides=options.overrides(columns),
+                effort={**own, **options.effort(arguments)},
+                product=arguments.sweep is None,
+                path=None if is_elsewhere else search_path(),
+                shaped=partial(shaped, pool=ground.pool),
+            )
         )
+        if not is_elsewhere:  # each checkout and each interpreter finds its own
+            options.check_layers(asked_for)
+    within_s = POINT_S * len(asked_for.points) if arguments.within_s is None else asked_for.effort.within_s
+    effort = dataclasses.replace(asked_for.effort, within_s=within_s)
+    return dataclasses.replace(
+        asked_for, name=f"duel-{asked_for.name}", implementations=names, baseline=names[0], effort=effort
     )
-    if not arguments.python:  # each interpreter finds its own
-        options.check_layers(asked)
-    return dataclasses.replace(asked, name=f"duel-{asked.name}", implementations=tuple(names), baseline=names[0])
-
-
-def _introduction(duel: Run | Pair) -> Iterator[str]:
-    """Yield the lines on the sides."""
-    if isinstance(duel, Pair):
-        yield from _environments(duel.implementation, *duel.environments)
-    else:
-        a, b = duel.sweep.implementations
-        yield f"A is {a}, B is {b}, both with torch {duel.environment.identity['torch']}"
-
-
-def _environments(implementation: str, a: Environment, b: Environment) -> Iterator[str]:
-    """Yield the lines on two environments: of each its torch and the user's own modules, and in what they differ.
-
-    If they differ in nothing, a line says which modules both find in this folder.
-    """
-    for side, of in zip(SIDES, (a, b), strict=True):
-        yield f"{side} is {implementation} with torch {of.identity['torch']}, Python {of.identity['python']}"
-        yield from (f"  {name} from {_place(module)}" for name, module in _modules(of).items() if _is_own(module))
-    of_a, of_b = _modules(a), _modules(b)
-    pairs = {name: (of_a.get(name, ABSENT), of_b.get(name, ABSENT)) for name in sorted({*of_a, *of_b})}
-    code = [
-        f"{name}: {one['file']} against {other['file']}"
-        for name, (one, other) in pairs.items()
-        if one["digest"] != other["digest"]
-    ]
-    differing = "; ".join([*differences(a, b), *code])
-    yield f"A and B differ in: {differing or 'nothing that was found, so this is an A/A'}"
-    here = [name for name, module in of_a.items() if not module["file"].startswith(os.pardir)]
-    if here and not differing:
-        yield f"Both import {', '.join(here)} from this folder; start elsewhere if each interpreter has its own"
-
-
-def _modules(of: Environment) -> dict[str, dict[str, str]]:
-    """Return the modules that a side's own names bring in, by name."""
-    return dict(of.context.get("modules", {}))
-
-
-def _is_own(module: Mapping[str, str]) -> bool:
-    """Return whether a module is more than an installed package."""
-    return bool(module["commit"]) or not {"site-packages", "dist-packages"} & {*Path(module["file"]).parts}
-
-
-def _place(module: Mapping[str, str]) -> str:
-    where = f"commit {module['commit']}" if module["commit"] else "not in git"
-    return f"{module['file']}, {where}"

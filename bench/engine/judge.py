@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from bench.engine.member import Ended, Member
@@ -37,7 +38,7 @@ class Choices:
 
 
 class Judge:
-    """The judge of the members of one pool at one point.
+    """The judge of members at one point, in one pool.
 
     `work` is the work of a call, None while there are no expected outputs. `peak` is the factor of the peaked input.
     `best` are the best rates that are known of the device, None without memory to measure them. `cpu_s` are the
@@ -45,7 +46,8 @@ class Judge:
     """
 
     def __init__(self, members: Sequence[Member], choices: Choices, timeout_s: float, heard: Heard) -> None:
-        self.pool, self.point, self.env_id = members[0].pool, members[0].case.point, members[0].env_id
+        self.pool, self.point = members[0].judged_by
+        self.env_id = next((each.env_id for each in members if each.pool is self.pool), members[0].env_id)
         self.work: Work | None = None
         self.peak = 1.0
         self.best: Roof | None = None
@@ -74,8 +76,14 @@ class Judge:
     def expect(self) -> dict[str, Any]:
         """Return the reply to the request for the expected outputs; raises Died."""
         shifts = self._choices.checks(thorough=any(member.thorough for member in self._members))
-        point = dataclasses.asdict(self.point)
-        return self._ask({"request": "expect", "point": point, "seed": self._choices.seed, "shifts": shifts})
+        point, seed = dataclasses.asdict(self.point), self._choices.seed
+        saved = {"save": str(self.saved)} if any(member.weights for member in self._members) else {}
+        return self._ask({"request": "expect", "point": point, "seed": seed, "shifts": shifts, **saved})
+
+    @property
+    def saved(self) -> Path:
+        """The file with the weights and values of the point, for members that take them from there."""
+        return self.pool.folder / f"{self.point.short_name(('layer',))}-{self._choices.seed}.pt"
 
     def inputs(self, member: Member) -> dict[str, Values]:
         """Return the values of the inputs that a member is checked with outside of the rounds."""

@@ -15,7 +15,7 @@ from msgspec import Meta, Struct
 
 from bench.engine.pool import Pool
 from bench.engine.worker import Died, Heard, Worker, unheard
-from bench.plan.case import Case
+from bench.plan.case import Case, Point
 from bench.sampling.inputs import JudgedCalls
 from bench.store.record import SESSION, Samples, Status
 from bench.store.typed import Amount, Count, Positive, Seconds, convert
@@ -105,9 +105,12 @@ class Ended(Exception):  # noqa: N818 - an outcome that becomes a row
 class Member:
     """A case in one replicate: its process, and its outcome.
 
-    `implementation` is what its process runs, which the case names unless it is the control.
-    `env_id` names the environment of its pool. A `thorough` measurement also checks a normal input and inspects a call.
-    `death` says how its process died, if it did; `lacks_memory` is true if it was not measured for want of memory.
+    `implementation` is what its process runs, which the case names unless it is the control or a side of a duel, and
+    `point` is where, which is the case's unless that side is another layer. Its outputs are judged in the pool and at
+    the point of `judged_by`, its own by default; `weights` are the names there of its own weights, if they come from
+    there. `env_id` names the environment of its pool. A `thorough` measurement also checks a normal input and
+    inspects a call. `death` says how its process died, if it did; `lacks_memory` is true if it was not measured for
+    want of memory.
     A process that is silent for `timeout_s` ends; `heard(stage)` is called for each of its events.
     """
 
@@ -137,12 +140,19 @@ class Member:
     claims: Claims = field(default_factory=Claims)
     judged: JudgedCalls | None = None
     """What is judged of its timed calls."""
+    point: Point = None  # type: ignore[assignment]
+    judged_by: tuple[Pool, Point] = None  # type: ignore[assignment]
+    weights: Mapping[str, str] = field(default_factory=dict)
+    torch_version: str = ""
+    """The version of its torch, if that is not the one of the run's environment."""
     pid: int | None = None
     worker: Worker | None = None
     folder: Path | None = None
 
     def __post_init__(self) -> None:
         self.implementation = self.implementation or self.case.implementation
+        self.point = self.point or self.case.point
+        self.judged_by = self.judged_by or (self.pool, self.point)
 
     @property
     def is_ok(self) -> bool:
@@ -156,7 +166,7 @@ class Member:
 
     def measure_memory(self, timeout_s: float) -> None:
         """Add the operating system's peak memory to the metrics of a case on a CPU; a process that dies costs it."""
-        point = self.case.point
+        point = self.point
         if point.device == "cpu":
             request = {"request": "memory", "point": dataclasses.asdict(point), "implementation": self.implementation}
             with suppress(Died), self.pool.memory_worker(point.threads) as worker:
@@ -165,7 +175,7 @@ class Member:
     def start(self, number: int) -> None:
         """Start its process for a replicate; raises Died, which is no known fault of the case."""
         try:
-            self.worker = self.pool.worker(self.case.point, number)
+            self.worker = self.pool.worker(self.point, number)
         except Died as death:
             death.is_outside = True
             raise

@@ -57,17 +57,25 @@ class Pool:
     They start in parallel, one on each core uses the compiler before the others. Each serves one replicate of every
     point: the processes that it forks have one code layout, and those of another replicate have another.
     `python` is the interpreter of another environment, None means this one. `libraries` are those that models come
-    from; a server imports them before it forks.
+    from; a server imports them before it forks. `paths` are folders that come first where modules are searched.
     """
 
     def __init__(
-        self, size: int, implementations: Sequence[str], python: str | None = None, libraries: Sequence[str] = ()
+        self,
+        size: int,
+        implementations: Sequence[str],
+        python: str | None = None,
+        libraries: Sequence[str] = (),
+        paths: Sequence[str] = (),
     ) -> None:
         self.size = size
         self.implementations = implementations
         self.libraries = libraries
         self.python = python
+        self.paths = paths
         self._servers: dict[Key, Server] = {}
+        self._cold: set[Key] = set()
+        """The servers that are not yet ready."""
         self._judges: dict[Point, Worker] = {}
         self.rated: set[tuple[str, str]] = set()
         """The environments and settings of a device whose rates this run has measured."""
@@ -77,6 +85,10 @@ class Pool:
     def folder(self) -> Path:
         """The folder for the outputs of this run's processes; it is removed with the pool."""
         return self._scratch.folder
+
+    def begin(self, point: Point) -> None:
+        """Begin to start the servers of a point, unless they are there, and don't wait for them; raises Died."""
+        self._begin(self._keys(point))
 
     def keep(self, points: Iterable[Point]) -> None:
         """End the servers of settings that none of these points has."""
@@ -145,6 +157,7 @@ class Pool:
         for server in self._servers.values():
             server.close()
         self._servers.clear()
+        self._cold.clear()
 
     def close(self) -> None:
         """End all processes, and remove their temporary files."""
@@ -152,19 +165,28 @@ class Pool:
         self._scratch.close()
 
     def _server(self, point: Point, number: int) -> Server:
-        self._start([(point.allocator, point.threads, index) for index in range(self.size)])
+        self._start(self._keys(point))
         return self._servers[point.allocator, point.threads, number % self.size]
+
+    def _keys(self, point: Point) -> list[Key]:
+        return [(point.allocator, point.threads, index) for index in range(self.size)]
+
+    def _begin(self, wanted: Sequence[Key]) -> None:
+        for key in wanted:
+            if key not in self._servers:
+                self._servers[key] = self._started(*key[:2])
+                self._cold.add(key)
 
     def _start(self, wanted: Sequence[Key]) -> None:
         """Start the servers that don't exist yet, and wait until they are ready, the first one before the others.
 
         If one dies, all of them end.
         """
-        fresh = [key for key in wanted if key not in self._servers]
+        fresh = [key for key in wanted if key in self._cold or key not in self._servers]
         warm = {"request": "warm", "implementations": self.implementations, "libraries": self.libraries}
         try:
-            for allocator, threads, index in fresh:
-                self._servers[allocator, threads, index] = self._started(allocator, threads)
+            self._begin(fresh)
+            self._cold.difference_update(fresh)
             side_by_side = facts.visible_cores()
             # later ones find in the cache what the first have compiled
             for keys in (fresh[:side_by_side], fresh[side_by_side:]):
@@ -192,7 +214,7 @@ class Pool:
 
     def _started(self, allocator: str, threads: int) -> Server:
         try:
-            return Server(started(MODULE, allocator, threads, self.folder / COMPILED, self.python))
+            return Server(started(MODULE, allocator, threads, self.folder / COMPILED, self.python, self.paths))
         except OSError as error:
             raise _refused(error) from None
 

@@ -13,7 +13,6 @@ from bench.sampling.rounds import LEAST_ROUNDS, Length
 
 if TYPE_CHECKING:
     from bench.engine.run import Run
-    from bench.engine.two_environments import Pair
 
 UNKNOWN_GROWTH = 3.0
 """How many times as much as was measured is expected to be needed if nothing tells."""
@@ -66,7 +65,7 @@ class Heat:
 
 
 class Race:
-    """The race of a run, or of a pair of runs in two environments, until all points are answered or the time is up.
+    """The race of a run until all points are answered or the time is up.
 
     The point that is soonest answered comes first; if none is expected to be answered in time, that with the largest
     bound. All points get a rough answer first; only then the race goes on to a finer bound.
@@ -76,7 +75,7 @@ class Race:
     later begins with what is known.
     """
 
-    def __init__(self, run: "Run | Pair", points: Sequence[Point], end_s: float, looked: Looked) -> None:
+    def __init__(self, run: "Run", points: Sequence[Point], end_s: float, looked: Looked) -> None:
         self._run = run
         self._end_s = end_s
         self._looked = looked
@@ -150,14 +149,14 @@ class Race:
     def _look(self, heat: Heat) -> None:
         """Look at the points of a heat, and at those of all others if the errors of all have changed."""
         summary, bound = self._run.summary, self._bound
-        heat.looks = {point: summary.look(point, bound) for point in heat.points}
+        heat.looks = {point: self._run.look(point, bound) for point in heat.points}
         if heat.round_s:
             scatter = max(summary.scatter(point) for point in heat.points)
             heat.rounds = max(LEAST_ROUNDS, math.sqrt(heat.beside_s / heat.round_s * scatter * heat.latest))
         have_changed, self._lendings = summary.lendings > self._lendings, summary.lendings
         for other in self._heats if have_changed else ():
             for point, before in [*other.looks.items()]:
-                other.looks[point] = each = summary.look(point, bound)
+                other.looks[point] = each = self._run.look(point, bound)
                 if each.is_answered != before.is_answered and other is not heat:
                     self._looked(point, each)
         for point, each in heat.looks.items():

@@ -94,7 +94,7 @@ class Replicate:
         judged: dict[tuple[Pool, Point], list[Member]] = {}
         for member in self._members:
             member.timeout_s, member.heard = timeout_s, partial(self._heard, member.case.implementation)
-            judged.setdefault((member.pool, member.case.point), []).append(member)
+            judged.setdefault(member.judged_by, []).append(member)
         try:
             for at, members in judged.items():
                 self._judges[at] = Judge(members, self._choices, timeout_s, partial(self._heard, ""))
@@ -113,7 +113,7 @@ class Replicate:
                 member.close()
 
     def _judge(self, member: Member) -> Judge:
-        return self._judges[member.pool, member.case.point]
+        return self._judges[member.judged_by]
 
     def _prepare_all(self, *, together: bool) -> None:
         """Prepare the members, one on each core of a CPU, as long as there is memory for another one.
@@ -164,7 +164,7 @@ class Replicate:
         """Return the process of a member after the request to prepare it on a core; raises Died."""
         member.start(self._number)
         case = {
-            "point": dataclasses.asdict(member.case.point),
+            "point": dataclasses.asdict(member.point),
             "implementation": member.implementation,
             "seed": self.seed,
             "order_seed": self._rng.randrange(1 << 32),
@@ -173,6 +173,7 @@ class Replicate:
             "warm_up_s": WARM_UP_SHARE * self._length.budget_s / len(self._members),
             "core": core,
             "folder": str(member.folder),
+            "given": [str(self._judge(member).saved), member.weights] if member.weights else None,
         }
         return member.post({"request": "prepare", "case": case})
 
@@ -236,7 +237,7 @@ class Replicate:
 
     def _begin_rounds(self, member: Member) -> None:
         """Draw what is judged of a member's calls, and let it make memory for that; raises Ended."""
-        point = member.case.point
+        point = member.point
         member.judged = judged = JudgedCalls(
             self._rng, batch=point.batch, timings=self._timings, rounds=self._length.least, mode=point.mode
         )

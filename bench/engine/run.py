@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from bench.analyse.forecast import LEAST_RACE_S
 from bench.analyse.series import grouped
+from bench.analyse.standing import Look
 from bench.analyse.summary import Summary
 from bench.engine import admission
 from bench.engine.member import Member
@@ -21,7 +22,6 @@ from bench.engine.run_folder import RunFolder
 from bench.engine.worker import unheard
 from bench.machine import facts, quiet
 from bench.plan.case import Case, Point
-from bench.plan.errors import WrongRequest
 from bench.plan.grid import without_columns
 from bench.plan.names import libraries_of, may_have_own_memory
 from bench.plan.sweep import Sweep, load_sweep
@@ -53,7 +53,7 @@ class Run:
     With `retry_failed` all cases that failed in an earlier session are tried again; without it only those that are not
     known to be the cause of their failure.
     With `needs_all` entering also raises WrongRequest if an implementation can't be imported; without it only its cases
-    end. `python` is the interpreter of another environment that measures, None means this one. `machine_name` is how
+    end. `pools` are those of its processes, the baseline's first; without them it makes its own. `machine_name` is how
     tables call the machine of a new run, if not by its processor. With `frontier` a case is skipped if the same one
     with fewer tokens ran out of memory.
     `heard` is called for every event from a worker; its implementation is "" if none is running.
@@ -68,7 +68,7 @@ class Run:
         extend: bool = False,
         retry_failed: bool = False,
         needs_all: bool = False,
-        python: str | None = None,
+        pools: Sequence[Pool] = (),
         machine_name: str = "",
         frontier: bool = True,
     ) -> None:
@@ -78,13 +78,12 @@ class Run:
         self.folder = folder
         self.retry_failed = retry_failed
         self.heard: Heard = unheard
-        is_idle = admission.nothing_fits(sweep, facts.available_bytes())  # then one server identifies the machine
-        servers = 1 if is_idle else servers or sweep.effort.processes
-        libraries = libraries_of(sweep.points)
-        self._pool = Pool(servers, () if is_idle else sweep.implementations, python, libraries)
+        self._pools = pools or [_pool_of(sweep, servers or sweep.effort.processes)]
+        self._pool = self._pools[0]
         self._needed = sweep.implementations if needs_all else ()
         self.run_folder = RunFolder(sweep, folder, extend=extend)
         self.deaths = Deaths()
+        self.needs_both = False
         self._crowded: set[Point] = set()  # had no memory for all of their cases at once
         self._seeds: dict[Point, int] = {}
         self._raced: set[Point] = set()
@@ -114,7 +113,8 @@ class Run:
 
     def close(self) -> None:
         """End all workers and unlock the folder."""
-        self._pool.close()
+        for pool in self._pools:
+            pool.close()
         self.run_folder.close()
 
     def _open(self) -> list[str]:
@@ -126,16 +126,8 @@ class Run:
         if before and self._has_nothing_to_do():
             self.run_folder.open(before)
             return []
-        state, python = quiet.watch(), self._pool.python
-        try:
-            checked = self._pool.check(self.sweep.points, self._needed)
-        except WrongRequest as error:
-            raise WrongRequest(f"--python {python}: {error}" if python else str(error)) from None
-        named: dict[str, Any] = {"machine_name": self._machine_name} if self._machine_name else {}
-        if checked.modules:
-            named["modules"] = {name: facts.described(*module) for name, module in checked.modules.items()}
-        here = facts.observe(checked.facts, {"sweep": self.sweep.name, **named}, dataclasses.asdict(state))
-        self.run_folder.open(dataclasses.replace(here, runtimes=checked.runtimes))
+        state = quiet.watch()
+        self.run_folder.open(self._observed(dataclasses.asdict(state)))
         threads = max(point.threads for point in self.sweep.points)
         missing = admission.huge_pages_missing(self.sweep.points)
         return [
@@ -143,16 +135,30 @@ class Run:
             *quiet.warnings(state, threads, facts.physical_cores()),
         ]
 
+    def _observed(self, state: dict[str, Any]) -> Environment:
+        """Return the environment of this machine in a state; raises WrongRequest if nothing can be measured here."""
+        checked = self._pool.check(self.sweep.points, self._needed)
+        named: dict[str, Any] = {"machine_name": self._machine_name} if self._machine_name else {}
+        if checked.modules:
+            named["modules"] = {name: facts.described(*module) for name, module in checked.modules.items()}
+        here = facts.observe(checked.facts, {"sweep": self.sweep.name, **named}, state)
+        return dataclasses.replace(here, runtimes=checked.runtimes)
+
     def _has_nothing_to_do(self) -> bool:
         points, effort = self.sweep.points, self.sweep.effort
         if len(self.finished()) < len(points):
             return False
         is_over = not effort.race or self.end_s(len(points)) - time.monotonic() < LEAST_RACE_S
-        return is_over or all(self.summary.look(point, effort.bound).is_answered for point in points)
+        return is_over or all(self.look(point, effort.bound).is_answered for point in points)
+
+    def look(self, point: Point, bound: float) -> Look:
+        """Return who is named at a point so far, and who is measured on until that can cost `bound` at most."""
+        return self.summary.look(point, bound)
 
     def renew(self) -> None:
         """End all servers, so that the next replicate of a point comes from a fresh one."""
-        self._pool.renew()
+        for pool in self._pools:
+            pool.renew()
 
     def finished(self) -> list[Point]:
         """Return the points that are completely measured; in a race, those that have an answer."""
@@ -173,7 +179,7 @@ class Run:
         new and can't fit into the free memory, or if it ran out of memory with fewer tokens.
         """
         missing, status = self._missing(point, processes), "unsupported"
-        self._pool.dismiss(keep=self.together(point))
+        self._dismiss(point)
         reasons = dict.fromkeys(missing, admission.huge_pages_missing([point]))
         if not any(reasons.values()):
             new = {name: self.sweep.computed_by(name) for name in missing if self.run_folder.is_new(point, [name])}
@@ -270,7 +276,8 @@ class Run:
     def _end_unneeded(self, point: Point) -> None:
         """End the servers of settings that neither this point of the sweep has nor a later one."""
         place = self._places[point]
-        self._pool.keep(each for each in self._last_uses.values() if self._places[each] >= place)
+        for pool in self._pools:
+            pool.keep([each for each in self._last_uses.values() if self._places[each] >= place])
 
     def _missing(self, point: Point, processes: int) -> list[str]:
         return self.run_folder.missing(point, processes, retry_failed=self.retry_failed)
@@ -284,7 +291,7 @@ class Run:
         crowded = [point for point in missing if point in self._crowded][:1]
         groups = {point: self._group(point, missing[point], is_look=is_look) for point in crowded or missing}
         first, number = next(iter(groups)), max(map(self.run_folder.next_process, groups))
-        self._pool.dismiss(keep=self.together(first))  # the judges of others have memory that this may need
+        self._dismiss(first)
         members = [self.member(Case(point, name)) for point, names in groups.items() for name in names]
         baselines = {each.case.point: each for each in members if each.case.implementation == self.sweep.baseline}
         heard = partial(self.heard, first, number)
@@ -293,7 +300,7 @@ class Run:
             if member.thorough and (self.sweep.effort.check_memory or may_have_own_memory(member.implementation)):
                 member.measure_memory(self.sweep.effort.timeout_s)
         replicate = Replicate(members, baselines.values(), length, self.seed(first), number, heard=heard)
-        replicate.measure(self.sweep.effort.timeout_s)
+        replicate.measure(self.sweep.effort.timeout_s, together=self.needs_both)
         self.deaths.count(members)
         if any(member.lacks_memory or member.case in self.deaths.alone for member in members):
             self._crowded.update(groups)
@@ -303,6 +310,11 @@ class Run:
             if baseline is None or not (baseline.lacks_memory or self.deaths.allow(baseline)):
                 self.keep([member for member in members if member.case.point == point], number, replicate)
         return replicate
+
+    def _dismiss(self, point: Point) -> None:
+        """End the judges of other points, which have memory that this one may need."""
+        for pool in self._pools:
+            pool.dismiss(keep=self.together(point))
 
     def _group(self, point: Point, missing: Sequence[str], *, is_look: bool) -> list[str]:
         """Return the implementations of the next replicate: what had no memory beside others is measured by itself."""
@@ -327,6 +339,14 @@ class Run:
         """Write a record of each member that is measured, or that failed and is not tried again."""
         ended = [member for member in members if not member.lacks_memory and not self.deaths.allow(member)]
         self.run_folder.keep_members(ended, number, replicate)
+
+
+def _pool_of(sweep: Sweep, servers: int) -> Pool:
+    """Return the pool of a sweep, with so many servers, or one that identifies the machine if nothing fits."""
+    libraries = libraries_of(sweep.points)
+    if admission.nothing_fits(sweep, facts.available_bytes()):
+        return Pool(1, (), libraries=libraries)
+    return Pool(servers, sweep.implementations, libraries=libraries)
 
 
 class Deaths:

@@ -275,6 +275,9 @@ class RunFolder:
             metrics.setdefault("own_cause", not member.death.is_outside)
             detail += f" ({SECOND_DEATH}{NOT_ITS_OWN if member.death.is_outside else ''})"
         record = self.record(member.case, number, replicate.started, member.status, detail, metrics)
+        if member.torch_version:
+            origin = dataclasses.replace(record.origin, torch_version=member.torch_version)
+            record = dataclasses.replace(record, origin=origin)
         return dataclasses.replace(record, samples=member.samples) if record.status == "ok" else record
 
     def keep(self, point: Point, records: list[Record]) -> None:

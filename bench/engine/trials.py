@@ -4,7 +4,7 @@ import dataclasses
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from typing import Any, Self
 
 from bench.analyse.series import grouped
@@ -74,20 +74,23 @@ def look(
         }
 
 
-def shaped(points: tuple[Point, ...]) -> tuple[Point, ...]:
+def shaped(points: tuple[Point, ...], pool: Pool | None = None) -> tuple[Point, ...]:
     """Return points with the tokens, widths and heads that modules show whose names say their own input.
 
-    Raises WrongRequest if a module can't be made or called, or if a point says other shapes.
+    Without a pool they are shown by a process of this environment. Raises WrongRequest if a module can't be made or
+    called, or if a point says other shapes.
     """
     names = dict.fromkeys(
         point.layer for point in points if is_module(point.layer) and layers.shapes_itself(point.layer)
     )
     if not names:
         return points
-    check_layers(points)
     first = {point.layer: point for point in reversed(points)}
-    with closing(Pool(1, (), libraries=libraries_of(points))) as pool:
-        shapes = {name: _asked(pool, "shape", first[name], 0, SHAPE_S) for name in names}
+    with ExitStack() as own:
+        if pool is None:
+            check_layers(points)
+            pool = own.enter_context(closing(Pool(1, (), libraries=libraries_of(points))))
+        shapes = {name: asked(pool, "shape", first[name], 0, SHAPE_S) for name in names}
     return tuple(_with_shape(point, shapes[point.layer]) if point.layer in shapes else point for point in points)
 
 
@@ -102,17 +105,17 @@ def _with_shape(point: Point, shape: dict[str, Any]) -> Point:
 def _seen(
     pool: Pool, point: Point, number: int, settings: Sequence[str], timeout_s: float, heard: Any
 ) -> dict[str, Any]:
-    return _asked(pool, "look", point, number, timeout_s, heard, settings=[*settings])
+    return asked(pool, "look", point, number, timeout_s, heard, settings=[*settings])
 
 
-def _asked(
+def asked(
     pool: Pool, request: str, point: Point, number: int, timeout_s: float, heard: Any = unheard, **more: Any
 ) -> dict[str, Any]:
     """Return what a worker sees at the module of a point; raises as `look` does."""
-    asked = {"request": request, "point": dataclasses.asdict(point), "seed": number, **more}
+    content = {"request": request, "point": dataclasses.asdict(point), "seed": number, **more}
     try:
         with pool.worker(point, number) as worker:
-            reply = worker.ask(asked, timeout_s, heard)
+            reply = worker.ask(content, timeout_s, heard)
     except Died as death:
         raise NotSeen(f"{death.status}: {death.detail}") from None
     if reply["status"] in WRONG:

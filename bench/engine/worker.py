@@ -398,22 +398,25 @@ class Server(Worker):
 
 
 def started(
-    module: str, allocator: str, threads: int, cache: Path, python: str | None = None
+    module: str, allocator: str, threads: int, cache: Path, python: str | None = None, paths: Sequence[str] = ()
 ) -> Callable[[socket.socket, IO[bytes]], Process]:
     """Return a function that starts a module of this suite as a process.
 
-    `python` is the interpreter of another environment with its own packages; None means this one.
+    `python` is the interpreter of another environment with its own packages; None means this one. It searches `paths`
+    first.
     The function raises OSError if the interpreter can't be started.
     """
 
     def start(pipe: socket.socket, log: IO[bytes]) -> Process:
         command = [python or sys.executable, "-m", module, str(pipe.fileno())]
-        return launch(command, log, environment(allocator, threads, cache, python), [pipe.fileno()])
+        return launch(command, log, environment(allocator, threads, cache, python, paths), [pipe.fileno()])
 
     return start
 
 
-def environment(allocator: str, threads: int, cache: Path, python: str | None = None) -> dict[str, str]:
+def environment(
+    allocator: str, threads: int, cache: Path, python: str | None = None, paths: Sequence[str] = ()
+) -> dict[str, str]:
     """Return the environment variables of a worker; the user's own allocator settings are removed."""
     ours = {name for variables in ALLOCATOR_VARIABLES.values() for name in variables}
     inherited = {name: value for name, value in os.environ.items() if name not in ours and name[:7] != "MALLOC_"}
@@ -429,7 +432,7 @@ def environment(allocator: str, threads: int, cache: Path, python: str | None = 
         **settings,
         **({"GLIBC_TUNABLES": ":".join(tunables)} if tunables else {}),
         **dict.fromkeys(THREAD_VARIABLES, str(threads)),
-        "PYTHONPATH": os.pathsep.join(_path(python)),
+        "PYTHONPATH": os.pathsep.join([str(ROOT), *paths, *_path(python)] if paths else _path(python)),
         "PYTHONUNBUFFERED": "1",
         "TORCHINDUCTOR_CACHE_DIR": str(cache),
     }

@@ -303,7 +303,7 @@ def _seconds(option: str, text: str) -> float:
         raise WrongRequest(f"{option} {text} must be a duration such as 90s, 30m or 1h") from None
 
 
-def _share(option: str, text: str) -> float:
+def share(option: str, text: str) -> float:
     """Return the share of a text such as `2%` or `0.02`."""
     try:
         return float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
@@ -312,7 +312,7 @@ def _share(option: str, text: str) -> float:
 
 
 READERS = {
-    "bound": partial(_share, "--bound"),
+    "bound": partial(share, "--bound"),
     "within_s": partial(_seconds, "--within"),
     "spread_s": partial(_seconds, "--spread"),
 }

@@ -46,6 +46,7 @@ class Judge:
         """Make the expected results for the inputs in `shifts`; reply with the least work of a call, or why it can't.
 
         The reply also has the factor of the peaked input. What was made for an earlier request is made once only.
+        If the request has a path `save`, the weights and values are written there, for another side of a duel.
         """
         point, outcome = Point(**request["point"]), Outcome()
         with failure.caught(outcome, point.device, "the reference failed: "):
@@ -53,6 +54,8 @@ class Judge:
                 raise impls.Unsupported(reason)
             channel.announce("reference")
             work = self._workload(point, request["seed"])
+            if request.get("save") and not Path(request["save"]).exists():
+                workload.save(work, Path(request["save"]))
             with _all_cores(point):
                 for name, shift in request["shifts"].items():
                     values = Values(shift, self._peak if name == PEAKED else 1.0)

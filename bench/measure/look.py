@@ -7,6 +7,7 @@ shapes, and under hooks that tell the profiler which layer begins. The kernels o
 import dataclasses
 import math
 import re
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -16,10 +17,11 @@ from torch import nn
 from torch.profiler import profile
 
 import impls
-from bench.measure import core_times, function, inspection, workload
+from bench.measure import core_times, function, inspection, user_code, workload
 from bench.measure.forking import Channel
 from bench.plan import layers
 from bench.plan.case import Point
+from impls.catalogue import parse
 from impls.modules import flow, proof, watch
 from impls.modules.core import cores_of
 from impls.modules.wrapper import Wrapper, wrapped
@@ -99,6 +101,27 @@ def shape(point: Point, channel: Channel) -> dict[str, int]:
         return {"num_tokens": tokens, "token_len": item[-1], "channels": item[-1], "num_heads": 1}
     largest = max(seen, key=lambda core: math.prod(core.shapes[0]))
     return layers.of_core(dataclasses.asdict(largest), point.layer)
+
+
+def described(point: Point, implementation: str, channel: Channel) -> dict[str, Any]:
+    """Return the shapes of a module's input, output and weights, and the code that it and an implementation bring in.
+
+    Of each package that is its file, its version, and a digest of its sources. Raises as `workload.make` does.
+    """
+    channel.announce("model")
+    before, cpu = {*sys.modules}, dataclasses.replace(point, device="cpu")
+    workload.set_up(cpu)
+    work = workload.make(cpu)
+    impls.resolve(parse(implementation).base)
+    named = {parse(name).base.partition(":")[0].partition(".")[0] for name in (point.layer, implementation)}
+    modules = user_code.imported_since(before, named)
+    weights = [(name, [*tensor.shape]) for name, tensor in workload.weights(work.layer).items()]
+    return {
+        "input": [*work.shape],
+        "output": [*work.direction.shape],
+        "weights": weights,
+        "modules": {name: (*of, getattr(sys.modules[name], "__version__", "")) for name, of in modules.items()},
+    }
 
 
 def _beside_sdpa(seen: watch.Watch, work: workload.Workload) -> tuple[list[watch.Core], dict[str, Any]]:

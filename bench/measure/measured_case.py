@@ -67,6 +67,7 @@ class Request:
     `inputs` has the values of those inputs that are checked outside of the rounds.
     A `thorough` measurement, the first of a case, also inspects a call.
     The warm-up takes at most `warm_up_s`, the preparation runs on `core`, if one is given, and outputs go to `folder`.
+    Weights and values are those of `given`, if that is not None.
     """
 
     point: Point
@@ -78,6 +79,7 @@ class Request:
     warm_up_s: float
     core: int | None
     folder: Path
+    given: workload.Given | None = None
 
 
 class MeasuredCase:
@@ -111,7 +113,7 @@ class MeasuredCase:
             os.sched_setaffinity(0, {request.core})
         workload.set_up(point)
         self._layout = torch.empty(self._rng.randrange(1, LAYOUT_BYTES), dtype=torch.uint8)
-        self._work = work = workload.make(point, request.seed)
+        self._work = work = workload.make(point, request.seed, request.given)
         impls.activate(name)
         self._channel.announce("import")
         begin = perf_counter()
@@ -201,7 +203,7 @@ class MeasuredCase:
         fresh = outputs.compute(self._subject, self._inputs.holding(self.request.inputs[AFTERWARDS]), self._direction)
         self._check_form(AFTERWARDS, fresh)
         outputs.write(self._outputs.kept, self._path(TIMED))
-        outputs.write(fresh.tensors, self._path(AFTERWARDS))
+        outputs.write(work.ordered(fresh.tensors), self._path(AFTERWARDS))
         if counter is not None:
             self._channel.announce("energy")
             self.outcome.metrics["energy_j"] = energy.per_call_j(counter, self._call, call_s, device)
@@ -263,7 +265,7 @@ class MeasuredCase:
             else:
                 calls_s.append(elapsed_s)
             self._check_form(name, output)
-            outputs.write(output.tensors, self._path(name))
+            outputs.write(self._work.ordered(output.tensors), self._path(name))
             self.reuses |= self._like is not None and outputs.share_memory([self._like.y, output.y])
             self._like = output
         return calls_s

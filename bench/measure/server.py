@@ -19,6 +19,7 @@ import impls
 from bench.measure import compilation, devices, failure, judge, look, memory, user_code
 from bench.measure.forking import Channel, Server, serve
 from bench.measure.measured_case import MeasuredCase, Request
+from bench.measure.workload import Given
 from bench.plan.case import Case, Point
 from bench.plan.names import is_own
 from bench.sampling.inputs import Values
@@ -72,7 +73,7 @@ def _unresolved(names: Iterable[str]) -> Iterator[str]:
 
 
 class Worker:
-    """Serves `check`, `look`, `shape` and `memory`; for a case `prepare`, `begin`, `sample`, `keep` and `finish`."""
+    """Serves `check`, `look`, `shape`, `describe` and `memory`; for a case `prepare` to `finish`, in this order."""
 
     def __init__(self) -> None:
         self._case: MeasuredCase | None = None
@@ -119,6 +120,14 @@ class Worker:
             seen = look.shape(Point(**request["point"]), channel)
         return {"status": outcome.status, "detail": outcome.detail, "seen": seen}
 
+    def describe(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
+        """Reply with the shapes of a module's weights, input and output, and how the look ended."""
+        outcome = failure.Outcome()
+        seen: dict[str, Any] = {}
+        with failure.caught(outcome, request["point"]["device"]):
+            seen = look.described(Point(**request["point"]), request["implementation"], channel)
+        return {"status": outcome.status, "detail": outcome.detail, "seen": seen}
+
     def memory(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
         """Reply with the peak memory of one call of a case, as the operating system sees it."""
         channel.announce("memory")
@@ -129,7 +138,9 @@ class Worker:
         """Prepare a case; reply with its outcome so far."""
         values = request["case"]
         inputs = {name: Values(*each) for name, each in values["inputs"].items()}
+        given = Given(Path(values["given"][0]), values["given"][1]) if values.get("given") else None
         values = {**values, "point": Point(**values["point"]), "folder": Path(values["folder"]), "inputs": inputs}
+        values["given"] = given
         self._case = MeasuredCase(Request(**values), channel)
         with self._step() as case:
             case.prepare()

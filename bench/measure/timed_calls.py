@@ -107,7 +107,8 @@ class TimedOutputs:
     def kept(self) -> list[Tensor]:
         """The whole outputs, then the items, each in the order of their places."""
         wholes, parts = self._filled
-        return [tensor for each in (*self._wholes[:wholes], *self._parts[:parts]) for tensor in each]
+        ordered = map(self._workload.ordered, self._wholes[:wholes])
+        return [tensor for each in (*ordered, *self._parts[:parts]) for tensor in each]
 
     def hold(self, timing: int, x: Tensor, result: Any) -> None:
         """Copy the result of a call on x; raises Incorrect if it has a wrong form."""

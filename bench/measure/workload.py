@@ -3,12 +3,13 @@
 import copy
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import cycle
-from typing import Any, cast
+from pathlib import Path
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
@@ -42,9 +43,19 @@ In bfloat16 plain eager is off by 0.5 % of the largest value then, as with small
 INPUTS = f"normal(0, {SPREAD})"
 """The distribution of inputs."""
 
+VALUES_SEED = 1
+"""What is added to the seed for the values of inputs: they must be the same for layers that draw other weights."""
+
 INPUTS_BYTES = 1 << 26
 """The most memory for the inputs of a timing. Each call has one of its own, as long as they fit into it: then no result
 can be used again."""
+
+
+class Given(NamedTuple):
+    """Weights and values that another process has saved; `names` has for each own weight the name that it has there."""
+
+    path: Path
+    names: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -53,7 +64,8 @@ class Workload:
 
     `layer` has the weights, inputs are cut out of `values`, `direction` is the gradient of the output: all random from
     `seed`, on the point's device in the point's dtype.
-    `flops` are the operations of a call, None if they are unknown.
+    `flops` are the operations of a call, None if they are unknown. `order` has the places of the weights in the order
+    of those that were given, empty if it is their own.
     """
 
     point: Point
@@ -63,6 +75,7 @@ class Workload:
     shape: tuple[int, ...]
     direction: Tensor
     flops: int | None = None
+    order: tuple[int, ...] = ()
 
     @property
     def least_work(self) -> Work:
@@ -105,6 +118,15 @@ class Workload:
     def with_gradients(self) -> bool:
         """Whether the point's mode builds a graph."""
         return self.point.mode != "inference"
+
+    def ordered(self, tensors: Sequence[Tensor]) -> list[Tensor]:
+        """Return an output and its gradients, those of the weights in the order of the weights that were given."""
+        of_inputs = len(tensors) - len(self.order)
+        return (
+            [*tensors[:of_inputs], *(tensors[of_inputs + place] for place in self.order)]
+            if of_inputs > 1
+            else [*tensors]
+        )
 
     def gradient_mode(self) -> AbstractContextManager[object]:
         """Return the gradient mode in which the point's calls run."""
@@ -222,8 +244,8 @@ def set_up(point: Point) -> None:
         torch.cuda.set_device(torch.device(point.device).index or 0)
 
 
-def make(point: Point, seed: int = SEED) -> Workload:
-    """Return the workload of a point; its values depend only on the seed and the shape.
+def make(point: Point, seed: int = SEED, given: Given | None = None) -> Workload:
+    """Return the workload of a point; its values depend only on the seed and the shape, or are those that are given.
 
     Raises `impls.Unresolved` if a user's own layer can't be imported or breaks the contract, `impls.Unsupported` if it
     doesn't take the point's mask.
@@ -232,11 +254,45 @@ def make(point: Point, seed: int = SEED) -> Workload:
         torch.manual_seed(seed)
         layer, shape = _made(point)
         layer.train(point.mode != "inference")
+        torch.manual_seed(seed + VALUES_SEED)
         values = torch.randn(math.prod(shape) + SHIFTS) * SPREAD
+        saved, order = _load(layer, given) if given else ({}, ())
+        values = saved.get("values", values)
         output_shape, flops = _traced(point, layer, values[: math.prod(shape)].view(shape))
         direction = torch.randn(output_shape)
+        direction = saved.get("direction", direction)
     there = point.device, getattr(torch, point.dtype)
-    return Workload(point, seed, layer.to(*there), values.to(*there), shape, direction.to(*there), flops)
+    return Workload(point, seed, layer.to(*there), values.to(*there), shape, direction.to(*there), flops, order)
+
+
+def weights(layer: nn.Module) -> dict[str, Tensor]:
+    """Return the weights and buffers of a layer by their names, without that of a wrapper."""
+    return {_bare(layer, name): tensor for name, tensor in layer.state_dict().items()}
+
+
+def _bare(layer: nn.Module, name: str) -> str:
+    return name.removeprefix("inner.") if isinstance(layer, Wrapper) else name
+
+
+def save(work: Workload, path: Path) -> None:
+    """Write the weights and values of a workload into a file, from which `make` takes them in another process."""
+    saved = {
+        "weights": weights(work.layer),
+        "parameters": [_bare(work.layer, name) for name, _ in work.layer.named_parameters()],
+        "values": work.values.float(),
+        "direction": work.direction.float(),
+    }
+    torch.save(saved, path)
+
+
+def _load(layer: nn.Module, given: Given) -> tuple[dict[str, Any], tuple[int, ...]]:
+    """Give a layer the weights in a file; return the file's content, and the places of its weights in their order."""
+    saved = torch.load(given.path, map_location="cpu", weights_only=True)
+    with torch.no_grad():
+        for name, tensor in weights(layer).items():
+            tensor.copy_(saved["weights"][given.names[name]])
+    own = [given.names[_bare(layer, name)] for name, _ in layer.named_parameters()]
+    return saved, tuple(map(own.index, saved["parameters"]))
 
 
 def shown(point: Point) -> tuple[Wrapper, tuple[int, ...]]:

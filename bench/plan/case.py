@@ -218,6 +218,9 @@ CASE_COLUMNS = ("layer", "implementation", *POINT_COLUMNS[1:])
 CONTROL = "control"
 """The name under which a run measures the baseline a second time: its ratio to the baseline is 1 in truth."""
 
+BEFORE, AFTER = "before", "after"
+"""The names of the two sides of a duel in a table, if they differ in more than their implementation."""
+
 AS_IS = "as_is"
 """The implementation of a model's layer that changes nothing."""
 

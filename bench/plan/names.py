@@ -66,8 +66,13 @@ def may_have_own_memory(name: str) -> bool:
 
 def libraries_of(points: Iterable[Point]) -> tuple[str, ...]:
     """Return the libraries and modules of packages that points need; for a module of a user's own that is torch."""
+    return libraries(point.layer for point in points)
+
+
+def libraries(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the libraries and modules of packages that layers with these names need."""
     path = search_path()
-    sources = dict.fromkeys(point.layer.partition(":")[0] for point in points if layers.is_own(point.layer))
+    sources = dict.fromkeys(name.partition(":")[0] for name in names if layers.is_own(name))
     return tuple(dict.fromkeys(each if each in SOURCES or _is_installed(each, path) else "torch" for each in sources))
 
 

@@ -1,4 +1,4 @@
-"""The line of a point, the end of a run, and the end of a duel: what to use, what to mind, and where everything is."""
+"""The line of a point and the end of a run: what to use, what to mind, and where everything is."""
 
 import math
 import shlex
@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -24,7 +23,7 @@ from bench.show.answer import At, speedup_cell
 from bench.show.blocks import BAD, GAP, HEAD, PLAIN, QUIET, WARNING, Block, Column, Lines, Table, right
 from bench.show.choice_text import choice_of, listed, tone, words
 from bench.show.failures import few, reasons
-from bench.show.rows import UNTRIED, Row, by_point, is_measured, measured, plain, reason, unmeasured
+from bench.show.rows import Row, by_point, is_measured, measured, plain, reason, unmeasured
 from bench.show.side_by_side import precision_words
 from bench.show.text import LONGEST_NAME, counted, cut, names, symbols
 from bench.store import units
@@ -61,11 +60,6 @@ LEAST_WORDS = 12
 """The narrowest room for what to use."""
 
 UNMEASURED = "not measured"
-
-OF_DUEL = (
-    "as fast as: the ratio paired round by round, with its 99 % interval",
-    "fastest: the other is shown to be slower, by so much. use: the other may be faster, by so much at most",
-)
 
 
 def blocks(whole: pd.DataFrame, baseline: str | None, changes: Sequence[Change] = ()) -> Iterator[Block]:
@@ -226,36 +220,3 @@ def outcomes(at: At, baseline: str) -> Iterator[str]:
         ratio = "baseline" if name == baseline else units.ratio(row["speedup"])
         numbers = (units.seconds(row["latency_s"]), ratio) if row["status"] == "ok" else (str(row["status"]),)
         yield " ".join(filter(None, (name, *numbers)))
-
-
-def duel(points: Sequence[At], a: str, b: str) -> list[Block]:
-    """Return the table of a duel of A and B with its legend; what to use is said as shortly as the width needs."""
-
-    def both(at: At) -> bool:
-        return both_measured(at, a, b)
-
-    def said(at: At, width: float = math.inf) -> str:
-        return use(at, width) if both(at) else UNMEASURED
-
-    def values(at: At, name: str) -> list[Any]:
-        return [row[name] for side in (a, b) if both(at) and (row := at.row(side))]
-
-    columns = [
-        Column("point", lambda at: at.label),
-        Column(f"{b} as fast as {a}", lambda at: speedup_cell(at.row(b), a) if both(at) else ""),
-        Column("what to use", said, tone=lambda at: tone(at.choice) if both(at) else BAD, fit=said),
-        Column("processes", lambda at: str(min(values(at, "processes"), default="")), right),
-        Column(a, lambda at: "".join(map(units.seconds, values(at, "latency_s")[:1])), right),
-        Column(b, lambda at: "".join(map(units.seconds, values(at, "latency_s")[1:])), right),
-    ]
-    failed = []
-    for at in points:
-        lost = unmeasured(at.rows)
-        own = [row for row in lost if row["status"] not in UNTRIED]  # the other side was skipped because of it
-        failed += [f"{at.label}: {each}" for row in own or lost for each in reasons([row])]
-    return [Table(columns, points), Lines(failed, BAD), Lines(_doubts(points), WARNING), Lines(OF_DUEL)]
-
-
-def both_measured(at: At, a: str, b: str) -> bool:
-    """Return whether both sides were measured at a point."""
-    return at.row(a) is not None and at.row(b) is not None

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import msgspec
 
-from bench.plan.case import CONTROL, Point
+from bench.plan.case import AFTER, BEFORE, CONTROL, Point
 from bench.plan.errors import WrongRequest
 from bench.plan.grid import expand, parse_shard
 from bench.plan.sweep import EFFORT_KEYS, Effort, Request, Sweep, altered, load_sweep
+from bench.plan.sweep import effort_of as read_effort
 from bench.store import files, journal
 from bench.store.record import OLDEST_SCHEMA, SCHEMA_VERSION, check_schema, schema_of
 from bench.store.typed import decode
@@ -200,7 +201,10 @@ def _sweep(plan: _Plan, points_crc32: int) -> Sweep:
     points = tuple(Point(**vars(each)) for each in plan.points)  # msgspec sets only what the file has
     points = points if plan.points_crc32 == points_crc32 else tuple(map(_checked, points))
     sweep = Sweep(plan.name, points, plan.implementations, plan.baseline, control=plan.control)
-    sweep = altered(sweep, sweep.implementations, vars(Effort(**vars(plan.effort))))
+    effort = vars(Effort(**vars(plan.effort)))
+    if plan.implementations == (BEFORE, AFTER):  # the sides of a duel
+        return dataclasses.replace(sweep, effort=read_effort(effort))
+    sweep = altered(sweep, sweep.implementations, effort)
     return sweep.sharded(parse_shard(plan.shard)) if plan.shard else sweep
 
 

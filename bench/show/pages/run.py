@@ -1,7 +1,7 @@
 """The page of a run: it answers first, and can be asked further."""
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from bench.analyse.flags import flags as flags_of
 from bench.analyse.flags import legend
 from bench.analyse.summary import of_records, period
 from bench.show import answer
-from bench.show.blocks import Cell
+from bench.show.blocks import Block, Cell
 from bench.show.choice_text import words
 from bench.show.columns import latency_text, memory_text, of_any, of_page
 from bench.show.pages import run_data, shell
@@ -39,8 +39,11 @@ def write(saved: SavedRun) -> Path:
     return shell.write(saved.page, page(saved))
 
 
-def page(saved: SavedRun) -> str:
-    """Return the page of a run, a merged one with each of its machines; raises WrongRequest if it has no rows."""
+def page(saved: SavedRun, head: Sequence[Block] = ()) -> str:
+    """Return the page of a run, a merged one with each of its machines; raises WrongRequest if it has no rows.
+
+    What it says first is `head`, if that is given, else what to use.
+    """
     view = view_of(saved)
     answers = {name: answer.answer(points, view.baseline) for name, points in view.points.items()}
     columns = of_page(view.rows, view.baseline)
@@ -54,8 +57,9 @@ def page(saved: SavedRun) -> str:
         run_data.data(view),
         figures=run_data.figures(view),
         baseline=view.baseline,
-        answers=[view.of(name, sentences[0]) for name, sentences in answers.items()],
-        verdicts=[*(("", view.of(name, sentence)) for name, of in answers.items() for sentence in of[1:]),
+        head=head,
+        answers=[] if head else [view.of(name, sentences[0]) for name, sentences in answers.items()],
+        verdicts=[*(("", view.of(name, sentence)) for name, of in answers.items() for sentence in of[1:] if not head),
             *_verdicts(view)],
         left_out=" ".join([*view.refused, *_left_out(view, saved)]),
         note=_note(view),

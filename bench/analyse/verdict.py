@@ -1,0 +1,86 @@
+"""The verdict on the second side of a duel: whether it may take the place of the first."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bench.analyse.series import Row
+from bench.plan.case import Point
+from bench.stats.contrasts import Contrasts
+from bench.stats.estimates import UNKNOWN, Estimates, Interval
+
+KINDS = ("faster", "as fast", "open", "slower", "not measured", "different")
+"""The verdicts on a point, the best first: `as fast` is at least as fast, within the bound that was asked for."""
+
+FASTER, AS_FAST, OPEN, SLOWER, UNMEASURED, DIFFERENT = KINDS
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a duel says of one point: the verdict, the speed-up of the second side over the first, and their rows.
+
+    `memory` is the second side's memory relative to the first's, NaN if one isn't known.
+    """
+
+    point: Point
+    kind: str
+    before: Row
+    after: Row
+    speedup: Interval = UNKNOWN
+    memory: float = math.nan
+
+    def exceeds(self, allow: float) -> bool:
+        """Return whether the second side is shown to be slower by more than this share."""
+        return self.speedup.high * (1 + allow) < 1
+
+    def may_exceed(self, allow: float) -> bool:
+        """Return whether it may be slower by more than this share."""
+        return not self.speedup.low * (1 + allow) >= 1
+
+
+def log_speedup(of: Contrasts, before: str, after: str) -> Estimates | None:
+    """Return the log ratio of the first side's time to the second's, None if they share no replicate."""
+    if not {before, after} <= {*of.names}:
+        return None
+    log = of.speedup(after, before)
+    return None if math.isnan(float(log.value)) else log
+
+
+def decided(log: float, half: float, allow: float | None) -> bool:
+    """Return whether an interval of a log speed-up is on one side of what is allowed, if anything is said to be."""
+    if allow is None:
+        return True
+    limit = -math.log1p(allow)
+    return not log - half < limit <= log + half
+
+
+def verdict(point: Point, rows: Sequence[Row], before: str, after: str, bound: float) -> Verdict:
+    """Return the verdict on a point from its rows; it is AS_FAST if the second can't be slower by more than `bound`."""
+    by_name = {row["implementation"]: row for row in rows}
+    old, new = by_name.get(before, {}), by_name.get(after, {})
+    if new.get("status") == "incorrect":
+        return Verdict(point, DIFFERENT, old, new)
+    if {old.get("status"), new.get("status")} != {"ok"} or new.get("speedup") is None:
+        return Verdict(point, UNMEASURED, old, new)
+    ends = (new[name] for name in ("speedup", "speedup_low", "speedup_high"))
+    speedup = Interval(*(math.nan if end is None else float(end) for end in ends))
+    sizes = [row.get("memory_bytes") for row in (old, new)]
+    memory = sizes[1] / sizes[0] if all(sizes) else math.nan  # type: ignore[operator]
+    return Verdict(point, _kind(speedup, bound), old, new, speedup, memory)
+
+
+def _kind(speedup: Interval, bound: float) -> str:
+    if speedup.high < 1:
+        return SLOWER
+    if speedup.low > 1:
+        return FASTER
+    return AS_FAST if speedup.low * (1 + bound) >= 1 else OPEN
+
+
+def needed(of: Verdict, bound: float) -> float:
+    """Return how many times as much measuring an open verdict needs until it is decided, as far as it tells."""
+    if not of.speedup.is_known:
+        return math.nan
+    log, half = math.log(of.speedup.value), math.log(of.speedup.high / of.speedup.value)
+    goal = max(log + math.log1p(bound), -log)
+    return (half / goal) ** 2 if goal > 0 else math.inf

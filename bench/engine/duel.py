@@ -1,0 +1,260 @@
+"""A duel: a race of two sides that may differ in their code, environment or layer, in the same rounds.
+
+So the rounds of the sides are paired like those of two implementations, and an interval counts replicates.
+"""
+
+import dataclasses
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bench.analyse.standing import Look
+from bench.analyse.verdict import decided, log_speedup
+from bench.engine.checkout import Checkout, checked_out
+from bench.engine.member import Member
+from bench.engine.pool import Pool, Scratch
+from bench.engine.replicate import Replicate
+from bench.engine.run import Run
+from bench.engine.trials import NotSeen, asked
+from bench.engine.worker import Died
+from bench.machine import facts
+from bench.plan.case import Case, Point
+from bench.plan.errors import WrongRequest
+from bench.plan.names import libraries
+from bench.plan.sides import Side, same_weights
+from bench.plan.sweep import Sweep
+from bench.sampling.rounds import Length
+from bench.stats.estimates import PAIR, half_widths
+from bench.store.environment import Environment
+
+LOOK_S = 300.0
+"""The longest time without a sign of life of a side that is looked at."""
+
+
+@dataclass(frozen=True)
+class Ground:
+    """Where a side is measured: its processes, and the folder from which they import."""
+
+    side: Side
+    pool: Pool
+    checkout: Checkout | None = None
+
+    @contextmanager
+    def named(self) -> Iterator[None]:
+        """Say of a WrongRequest that is raised inside on which side it was."""
+        try:
+            yield
+        except WrongRequest as error:
+            raise WrongRequest(f"{self.side.words}: {error}") from None
+
+
+@contextmanager
+def grounds(sides: tuple[Side, Side], servers: int) -> Iterator[tuple[Ground, Ground]]:
+    """Give both sides their processes; they share them if they differ in nothing that a process begins with.
+
+    The files of revisions lie in a temporary folder that is removed at the end. Raises WrongRequest for a checkout that
+    can't be made.
+    """
+    with ExitStack() as stack:
+        scratch = stack.enter_context(closing(Scratch())) if any(side.checkout for side in sides) else None
+        made: list[Ground] = []
+        for side in sides:
+            checkout = checked_out(side.checkout, scratch.folder) if scratch and side.checkout else None
+            shared = [each for each in made if (each.side.checkout, each.side.python) == (side.checkout, side.python)]
+            shared = [] if side.python else shared  # one interpreter twice is an A/A of two environments
+            pool = shared[0].pool if shared else stack.enter_context(closing(_pool(sides, side, checkout, servers)))
+            made.append(Ground(side, pool, checkout))
+        before, after = made
+        yield before, after
+
+
+def _pool(sides: Sequence[Side], side: Side, checkout: Checkout | None, servers: int) -> Pool:
+    here = [each for each in sides if (each.checkout, each.python) == (side.checkout, side.python)]
+    implementations = [each.implementation for each in here]
+    paths = checkout.paths if checkout else ()
+    return Pool(servers, implementations, side.python or None, libraries(each.layer for each in here), paths)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What is known of a side at the beginning: its environment, and its module at each point of the duel."""
+
+    here: Environment
+    modules: Mapping[Point, Mapping[str, Any]] = field(default_factory=dict)
+
+    @property
+    def packages(self) -> dict[str, tuple[str, str, str]]:
+        """The file, digest and version of each package that the side brings in."""
+        return {name: tuple(of) for module in self.modules.values() for name, of in module["modules"].items()}
+
+
+class Duel(Run):
+    """A race of two sides into a run folder; it is a context manager like any run.
+
+    `points` are those of each side in the order of the sweep's. If both sides have the same layer, the second is
+    judged by what the first computes in float64, with its weights. `allow` is the share by which the second may be
+    slower. Entering it raises WrongRequest if a side can't be made, or isn't what was asked for.
+    """
+
+    def __init__(
+        self,
+        sweep: Sweep,
+        folder: Path,
+        sides: tuple[Ground, Ground],
+        points: tuple[Sequence[Point], Sequence[Point]],
+        allow: float | None = None,
+    ) -> None:
+        self.sides = sides
+        self.allow = allow
+        self._points = [dict(zip(sweep.points, own, strict=True)) for own in points]
+        self._seen: list[Seen] = []
+        self.weights: dict[Point, Mapping[str, str]] = {}
+        """The names of the first side's weights by those of the second, at each point where they can be told."""
+        pools = list(dict.fromkeys(ground.pool for ground in sides))
+        super().__init__(sweep, folder, needs_all=True, pools=pools)
+        self.needs_both = True
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """The names of both sides' rows."""
+        before, after = self.sides
+        return before.side.name, after.side.name
+
+    @property
+    def environments(self) -> list[Environment]:
+        """The environment of each side; none if the sides share it, or if nothing is left to be measured."""
+        return [seen.here for seen in self._seen]
+
+    @property
+    def differs_in_code(self) -> bool:
+        """Whether the sides have processes of their own, or another layer."""
+        return len(self._pools) > 1 or self._points[0] != self._points[1]
+
+    @property
+    def is_same_layer(self) -> bool:
+        """Whether both sides are said to compute the same."""
+        return self.sides[0].side.layer == self.sides[1].side.layer
+
+    def point(self, at: int, point: Point) -> Point:
+        """Return the point of a side at a point of the sweep."""
+        return self._points[at][point]
+
+    def look(self, point: Point, bound: float) -> Look:
+        """Return what is known of the ratio: both sides are measured until it is known to the bound, or decided."""
+        if point not in self.summary:
+            return Look()
+        names = self.names
+        replicates = self.summary.look(point, bound).replicates
+        log = log_speedup(self.summary.contrasts(point), *names) if replicates else None
+        if log is None:
+            return Look()
+        half, goal = float(half_widths(log, PAIR)), math.log1p(bound)
+        if half <= goal and decided(float(log.value), half, self.allow):
+            return Look(names[0], math.expm1(half), replicates=replicates)
+        growth = max(1.0, (half / goal) ** 2) - 1 if half < math.inf else math.nan
+        return Look(names[0], math.expm1(half), names, (growth, growth), replicates)
+
+    def member(self, case: Case) -> Member:
+        """Return a side at a point, to be measured in a replicate; the control is the first one once more."""
+        at = int(case.implementation == self.sides[1].side.name)
+        ground, point, first = self.sides[at], self._points[at][case.point], self._points[0][case.point]
+        seen = self._seen[at] if self._seen else None
+        of_first = self.weights.get(case.point) if at and self.differs_in_code else None
+        return dataclasses.replace(
+            super().member(case),
+            pool=ground.pool,
+            env_id=seen.here.env_id if seen else self.environment.env_id,
+            implementation=ground.side.implementation,
+            point=point,
+            judged_by=(self.sides[0].pool, first) if of_first is not None else (ground.pool, point),
+            weights=of_first or {},
+            torch_version=seen.here.identity["torch"] if seen else "",
+        )
+
+    def replicate(self, missing: Mapping[Point, Sequence[str]], length: Length, *, is_look: bool = False) -> Replicate:
+        """Measure points in one more replicate; sides with processes of their own have fresh servers in each."""
+        if len(self._pools) > 1:
+            self._start(next(iter(missing)))
+        replicate = super().replicate(missing, length, is_look=is_look)
+        if len(self._pools) > 1:
+            self.renew()
+        return replicate
+
+    def _start(self, point: Point) -> None:
+        """Begin to start the servers of both sides at once; what can't be started is said when it is needed."""
+        for pool in self._pools:
+            with suppress(Died):
+                pool.begin(point)
+
+    def _observed(self, state: dict[str, Any]) -> Environment:
+        """Return the environment of the first side, with what is known of both; looks at their modules first."""
+        if not self.differs_in_code:
+            return super()._observed(state)
+        self._start(self.sweep.points[0])
+        self._seen = [self._side(at, state) for at in range(len(self.sides))]
+        self._check_places()
+        for point in self.sweep.points if self.is_same_layer else ():
+            before, after = (seen.modules[point] for seen in self._seen)
+            self._check_shapes(before, after)
+            if names := same_weights(before["weights"], after["weights"]):
+                self.weights[point] = names
+        here = self._seen[0].here
+        context = {**here.context, "sides": {g.side.name: self._told(at) for at, g in enumerate(self.sides)}}
+        runtimes = {
+            f"{ground.side.name}: {name}": " ".join(filter(None, (version, digest)))
+            for ground, seen in zip(self.sides, self._seen, strict=True)
+            for name, (_, digest, version) in {**seen.packages, "torch": ("", "", seen.here.identity["torch"])}.items()
+        }
+        return Environment(here.identity, here.state, context, runtimes)
+
+    def _side(self, at: int, state: dict[str, Any]) -> Seen:
+        """Return what is seen of a side; raises WrongRequest, with its name, if its module can't be made."""
+        ground, points = self.sides[at], self._points[at]
+        with ground.named():
+            checked = ground.pool.check([*points.values()], [ground.side.implementation])
+            here = facts.observe(checked.facts, {"sweep": self.sweep.name}, state)
+            try:
+                modules = {
+                    point: asked(ground.pool, "describe", own, 0, LOOK_S, implementation=ground.side.implementation)
+                    for point, own in points.items()
+                }
+            except NotSeen as error:
+                raise WrongRequest(str(error)) from None
+        return Seen(here, modules)
+
+    def _check_places(self) -> None:
+        """Raise WrongRequest if a side with a checkout imports nothing from it: both would be the same code."""
+        for ground, seen in zip(self.sides, self._seen, strict=True):
+            if ground.checkout and not any(ground.checkout.place(file) for file, *_ in seen.packages.values()):
+                files = "; ".join(f"{name} from {file}" for name, (file, *_) in seen.packages.items())
+                raise WrongRequest(
+                    f"{ground.side.words}: nothing was imported from the checkout, but {files or 'nothing at all'}; "
+                    "expected a folder that holds the package, or src with it"
+                )
+
+    def _check_shapes(self, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+        for what in ("input", "output"):
+            if before[what] != after[what]:
+                first, second = (ground.side.words for ground in self.sides)
+                raise WrongRequest(
+                    f"{first} has an {what} of shape {before[what]}, {second} of {after[what]}: "
+                    "they can't compute the same; --layer twice compares two layers"
+                )
+
+    def _told(self, at: int) -> dict[str, Any]:
+        """Return what environment.json says of a side."""
+        ground, seen = self.sides[at], self._seen[at]
+        packages = {name: self._package(ground, *of) for name, of in seen.packages.items()}
+        asked_for = {key: value for key, value in vars(ground.side).items() if value and key != "python"}
+        commit = {"commit": ground.checkout.commit} if ground.checkout else {}
+        identity = {name: seen.here.identity[name] for name in ("torch", "python")}
+        return {**asked_for, **commit, **identity, "packages": packages}
+
+    def _package(self, ground: Ground, file: str, digest: str, version: str) -> dict[str, str]:
+        place = ground.checkout.place(file) if ground.checkout else ""
+        of_checkout = {"file": place, "commit": ground.checkout.commit} if ground.checkout and place else None
+        told = of_checkout or facts.described(file, digest)
+        return {**told, "digest": digest, "version": version}

@@ -1,0 +1,346 @@
+"""What a duel says: may the second side take the place of the first, and what belongs into a pull request."""
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from bench.analyse.advice import Advice
+from bench.analyse.verdict import AS_FAST, DIFFERENT, FASTER, KINDS, OPEN, SLOWER, UNMEASURED, Verdict
+from bench.plan.case import AFTER, BEFORE
+from bench.plan.sides import NAMES, ORDER
+from bench.show import intervals
+from bench.show.blocks import (
+    BAD,
+    GOOD,
+    HEAD,
+    PLAIN,
+    QUIET,
+    WARNING,
+    Block,
+    Column,
+    Folded,
+    Lines,
+    Table,
+    of_texts,
+    right,
+)
+from bench.show.rows import Row, reason
+from bench.show.text import names, shared
+from bench.store import units
+from bench.store.environment import Environment
+
+DECIMALS = 3
+"""The most decimals of a ratio: changes of less than a percent are told apart."""
+
+SAME_MEMORY = 0.01
+"""Memory that differs by less is called the same."""
+
+LATER = 1.2
+"""A duel that isn't decided is proposed to go on for so many times as long as it is expected to need."""
+
+WORDS = {
+    FASTER: "faster than {before}",
+    AS_FAST: "at least as fast as {before}",
+    SLOWER: "slower than {before}",
+    OPEN: "not known to be as fast as {before}",
+    UNMEASURED: "not measured",
+    DIFFERENT: "different from {before}",
+}
+"""What a verdict says of the second side."""
+
+TONES = {FASTER: GOOD, AS_FAST: GOOD, SLOWER: BAD, OPEN: WARNING, UNMEASURED: BAD, DIFFERENT: BAD}
+
+OF_WEIGHTS = {
+    NAMES: "with the same weights",
+    ORDER: "with the same weights, which were matched by their order and shapes because their names differ",
+}
+"""How the second side got the weights of the first."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """What is known at the end of a duel.
+
+    `weights` says how the second side got the first one's weights: NAMES, ORDER, empty if they can't be matched, None
+    if both sides are different layers, of which nothing is said. `looks` are those at the model of each side.
+    `spent_s` are the seconds of the race, and `further_s` those it is expected to need until it is decided.
+    """
+
+    before: str
+    after: str
+    verdicts: Sequence[Verdict]
+    here: Environment
+    command: str
+    bound: float
+    spent_s: float
+    allow: float | None = None
+    weights: str | None = NAMES
+    looks: Mapping[str, Advice] = field(default_factory=dict)
+    control: str = ""
+    further_s: float = math.nan
+
+    @property
+    def sides(self) -> Mapping[str, Mapping[str, Any]]:
+        """What is known of the code of each side, empty if it is the same."""
+        sides: Mapping[str, Mapping[str, Any]] = self.here.context.get("sides", {})
+        return sides
+
+    @property
+    def is_bad(self) -> bool:
+        """Whether a side is different or could not be measured, or is slower than what is allowed."""
+        return any(
+            each.kind in (DIFFERENT, UNMEASURED) or (self.allow is not None and each.exceeds(self.allow))
+            for each in self.verdicts
+        )
+
+    @property
+    def worst(self) -> Verdict:
+        """The point with the worst verdict; of several, the one with the least speed-up."""
+        return max(self.verdicts, key=lambda each: (KINDS.index(each.kind), -_value(each)))
+
+
+def _value(of: Verdict) -> float:
+    return of.speedup.value if of.speedup.is_known else math.inf
+
+
+def blocks(told: Told) -> Iterator[Block]:
+    """Yield what a duel says, the answer first."""
+    yield Lines([headline(told)], HEAD)
+    yield Lines([*_allowed(told)], BAD if told.is_bad else PLAIN)
+    yield Table(_columns(told), told.verdicts)
+    yield Lines([*_failures(told)], BAD, is_list=True)
+    yield Lines([*_facts(told)], is_list=True)
+    yield Lines([f"Again: {told.command}"], QUIET)
+
+
+def markdown_blocks(told: Told) -> Iterator[Block]:
+    """Yield what a duel says for a comment on a pull request: the answer, and the rest folded away."""
+    yield Lines([headline(told)], HEAD)
+    yield Lines([*_allowed(told)])
+    yield Table(_columns(told), told.verdicts)
+    yield Lines([*_failures(told)], is_list=True)
+    rows = [line.split(": ", 1) for line in _facts(told)]
+    details = of_texts(("what", ""), [[what, *rest] for what, *rest in rows if rest])
+    yield Folded("Kernels, attention, versions, machine", details, Lines([f"`{told.command}`"]))
+
+
+def headline(told: Told) -> str:
+    """Return whether the second side may take the place of the first, in a sentence."""
+    words = _answer(told)
+    return words[0].upper() + words[1:] if told.after == AFTER else f"{told.after} is {words}"
+
+
+def _answer(told: Told) -> str:
+    worst, count = told.worst, len(told.verdicts)
+    kinds = Counter(each.kind for each in told.verdicts)
+    labels = names([each.point for each in told.verdicts])
+    where = f" at {kinds[worst.kind]} of {count} points" if count > 1 else ""
+    if worst.kind in (DIFFERENT, UNMEASURED):
+        row = worst.before if worst.after.get("status") in ("skipped", None) else worst.after
+        return f"{_said(worst.kind, told)}{where}: {reason(row) if row else 'it has no result'}"
+    if count == 1:
+        return f"{_single(worst, told)}{_memory(worst)}"
+    ratio = f"{intervals.ratio(worst.speedup, DECIMALS)} at {labels[worst.point]}"
+    if worst.kind in (FASTER, AS_FAST):
+        return f"{_said(worst.kind, told)} at all {count} points, by {ratio} at worst"
+    others = [f"{_said(kind, told)} at {kinds[kind]}" for kind in KINDS if kind != worst.kind and kinds[kind]]
+    later = _later(told) if kinds[OPEN] else ""
+    return f"{'; '.join([f'{_said(worst.kind, told)}{where}, by {ratio} at worst', *others])}{later}"
+
+
+def _said(kind: str, told: Told) -> str:
+    return WORDS[kind].format(before=told.before)
+
+
+def _single(of: Verdict, told: Told) -> str:
+    ratio = intervals.ratio(of.speedup, DECIMALS)
+    if of.kind != OPEN:
+        return f"{_said(of.kind, told)}: {ratio}"
+    half = (
+        max(of.speedup.high / of.speedup.value, of.speedup.value / of.speedup.low) - 1
+        if of.speedup.is_known
+        else math.nan
+    )
+    known = f"±{units.percent(half)}" if math.isfinite(half) else "anything"
+    took = units.duration(told.spent_s)
+    return f"not known better than {known} after {took}: {ratio}{_later(told)}"
+
+
+def _later(told: Told) -> str:
+    """Return which time would decide what is open, empty if that isn't known."""
+    if not math.isfinite(told.further_s):
+        return ""
+    return f"; --within {math.ceil(LATER * told.further_s / 10) * 10}s decides"
+
+
+def _memory(of: Verdict) -> str:
+    change = of.memory - 1
+    if math.isnan(change):
+        return ""
+    if abs(change) < SAME_MEMORY:
+        return "; the same memory"
+    return f"; {units.percent(abs(change))} {'more' if change > 0 else 'less'} memory"
+
+
+def _allowed(told: Told) -> Iterator[str]:
+    """Yield whether the second side keeps within what is allowed, if anything is said to be."""
+    if told.allow is None or told.worst.kind in (DIFFERENT, UNMEASURED):
+        return
+    rule = f"It may be {units.percent(told.allow, trim=True)} slower"
+    labels = names([each.point for each in told.verdicts])
+    if beyond := [each for each in told.verdicts if each.exceeds(told.allow)]:
+        yield f"{rule}, and it is slower by more at {', '.join(labels[each.point] for each in beyond)}"
+    elif unsure := [each for each in told.verdicts if each.may_exceed(told.allow)]:
+        yield f"{rule}; this is not decided at {', '.join(labels[each.point] for each in unsure)}{_later(told)}"
+    else:
+        yield f"{rule}, and it is not"
+
+
+def _columns(told: Told) -> list[Column]:
+    labels = names([each.point for each in told.verdicts])
+
+    def cell(name: str, text: Any, side: str) -> Any:
+        return lambda of: text(value) if (value := getattr(of, side).get(name)) is not None else ""
+
+    return [
+        Column("point", lambda of: labels[of.point]),
+        Column(
+            f"{told.after} as fast as {told.before}",
+            lambda of: intervals.ratio(of.speedup, DECIMALS) if of.speedup.is_known else "",
+        ),
+        Column("verdict", lambda of: of.kind, tone=lambda of: TONES[of.kind]),
+        Column(f"{told.before}", cell("latency_s", units.seconds, "before"), right),
+        Column(f"{told.after}", cell("latency_s", units.seconds, "after"), right),
+        Column("memory before", cell("memory_bytes", units.size, "before"), right, rank=2),
+        Column("memory after", cell("memory_bytes", units.size, "after"), right, rank=2),
+        Column("replicates", cell("processes", str, "after"), right, rank=3),
+    ]  # fmt: skip
+
+
+def _failures(told: Told) -> Iterator[str]:
+    """Yield which side is different, or has no time at a point, and why."""
+    labels = names([each.point for each in told.verdicts])
+    for each in told.verdicts:
+        for name, row in ((told.before, each.before), (told.after, each.after)):
+            if len(told.verdicts) > 1 and row.get("status") not in ("ok", "skipped", None):
+                yield f"{labels[each.point]}: {name}: {reason(row)}"
+
+
+def _facts(told: Told) -> Iterator[str]:
+    """Yield what belongs to the answer: `what: …`."""
+    yield f"point: {shared([each.point for each in told.verdicts])}"
+    yield from _kernels(told)
+    yield from _attention(told)
+    yield from _function(told)
+    yield from _code(told)
+    identity = told.here.identity
+    software = f"Python {identity['python']}, torch {identity['torch']}"
+    yield f"machine: {identity['cpu']}, {identity['cores']} cores, {software}"
+    if commit := told.here.context.get("commit"):
+        yield f"attention-bench: commit {commit}"
+    if told.control:
+        yield f"control: {told.control}"
+
+
+def _kernels(told: Told) -> Iterator[str]:
+    pairs = Counter((_listed(each.before), _listed(each.after)) for each in told.verdicts)
+    for (old, new), count in pairs.items():
+        where = f" ({count} of {len(told.verdicts)} points)" if len(pairs) > 1 else ""
+        yield f"kernels{where}: {old}, the same before and after" if old == new else f"kernels{where}: {old} → {new}"
+
+
+def _listed(row: Row) -> str:
+    kernels = row.get("kernels") or ()
+    return ", ".join(kernels.split("; ") if isinstance(kernels, str) else kernels) or "none seen"
+
+
+def _attention(told: Told) -> Iterator[str]:
+    """Yield the share of attention in a model, and the most that is left to gain there."""
+    for name, advice in told.looks.items():
+        share, most = units.percent(advice.share.value), units.ratio(advice.bound.value)
+        yield f"attention in {name}: {share} of the time, so at most {most} is left to gain there"
+
+
+def _function(told: Told) -> Iterator[str]:
+    if told.weights is None:
+        yield "function: the sides are two layers, and nothing is said about their outputs"
+    elif not told.weights:
+        yield "function: the weights of the sides can't be matched, so nothing is said about their outputs"
+    else:
+        what = "outputs and gradients" if told.verdicts[0].point.mode != "inference" else "outputs"
+        errors = [(each.after["error"], each.after["tolerance"]) for each in told.verdicts if each.after.get("error")]
+        error, tolerance = max(errors, key=lambda pair: pair[0] / pair[1], default=(None, None))
+        figures = f": largest error {error:.1g}, tolerance {tolerance:.1g}" if error and tolerance else ""
+        yield f"function: {what} were judged by those of {told.before} in float64, {OF_WEIGHTS[told.weights]}{figures}"
+
+
+def _code(told: Told) -> Iterator[str]:
+    """Yield where the code of each side comes from."""
+    for name, side in told.sides.items():
+        asked = ", ".join(str(side[key]) for key in ("layer", "checkout") if side.get(key)) or side["implementation"]
+        commit = f" (commit {side['commit']})" if side.get("commit") else ""
+        yield f"{name}: {asked}{commit}; {', '.join(['torch ' + side['torch'], *_packages(side)])}"
+    if told.sides and not differences(told.sides):
+        yield "difference: none was found between the code of the sides"
+
+
+def _packages(side: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the packages of a side that have a version, or that git has."""
+    for name, of in side["packages"].items():
+        if of["version"] or of["commit"]:
+            yield f"{name} {of['version'] or of['commit']}"
+
+
+def differences(sides: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return in what the code of two sides differs: what was asked for, torch, Python and the sources of packages."""
+    first, second = sides.values()
+    own = [key for key in ("layer", "implementation", "torch", "python") if first.get(key) != second.get(key)]
+    digests = [{name: of["digest"] for name, of in side["packages"].items()} for side in (first, second)]
+    packages = sorted({*digests[0], *digests[1]})
+    return [*own, *(name for name in packages if digests[0].get(name) != digests[1].get(name))]
+
+
+def as_json(told: Told) -> str:
+    """Return a duel as JSON; a number that is not known is null."""
+    points = [
+        {
+            "point": {name: value for name, value in vars(each.point).items() if value is not None},
+            "verdict": each.kind,
+            "speedup": _finite(each.speedup.value),
+            "speedup_low": _finite(each.speedup.low),
+            "speedup_high": _finite(each.speedup.high),
+            "memory_ratio": _finite(each.memory),
+            BEFORE: _row(each.before),
+            AFTER: _row(each.after),
+        }
+        for each in told.verdicts
+    ]
+    content = {
+        "headline": headline(told),
+        "verdict": told.worst.kind,
+        "allow": told.allow,
+        "is_allowed": None if told.allow is None else not told.is_bad,
+        "bound": told.bound,
+        BEFORE: told.before,
+        AFTER: told.after,
+        "weights": told.weights,
+        "attention_share": {name: _finite(advice.share.value) for name, advice in told.looks.items()},
+        "points": points,
+        "sides": told.sides,
+        "machine": told.here.identity,
+        "command": told.command,
+    }
+    return json.dumps(content, indent=2, allow_nan=False) + "\n"
+
+
+def _row(row: Row) -> dict[str, Any]:
+    names = ("status", "detail", "latency_s", "memory_bytes", "kernels", "processes")
+    plain = {name: row.get(name) for name in names}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in plain.items()}
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
