@@ -19,9 +19,6 @@ STATED = ("device", *OF_THE_MACHINE)
 MOST_COMMANDS = 8
 """The most rows for which a table prints the commands."""
 
-RACES = {"race": True}
-"""The switches of an effort that are on unless a request says no."""
-
 
 @dataclass(frozen=True)
 class Again:
@@ -51,8 +48,9 @@ class Again:
         if not self.control:
             yield "--no-control"
         for name in SWITCHES if self.effort else ():
-            if (value := getattr(self.effort, name)) != RACES.get(name, False):
-                yield flag(name) if value else flag(f"no_{name}")
+            is_on, usually = getattr(self.effort, name), name == "race"  # a request is a race unless it says no
+            if is_on != usually:
+                yield flag(name if is_on else f"no_{name}")
 
 
 def _of_point(point: Point) -> Iterator[str]:
