@@ -23,6 +23,7 @@ from bench.harness import options
 from bench.harness.progress import screen_of
 from bench.plan import names
 from bench.plan.case import AS_IS, Point
+from bench.plan.columns import flag
 from bench.plan.errors import WrongRequest, suggestion, unknown_names
 from bench.plan.invocation import python
 from bench.plan.layers import LAYERS, of_core, shapes_itself
@@ -83,7 +84,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_option("--use", metavar="TABLE", help="also try the choices of a table that `export` wrote")
     shapes = {name: options.SHAPES[name] for name in SHAPES}
     for name, (_, meaning) in {**shapes, **options.SETTINGS}.items():
-        add_option(options.flag(name), metavar="A,B,…", help=meaning)
+        add_option(flag(name), metavar="A,B,…", help=meaning)
     add_option("--oversubscribe", action="store_true", default=None, help="allow more threads than cores")
     add_option("--no-compile", action="store_true", help="leave out the settings with torch.compile")
     add_option("--look", action="store_true", help="look at the model, and compare nothing")

@@ -194,7 +194,15 @@ def _report(arguments: argparse.Namespace, base: SavedRun, new: SavedRun) -> Rep
     sides = zip(SIDES, (base, new), strict=True)
     doubts = tuple(f"in {side} {words}" for side, run in sides if (words := control_warning(run.whole)))
     return Report(
-        comparison, limits, arguments.baseline, tuple(unlike), doubts, unlike_runs, about, shows_all=arguments.all
+        comparison,
+        limits,
+        arguments.baseline,
+        tuple(unlike),
+        doubts,
+        unlike_runs,
+        about,
+        shows_all=arguments.all,
+        again=new.again,
     )
 
 

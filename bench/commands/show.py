@@ -9,6 +9,7 @@ from rich.text import Text
 from bench.analyse.conclusions import changes
 from bench.analyse.selection import RULE, UNTRIED, most_important, point_count, where
 from bench.commands import FINE, say, to_summarise
+from bench.plan.again import MOST_COMMANDS, Again
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import load_sweep, shipped_names
 from bench.show.failures import blocks
@@ -17,7 +18,7 @@ from bench.show.terminal.console import console, render
 from bench.show.terminal.results import results
 from bench.store import files
 from bench.store.saved_run import SavedRun, runs_of
-from bench.store.table import RESULTS
+from bench.store.table import RESULTS, cases, without_control
 
 MOST_POINTS = 100
 """The most points that a terminal gets if none are asked for; a file gets all."""
@@ -75,6 +76,8 @@ def _show(saved: SavedRun, arguments: argparse.Namespace) -> None:
     shown = most_important(chosen, top) if arguments.top or top < count else chosen
     console().print(results(shown, saved.baseline, saved.whole))
     console().print(render(blocks(shown)))
+    if arguments.where:
+        _tell_commands(shown, saved.again)
     if top < count:
         _tell_the_rest(chosen, top, count)
 
@@ -84,6 +87,15 @@ def _behind(saved: SavedRun) -> str:
     if files.is_held(saved.folder):
         return f"the run is at work, so {RESULTS} may lack its newest records"
     return f"the run was killed, so {RESULTS} may lack its last records: {to_summarise(saved.folder)}"
+
+
+def _tell_commands(table: pd.DataFrame, again: Again) -> None:
+    """Print the command for each of a few rows, or how to get fewer."""
+    rows = cases(without_control(table))
+    if len(rows) > MOST_COMMANDS:
+        say("", f"With a --where that leaves at most {MOST_COMMANDS} rows: the command that measures each again")
+    elif rows:
+        say("", "To measure each row again:", *map(again.command, rows))
 
 
 def _tell_the_rest(table: pd.DataFrame, top: int, count: int) -> None:

@@ -17,6 +17,7 @@ from bench.engine.trials import Watch
 from bench.harness import options
 from bench.plan import names
 from bench.plan.case import AS_IS
+from bench.plan.columns import flag
 from bench.plan.errors import WrongRequest
 from bench.plan.invocation import python
 from bench.plan.sweep import Sweep
@@ -148,7 +149,7 @@ def _judged(of: Values, name: str, others: Mapping[str, str]) -> Iterator[str]:
 def _asked(arguments: argparse.Namespace) -> list[str]:
     """Return the options that were given, as words: `duel` makes the same point of them."""
     given = {name: getattr(arguments, name) for name in options.LISTS if getattr(arguments, name)}
-    words = [word for name, text in given.items() for word in (options.flag(name), text)]
+    words = [word for name, text in given.items() for word in (flag(name), text)]
     words += ["--timeout-s", f"{arguments.timeout_s:g}"] if arguments.timeout_s else []
     return [*words, *(["--oversubscribe"] if arguments.oversubscribe else [])]
 

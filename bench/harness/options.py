@@ -11,7 +11,7 @@ from bench.engine import admission
 from bench.machine import facts
 from bench.plan import names
 from bench.plan.case import COLUMNS, Point
-from bench.plan.columns import Column, Kind
+from bench.plan.columns import Column, Kind, flag
 from bench.plan.errors import WrongRequest, all_of, unknown_names
 from bench.plan.grid import is_range, parse_shard
 from bench.plan.layers import LAYERS
@@ -94,6 +94,9 @@ def add(add_option: AddOption) -> None:
     """Add the options of a sweep to pytest's own."""
     add_option("--sweep", metavar="NAME|FILE.toml", help=f"a shipped sweep or a file (default: {DEFAULT_SWEEP})")
     add_option("--impl", metavar="A,B,…", help="implementations, module:attribute of your own too")
+    add_option(
+        "--baseline", metavar="A", default="", help="the implementation that speed-ups refer to (default: the sweep's)"
+    )
     add_option(
         "--no-control", action="store_true", help="don't measure the baseline a second time, as a check of the machine"
     )
@@ -219,6 +222,7 @@ def request(option: argparse.Namespace) -> Request:
         accelerators=facts.available_devices(),
         overrides=given,
         implementations=implementations,
+        baseline=option.baseline,
         control=False if option.no_control else None,
         effort=wished,
         product=option.sweep is None and any(name in SHAPES for name in given),
@@ -322,11 +326,6 @@ READERS = {
 def run_folder(option: argparse.Namespace, name: str) -> Path:
     """Return the folder that `--run` asks for, or a new one in `results` here, with the time and a name."""
     return Path(option.run or Path("results", f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{name}"))
-
-
-def flag(name: str) -> str:
-    """Return the option for a column or a setting: `--num-tokens`."""
-    return "--" + name.replace("_", "-")
 
 
 def _list(option: argparse.Namespace, name: str, kind: type) -> list[Any]:

@@ -126,6 +126,7 @@ class Point:
         absent=None,
         short="k{}",
         words="keys C={}",
+        option="shape",
         changes_function=True,
     )
     image_size: int | None = column(

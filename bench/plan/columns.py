@@ -50,7 +50,7 @@ class Column:
     `described_with` names the column whose `words` include this one.
     `changes_function` is true if a layer without the column computes another function than the point means;
     such a layer is unsupported unless the value is usual.
-    `option` is the group of the command-line option of this name: shape, execution, or empty if there is no option.
+    `option` is the group of the command-line option of this name: shape or execution.
     `is_ok` is an additional check of a value; `rule` is the text that users see if it fails.
     """
 
@@ -65,7 +65,7 @@ class Column:
     usual: Any = REQUIRED
     described_with: str = ""
     changes_function: bool = False
-    option: str = ""
+    option: str
     is_ok: Callable[[Any], object] = lambda _value: True
     rule: str = ""
 
@@ -86,7 +86,11 @@ class Column:
     def is_usual(self, point: Any) -> bool:
         """Return whether a point's value is the usual one, or None because the layer doesn't use the column."""
         value = getattr(point, self.name)
-        return value is None or value == (self.usual(point) if callable(self.usual) else self.usual)
+        return value is None or value == self.usual_of(point)
+
+    def usual_of(self, point: Any) -> Any:
+        """Return the usual value of a point with these other values; REQUIRED if there is none."""
+        return self.usual(point) if callable(self.usual) else self.usual
 
     def shortened(self, value: Any) -> str:
         """Return a value's form in a file name."""
@@ -97,6 +101,11 @@ class Column:
         if isinstance(self.words, str):
             return "" if value is None else self.words.format(value)
         return self.words(value)
+
+
+def flag(name: str) -> str:
+    """Return the option for a column or a setting: `--num-tokens`."""
+    return "--" + name.replace("_", "-")
 
 
 def column(meaning: str, **facts: Any) -> Any:

@@ -126,7 +126,7 @@ class Request:
 
     `threads` and `allocator` are used if the file gives none, the second on a CPU only. `cpu` has the CPU's flags: a
     grid with IF_CPU counts only if one of them is among its own. `accelerators` are the devices that AVAILABLE means
-    besides the CPU. `overrides`, `implementations`, `control` and `effort` replace the file's values.
+    besides the CPU. `overrides`, `implementations`, `baseline`, `control` and `effort` replace the file's values.
     An override, which may name a `model`, replaces its column in every grid.
     With `product` the overrides are the only grid, and the file's defaults give the columns that they leave out.
     `path` has the folders that must contain the modules of a user's implementations; None skips this check.
@@ -142,6 +142,7 @@ class Request:
     accelerators: Sequence[str] = ()
     overrides: Values = field(default_factory=dict)
     implementations: Sequence[str] = ()
+    baseline: str = ""
     control: bool | None = None
     effort: Mapping[str, Any] = field(default_factory=dict)
     product: bool = False
@@ -212,10 +213,11 @@ def _baseline(document: Mapping[str, Any], asked: Request, *, is_shipped: bool) 
     own = any(names.is_module(name) for each in named for name in (each if isinstance(each, list) else [each]))
     given = document.get("implementations")
     if not own or ("baseline" in document and not is_shipped):
-        return document.get("baseline", Sweep.baseline), given
+        return asked.baseline or document.get("baseline", Sweep.baseline), given
+    baseline = asked.baseline or AS_IS
     if not is_shipped or given is None:
-        return AS_IS, given
-    return AS_IS, [AS_IS, *(name for name in given if not CATALOGUE[name].layers), "compiled"]
+        return baseline, given
+    return baseline, [AS_IS, *(name for name in given if not CATALOGUE[name].layers), "compiled"]
 
 
 def _tables(document: Mapping[str, Any]) -> list[Any]:

@@ -115,20 +115,21 @@ def definitions(entries: Mapping[str, str], *, indent: int = 0, tone: str = PLAI
 
 @dataclass(frozen=True)
 class Code:
-    """Lines of Python."""
+    """Lines of a program, or of a shell with the language `sh`."""
 
     kind: ClassVar = "code"
     lines: Sequence[str]
+    language: str = "python"
 
 
 @dataclass(frozen=True)
 class Folded:
-    """A table and notes that are folded away where that is possible; a terminal has `instead` and the notes."""
+    """What is folded away where that is possible, with notes; a terminal has `instead` and the notes."""
 
     kind: ClassVar = "folded"
     title: str
-    table: Table
-    notes: Lines
+    content: Table | Code
+    notes: Lines = Lines([])
     instead: str = ""
 
 

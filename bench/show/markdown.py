@@ -49,10 +49,10 @@ def _parts(block: Block) -> Iterator[Part]:
         case Table():
             yield _table(block), True
         case Code():
-            yield (["```python", *block.lines, "```"] if block.lines else []), False
+            yield ([f"```{block.language}", *block.lines, "```"] if block.lines else []), False
         case Folded():
             yield [f"{FOLD}{block.title}</summary>"], False
-            yield _table(block.table), True
+            yield from _parts(block.content)
             yield from _lines(block.notes)
             yield [UNFOLD], False
 

@@ -146,7 +146,8 @@ def _changed(own: Sweep, asked: Request) -> Sweep:
 
     Columns without a named sweep are those of the default sweep, as for a new run.
     """
-    changed = altered(own, asked.implementations, asked.effort, asked.path)
+    rebased = dataclasses.replace(own, baseline=asked.baseline or own.baseline)
+    changed = altered(rebased, asked.implementations, asked.effort, asked.path)
     changed = dataclasses.replace(changed, control=own.control and asked.control is not False)
     if asked.overrides:
         sweep = load_sweep(asked)

@@ -11,7 +11,8 @@ from typing import Any
 
 import pandas as pd
 
-from bench.plan.case import Point
+from bench.plan.again import Again
+from bench.plan.case import CONTROL, Point
 from bench.plan.errors import CannotWrite, WrongRequest, refusing
 from bench.plan.sweep import Effort
 from bench.store import environment, files, journal, plan, profile, table
@@ -77,6 +78,15 @@ class SavedRun:
     def effort(self) -> Effort | None:
         """The effort that was asked for, None if it isn't known."""
         return None if self.is_alone else plan.effort_of(self.folder)
+
+    @cached_property
+    def again(self) -> Again:
+        """What the commands share that measure single rows of the run again."""
+        try:
+            effort = self.effort
+        except WrongRequest:  # a plan that this suite can't carry out
+            effort = None
+        return Again(self.baseline, bool((self.whole["implementation"] == CONTROL).any()), effort)
 
     @property
     def records(self) -> list[Record]:

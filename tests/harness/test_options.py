@@ -256,6 +256,15 @@ def test_a_run_keeps_its_control(tmp_path: Path, run: str) -> None:
         assert "control: True against False" in refusal(asked, f"{sweep} {folder} --no-control")
 
 
+def test_the_baseline_can_be_another_implementation(run: str) -> None:
+    """It is measured first if it is not among them; a run with another one is not gone on with."""
+    assert asked("--num-tokens 50 --impl sdpa --baseline manual").implementations == ("manual", "sdpa")
+    own = asked("--layer torch.nn:MultiheadAttention --impl sdpa --baseline eager")
+    assert (own.baseline, own.implementations) == ("eager", ("eager", "sdpa"))
+    assert "baseline: eager against sdpa" in refusal(asked, f"{run} --baseline sdpa")
+    assert "implementation 'egaer'" in refusal(asked, "--num-tokens 50 --baseline egaer")
+
+
 def test_extending_adds_to_the_plan(run: str) -> None:
     """Implementations, points and processes."""
     wider = asked(f"{run} --impl mha --processes 3 --extend")

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench.plan.case import COLUMNS, Case, Point
+from bench.plan.columns import DERIVED
 from bench.plan.errors import WrongRequest
 from bench.plan.layers.layer import Layer, Sizes, Step, Values, Work
 from impls import catalogue
@@ -133,6 +134,18 @@ def complete(values: Values) -> Values:
     for column, value in layer.derive(values).items():
         values.setdefault(column, value)
     return {**dict.fromkeys(layer.without), "qkv_bias": False, "qk_scale": None, **values}
+
+
+def following(point: Point) -> Values:
+    """Return the columns that follow from the layer of a point and its other columns, with the values that follow."""
+    layer = _layer(point.layer)
+    needed = {
+        name: value
+        for name, value in vars(point).items()
+        if name in layer.needs or COLUMNS[name].default is not DERIVED
+    }
+    shown = OF_THE_MODULE if layer is _SHAPED else ()
+    return {**layer.derive(needed), **layer.fixed, **{name: getattr(point, name) for name in shown}}
 
 
 def usable(name: str, usual: Mapping[str, Any]) -> Values:

@@ -8,8 +8,24 @@ from typing import Any
 
 import pandas as pd
 
-from bench.plan.case import CASE_COLUMNS
-from bench.show.blocks import BAD, GAP, GOOD, HEAD, PLAIN, QUIET, WARNING, Block, Column, Folded, Lines, Table, right
+from bench.plan.again import MOST_COMMANDS
+from bench.plan.case import CASE_COLUMNS, Case
+from bench.show.blocks import (
+    BAD,
+    GAP,
+    GOOD,
+    HEAD,
+    PLAIN,
+    QUIET,
+    WARNING,
+    Block,
+    Code,
+    Column,
+    Folded,
+    Lines,
+    Table,
+    right,
+)
 from bench.show.comparison import report as texts
 from bench.show.comparison.report import EVENTS, ONE_SIDED, Report
 from bench.show.rows import Row
@@ -78,6 +94,7 @@ def blocks(report: Report) -> list[Block]:
             Lines(texts.explanations(report), is_list=True),
             _not_listed(report, len(rows), listed),
         ),
+        *_commands(report, listed),
         Lines(report.notes, is_list=True),
         Lines([texts.counts(report.rows)]),
     ]
@@ -103,6 +120,18 @@ def failures(report: Report, rows: Sequence[Row]) -> Lines:
         for row in new
     ]
     return Lines(lines, is_list=True, is_foreign=True)
+
+
+def _commands(report: Report, rows: Sequence[Row]) -> list[Block]:
+    """Return the commands that measure those of the rows again that changed; none if none did.
+
+    A forced comparison has none: its stamp would stand in them.
+    """
+    changed = [row for row in rows if row["verdict"] in EVENTS and not report.mark]
+    worst = changed[:MOST_COMMANDS]
+    which = "each changed row" if worst == changed else f"the worst {len(worst)} of {len(changed)} changed rows"
+    commands = [report.again.command(Case.from_columns(row)) for row in worst]
+    return [Folded(f"measure {which} again", Code(commands, "sh"))] if commands else []
 
 
 def _not_listed(report: Report, rows: int, listed: Sequence[Row]) -> str:

@@ -13,6 +13,7 @@ from bench.analyse.comparison import VERDICTS, WELL
 from bench.analyse.series import point_of
 from bench.analyse.standing import FASTEST
 from bench.analyse.standing import NAMED as TO_USE
+from bench.plan.again import Again
 from bench.show.choice_text import more
 from bench.show.rows import Row, plain, reason
 from bench.show.text import counted, differences, parts, varying
@@ -51,6 +52,7 @@ class Report:
     `rebased_to` is the implementation that replaced the baseline. `unlike` holds the conditions that differ if the
     comparison was forced, `doubts` a line for each run in which identical code differs too much, `unlike_runs` lines
     about settings that differ, and `notes` lines about both runs. With `shows_all` every row is listed.
+    `again` measures single rows as NEW did.
     """
 
     comparison: pd.DataFrame
@@ -61,6 +63,7 @@ class Report:
     unlike_runs: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     shows_all: bool = False
+    again: Again = field(default_factory=Again)
 
     @cached_property
     def rows(self) -> list[Row]:

@@ -100,6 +100,7 @@ def _data(report: Report, rows: Sequence[Row], base: SavedRun, new: SavedRun) ->
         "points": points,
         "rows": shell.columns(drawn_rows),
         "sides": ["BASE", "NEW"],
+        "commands": shell.packed(shell.as_data([report.again.command(case) for case in cases])),
         **shell.samples([
             {number: (side[case], of.get(case, [])) for number, case in enumerate(cases) if case in side}
             for side, of in zip(sides, records, strict=True)

@@ -233,8 +233,15 @@ def data(view: View) -> dict[str, Any]:
         "rows": shell.columns(rows),
         "series": series,
         "first": _first_view(series),
+        "commands": shell.packed(shell.as_data(_commands(view))),
         **_samples(view),
     }
+
+
+def _commands(view: View) -> list[str]:
+    """Return the command that measures each row again."""
+    runs = [run.again for run in view.machines.values()]
+    return [runs[row["machine"]].command(Case.from_columns(row)) for row in view.rows]
 
 
 def _short(value: float | None) -> float | None:

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from bench.analyse.comparison import VERDICTS, compare
+from bench.plan.again import MOST_COMMANDS, Again
 from bench.plan.case import CASE_COLUMNS
 from bench.show.comparison.blocks import as_csv, as_json, blocks
 from bench.show.comparison.report import EVENTS, STAMP, Report
@@ -185,7 +186,7 @@ def test_a_comment_begins_with_what_changed_and_then_each_implementation() -> No
 
 def test_what_changed_stands_in_the_open_and_the_rest_is_folded_away() -> None:
     """Every row is in one of the two tables, worst first; without a change there is none in the open."""
-    before, after = written(Report(every_verdict())).split(FOLD)
+    before, after, _commands = written(Report(every_verdict())).split(FOLD)
     assert verdicts(before) == [name for name in VERDICTS if name in EVENTS]
     assert verdicts(after) == [name for name in VERDICTS if name not in EVENTS]
     assert after.startswith("the other 6 rows: 1 missing, 1 inconclusive, 1 not measured, 1 new, 1 equivalent, 1 base")
@@ -194,9 +195,27 @@ def test_what_changed_stands_in_the_open_and_the_rest_is_folded_away() -> None:
     assert verdicts(before) == []
     assert after.startswith("the other 2 rows: 1 equivalent, 1 baseline</summary>")
     name = "a|b:__c__"
-    before, after = written(Report(compare(table(at(case(name), 1.0)), table(at(case(name), 0.8))))).split(FOLD)
+    slower = Report(compare(table(at(case(name), 1.0)), table(at(case(name), 0.8))))
+    before, after, _commands = written(slower).split(FOLD)
     assert r"| slower | `a\|b:__c__` |" in before
     assert after.startswith("legend</summary>\n\n- change: ")
+
+
+def test_each_row_that_changed_has_its_command() -> None:
+    """A comment folds them away, worst first, of many rows the worst; none stand in one that is forced."""
+    again = Again("eager", control=False)
+    before, _, commands = written(Report(every_verdict(), again=again)).split(FOLD)
+    changed = re.findall(r"^\| (?:slower|faster|newly failing|fixed) \| `(\w+)`", before, re.MULTILINE)
+    lines = commands.split("```")[1].splitlines()
+    assert lines[0] == "sh"
+    assert [word for line in lines[1:] for word in changed if f"--impl {word} " in line] == changed
+    assert all(line.endswith("--baseline eager --no-control") == ("as_is" in line) for line in lines[1:])
+    names = [f"slow_{number}" for number in range(MOST_COMMANDS + 1)]
+    pairs = [table(*(at(case(name), speed) for name in names)) for speed in (1.0, 0.8)]
+    many = written(Report(compare(*pairs), again=again))
+    assert "the worst 8 of 9 changed rows" in many
+    assert many.count("--no-control") == MOST_COMMANDS
+    assert "--no-control" not in written(Report(every_verdict(), unlike=("threads",), again=again))
 
 
 def test_tables_are_whole() -> None:

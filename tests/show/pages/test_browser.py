@@ -1,5 +1,6 @@
 """Pages of runs in a browser: legend, marking, samples, table, keyboard, a phone, the dark and paper."""
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -152,6 +153,21 @@ def test_a_click_on_a_mark_shows_its_samples(chromium: Browser, page: Path) -> N
     assert chromium.one("#case").get_attribute("open") is not None
     assert " · " in chromium.one("#case-title").text
     assert chromium.count("#case-table tbody tr") == 3
+    assert chromium.complaints() == []
+
+
+def test_a_case_has_its_command_to_copy(chromium: Browser, page: Path) -> None:
+    """The button chooses all of it, and nothing else; the table is as wide as without."""
+    chromium.open(page)
+    for row in chromium.all("#table tbody tr")[:2]:
+        button = row.find_element("css selector", "td:nth-child(2) button")
+        chromium.run("arguments[0].click()", button)
+        chromium.until("document.getElementById('case').open")
+        chromium.one("#case-command button").click()
+        words = shlex.split(chromium.run("return getSelection().toString()"))
+        assert words[words.index("--impl") + 1] == button.text
+        assert "-m" in words[:3]
+        chromium.press(Keys.ESCAPE)
     assert chromium.complaints() == []
 
 

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import re
+import shlex
 import statistics
 from collections import Counter
 from collections.abc import Sequence
@@ -102,6 +103,16 @@ def test_every_case_is_in_the_table_and_in_the_data(text: str, data: dict[str, A
     assert body.count("mha needs token_len = channels") == 2
     (packed,) = re.findall(r'id="download" data-packed="([^"]*)"', text)
     assert unpacked(packed).encode() == (quick.folder / RESULTS).read_bytes()
+
+
+def test_every_case_has_the_command_that_measures_it_again(data: dict[str, Any], quick: SavedRun) -> None:
+    """In the order of the table, with the point and the implementation of its row."""
+    commands = json.loads(unpacked(data["commands"]))
+    rows = data["rows"]
+    assert [shlex.split(each)[-1 - each.endswith("--no-control")] for each in commands] == rows["implementation"]
+    points = dict(zip(rows["point"], (each.split(" --impl ")[0] for each in commands), strict=True))
+    assert len({*points.values()}) == len(points) == 12
+    assert {*commands} == {quick.again.command(each) for each in table.cases(quick.whole)}
 
 
 def test_series_have_their_points_and_samples_are_those_of_the_journal(data: dict[str, Any]) -> None:

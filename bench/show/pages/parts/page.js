@@ -230,6 +230,25 @@ function inFull(cell) {
   return short ? `${short}: ${cell.textContent.slice(short.length)}` : cell.textContent;
 }
 
+// The command that measures a case again: one click chooses all of it, another copies it.
+
+let commands;
+const again = document.getElementById("case-command");
+
+async function showCommand(row) {
+  again.hidden = !data.commands;
+  if (again.hidden) return;
+  commands ??= JSON.parse(await unpack(data.commands));
+  one("code", again).textContent = commands[row.id];
+  one("button", again).textContent = "Copy";
+}
+
+again?.querySelector("button").addEventListener("click", (event) => {
+  const words = one("code", again);
+  getSelection().selectAllChildren(words);
+  navigator.clipboard?.writeText(words.textContent).then(() => (event.target.textContent = "Copied"), () => {});
+});
+
 const dialog = document.getElementById("case");
 
 async function openSamples(datum) {
@@ -241,6 +260,7 @@ async function openSamples(datum) {
   document.getElementById("case-title").textContent = data.sides ? row.label : `${row.implementation} · ${data.points?.[row.point] ?? row.label}`;
   const facts = headings.map((heading, n) => [heading.textContent.trim(), inFull(line.children[n])]).slice(2).filter(([, text]) => text);
   document.getElementById("case-facts").replaceChildren(...facts.map(([name, text]) => make("div", [make("dt", name), make("dd", text)])));
+  await showCommand(row);
   const place = document.getElementById("case-charts");
   place.replaceChildren();
   dialog.showModal();
@@ -266,7 +286,7 @@ async function openSamples(datum) {
 lines.forEach((line, id) => {
   const cell = line.children[placeOf("implementation")];
   if (!cell || !data.samples) return;
-  const button = make("button", cell.textContent, { type: "button", title: "the samples of this case" });
+  const button = make("button", cell.textContent, { type: "button", title: "the samples of this case, and the command that measures it again" });
   button.addEventListener("click", () => openSamples(rows[id]));
   cell.replaceChildren(button);
 });

@@ -1,0 +1,70 @@
+"""The command that measures one row again: its point, and its implementation beside the baseline of its run."""
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from bench.plan import layers
+from bench.plan.case import AS_IS, COLUMNS, CONTROL, Case, Point
+from bench.plan.columns import flag
+from bench.plan.grid import OF_THE_MACHINE
+from bench.plan.invocation import pytest_bench
+from bench.plan.names import is_module
+from bench.plan.sweep import SWITCHES, Effort, Sweep
+
+STATED = ("device", *OF_THE_MACHINE)
+"""The columns that a command states in any case: another machine has other values of them."""
+
+MOST_COMMANDS = 8
+"""The most rows for which a table prints the commands."""
+
+
+@dataclass(frozen=True)
+class Again:
+    """What the rows of a run share that is part of the command: the baseline, the control, and the effort.
+
+    The baseline and the effort are None if they aren't known.
+    """
+
+    baseline: str | None = None
+    control: bool = True
+    effort: Effort | None = None
+
+    def command(self, case: Case) -> str:
+        """Return the command that measures a case alone, as it is typed in a shell."""
+        return f"{pytest_bench()} {shlex.join(self.words(case))}"
+
+    def words(self, case: Case) -> list[str]:
+        """Return the options of the command."""
+        return [*_of_point(case.point), *self._of_run(case)]
+
+    def _of_run(self, case: Case) -> Iterator[str]:
+        usual = AS_IS if is_module(case.point.layer) else Sweep.baseline
+        baseline = self.baseline or usual
+        yield from ("--impl", baseline if case.implementation == CONTROL else case.implementation)
+        if baseline != usual:
+            yield from ("--baseline", baseline)
+        if not self.control:
+            yield "--no-control"
+        for name in SWITCHES if self.effort else ():
+            is_on, usually = getattr(self.effort, name), name == "race"  # a request is a race unless it says no
+            if is_on != usually:
+                yield flag(name if is_on else f"no_{name}")
+
+
+def _of_point(point: Point) -> Iterator[str]:
+    """Yield the options for the columns that a request must give: no others lead to this point."""
+    usual = {name: column.usual_of(point) for name, column in COLUMNS.items()} | layers.following(point)
+    for name, value in vars(point).items():
+        if value is not None and (name in STATED or value != usual[name]):
+            yield from _words(flag(name), _text(value))
+
+
+def _words(option: str, text: str) -> list[str]:
+    """Return an option with its value, in one word if the value could be taken for an option."""
+    return [f"{option}={text}"] if text.startswith("-") else [option, text]
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
