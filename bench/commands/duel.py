@@ -24,6 +24,7 @@ from bench.harness import options
 from bench.harness.progress import progress_of, screen_of
 from bench.machine.doctor import LEAST_TORCH
 from bench.machine.facts import here
+from bench.plan.again import Again
 from bench.plan.case import AFTER, BEFORE
 from bench.plan.errors import WrongRequest
 from bench.plan.invocation import python
@@ -136,6 +137,7 @@ def _told(duel: Duel, spent_s: float) -> Told:
         verdicts,
         duel.environment,
         f"{python()} -m bench {shlex.join(sys.argv[1:])}",
+        Again(sides=tuple(ground.side.given for ground in duel.sides)),
         bound,
         spent_s,
         duel.allow,

@@ -248,10 +248,9 @@ class Duel(Run):
         """Return what environment.json says of a side."""
         ground, seen = self.sides[at], self._seen[at]
         packages = {name: self._package(ground, *of) for name, of in seen.packages.items()}
-        asked_for = {key: value for key, value in vars(ground.side).items() if value and key != "python"}
         commit = {"commit": ground.checkout.commit} if ground.checkout else {}
         identity = {name: seen.here.identity[name] for name in ("torch", "python")}
-        return {**asked_for, **commit, **identity, "packages": packages}
+        return {"given": ground.side.given, **commit, **identity, "packages": packages}
 
     def _package(self, ground: Ground, file: str, digest: str, version: str) -> dict[str, str]:
         place = ground.checkout.place(file) if ground.checkout else ""

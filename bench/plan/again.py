@@ -1,7 +1,7 @@
 """The command that measures one row again: its point, and its implementation beside the baseline of its run."""
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,8 +9,9 @@ from bench.plan import layers
 from bench.plan.case import AS_IS, COLUMNS, CONTROL, Case, Point
 from bench.plan.columns import flag
 from bench.plan.grid import OF_THE_MACHINE
-from bench.plan.invocation import pytest_bench
+from bench.plan.invocation import pytest_bench, python
 from bench.plan.names import is_module
+from bench.plan.sides import Given, asked_for
 from bench.plan.sweep import SWITCHES, Effort, Sweep
 
 STATED = ("device", *OF_THE_MACHINE)
@@ -24,16 +25,25 @@ MOST_COMMANDS = 8
 class Again:
     """What the rows of a run share that is part of the command: the baseline, the control, and the effort.
 
-    The baseline and the effort are None if they aren't known.
+    The baseline and the effort are None if they aren't known. `sides` are those of a duel whose rows are its sides.
     """
 
     baseline: str | None = None
     control: bool = True
     effort: Effort | None = None
+    sides: tuple[Given, ...] = ()
 
     def command(self, case: Case) -> str:
         """Return the command that measures a case alone, as it is typed in a shell."""
+        if self.sides:
+            return self.duel(case.point)
         return f"{pytest_bench()} {shlex.join(self.words(case))}"
+
+    def duel(self, point: Point) -> str:
+        """Return the command that measures a point of a duel."""
+        before, after = self.sides
+        columns = [*_of_point(point, without=["layer"] if "layer" in before else [])]
+        return f"{python()} -m bench duel {shlex.join([*asked_for(before, after), *columns])}"
 
     def words(self, case: Case) -> list[str]:
         """Return the options of the command."""
@@ -53,11 +63,11 @@ class Again:
                 yield flag(name if is_on else f"no_{name}")
 
 
-def _of_point(point: Point) -> Iterator[str]:
+def _of_point(point: Point, without: Collection[str] = ()) -> Iterator[str]:
     """Yield the options for the columns that a request must give: no others lead to this point."""
     usual = {name: column.usual_of(point) for name, column in COLUMNS.items()} | layers.following(point)
     for name, value in vars(point).items():
-        if value is not None and (name in STATED or value != usual[name]):
+        if name not in without and value is not None and (name in STATED or value != usual[name]):
             yield from _words(flag(name), _text(value))
 
 

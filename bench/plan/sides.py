@@ -1,5 +1,6 @@
 """The two sides of a duel: what differs, by the words of a request, and whose weights go where."""
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -7,7 +8,13 @@ from bench.plan.case import AFTER, AS_IS, BEFORE
 from bench.plan.errors import WrongRequest
 from impls.catalogue import SOURCES
 
+OPTIONS = ("layer", "checkout", "python")
+"""What a side may have beside its implementation, each an option."""
+
 RULE = "a duel takes two sides, which differ in their implementation, --layer, --checkout or --python"
+
+Given = Mapping[str, str]
+"""A side as environment.json keeps it: what was given, by name."""
 
 Shapes = Sequence[tuple[str, Sequence[int]]]
 """The names and shapes of weights and buffers, in the order of a state dict."""
@@ -30,10 +37,21 @@ class Side:
     python: str = ""
 
     @property
+    def given(self) -> Given:
+        """What was given of it, by name."""
+        python = os.path.relpath(self.python) if self.python else ""
+        values = {
+            "implementation": self.implementation,
+            "layer": self.layer,
+            "checkout": self.checkout,
+            "python": python,
+        }
+        return {name: value for name, value in values.items() if value}
+
+    @property
     def words(self) -> str:
         """The side in words: `before (--checkout ../timm@main)`."""
-        given = {"--layer": self.layer, "--checkout": self.checkout, "--python": self.python}
-        options = " ".join(f"{option} {value}" for option, value in given.items() if value)
+        options = " ".join(f"--{name} {value}" for name, value in self.given.items() if name in OPTIONS)
         return f"{self.name} ({options or self.implementation})" if self.name in (BEFORE, AFTER) else self.name
 
 
@@ -75,6 +93,21 @@ def _usual(layers: Sequence[str]) -> str:
     if not layers:
         raise WrongRequest(f"{RULE}; expected an implementation, a model or --layer")
     return AS_IS
+
+
+def asked_for(before: Given, after: Given) -> list[str]:
+    """Return the words that ask for these sides."""
+    names = [of["implementation"] for of in (before, after)]
+    names = [] if {*names} == {AS_IS} and "layer" in before else list(dict.fromkeys(names))
+    options = [(f"--{name}", [of[name] for of in (before, after) if name in of]) for name in OPTIONS]
+    return [
+        *names,
+        *(word for option, values in options for value in _once(option, values) for word in (option, value)),
+    ]
+
+
+def _once(option: str, values: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys(values)) if option == "--layer" else [*values]
 
 
 def same_weights(before: Shapes, after: Shapes) -> Mapping[str, str]:

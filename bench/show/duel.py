@@ -9,7 +9,8 @@ from typing import Any
 
 from bench.analyse.advice import Advice
 from bench.analyse.verdict import AS_FAST, DIFFERENT, FASTER, KINDS, OPEN, SLOWER, UNMEASURED, Verdict
-from bench.plan.case import AFTER, BEFORE
+from bench.plan.again import MOST_COMMANDS, Again
+from bench.plan.case import AFTER, BEFORE, Case
 from bench.plan.sides import NAMES, ORDER
 from bench.show import intervals
 from bench.show.blocks import (
@@ -20,6 +21,7 @@ from bench.show.blocks import (
     QUIET,
     WARNING,
     Block,
+    Code,
     Column,
     Folded,
     Lines,
@@ -74,6 +76,7 @@ class Told:
     verdicts: Sequence[Verdict]
     here: Environment
     command: str
+    again: Again
     bound: float
     spent_s: float
     allow: float | None = None
@@ -124,7 +127,10 @@ def markdown_blocks(told: Told) -> Iterator[Block]:
     yield Lines([*_failures(told)], is_list=True)
     rows = [line.split(": ", 1) for line in _facts(told)]
     details = of_texts(("what", ""), [[what, *rest] for what, *rest in rows if rest])
-    yield Folded("Kernels, attention, versions, machine", details, Lines([f"`{told.command}`"]))
+    yield Folded("Kernels, attention, versions, machine", details)
+    every = [told.again.command(Case(each.point, told.after)) for each in told.verdicts]
+    rows = every if len(every) > 1 else []
+    yield Folded("Again", Code([told.command, *rows[:MOST_COMMANDS]], "sh"))
 
 
 def headline(told: Told) -> str:
@@ -280,7 +286,8 @@ def _function(told: Told) -> Iterator[str]:
 def _code(told: Told) -> Iterator[str]:
     """Yield where the code of each side comes from."""
     for name, side in told.sides.items():
-        asked = ", ".join(str(side[key]) for key in ("layer", "checkout") if side.get(key)) or side["implementation"]
+        given = side["given"]
+        asked = ", ".join(given[key] for key in ("layer", "checkout") if key in given) or given["implementation"]
         commit = f" (commit {side['commit']})" if side.get("commit") else ""
         yield f"{name}: {asked}{commit}; {', '.join(['torch ' + side['torch'], *_packages(side)])}"
     if told.sides and not differences(told.sides):
@@ -297,7 +304,8 @@ def _packages(side: Mapping[str, Any]) -> Iterator[str]:
 def differences(sides: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Return in what the code of two sides differs: what was asked for, torch, Python and the sources of packages."""
     first, second = sides.values()
-    own = [key for key in ("layer", "implementation", "torch", "python") if first.get(key) != second.get(key)]
+    own = [key for key in ("layer", "implementation") if first["given"].get(key) != second["given"].get(key)]
+    own += [key for key in ("torch", "python") if first[key] != second[key]]
     digests = [{name: of["digest"] for name, of in side["packages"].items()} for side in (first, second)]
     packages = sorted({*digests[0], *digests[1]})
     return [*own, *(name for name in packages if digests[0].get(name) != digests[1].get(name))]

@@ -86,7 +86,9 @@ class SavedRun:
             effort = self.effort
         except WrongRequest:  # a plan that this suite can't carry out
             effort = None
-        return Again(self.baseline, bool((self.whole["implementation"] == CONTROL).any()), effort)
+        sides = self.environment.context.get("sides", {}) if self.environment else {}
+        given = tuple(side["given"] for side in sides.values())
+        return Again(self.baseline, bool((self.whole["implementation"] == CONTROL).any()), effort, given)
 
     @property
     def records(self) -> list[Record]:
