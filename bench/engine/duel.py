@@ -5,11 +5,12 @@ So the rounds of the sides are paired like those of two implementations, and an 
 
 import dataclasses
 import math
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from bench.analyse.standing import Look
 from bench.analyse.verdict import decided, log_speedup
@@ -116,6 +117,11 @@ class Duel(Run):
         pools = list(dict.fromkeys(ground.pool for ground in sides))
         super().__init__(sweep, folder, needs_all=True, pools=pools)
         self.needs_both = True
+
+    def __enter__(self) -> Self:
+        super().__enter__()
+        self._begin_s = time.monotonic() - self.summary.measured_s()  # the time of a duel is for its rounds
+        return self
 
     @property
     def names(self) -> tuple[str, str]:

@@ -39,14 +39,8 @@ class Side:
     @property
     def given(self) -> Given:
         """What was given of it, by name."""
-        python = os.path.relpath(self.python) if self.python else ""
-        values = {
-            "implementation": self.implementation,
-            "layer": self.layer,
-            "checkout": self.checkout,
-            "python": python,
-        }
-        return {name: value for name, value in values.items() if value}
+        relative = {"python": os.path.relpath(self.python)} if self.python else {}
+        return {name: value for name, value in vars(self).items() if value and name != "name"} | relative
 
     @property
     def words(self) -> str:
@@ -100,10 +94,8 @@ def asked_for(before: Given, after: Given) -> list[str]:
     names = [of["implementation"] for of in (before, after)]
     names = [] if {*names} == {AS_IS} and "layer" in before else list(dict.fromkeys(names))
     options = [(f"--{name}", [of[name] for of in (before, after) if name in of]) for name in OPTIONS]
-    return [
-        *names,
-        *(word for option, values in options for value in _once(option, values) for word in (option, value)),
-    ]
+    pairs = [(option, value) for option, values in options for value in _once(option, values)]
+    return [*names, *(word for pair in pairs for word in pair)]
 
 
 def _once(option: str, values: Sequence[str]) -> list[str]:

@@ -129,8 +129,8 @@ def markdown_blocks(told: Told) -> Iterator[Block]:
     details = of_texts(("what", ""), [[what, *rest] for what, *rest in rows if rest])
     yield Folded("Kernels, attention, versions, machine", details)
     every = [told.again.command(Case(each.point, told.after)) for each in told.verdicts]
-    rows = every if len(every) > 1 else []
-    yield Folded("Again", Code([told.command, *rows[:MOST_COMMANDS]], "sh"))
+    single = every[:MOST_COMMANDS] if len(every) > 1 else []
+    yield Folded("Again", Code([told.command, *single], "sh"))
 
 
 def headline(told: Told) -> str:
