@@ -1,6 +1,7 @@
 """The command line: `python -m bench COMMAND`."""
 
 import argparse
+import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -18,7 +19,9 @@ INTERRUPTED = 130
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status."""
-    words = sys.argv[1:] if words is None else words
+    if words is None:  # a program
+        words = sys.argv[1:]
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
     arguments = _parser(words[:1]).parse_args(words)
     try:
         _warn_of_edited(arguments)

@@ -3,6 +3,7 @@
 import fcntl
 import os
 import shutil
+import subprocess
 import tempfile
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
@@ -35,6 +36,9 @@ Key = tuple[str, int, int]
 
 
 PREFIX = "attention-bench-"
+
+REMOVE = 'read _; sleep 1; rm -rf -- "$0"'
+"""What a shell does whose input ends with its parent; a second later the processes of the run have ended too."""
 
 LOCK = "owner.lock"
 """The file in the folder that the owner keeps locked while it lives."""
@@ -225,9 +229,9 @@ def _refused(error: OSError) -> Died:
 
 
 class Scratch:
-    """A new temporary folder; making one also removes folders whose owner is dead.
+    """A new temporary folder, which a shell removes if this process is killed.
 
-    Only folders of this user with the prefix and the lock file are removed.
+    Making one also removes folders whose owner is dead: those of this user with the prefix and the lock file.
     """
 
     def __init__(self) -> None:
@@ -237,12 +241,17 @@ class Scratch:
             self._temporary = tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True)
             self.folder = Path(self._temporary.name)
             self._lock = (self.folder / LOCK).open("xb")
+            self._remover = subprocess.Popen(
+                ["sh", "-c", REMOVE, str(self.folder)], stdin=subprocess.PIPE, start_new_session=True
+            )
             if _locked(self._lock) and (self.folder / LOCK).exists():
                 return
             self.close()  # another process removed it before it was locked
 
     def close(self) -> None:
         """Remove the folder, if it is still there."""
+        self._remover.kill()
+        self._remover.communicate()
         self._temporary.cleanup()
         self._lock.close()
 
