@@ -4,15 +4,21 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from bench.analyse.series import Row
 from bench.plan.case import Point
 from bench.stats.contrasts import Contrasts
-from bench.stats.estimates import UNKNOWN, Estimates, Interval
+from bench.stats.estimates import PAIR, UNKNOWN, Estimates, Interval, t_quantile
 
 KINDS = ("faster", "as fast", "open", "slower", "not measured", "different")
 """The verdicts on a point, the best first: `as fast` is at least as fast, within the bound that was asked for."""
 
 FASTER, AS_FAST, OPEN, SLOWER, UNMEASURED, DIFFERENT = KINDS
+
+
+MOST_TIMES = 100.0
+"""To measure for more times as long is no advice."""
 
 
 @dataclass(frozen=True)
@@ -78,9 +84,22 @@ def _kind(speedup: Interval, bound: float) -> str:
 
 
 def needed(of: Verdict, bound: float) -> float:
-    """Return how many times as much measuring an open verdict needs until it is decided, as far as it tells."""
+    """Return how many times as much measuring an open verdict needs until it is decided, infinite if that isn't known.
+
+    That is until its interval excludes that the second side is slower by more than `bound`, or that it is as fast.
+    """
     if not of.speedup.is_known:
-        return math.nan
+        return math.inf
     log, half = math.log(of.speedup.value), math.log(of.speedup.high / of.speedup.value)
-    goal = max(log + math.log1p(bound), -log)
-    return (half / goal) ** 2 if goal > 0 else math.inf
+    return growth(half, float(of.after["log_ratio_freedom"]), max(log + math.log1p(bound), -log))
+
+
+def growth(half: float, freedom: float, goal: float) -> float:
+    """Return how many times as much measuring makes an interval of this half-width as narrow as `goal`, or infinity.
+
+    Its degrees of freedom grow as the measuring does.
+    """
+    times = np.geomspace(1.0, MOST_TIMES, 300)
+    halves = half * t_quantile(freedom * times, PAIR) / t_quantile(freedom, PAIR) / np.sqrt(times)
+    enough = times[halves <= goal]
+    return float(enough[0]) if enough.size else math.inf

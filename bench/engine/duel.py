@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from bench.analyse.standing import Look
-from bench.analyse.verdict import decided, log_speedup
+from bench.analyse.verdict import decided, growth, log_speedup
 from bench.engine.checkout import Checkout, checked_out
 from bench.engine.member import Member
 from bench.engine.pool import Pool, Scratch
@@ -25,7 +25,7 @@ from bench.machine import facts
 from bench.plan.case import Case, Point
 from bench.plan.errors import WrongRequest
 from bench.plan.names import libraries
-from bench.plan.sides import Side, same_weights
+from bench.plan.sides import Side, same_weights, way
 from bench.plan.sweep import Sweep
 from bench.sampling.rounds import Length
 from bench.stats.estimates import PAIR, half_widths
@@ -118,11 +118,6 @@ class Duel(Run):
         super().__init__(sweep, folder, needs_all=True, pools=pools)
         self.needs_both = True
 
-    def __enter__(self) -> Self:
-        super().__enter__()
-        self._begin_s = time.monotonic() - self.summary.measured_s()  # the time of a duel is for its rounds
-        return self
-
     @property
     def names(self) -> tuple[str, str]:
         """The names of both sides' rows."""
@@ -160,8 +155,8 @@ class Duel(Run):
         half, goal = float(half_widths(log, PAIR)), math.log1p(bound)
         if half <= goal and decided(float(log.value), half, self.allow):
             return Look(names[0], math.expm1(half), replicates=replicates)
-        growth = max(1.0, (half / goal) ** 2) - 1 if half < math.inf else math.nan
-        return Look(names[0], math.expm1(half), names, (growth, growth), replicates)
+        further = growth(half, float(log.freedom), goal) - 1
+        return Look(names[0], math.expm1(half), names, (further, further), replicates)
 
     def member(self, case: Case) -> Member:
         """Return a side at a point, to be measured in a replicate; the control is the first one once more."""
@@ -196,9 +191,15 @@ class Duel(Run):
                 pool.begin(point)
 
     def _observed(self, state: dict[str, Any]) -> Environment:
-        """Return the environment of the first side, with what is known of both; looks at their modules first."""
-        if not self.differs_in_code:
-            return super()._observed(state)
+        """Return the environment of the first side, with what is known of both; looks at their modules first.
+
+        The time of a duel begins then.
+        """
+        here = self._observed_sides(state) if self.differs_in_code else super()._observed(state)
+        self._begin_s = time.monotonic() - self.summary.measured_s()
+        return here
+
+    def _observed_sides(self, state: dict[str, Any]) -> Environment:
         self._start(self.sweep.points[0])
         self._seen = [self._side(at, state) for at in range(len(self.sides))]
         self._check_places()
@@ -208,7 +209,9 @@ class Duel(Run):
             if names := same_weights(before["weights"], after["weights"]):
                 self.weights[point] = names
         here = self._seen[0].here
-        context = {**here.context, "sides": {g.side.name: self._told(at) for at, g in enumerate(self.sides)}}
+        ways = {way(self.weights.get(point, {})) for point in self.sweep.points}
+        told = {ground.side.name: self._told(at) for at, ground in enumerate(self.sides)}
+        context = {**here.context, "sides": told, "weights": min(ways) if self.is_same_layer else None}
         runtimes = {
             f"{ground.side.name}: {name}": " ".join(filter(None, (version, digest)))
             for ground, seen in zip(self.sides, self._seen, strict=True)

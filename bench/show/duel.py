@@ -33,9 +33,16 @@ from bench.show.rows import Row, reason
 from bench.show.text import names, shared
 from bench.store import units
 from bench.store.environment import Environment
+from impls.catalogue import parse
 
 DECIMALS = 3
 """The most decimals of a ratio: changes of less than a percent are told apart."""
+
+MOST_KERNELS = 6
+"""The most kernels that are named of those that both sides ran."""
+
+FAR = 0.5
+"""An interval that is wider to one side says nothing."""
 
 SAME_MEMORY = 0.01
 """Memory that differs by less is called the same."""
@@ -66,8 +73,7 @@ OF_WEIGHTS = {
 class Told:
     """What is known at the end of a duel.
 
-    `weights` says how the second side got the first one's weights: NAMES, ORDER, empty if they can't be matched, None
-    if both sides are different layers, of which nothing is said. `looks` are those at the model of each side.
+    `looks` are those at the model of each side.
     `spent_s` are the seconds of the race, and `further_s` those it is expected to need until it is decided.
     """
 
@@ -80,7 +86,6 @@ class Told:
     bound: float
     spent_s: float
     allow: float | None = None
-    weights: str | None = NAMES
     looks: Mapping[str, Advice] = field(default_factory=dict)
     control: str = ""
     further_s: float = math.nan
@@ -90,6 +95,12 @@ class Told:
         """What is known of the code of each side, empty if it is the same."""
         sides: Mapping[str, Mapping[str, Any]] = self.here.context.get("sides", {})
         return sides
+
+    @property
+    def weights(self) -> str | None:
+        """How the second side got the weights of the first: NAMES, ORDER, or empty; None if the layers are others."""
+        way: str | None = self.here.context.get("weights", NAMES)
+        return way
 
     @property
     def is_bad(self) -> bool:
@@ -165,21 +176,17 @@ def _single(of: Verdict, told: Told) -> str:
     ratio = intervals.ratio(of.speedup, DECIMALS)
     if of.kind != OPEN:
         return f"{_said(of.kind, told)}: {ratio}"
-    half = (
-        max(of.speedup.high / of.speedup.value, of.speedup.value / of.speedup.low) - 1
-        if of.speedup.is_known
-        else math.nan
-    )
-    known = f"±{units.percent(half)}" if math.isfinite(half) else "anything"
-    took = units.duration(told.spent_s)
-    return f"not known better than {known} after {took}: {ratio}{_later(told)}"
+    half = of.speedup.high / of.speedup.value - 1 if of.speedup.is_known else math.inf
+    known = f"better than ±{units.percent(half)}" if half < FAR else f"in {of.after['processes']} replicates"
+    return f"not known {known} after {units.duration(told.spent_s)}: {ratio}{_later(told)}"
 
 
 def _later(told: Told) -> str:
     """Return which time would decide what is open, empty if that isn't known."""
     if not math.isfinite(told.further_s):
         return ""
-    return f"; --within {math.ceil(LATER * told.further_s / 10) * 10}s decides"
+    tens = math.ceil(LATER * told.further_s / 10)
+    return f"; --within {f'{tens}0s' if tens < 12 else f'{math.ceil(tens / 6)}m'} decides"
 
 
 def _memory(of: Verdict) -> str:
@@ -255,12 +262,17 @@ def _kernels(told: Told) -> Iterator[str]:
     pairs = Counter((_listed(each.before), _listed(each.after)) for each in told.verdicts)
     for (old, new), count in pairs.items():
         where = f" ({count} of {len(told.verdicts)} points)" if len(pairs) > 1 else ""
-        yield f"kernels{where}: {old}, the same before and after" if old == new else f"kernels{where}: {old} → {new}"
+        gone, come, kept = ([each for each in of if (each in among) is is_in] for of, among, is_in in (
+            (old, new, False), (new, old, False), (new, old, True)
+        ))  # fmt: skip
+        parts = [f"before {', '.join(gone)}" if gone else "", f"after {', '.join(come)}" if come else ""]
+        both = f"in both {', '.join(kept[:MOST_KERNELS])}{' …' if kept[MOST_KERNELS:] else ''}" if kept else ""
+        yield f"kernels{where}: {'; '.join(filter(None, [*parts, both])) or 'none seen'}"
 
 
-def _listed(row: Row) -> str:
+def _listed(row: Row) -> tuple[str, ...]:
     kernels = row.get("kernels") or ()
-    return ", ".join(kernels.split("; ") if isinstance(kernels, str) else kernels) or "none seen"
+    return tuple(kernels.split(";")) if isinstance(kernels, str) else tuple(kernels)
 
 
 def _attention(told: Told) -> Iterator[str]:
@@ -288,17 +300,18 @@ def _code(told: Told) -> Iterator[str]:
     for name, side in told.sides.items():
         given = side["given"]
         asked = ", ".join(given[key] for key in ("layer", "checkout") if key in given) or given["implementation"]
-        commit = f" (commit {side['commit']})" if side.get("commit") else ""
-        yield f"{name}: {asked}{commit}; {', '.join(['torch ' + side['torch'], *_packages(side)])}"
+        yield f"{name}: {asked}; {', '.join(['torch ' + side['torch'], *_packages(side)])}"
     if told.sides and not differences(told.sides):
         yield "difference: none was found between the code of the sides"
 
 
 def _packages(side: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the packages of a side that have a version, or that git has."""
+    """Yield the packages of a side that its names name, or that git has."""
+    given = [side["given"].get(name, "") for name in ("layer", "implementation")]
+    named = {parse(name).base.partition(":")[0].partition(".")[0] for name in given if name}
     for name, of in side["packages"].items():
-        if of["version"] or of["commit"]:
-            yield f"{name} {of['version'] or of['commit']}"
+        if name in named or of["commit"]:
+            yield " ".join(filter(None, (name, of["version"], of["commit"] and f"(commit {of['commit']})")))
 
 
 def differences(sides: Mapping[str, Mapping[str, Any]]) -> list[str]:

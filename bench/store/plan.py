@@ -204,7 +204,8 @@ def _sweep(plan: _Plan, points_crc32: int) -> Sweep:
     sweep = Sweep(plan.name, points, plan.implementations, plan.baseline, control=plan.control)
     effort = vars(Effort(**vars(plan.effort)))
     if plan.implementations == (BEFORE, AFTER):  # the sides of a duel
-        return dataclasses.replace(sweep, effort=read_effort(effort))
+        given = {name: value for name, value in effort.items() if value is not None}
+        return dataclasses.replace(sweep, effort=read_effort(given))
     sweep = altered(sweep, sweep.implementations, effort)
     return sweep.sharded(parse_shard(plan.shard)) if plan.shard else sweep
 
