@@ -20,9 +20,10 @@ from typing import IO, Any, Self
 import psutil
 
 from bench.plan.case import HUGE, RETAINED
+from bench.plan.invocation import IS_INSTALLED, ROOT
 
-ROOT = Path(__file__).parents[2]
-"""The checkout, from which a worker of another environment imports this suite."""
+BOOTSTRAP = str(Path(__file__).with_name("bootstrap.py"))
+"""The program by which a worker, also one of another environment, imports this suite."""
 
 START_S = 120.0
 """The most seconds for importing torch."""
@@ -407,7 +408,7 @@ def started(
     """
 
     def start(pipe: socket.socket, log: IO[bytes]) -> Process:
-        command = [python or sys.executable, "-m", module, str(pipe.fileno())]
+        command = [python or sys.executable, "-P", BOOTSTRAP, module, str(pipe.fileno())]
         return launch(command, log, environment(allocator, threads, cache, python), [pipe.fileno()])
 
     return start
@@ -440,7 +441,8 @@ def _path(python: str | None) -> list[str]:
     if python is None:
         return [entry or str(Path.cwd()) for entry in sys.path]
     entries = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
-    return list(dict.fromkeys([str(Path.cwd()), str(ROOT), *entries]))
+    suite = [] if IS_INSTALLED else [str(ROOT)]
+    return list(dict.fromkeys([str(Path.cwd()), *suite, *entries]))
 
 
 def _object(line: bytes) -> dict[str, Any]:

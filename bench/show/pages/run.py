@@ -11,6 +11,7 @@ from bench.analyse.conclusions import changes, choices
 from bench.analyse.flags import flags as flags_of
 from bench.analyse.flags import legend
 from bench.analyse.summary import of_records, period
+from bench.plan.invocation import COMMAND, short
 from bench.show import answer
 from bench.show.blocks import Cell
 from bench.show.choice_text import words
@@ -101,7 +102,7 @@ def _left_out(view: View, saved: SavedRun) -> list[str]:
     where = f"the {RESULTS} of each machine's folder" if view.several else RESULTS
     return [
         f"This page shows the first {shown:,} of {points:,} points. The sentences above count all of them. "
-        f"All rows are in {where}; python -m bench show {shlex.quote(saved.folder.name)} prints them."
+        f"All rows are in {where}; {short()} show {shlex.quote(saved.folder.name)} prints them."
     ]
 
 
@@ -167,7 +168,7 @@ def _command(environment: Environment | None) -> str:
             skip = word == "--run"
             continue
         kept.append(word)
-    return f"python -m pytest {shlex.join(kept)}"
+    return f"{COMMAND if words[0] == COMMAND else 'python -m pytest'} {shlex.join(kept)}"
 
 
 def _csv(view: View) -> str:
