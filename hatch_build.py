@@ -1,4 +1,4 @@
-"""How an installed package is made of a checkout: `attention_bench` holds `bench` and `impls`, under its own name alone."""
+"""How an installed package is made of a checkout: `attention_bench` holds all, and no other name is importable."""
 
 import re
 import shutil

@@ -19,7 +19,7 @@ INTERRUPTED = 130
 
 
 def installed() -> int:
-    """Run one command as a program of its own; as with `python -m`, modules of the folder in which it runs come first."""
+    """Run one command as a program of its own: as with `python -m`, modules of the current folder come first."""
     sys.path.insert(0, os.getcwd())  # noqa: PTH109 - the text is what Python itself puts there
     return main()
 

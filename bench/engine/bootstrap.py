@@ -10,11 +10,15 @@ import sys
 from collections.abc import Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
 INSTALLED = "attention_bench"
 """The one package of an installed suite; a checkout has `bench` and `impls` too."""
+
+NEEDS = {"torch": "torch", "numpy": "numpy", "psutil": "psutil", "pynvml": "nvidia-ml-py"}
+"""The modules that a server imports, with the packages that bring them."""
 
 
 class Suite(MetaPathFinder):
@@ -38,4 +42,10 @@ if __name__ == "__main__":
     sys.meta_path.insert(0, Suite(names, Path(__file__).parents[3 if is_installed else 2]))
     sys.path.insert(0, os.getcwd())  # noqa: PTH109 - the text is what Python itself puts there
     sys.argv = [module, *words]
-    runpy.run_module(module, run_name="__main__", alter_sys=True)
+    try:
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+    except ModuleNotFoundError as error:
+        if error.name not in NEEDS:
+            raise
+        missing = [package for name, package in NEEDS.items() if find_spec(name) is None]
+        sys.exit(f"{error}; {sys.executable} -m pip install {' '.join(missing)}")

@@ -113,9 +113,7 @@ def _add_of_folder(add_option: AddOption) -> None:
     add_option(
         "--extend", action="store_true", help="add the points and implementations asked for to the run in --run DIR"
     )
-    add_option(
-        "--shard", metavar="I/N", help=f"measure the I-th of N parts of the sweep; `{short()} merge` joins them"
-    )
+    add_option("--shard", metavar="I/N", help=f"measure the I-th of N parts of the sweep; `{short()} merge` joins them")
     add_option("--machine-name", metavar="NAME", help="how tables call this machine (default: its processor)")
     add_option(
         "--no-frontier", action="store_true", help="try a case that ran out of memory with fewer tokens all the same"

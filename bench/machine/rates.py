@@ -15,7 +15,6 @@ reach now may raise the best. Then the implementation's new time decides:
 
 import contextlib
 from dataclasses import dataclass
-from pathlib import Path
 
 from bench.plan.case import Point
 from bench.plan.invocation import RESULTS
