@@ -1,6 +1,7 @@
 """Measure a sweep; all options are those of `pytest bench`."""
 
 import argparse
+import contextlib
 import os
 from pathlib import Path
 
@@ -29,7 +30,10 @@ def run(arguments: argparse.Namespace) -> int:
     os.environ.pop("PYTEST_ADDOPTS", None)
     os.environ.pop("PYTEST_PLUGINS", None)
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
-    return int(pytest.main([*ALONE, str(FOLDER / "test_sweep.py"), *arguments.words], plugins=[Alone()]))
+    status = int(pytest.main([*ALONE, str(FOLDER / "test_sweep.py"), *arguments.words], plugins=[Alone()]))
+    with contextlib.suppress(OSError):  # pytest-benchmark makes it, also if nothing is saved there
+        Path(".benchmarks").rmdir()
+    return status
 
 
 class Alone:
