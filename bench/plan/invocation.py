@@ -31,7 +31,7 @@ def short() -> str:
 
 def short_run() -> str:
     """Return the command that measures a sweep as the documents write it, without options."""
-    return f"{short()} run" if IS_INSTALLED else "python -m pytest bench"
+    return f"{short()} run" if _runs() else "python -m pytest bench"
 
 
 def suite() -> str:
@@ -58,9 +58,15 @@ def python() -> str:
 
 def pytest_bench() -> str:
     """Return the command that measures a sweep, without options."""
-    if IS_INSTALLED or Path(sys.argv[0]).parent == ROOT / "bench":  # python -m bench run
+    if _runs():
         return f"{suite()} run"
     return f"{python()} -m pytest {shlex.quote(os.path.relpath(ROOT / 'bench'))}"
+
+
+def _runs() -> bool:
+    """Return whether a sweep is measured by the command `run` here, and not by pytest."""
+    program = Path(sys.argv[0])
+    return IS_INSTALLED or program.name == COMMAND or program.parent == ROOT / "bench"
 
 
 def _program() -> str:

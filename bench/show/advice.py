@@ -8,7 +8,6 @@ from typing import Any
 from bench.analyse.advice import LITTLE, WHOLE_ENCODER, Advice, Kind, PerItem, disagrees
 from bench.analyse.series import grouped
 from bench.plan.case import AS_IS
-from bench.plan.invocation import IMPLS
 from bench.show import intervals
 from bench.show.blocks import GAP, GOOD, HEAD, PLAIN, QUIET, WARNING, Block, Code, Column, Lines, Table, of_texts
 from bench.show.choice_text import more
@@ -364,7 +363,7 @@ def paste(library: str, name: str) -> list[str]:
     return [
         *_switch(library, is_fused=True),
         "import torch.nn.functional as F",
-        f"from {IMPLS}.modules.wrapper import bridge",
+        "from attention_bench.impls.modules.wrapper import bridge",
         imported,
         f"F.scaled_dot_product_attention = bridge({attribute or 'attend'})",
     ]
@@ -385,7 +384,9 @@ def _switch(library: str, *, is_fused: bool) -> list[str]:
 
 
 def _home(base: str) -> str:
-    return f"{IMPLS}.{IMPLEMENTATIONS[base].adapter}".partition(":")[0] if base in IMPLEMENTATIONS else base
+    return (
+        f"attention_bench.impls.{IMPLEMENTATIONS[base].adapter}".partition(":")[0] if base in IMPLEMENTATIONS else base
+    )
 
 
 def legend(answers: Iterable[Advice]) -> list[str]:

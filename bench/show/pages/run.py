@@ -168,7 +168,8 @@ def _command(environment: Environment | None) -> str:
             skip = word == "--run"
             continue
         kept.append(word)
-    return f"{COMMAND if words[0] == COMMAND else 'python -m pytest'} {shlex.join(kept)}"
+    module = short() if words[1:2] == ["run"] else "python -m pytest"
+    return f"{COMMAND if Path(words[0]).name == COMMAND else module} {shlex.join(kept)}"
 
 
 def _csv(view: View) -> str:
