@@ -1,4 +1,4 @@
-"""Measure a sweep; all options are those of `pytest bench`."""
+"""Measure a sweep, as `pytest bench` does and with its options."""
 
 import argparse
 import contextlib
