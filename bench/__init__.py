@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 __all__ = ["compare", "load", "run"]
 
-_HOMES = {"compare": "bench.analyse.comparison", "load": "bench.store.saved_run", "run": "bench.engine.run"}
+_HOMES = {"compare": "analyse.comparison", "load": "store.saved_run", "run": "engine.run"}
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

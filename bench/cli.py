@@ -1,6 +1,7 @@
-"""The command line: `python -m bench COMMAND`."""
+"""The command line: `python -m bench COMMAND`, or `attention-bench COMMAND` of an installed package."""
 
 import argparse
+import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -8,6 +9,7 @@ from importlib import import_module
 
 from bench.commands import FIRST, NAMES, NOT_COMPARABLE, WRONG, say, to_summarise
 from bench.plan.errors import CannotWrite, NotComparable, WrongRequest
+from bench.plan.invocation import short
 from bench.show.terminal.console import console
 from bench.store import files
 from bench.store.saved_run import SavedRun
@@ -15,6 +17,12 @@ from bench.store.table import RESULTS
 
 INTERRUPTED = 130
 """The exit status of a program that Ctrl-C ended."""
+
+
+def installed() -> int:
+    """Run one command as a program of its own: as with `python -m`, modules of the current folder come first."""
+    sys.path.insert(0, os.getcwd())  # noqa: PTH109 - the text is what Python itself puts there
+    return main()
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -52,15 +60,15 @@ def _warn_of_edited(arguments: argparse.Namespace) -> None:
 
 def _parser(first: Sequence[str]) -> argparse.ArgumentParser:
     """Return the parser; with the name of a command it knows this one alone, because others are slow to import."""
-    what = "Read what `pytest bench` measured, compare runs, and measure side by side."
+    what = "Measure attention layers, read what was measured, compare runs, and measure side by side."
     parser = argparse.ArgumentParser(
-        prog="python -m bench", usage="%(prog)s [-h] command ...", description=what,
+        prog=short(), usage="%(prog)s [-h] command ...", description=what,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
     commands = parser.add_subparsers(prog=parser.prog, metavar="command", required=True, help=argparse.SUPPRESS)
     meanings = {}
     for name in first if first and first[0] in NAMES else NAMES:
-        module = import_module(f"bench.commands.{name}")
+        module = import_module(f"{__package__}.commands.{name}")
         meanings[name] = (module.__doc__ or "").partition("\n")[0].removesuffix(".")
         command = commands.add_parser(name, description=meanings[name])
         module.add_arguments(command)

@@ -60,7 +60,7 @@ def versions(names: Iterable[str]) -> dict[str, str]:
 def _refusal(entry: Entry, layer: nn.Module) -> str:
     """Return why an implementation can't compute a layer here: the layer, no GPU, no package; empty if it may."""
     kind = type(layer)
-    if (isinstance(layer, Wrapper) or kind.__module__.startswith("impls.layers.")) and (
+    if (isinstance(layer, Wrapper) or kind.__module__.startswith(f"{__package__}.layers.")) and (
         reason := entry.refusal(kind.__name__)
     ):
         return reason
@@ -102,7 +102,7 @@ def resolve(name: str) -> Adapt:
     """
     what = f"implementation {name!r}"
     if name in IMPLEMENTATIONS:
-        return imported(IMPLEMENTATIONS[name].adapter, what)
+        return imported(f"{__package__}.{IMPLEMENTATIONS[name].adapter}", what)
     installed = entry_points(group=ENTRY_POINT_GROUP, name=name)
     if ":" not in name and not installed:
         expected = ", ".join(IMPLEMENTATIONS)

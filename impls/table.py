@@ -1,4 +1,4 @@
-"""The table of choices that `python -m bench export` writes: its form, and the rule by which a shape gets its core.
+"""The table of choices that the command `export` writes: its form, and the rule by which a shape gets its core.
 
 This module imports no torch; `nearest` is also the text of the function that `export --format python` writes.
 """

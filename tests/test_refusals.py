@@ -18,7 +18,7 @@ NO_MODULE = "implementation 'nomodule:attend': there is no module nomodule; it m
 UNKNOWN = "unknown implementation 'eagre'; expected one of eager, as_is, compiled, manual, "
 
 OF_COMMANDS = {
-    "foo": (2, "argument command: invalid choice: 'foo' (choose from 'show', 'compare', 'duel', 'advise', 'doctor', "),
+    "foo": (2, "argument command: invalid choice: 'foo' (choose from 'run', 'show', 'compare', 'duel', 'advise', "),
     "show": (2, "the following arguments are required: RUN"),
     "show nowhere": (2, NOWHERE),
     "show race --where x>1": (2, "unknown column 'x'; expected one of layer, implementation, device, "),

@@ -22,7 +22,7 @@ from impls.table import SDPA
 WIDEST = "float32"
 """The precision to which the others are compared."""
 
-CORES = "impls.attend."
+CORES = "attend."
 """The package of the implementations that replace the core alone."""
 
 NOTABLE = 1.2

@@ -8,10 +8,10 @@ import shlex
 from pathlib import Path
 
 from bench.plan.errors import WrongRequest
-from bench.plan.invocation import python
+from bench.plan.invocation import suite
 from bench.show.terminal.console import console
 
-FIRST = ("show", "compare", "duel", "advise", "doctor")
+FIRST = ("run", "show", "compare", "duel", "advise", "doctor")
 """The commands that most people need."""
 
 NAMES = (
@@ -40,4 +40,4 @@ def write(path: Path, text: str) -> None:
 
 def to_summarise(folder: Path) -> str:
     """Return the command that writes the table of a run anew."""
-    return f"{python()} -m bench summarise {shlex.quote(str(folder))}"
+    return f"{suite()} summarise {shlex.quote(str(folder))}"

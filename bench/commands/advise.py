@@ -25,7 +25,7 @@ from bench.plan import names
 from bench.plan.case import AS_IS, Point
 from bench.plan.columns import flag
 from bench.plan.errors import WrongRequest, suggestion, unknown_names
-from bench.plan.invocation import python
+from bench.plan.invocation import short, suite
 from bench.plan.layers import LAYERS, of_core, shapes_itself
 from bench.plan.names import is_implementation, is_own
 from bench.plan.sweep import MEASURED, Effort, Sweep, mistakes_of_table
@@ -285,7 +285,7 @@ def _write_sweep(path: Path, answers: Mapping[Point, Advice], looks: Mapping[Poi
     """Write the distinct layers of the points as a sweep file; raises WrongRequest if it can't be written."""
     names = dict.fromkeys(name for seen in looks.values() for name in _working(seen))
     lines = [
-        "# the distinct attention layers of a model, written by `python -m bench advise`",
+        f"# the distinct attention layers of a model, written by `{short()} advise`",
         f"implementations = {json.dumps([AS_IS, *names])}",
         f"baseline = {json.dumps(AS_IS)}",
     ]
@@ -318,6 +318,6 @@ def _put(answers: Sequence[Advice], records: Sequence[Record], form: str, folder
     path = shlex.quote(str(folder))
     say(f"Everything is in {path}: {', '.join(name for name in FILES if (folder / name).exists())}.")
     if records:
-        say(f"Look: {python()} -m bench show {path}; profile: {python()} -m bench profile {path}")
+        say(f"Look: {suite()} show {path}; profile: {suite()} profile {path}")
     if precisions:
-        say(f"Precisions in a table: {python()} -m bench show --across dtype {path}")
+        say(f"Precisions in a table: {suite()} show --across dtype {path}")

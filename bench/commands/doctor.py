@@ -6,8 +6,8 @@ from rich.table import Table
 from rich.text import Text
 
 from bench.commands import BAD, FINE
-from bench.harness.options import ROOT
 from bench.machine import doctor
+from bench.plan.invocation import RESULTS
 from bench.show.blocks import BAD as BAD_TONE
 from bench.show.blocks import GOOD, WARNING
 from bench.show.terminal.console import console
@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print each finding with what to do about it; BAD if nothing can be measured here."""
     del arguments
-    findings = doctor.findings(ROOT / "results")
+    findings = doctor.findings(RESULTS)
     bad, mind = ([each for each in findings if each.state == state] for state in (doctor.BAD, doctor.MIND))
     console().print(Text(_verdict(len(bad), len(mind)), "bold"))
     grid = Table.grid(padding=(0, 2))

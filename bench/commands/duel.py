@@ -27,7 +27,7 @@ from bench.machine.facts import here
 from bench.plan.again import Again
 from bench.plan.case import AFTER, BEFORE
 from bench.plan.errors import WrongRequest
-from bench.plan.invocation import python
+from bench.plan.invocation import suite
 from bench.plan.names import is_module, search_path
 from bench.plan.sides import Side, sides_of
 from bench.plan.sweep import Sweep, load_sweep
@@ -134,7 +134,7 @@ def _told(duel: Duel, spent_s: float) -> Told:
         *duel.names,
         verdicts,
         duel.environment,
-        f"{python()} -m bench {shlex.join(sys.argv[1:])}",
+        f"{suite()} {shlex.join(sys.argv[1:])}",
         Again(sides=tuple(ground.side.given for ground in duel.sides)),
         bound,
         spent_s,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from bench.commands import BAD, FINE, say
 from bench.plan.case import Case
 from bench.plan.errors import WrongRequest
-from bench.plan.invocation import python
+from bench.plan.invocation import suite
 from bench.profiling import traces
 from bench.show.answer import control_warning
 from bench.show.blocks import GAP
@@ -109,7 +109,7 @@ def pairs(run_a: SavedRun, run_b: SavedRun, selectors: Sequence[str]) -> list[Pa
     if not matching:
         of = f" that {' and '.join(selectors)} names" if selectors else ""
         raise WrongRequest(
-            f"{run_a} and {run_b} share no profile{of}; {python()} -m bench profile RUN --case … makes those of a run"
+            f"{run_a} and {run_b} share no profile{of}; {suite()} profile RUN --case … makes those of a run"
         )
     return matching
 
@@ -125,6 +125,6 @@ def _profiles(run: SavedRun, selectors: Sequence[str]) -> dict[Case, Profile]:
     if not chosen:
         raise WrongRequest(
             f"{run} holds no profile of {', '.join(case.name for case in cases)}; "
-            f"{python()} -m bench profile {run} --case {selectors[0]} makes it"
+            f"{suite()} profile {run} --case {selectors[0]} makes it"
         )
     return chosen

@@ -19,7 +19,7 @@ from bench.plan import names
 from bench.plan.case import AS_IS
 from bench.plan.columns import flag
 from bench.plan.errors import WrongRequest
-from bench.plan.invocation import python
+from bench.plan.invocation import suite
 from bench.plan.sweep import Sweep
 from bench.show import intervals
 from bench.show.text import shared
@@ -54,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
                 say(f"{name} beside {baseline}: {shared([point])}", f"watching {file}; Ctrl-C ends it")
                 _watched(watch, Versions(name, file, Path(folder)), baseline)
         except KeyboardInterrupt:
-            say("", f"A claim: {python()} -m bench {shlex.join(['duel', baseline, name, *_asked(arguments)])}")
+            say("", f"A claim: {suite()} {shlex.join(['duel', baseline, name, *_asked(arguments)])}")
         finally:
             sys.path.remove(folder)
     return FINE

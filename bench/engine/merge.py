@@ -17,7 +17,7 @@ from bench.engine.run_folder import FILES, RunFolder
 from bench.plan.case import Case
 from bench.plan.errors import WrongRequest, refusing
 from bench.plan.grid import without_columns
-from bench.plan.invocation import python
+from bench.plan.invocation import short, suite
 from bench.plan.sweep import Sweep
 from bench.store import environment, files, journal, plan, saved_run
 from bench.store.environment import Environment
@@ -25,7 +25,7 @@ from bench.store.files import Lock
 from bench.store.journal import Entry
 from bench.store.table import RESULTS
 
-BESIDE = "python -m bench compare and history show runs beside each other, pandas.concat joins their tables"
+BESIDE = f"{short()} compare and history show runs beside each other, pandas.concat joins their tables"
 """What to do with runs that can't be merged."""
 
 
@@ -104,7 +104,7 @@ def _check(sources: Sequence[Source]) -> None:
         if torch[0] != torch[1]:
             raise WrongRequest(
                 f"{pair} were measured with two versions of torch, {torch[0]} and {torch[1]}: merge those of each "
-                f"version into a run of its own, then {python()} -m bench compare"
+                f"version into a run of its own, then {suite()} compare"
             )
         is_same_machine = first.environment.env_id == other.environment.env_id
         plans = [_comparable(each.sweep, whole=is_same_machine) for each in (first, other)]

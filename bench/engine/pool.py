@@ -14,9 +14,10 @@ from bench.engine.worker import Died, Server, Worker, started
 from bench.machine import facts
 from bench.plan.case import Point
 from bench.plan.errors import WrongRequest
+from bench.plan.invocation import SUITE
 from bench.plan.names import is_own_code
 
-MODULE = "bench.measure.server"
+MODULE = f"{SUITE}.measure.server"
 """The module of a server; it is not imported here, because it imports torch."""
 
 COMPILED = "compiled"

@@ -17,6 +17,7 @@ from bench.machine import facts, quiet
 from bench.plan import layers
 from bench.plan.case import Case, Point
 from bench.plan.errors import WrongRequest
+from bench.plan.invocation import IMPLS
 from bench.plan.names import check_layers, is_module, libraries_of
 from bench.plan.sweep import Sweep, load_sweep
 from bench.sampling.rounds import Length
@@ -31,7 +32,7 @@ REPLICATES, ROUNDS_S = 4, 1.5
 """The replicates of a try, and the seconds of rounds in each."""
 
 
-TWIN, UNLIKE = "impls.control:adapt", "sdpa"
+TWIN, UNLIKE = f"{IMPLS}.control:adapt", "sdpa"
 """A copy of eager, and a kernel that another speed of the machine may slow by another factor."""
 
 SELFCHECK_SWEEP = "article"

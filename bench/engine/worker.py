@@ -20,9 +20,10 @@ from typing import IO, Any, Self
 import psutil
 
 from bench.plan.case import HUGE, RETAINED
+from bench.plan.invocation import IS_INSTALLED, ROOT
 
-ROOT = Path(__file__).parents[2]
-"""The checkout, from which a worker of another environment imports this suite."""
+BOOTSTRAP = str(Path(__file__).with_name("bootstrap.py"))
+"""The program by which a worker, also one of another environment, imports this suite."""
 
 START_S = 120.0
 """The most seconds for importing torch."""
@@ -408,7 +409,7 @@ def started(
     """
 
     def start(pipe: socket.socket, log: IO[bytes]) -> Process:
-        command = [python or sys.executable, "-m", module, str(pipe.fileno())]
+        command = [python or sys.executable, "-P", BOOTSTRAP, module, str(pipe.fileno())]
         return launch(command, log, environment(allocator, threads, cache, python, paths), [pipe.fileno()])
 
     return start
@@ -432,7 +433,7 @@ def environment(
         **settings,
         **({"GLIBC_TUNABLES": ":".join(tunables)} if tunables else {}),
         **dict.fromkeys(THREAD_VARIABLES, str(threads)),
-        "PYTHONPATH": os.pathsep.join([str(ROOT), *paths, *_path(python)] if paths else _path(python)),
+        "PYTHONPATH": os.pathsep.join([*paths, *_path(python)]),
         "PYTHONUNBUFFERED": "1",
         "TORCHINDUCTOR_CACHE_DIR": str(cache),
     }
@@ -441,9 +442,10 @@ def environment(
 def _path(python: str | None) -> list[str]:
     """Return the folders that a worker searches first: all of ours, but none of our packages in another environment."""
     if python is None:
-        return [entry or str(Path.cwd()) for entry in sys.path]
+        return list(dict.fromkeys([str(Path.cwd()), *(entry for entry in sys.path if entry)]))
     entries = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
-    return list(dict.fromkeys([str(Path.cwd()), str(ROOT), *entries]))
+    suite = [] if IS_INSTALLED else [str(ROOT)]
+    return list(dict.fromkeys([str(Path.cwd()), *suite, *entries]))
 
 
 def _object(line: bytes) -> dict[str, Any]:

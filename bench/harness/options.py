@@ -14,6 +14,7 @@ from bench.plan.case import COLUMNS, Point
 from bench.plan.columns import Column, Kind, flag
 from bench.plan.errors import WrongRequest, all_of, unknown_names
 from bench.plan.grid import is_range, parse_shard
+from bench.plan.invocation import short, short_run
 from bench.plan.layers import LAYERS
 from bench.plan.names import check_own, search_path
 from bench.plan.sweep import EFFORT_KEYS, Request, Sweep, load_sweep
@@ -64,23 +65,20 @@ SETTINGS = _options("execution")
 LISTS = {**SHAPES, **SETTINGS}
 """Options that replace a column of the sweep, each a comma list."""
 
-ROOT = Path(__file__).parents[2]
-"""The checkout: new runs go into its folder `results`."""
-
 DEFAULT_SWEEP = "quick"
 
 SECONDS_OF = {"s": 1, "m": 60, "h": 3600}
 """The units of a duration."""
 
-TITLE = """attention-bench: measure attention layers
+TITLE = f"""attention-bench: measure attention layers
 
-  python -m pytest bench                                        the sweep quick, some minutes
-  python -m pytest bench --num-tokens 128:2048:x2               5 points: 128, 256, 512, 1024 and 2048 tokens
-  python -m pytest bench --num-tokens 197,577 --num-heads 6,12  4 points
-  python -m pytest bench --model vit_b_16_384 --dtype bfloat16  the attention layer of a model
-  python -m pytest bench --sweep vit --batch 1                  every point of a sweep, at batch 1
-  python -m pytest bench --impl sdpa,mykernel:attend             your own kernel, beside eager
-  python -m pytest bench --layer timm.layers:Attention          a layer of a package, as it is
+  {short_run()}                                        the sweep quick, some minutes
+  {short_run()} --num-tokens 128:2048:x2               5 points: 128, 256, 512, 1024 and 2048 tokens
+  {short_run()} --num-tokens 197,577 --num-heads 6,12  4 points
+  {short_run()} --model vit_b_16_384 --dtype bfloat16  the attention layer of a model
+  {short_run()} --sweep vit --batch 1                  every point of a sweep, at batch 1
+  {short_run()} --impl sdpa,mykernel:attend             your own kernel, beside eager
+  {short_run()} --layer timm.layers:Attention          a layer of a package, as it is
 
   How options and grids combine: with --sweep, an option replaces its column in every grid of the sweep.
   Without it, options of shape make one product; what they leave out is 8 items of 197 tokens, 384 channels, 6 heads.
@@ -118,9 +116,7 @@ def _add_of_folder(add_option: AddOption) -> None:
     add_option(
         "--extend", action="store_true", help="add the points and implementations asked for to the run in --run DIR"
     )
-    add_option(
-        "--shard", metavar="I/N", help="measure the I-th of N parts of the sweep; `python -m bench merge` joins them"
-    )
+    add_option("--shard", metavar="I/N", help=f"measure the I-th of N parts of the sweep; `{short()} merge` joins them")
     add_option("--machine-name", metavar="NAME", help="how tables call this machine (default: its processor)")
     add_option(
         "--no-frontier", action="store_true", help="try a case that ran out of memory with fewer tokens all the same"

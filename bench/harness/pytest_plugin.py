@@ -19,7 +19,7 @@ from bench.harness import options
 from bench.harness.progress import LogProgress, Screen, progress_of
 from bench.plan.case import Point
 from bench.plan.errors import WrongRequest
-from bench.plan.invocation import python
+from bench.plan.invocation import pytest_bench, suite
 from bench.plan.sweep import Sweep
 from bench.show.text import counted
 
@@ -188,7 +188,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         parts = [render(summary.blocks(table, run.sweep.baseline, of_dtypes))]
     for part in parts:
         terminalreporter.write(rendered(part, width=width, colour=bool(terminalreporter.isatty)))
-    for line in summary.go_on(_command(config, run), run.sweep.effort, run.summary, state.points):
+    for line in summary.go_on(_command(run), run.sweep.effort, run.summary, state.points):
         terminalreporter.write_line(line)
     terminalreporter.flush()  # the answer is here before its pictures and its page
     is_drawn = not run.run_folder.has_new and saved.page.exists() and not saved.traces.exists()
@@ -294,13 +294,13 @@ def _interrupt(config: pytest.Config) -> None:
         f"Interrupted. {len(run.finished())} of {len(points)} points are finished, "
         f"{cases} of {len(points) * len(run.sweep.implementations)} cases have results; they are kept in {run.folder}."
     )
-    screen.line(f"Go on:  {_command(config, run)}")
-    screen.line(f"Look:   {python()} -m bench show {shlex.quote(str(run.folder))}")
+    screen.line(f"Go on:  {_command(run)}")
+    screen.line(f"Look:   {suite()} show {shlex.quote(str(run.folder))}")
 
 
-def _command(config: pytest.Config, run: "Run") -> str:
+def _command(run: "Run") -> str:
     """Return the command that goes on with a run."""
-    return f"{python()} -m {shlex.join(['pytest', *config.args, '--run', str(run.folder)])}"
+    return f"{pytest_bench()} --run {shlex.quote(str(run.folder))}"
 
 
 def _screen(config: pytest.Config) -> Screen:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.machine import facts, quiet
-from bench.plan.invocation import python
+from bench.plan.invocation import suite
 from bench.store import units
 
 LEAST_DISK_BYTES, LEAST_MEMORY_BYTES = 2 * 2**30, 2 * 2**30
@@ -144,4 +144,4 @@ def _selfcheck() -> Finding:
     if facts.SELFCHECK_PATH.exists():
         return Finding("self-check", READY, "was done: comparisons quote its result")
     return Finding("self-check", MIND, "was not done",
-        f"{python()} -m bench selfcheck measures which changes this machine can show, in five minutes")  # fmt: skip
+        f"{suite()} selfcheck measures which changes this machine can show, in five minutes")  # fmt: skip

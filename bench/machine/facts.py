@@ -2,6 +2,7 @@
 
 import contextlib
 import hashlib
+import importlib.metadata
 import importlib.util
 import math
 import os
@@ -18,11 +19,15 @@ from typing import Any
 import psutil
 
 from bench.plan.case import HUGE, RETAINED
+from bench.plan.invocation import COMMAND, IS_INSTALLED, RESULTS, ROOT
 from bench.plan.sweep import Request
 from bench.store import files
 from bench.store.environment import VARIABLES, Environment
 
 CONTROL_GROUPS = Path("/sys/fs/cgroup")
+
+BUILT_FROM = "commit.txt"
+"""The file in an installed suite with the commit from which it was built, if that was a checkout."""
 
 HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 """The file that says for which memory the system uses transparent huge pages, the mode in force in brackets."""
@@ -46,7 +51,7 @@ FOLDERS = re.compile(r"[^\s:;,=]*/")
 
 WAIT_POLICY_VARIABLES = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME", "OMP_PROC_BIND", "OMP_PLACES")
 
-SELFCHECK_PATH = Path(__file__).parents[2] / "results" / "selfcheck.json"
+SELFCHECK_PATH = RESULTS / "selfcheck.json"
 """The file lies beside the runs of this machine and, like them, is not part of the project."""
 
 SELFCHECK = "selfcheck"
@@ -197,17 +202,26 @@ def busy_s() -> float:
 def commit() -> str:
     """Return the suite's commit, with `+` if the tree differs from it; empty outside a checkout.
 
-    In a user's repository hers follows, after the name of its folder.
+    An installed suite has the commit from which it was built, or its version. In a user's repository hers follows,
+    after the name of its folder.
     """
-    here, users = (_git(folder, "rev-parse", "--show-toplevel") for folder in (Path(__file__).parent, Path.cwd()))
-    described = {
-        top: _git(Path(top), "describe", "--always", "--abbrev=12", "--exclude=*", "--dirty=+")
-        for top in (here, users)
-        if top
-    }
-    return ", ".join(
-        commit if top == here else f"{Path(top).name} {commit}" for top, commit in described.items() if commit
-    )
+    here = "" if IS_INSTALLED else _top(Path(__file__).parent)
+    described = {top: _commit(Path(top), "+") for top in (here, _top(Path.cwd())) if top}
+    every = [commit if top == here else f"{Path(top).name} {commit}" for top, commit in described.items() if commit]
+    return ", ".join([*([_built_from()] if IS_INSTALLED else []), *every])
+
+
+def _built_from() -> str:
+    built = ROOT / BUILT_FROM
+    return built.read_text(encoding="utf-8") if built.exists() else importlib.metadata.version(COMMAND)
+
+
+def _top(folder: Path) -> str:
+    return _git(folder, "rev-parse", "--show-toplevel")
+
+
+def _commit(folder: Path, changes: str) -> str:
+    return _git(folder, "describe", "--always", "--abbrev=12", "--exclude=*", f"--dirty={changes}")
 
 
 def described(file: str, digest: str) -> dict[str, str]:
@@ -216,8 +230,7 @@ def described(file: str, digest: str) -> dict[str, str]:
     The commit says `with changes` if its tree differs from it, and is empty for a file that git doesn't have.
     """
     folder, is_kept = Path(file).parent, _git(Path(file).parent, "ls-files", "--", Path(file).name)
-    changes = "--dirty= with changes"
-    commit = _git(folder, "describe", "--always", "--abbrev=12", "--exclude=*", changes) if is_kept else ""
+    commit = _commit(folder, " with changes") if is_kept else ""
     return {"file": os.path.relpath(file), "commit": commit, "digest": digest}
 
 

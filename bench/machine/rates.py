@@ -15,14 +15,14 @@ reach now may raise the best. Then the implementation's new time decides:
 
 import contextlib
 from dataclasses import dataclass
-from pathlib import Path
 
 from bench.plan.case import Point
+from bench.plan.invocation import RESULTS
 from bench.plan.layers import COPIED_BYTES, Roof
 from bench.plan.layers.layer import Work
 from bench.store import files, units
 
-PATH = Path(__file__).parents[2] / "results" / "ceilings.json"
+PATH = RESULTS / "ceilings.json"
 """The file lies beside the runs of this machine and, like them, is not part of the project."""
 
 Rates = dict[str, float]

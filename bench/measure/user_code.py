@@ -13,10 +13,10 @@ DIGEST_LENGTH = 12
 def imported_since(before: Collection[str], named: Collection[str] = ()) -> dict[str, tuple[str, str]]:
     """Return each package or module that is new in this process: its file, and a digest of all its files.
 
-    `before` has the names of the modules that were imported already. The standard library is left out, and so is what
-    belongs to a package that was there before, unless it is `named`.
+    `before` has the names of the modules that were imported already. The standard library is left out, and so are
+    the suite and what belongs to a package that was there before, unless it is `named`.
     """
-    known = {name.partition(".")[0] for name in before} - {*named} | sys.stdlib_module_names
+    known = {name.partition(".")[0] for name in before} - {*named} | sys.stdlib_module_names | {"attention_bench"}
     new = {name: _file(module) for name, module in sorted(sys.modules.items())}
     packages: dict[str, dict[str, str]] = {}
     for name, file in new.items():

@@ -9,7 +9,7 @@ from bench.plan import layers
 from bench.plan.case import AS_IS, COLUMNS, CONTROL, Case, Point
 from bench.plan.columns import flag
 from bench.plan.grid import OF_THE_MACHINE
-from bench.plan.invocation import pytest_bench, python
+from bench.plan.invocation import pytest_bench, suite
 from bench.plan.names import is_module
 from bench.plan.sides import Given, asked_for
 from bench.plan.sweep import SWITCHES, Effort, Sweep
@@ -43,7 +43,7 @@ class Again:
         """Return the command that measures a point of a duel."""
         before, after = self.sides
         columns = [*_of_point(point, without=["layer"] if "layer" in before else [])]
-        return f"{python()} -m bench duel {shlex.join([*asked_for(before, after), *columns])}"
+        return f"{suite()} duel {shlex.join([*asked_for(before, after), *columns])}"
 
     def words(self, case: Case) -> list[str]:
         """Return the options of the command."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from bench.plan.columns import DERIVED, Column, column, columns_of
+from bench.plan.invocation import short
 
 RETAINED, HUGE = "retained", "retained-huge"
 """Values of `allocator`: freed memory stays with the process. The second needs a system with transparent huge pages."""
@@ -50,7 +51,7 @@ class Point:
     __slots__ = ("__dict__", "__weakref__", "_hash")
 
     layer: str = column(
-        "the layer: a name of `python -m bench list`, or that of a module, as timm.layers:Attention",
+        f"the layer: a name of `{short()} list`, or that of a module, as timm.layers:Attention",
         default="vit",
         words=_path_first,
         short=_safe,

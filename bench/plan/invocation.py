@@ -6,8 +6,41 @@ import shutil
 import sys
 from pathlib import Path
 
+from impls import catalogue
+
+COMMAND = "attention-bench"
+"""The program that an installed package brings."""
+
 ROOT = Path(__file__).parents[2]
-"""The checkout."""
+"""The checkout, or the folder of the installed package."""
+
+SUITE, IMPLS = __package__.rpartition(".")[0], str(catalogue.__package__)
+"""The packages of the suite and of the implementations, as Python imports them here."""
+
+IS_INSTALLED = SUITE != "bench"
+"""Whether the suite is an installed package, `attention_bench`, and no checkout."""
+
+RESULTS = Path("results") if IS_INSTALLED else ROOT / "results"
+"""The folder in which facts about this machine are kept: that of the checkout, else one where the command runs."""
+
+
+def short() -> str:
+    """Return the command as the documents write it, before the name of one of its commands: `python -m bench`."""
+    return COMMAND if Path(sys.argv[0]).name == COMMAND else f"python -m {SUITE}"
+
+
+def short_run() -> str:
+    """Return the command that measures a sweep as the documents write it, without options."""
+    return f"{short()} run" if _runs() else "python -m pytest bench"
+
+
+def suite() -> str:
+    """Return the command as it was called, before the name of one of its commands."""
+    if short() != COMMAND:
+        return f"{python()} -m {SUITE}"
+    found = shutil.which(COMMAND)
+    is_found = found and Path(found).resolve() == Path(sys.argv[0]).resolve()
+    return COMMAND if is_found else shlex.quote(os.path.relpath(sys.argv[0]))
 
 
 def python() -> str:
@@ -16,7 +49,7 @@ def python() -> str:
     In a session of nox a shell doesn't find it. In a folder that is not this checkout PYTHONPATH stands before it, so
     that Python finds the suite; folders that the variable has already stay.
     """
-    if Path.cwd() == ROOT:
+    if IS_INSTALLED or Path.cwd() == ROOT:
         return _program()
     others = (Path(entry) for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry)
     entries = [os.path.relpath(ROOT), *(str(entry) for entry in others if entry.resolve() != ROOT)]
@@ -24,8 +57,16 @@ def python() -> str:
 
 
 def pytest_bench() -> str:
-    """Return the command that measures, without options."""
+    """Return the command that measures a sweep, without options."""
+    if _runs():
+        return f"{suite()} run"
     return f"{python()} -m pytest {shlex.quote(os.path.relpath(ROOT / 'bench'))}"
+
+
+def _runs() -> bool:
+    """Return whether a sweep is measured by the command `run` here, and not by pytest."""
+    program = Path(sys.argv[0])
+    return IS_INSTALLED or program.name == COMMAND or program.parent == ROOT / "bench"
 
 
 def _program() -> str:

@@ -12,7 +12,7 @@ from bench.plan import names
 from bench.plan.case import AS_IS, CONTROL, RETAINED, Case, Point
 from bench.plan.errors import WrongRequest, all_of, refuse, unknown, unknown_names
 from bench.plan.grid import DEFAULTS, MODEL_COLUMNS, Shard, Values, expand, expand_models, mistakes_in, part
-from bench.plan.invocation import python
+from bench.plan.invocation import suite
 from bench.plan.layers import usable
 from bench.plan.names import IMPLEMENTATIONS, is_implementation, known_names
 from bench.plan.published import Published
@@ -351,7 +351,7 @@ def _mistakes_of(name: str, path: Sequence[str] | None) -> list[str] | None:
 def mistakes_of_table(options: Mapping[str, Any]) -> list[str]:
     """Return why the implementation that follows a table can't read it; none if it can."""
     if "table" not in options:
-        return [f"{MEASURED} needs a table: {MEASURED}[table=FILE]; `{python()} -m bench export RUN FILE` writes one"]
+        return [f"{MEASURED} needs a table: {MEASURED}[table=FILE]; `{suite()} export RUN FILE` writes one"]
     try:
         table.load(str(options["table"]))
     except table.WrongTable as error:

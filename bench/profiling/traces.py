@@ -24,7 +24,7 @@ from bench.store.profile import SCHEMA_VERSION, TRACES, Profile, file_name, save
 from bench.store.record import Origin
 from bench.store.table import cases
 
-MODULE = "bench.profiling.worker"
+MODULE = f"{__package__}.worker"
 
 CASE_S = 300.0
 """The longest that one case may take, its compilation included."""

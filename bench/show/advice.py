@@ -363,7 +363,7 @@ def paste(library: str, name: str) -> list[str]:
     return [
         *_switch(library, is_fused=True),
         "import torch.nn.functional as F",
-        "from impls.modules.wrapper import bridge",
+        "from attention_bench.impls.modules.wrapper import bridge",
         imported,
         f"F.scaled_dot_product_attention = bridge({attribute or 'attend'})",
     ]
@@ -384,7 +384,9 @@ def _switch(library: str, *, is_fused: bool) -> list[str]:
 
 
 def _home(base: str) -> str:
-    return IMPLEMENTATIONS[base].adapter.partition(":")[0] if base in IMPLEMENTATIONS else base
+    return (
+        f"attention_bench.impls.{IMPLEMENTATIONS[base].adapter}".partition(":")[0] if base in IMPLEMENTATIONS else base
+    )
 
 
 def legend(answers: Iterable[Advice]) -> list[str]:

@@ -15,7 +15,7 @@ from bench.analyse.growth import has_series
 from bench.analyse.standing import by_rank
 from bench.analyse.summary import Summary
 from bench.plan.case import Point
-from bench.plan.invocation import python
+from bench.plan.invocation import suite
 from bench.plan.names import is_own
 from bench.plan.sweep import Effort
 from bench.show import answer as say
@@ -101,7 +101,7 @@ def where(folder: Path, page: Path | None, choices: Sequence[CoreChoice] = ()) -
     return [
         *for_programs(choices, folder),
         f"The page: {page}" if page else f"Everything is in {folder}",
-        f"The long table: {python()} -m bench show {path}",
+        f"The long table: {suite()} show {path}",
     ]
 
 
@@ -121,7 +121,7 @@ def for_programs(choices: Sequence[CoreChoice], folder: Path) -> list[str]:
     if (share := gain(choices)) < WORTH:
         return []
     faster = f"Another core is at least {units.percent(share, trim=True)} faster than sdpa somewhere"
-    return [f"{faster}; for your programs: {python()} -m bench export {shlex.quote(str(folder))}"]
+    return [f"{faster}; for your programs: {suite()} export {shlex.quote(str(folder))}"]
 
 
 def closing(table: pd.DataFrame, folder: Path, pictures: Collection[Path], changes: Sequence[Change] = ()) -> list[str]:
@@ -135,11 +135,11 @@ def closing(table: pd.DataFrame, folder: Path, pictures: Collection[Path], chang
     files = ", ".join(["results.csv", "journal.jsonl", "environment.json", *plots])
     lines = [f"Everything is in {path}: {files}."]
     if has_series([row for row in plain(table) if is_measured(row)]):
-        lines.append(f"How it grows, and where the fastest changes: {python()} -m bench scaling {path}")
+        lines.append(f"How it grows, and where the fastest changes: {suite()} scaling {path}")
     if changes:
         lines += [
             *precision_words(table, changes),
-            f"Precisions in a table: {python()} -m bench show --across dtype {path}",
+            f"Precisions in a table: {suite()} show --across dtype {path}",
         ]
     return lines
 

@@ -17,7 +17,7 @@ from bench.plan.case import CASE_COLUMNS, CONTROL, Case, Point
 from bench.plan.case import COLUMNS as POINT
 from bench.plan.columns import Kind
 from bench.plan.errors import WrongRequest
-from bench.plan.invocation import python
+from bench.plan.invocation import suite
 from bench.store import files
 from bench.store.journal import Contents
 from bench.store.metrics import COLUMNS as METRICS
@@ -131,7 +131,7 @@ def _typed(file: Path, raw: pd.DataFrame) -> pd.DataFrame:
     if raw.empty:
         raise WrongRequest(f"{file} holds no rows")
     try:
-        anew = f"write it anew from the run's journal: {python()} -m bench summarise RUN"
+        anew = f"write it anew from the run's journal: {suite()} summarise RUN"
         versions = raw["schema_version"].astype(int)
         check_schema(int(versions.max()), SCHEMA_VERSION)
         if (oldest := int(versions.min())) < SCHEMA_VERSION:

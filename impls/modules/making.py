@@ -46,7 +46,7 @@ DERIVED: Mapping[str, Callable[[Columns], Any]] = {
 OF_ATTENTION = ("q", "k", "v", "query", "key", "value", "queries", "keys", "values")
 """The names of parameters of a forward that all get x: queries, keys and values of self-attention."""
 
-OURS = "impls.layers."
+OURS = __name__.replace("modules.making", "layers.")
 """The modules of the suite's own layers."""
 
 SMALL = 0.1

@@ -32,7 +32,10 @@ IMAGE_SIDE = 224
 TORCHVISION_OPERATORS = ("nms", "qnms")
 """What torchvision's Python part asks torch for even where its compiled part was built for another torch."""
 
-INSTALL = "pip install -c constraints.txt timm torchvision transformers"
+PINS = "" if __name__.startswith("attention_bench.") else " -c constraints.txt"
+"""The pinned versions, which only a checkout has."""
+
+INSTALL = f"pip install{PINS} timm torchvision transformers"
 """How to get the libraries; `nox -s advise` does it by itself."""
 
 Options = dict[str, Any]

@@ -31,7 +31,7 @@ OF_TORCH: Name = (F.__name__, SDPA)
 
 NOTHING = contextlib.nullcontext()
 
-SHARED = ("torch", "impls", "bench")
+SHARED = ("torch", __name__.partition(".")[0])
 """The packages whose own names of torch's function stay as they are."""
 
 

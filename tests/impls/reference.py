@@ -25,7 +25,7 @@ LACKING = ("sdpa_efficient", "sdpa_cudnn")
 ON_GPU = tuple(name for name, entry in IMPLEMENTATIONS.items() if entry.on_gpu)
 """What is refused without a GPU."""
 
-RUNTIMES = tuple(name for name, entry in IMPLEMENTATIONS.items() if entry.adapter.startswith("impls.runtimes."))
+RUNTIMES = tuple(name for name, entry in IMPLEMENTATIONS.items() if entry.adapter.startswith("runtimes."))
 """What another runtime computes: it is built for each shape, in inference alone, and starts threads in its process."""
 
 INSTALLED = tuple(name for name in RUNTIMES if len(versions([name])) == len(IMPLEMENTATIONS[name].packages))

@@ -232,6 +232,16 @@ def test_the_commit_of_a_users_repository(checkout: Path, tmp_path_factory: pyte
         assert facts.commit() == f"{own}, {users.name} {theirs}"
 
 
+def test_the_commit_of_an_installed_suite(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is that from which the package was built, whatever repository the package lies in; hers follows."""
+    monkeypatch.setattr(facts, "IS_INSTALLED", True)
+    monkeypatch.setattr(facts, "ROOT", checkout)
+    (checkout / facts.BUILT_FROM).write_text("0123456789ab")
+    assert facts.commit() == "0123456789ab"
+    head = committed(checkout)[:12]
+    assert facts.commit() == f"0123456789ab, {checkout.name} {head}"
+
+
 def test_a_containers_limit_bounds_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The least that a control group or one above it has left counts; `max` is no limit."""
     own = tmp_path / "job" / "step"

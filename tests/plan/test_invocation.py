@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.plan.invocation import ROOT, pytest_bench, python
+from bench.plan import invocation
+from bench.plan.invocation import COMMAND, ROOT, pytest_bench, python, short, suite
 
 
 @pytest.fixture(autouse=True)
@@ -55,3 +56,22 @@ def test_the_folders_in_which_a_user_finds_modules_stay(tmp_path: Path, monkeypa
     (separators,) = answered(f"{python()} -c 'import os; print(os.environ[\"PYTHONPATH\"].count(os.pathsep))'")
     assert separators == "1"
     assert Path(pytest_bench().split()[-1]).resolve() == ROOT / "bench"
+
+
+def test_a_program_is_named_as_it_was_called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By its name if a shell finds it, else by its path; help names it alone. `run` of a module goes on as `run`."""
+    program = tmp_path / COMMAND
+    program.touch(0o755)
+    monkeypatch.setattr(sys, "argv", [str(program)])
+    monkeypatch.chdir(tmp_path.parent)
+    assert (short(), suite()) == (COMMAND, f"{tmp_path.name}/{COMMAND}")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(invocation, "IS_INSTALLED", True)
+    assert (suite(), pytest_bench()) == (COMMAND, f"{COMMAND} run")
+
+
+def test_the_command_of_a_module_is_written_with_its_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was measured by `python -m bench run` goes on by it."""
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(sys, "argv", [str(ROOT / "bench" / "__main__.py"), "run"])
+    assert (short(), suite(), pytest_bench()) == ("python -m bench", "python -m bench", "python -m bench run")

@@ -205,7 +205,7 @@ def test_of_several_points_the_fastest_for_each_item_is_said() -> None:
         ("", "sdpa_math", "with sdpa_kernel(SDPBackend.MATH):"),
         ("", "compiled", "model.compile(dynamic=False)"),
         ("timm", "mykernel:attend", "F.scaled_dot_product_attention = bridge(attend)"),
-        ("timm", "online[block_tokens=64]", "from impls.attend.online import attend"),
+        ("timm", "online[block_tokens=64]", "from attention_bench.impls.attend.online import attend"),
     ],
 )
 def test_lines_to_paste_are_the_librarys(library: str, name: str, line: str) -> None:

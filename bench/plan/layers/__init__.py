@@ -71,7 +71,7 @@ def is_own(name: str) -> bool:
 
 def module_of(name: str) -> str:
     """Return the `module:attribute` of a layer."""
-    return name if is_own(name) else LAYERS[name].module
+    return name if is_own(name) else f"{catalogue.__package__}.{LAYERS[name].module}"
 
 
 def shapes_itself(name: str) -> bool:

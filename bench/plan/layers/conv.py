@@ -41,7 +41,7 @@ def _sizes(point: Point) -> Sizes:
 
 LAYER = Layer(
     name="conv",
-    module="impls.layers.conv:ConvSelfAttention",
+    module="layers.conv:ConvSelfAttention",
     meaning="attention over the pixels of a map, keys an eighth of values, a learned residual (ConvSABlock)",
     needs=("image_size",),
     without=("qk_scale", "key_channels", "patch_size"),

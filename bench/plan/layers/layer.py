@@ -55,8 +55,8 @@ class Work:
 class Layer:
     """Everything about a layer that needs no torch.
 
-    `module` is `module:attribute` of its class. `needs` are the columns that a sweep must give, `without` those that
-    the layer doesn't use, `fixed` those that have only one value.
+    `module` is `module:attribute` of its class in `impls`. `needs` are the columns that a sweep must give, `without`
+    those that the layer doesn't use, `fixed` those that have only one value.
     `derive` returns the columns that follow from the others, or raises WrongRequest.
     `steps` and `sizes` are functions of a point. `peaks` maps an implementation to a function of a point: the elements
     that one call holds at its peak beyond input and weights, in inference on a CPU.

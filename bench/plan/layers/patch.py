@@ -41,7 +41,7 @@ def _sizes(point: Point) -> Sizes:
 
 LAYER = Layer(
     name="patch",
-    module="impls.layers.patch:PatchAttention",
+    module="layers.patch:PatchAttention",
     meaning="patch embedding of an image, multi-head self-attention, output projection (AttentionBlock)",
     needs=("image_size", "patch_size"),
     without=("qk_scale", "key_channels"),

@@ -30,7 +30,7 @@ def _keys(point: Point) -> int:
 
 LAYER = Layer(
     name="self",
-    module="impls.layers.self_attention:SelfAttention",
+    module="layers.self_attention:SelfAttention",
     meaning="one head, unscaled, without an output projection (Illustrated: Self-Attention)",
     needs=("num_tokens",),
     without=("qk_scale", "image_size", "patch_size"),

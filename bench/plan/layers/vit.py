@@ -113,7 +113,7 @@ def _scores(point: Point) -> int:
 
 LAYER = Layer(
     name="vit",
-    module="impls.layers.vit:ViTAttention",
+    module="layers.vit:ViTAttention",
     meaning="multi-head self-attention with output projection and a skip that adds the values (T2T-ViT)",
     needs=("num_tokens",),
     without=("key_channels", "image_size", "patch_size"),

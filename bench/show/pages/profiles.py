@@ -12,7 +12,7 @@ from markupsafe import Markup
 from bench.analyse import profile as analyse
 from bench.analyse.profile import Peak, shares, stage_shares, time_s
 from bench.plan.errors import WrongRequest
-from bench.plan.invocation import python
+from bench.plan.invocation import suite
 from bench.show import palette
 from bench.show.charts import call
 from bench.show.charts.stages import by_point
@@ -79,7 +79,7 @@ def write(profiles: Sequence[Profile], run: Path, warning: str = "") -> Path:
     Raises WrongRequest if there are no profiles, or if the file can't be written.
     """
     if not profiles:
-        raise WrongRequest(f"{run} has no profiles; {python()} -m bench profile {run} makes them")
+        raise WrongRequest(f"{run} has no profiles; {suite()} profile {run} makes them")
     return shell.write(run / PAGE, page(profiles, run.resolve().name, warning))
 
 

@@ -11,6 +11,7 @@ from bench.analyse.conclusions import changes, choices
 from bench.analyse.flags import flags as flags_of
 from bench.analyse.flags import legend
 from bench.analyse.summary import of_records, period
+from bench.plan.invocation import COMMAND, short
 from bench.show import answer
 from bench.show.blocks import Block, Cell
 from bench.show.choice_text import words
@@ -105,7 +106,7 @@ def _left_out(view: View, saved: SavedRun) -> list[str]:
     where = f"the {RESULTS} of each machine's folder" if view.several else RESULTS
     return [
         f"This page shows the first {shown:,} of {points:,} points. The sentences above count all of them. "
-        f"All rows are in {where}; python -m bench show {shlex.quote(saved.folder.name)} prints them."
+        f"All rows are in {where}; {short()} show {shlex.quote(saved.folder.name)} prints them."
     ]
 
 
@@ -171,7 +172,8 @@ def _command(environment: Environment | None) -> str:
             skip = word == "--run"
             continue
         kept.append(word)
-    return f"python -m pytest {shlex.join(kept)}"
+    module = short() if words[1:2] == ["run"] else "python -m pytest"
+    return f"{COMMAND if Path(words[0]).name == COMMAND else module} {shlex.join(kept)}"
 
 
 def _csv(view: View) -> str:

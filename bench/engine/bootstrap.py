@@ -1,0 +1,49 @@
+"""Starts a module of the suite in any interpreter: `python -P bootstrap.py MODULE WORD…`.
+
+The suite's packages come from the folder of this file whatever else has their names, all others from PYTHONPATH: a
+repository may have a folder `bench`, and an environment need not have the suite.
+"""
+
+import runpy
+import sys
+from collections.abc import Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+
+INSTALLED = "attention_bench"
+"""The one package of an installed suite; a checkout has `bench` and `impls` too."""
+
+NEEDS = {"torch": "torch", "numpy": "numpy", "psutil": "psutil", "pynvml": "nvidia-ml-py"}
+"""The modules that a server imports, with the packages that bring them."""
+
+
+class Suite(MetaPathFinder):
+    """Finds packages of these names in a folder."""
+
+    def __init__(self, names: Sequence[str], folder: Path) -> None:
+        self._names, self._folder = names, folder
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return the spec of one of the packages, None for all other modules."""
+        del path, target
+        return PathFinder.find_spec(fullname, [str(self._folder)]) if fullname in self._names else None
+
+
+if __name__ == "__main__":
+    _, module, *words = sys.argv
+    is_installed = module.startswith(f"{INSTALLED}.")
+    names = [INSTALLED] if is_installed else [INSTALLED, "bench", "impls"]
+    sys.meta_path.insert(0, Suite(names, Path(__file__).parents[3 if is_installed else 2]))
+    sys.argv = [module, *words]
+    try:
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+    except ModuleNotFoundError as error:
+        if error.name not in NEEDS:
+            raise
+        missing = [package for name, package in NEEDS.items() if find_spec(name) is None]
+        sys.exit(f"{error}; {sys.executable} -m pip install {' '.join(missing)}")
