@@ -1,9 +1,10 @@
 """Starts a module of the suite in any interpreter: `python -P bootstrap.py MODULE WORD…`.
 
-The suite's packages come from the folder of this file whatever else has their names, all others from PYTHONPATH: a
-repository may have a folder `bench`, and an environment need not have the suite.
+The suite's packages come from the folder of this file whatever else has their names, all others from PYTHONPATH,
+or from the folder in which it runs: a repository may have a folder `bench`, and an environment need not have the suite.
 """
 
+import os
 import runpy
 import sys
 from collections.abc import Sequence
@@ -39,6 +40,8 @@ if __name__ == "__main__":
     is_installed = module.startswith(f"{INSTALLED}.")
     names = [INSTALLED] if is_installed else [INSTALLED, "bench", "impls"]
     sys.meta_path.insert(0, Suite(names, Path(__file__).parents[3 if is_installed else 2]))
+    if os.getcwd() not in sys.path:  # noqa: PTH109 - the text is what Python itself puts there
+        sys.path.insert(0, os.getcwd())  # noqa: PTH109
     sys.argv = [module, *words]
     try:
         runpy.run_module(module, run_name="__main__", alter_sys=True)
