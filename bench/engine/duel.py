@@ -5,7 +5,7 @@ So the rounds of the sides are paired like those of two implementations, and an 
 
 import dataclasses
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -182,6 +182,12 @@ class Duel(Run):
         if len(self._pools) > 1:
             self.renew()
         return replicate
+
+    def keep(self, members: Iterable[Member], number: int, replicate: Replicate) -> None:
+        """Write the records of members, but none if one is tried again: the others were skipped because of it."""
+        members = [*members]
+        if not any(member.lacks_memory or self.deaths.allow(member) for member in members):
+            super().keep(members, number, replicate)
 
     def _start(self, point: Point) -> None:
         """Begin to start the servers of both sides at once; what can't be started is said when it is needed."""
