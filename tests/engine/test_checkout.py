@@ -21,7 +21,7 @@ MINE = Path("inner") / "mine.py"
 def git(folder: Path, *words: str) -> str:
     """Return what git says in a folder, whatever the user's own settings are."""
     who = {f"GIT_{role}_{what}": "me" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-    nowhere = {name: os.devnull for name in ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM")}
+    nowhere = dict.fromkeys(("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"), os.devnull)
     env = {**os.environ, **who, **nowhere}
     return subprocess.run(["git", *words], cwd=folder, env=env, capture_output=True, text=True, check=True).stdout
 
