@@ -22,7 +22,6 @@ from bench.analyse.verdict import (
 )
 from bench.plan.case import AFTER, BEFORE
 from bench.stats.contrasts import contrasts, prior, values
-from bench.stats.estimates import Interval
 from tests.points import point
 
 BOUND = 0.01
