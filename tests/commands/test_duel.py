@@ -170,7 +170,6 @@ class Attention(nn.Module):
 """
 
 BRANCHES = {
-    "same": LAYER + "\n# a comment\n",
     "renamed": LAYER.replace("qkv", "projection"),
     "wrong": LAYER.replace(
         "        return self.out(y)", "        y[:, 3:] = y[:, 3:] * 1.5\n        return self.out(y)"
@@ -203,7 +202,7 @@ def repository(tmp_path: Path) -> Path:
 def test_branches_of_a_repository_from_end_to_end(
     repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    """A branch that changes nothing and one that renames a weight are right; one that is wrong from a token on isn't.
+    """A branch that renames its weights computes the same; one that is wrong from a token on doesn't.
 
     The run has the commits of both sides. A side that imports the package from elsewhere is refused, with the file.
     """
@@ -212,7 +211,7 @@ def test_branches_of_a_repository_from_end_to_end(
     monkeypatch.setattr(duel, "BUDGET_S", 0.1)
     shape = ["--batch", "2", "--num-tokens", "7", "--channels", "16", "--num-heads", "2"]
     ways = {}
-    for branch, status in (("same", 0), ("renamed", 0), ("wrong", 1)):
+    for branch, status in (("renamed", 0), ("wrong", 1)):
         run = tmp_path / branch
         sides = ["--checkout", f"{repository}@main", "--checkout", f"{repository}@{branch}"]
         words = ["duel", "--layer", "duel_mylib.attention:Attention", *sides, *shape]
@@ -221,6 +220,7 @@ def test_branches_of_a_repository_from_end_to_end(
         ways[branch] = content["weights"]
         (each,) = content["points"]
         assert (each["verdict"] == DIFFERENT) == bool(status)
+        assert {*content["attention_share"]} == (set() if status else {BEFORE, AFTER})
         if status:
             assert "tokens 3 to 6" in each["after"]["detail"]
         told = json.loads((run / "environment.json").read_text())["context"]["sides"]
@@ -230,13 +230,12 @@ def test_branches_of_a_repository_from_end_to_end(
             assert told[name]["commit"] == package["commit"] == line[:12]
             assert package["file"] == "src/duel_mylib/__init__.py"
         assert told[BEFORE]["packages"]["duel_mylib"]["digest"] != told[AFTER]["packages"]["duel_mylib"]["digest"]
-    assert ways == {"same": NAMES, "renamed": ORDER, "wrong": NAMES}
+    assert ways == {"renamed": ORDER, "wrong": NAMES}
     (elsewhere := tmp_path / "elsewhere").mkdir()
     sides = ["--checkout", str(repository), "--checkout", str(elsewhere)]
     monkeypatch.syspath_prepend(repository / "src")
     words = ["duel", "--layer", "duel_mylib.attention:Attention", *sides, *shape, "--run", str(tmp_path / "no")]
     assert main(words) == 2
     line = capsys.readouterr().err
-    print(line)
     assert all(each in line for each in ("after", str(elsewhere), str(repository / "src" / "duel_mylib")))
     assert not (tmp_path / "no").exists()
