@@ -37,7 +37,9 @@ from bench.show.answer import At, control_warning, points_of
 from bench.show.comparison import notes
 from bench.show.comparison.blocks import as_csv, as_json, blocks
 from bench.show.comparison.report import ONE_SIDED, Report, headline
+from bench.show.failures import reasons
 from bench.show.markdown import markdown
+from bench.show.rows import unmeasured
 from bench.show.summary import UNMEASURED
 from bench.show.terminal.console import console, render, rendered
 from bench.show.text import counted
@@ -326,7 +328,10 @@ def _measured_again(
             _check_sides(duel, arguments)
         measure(duel)
         rows = [row for point in sweep.points if point in duel.summary for row in duel.summary.rows(point)]
-        return {Case(at.point, name): at for at in points_of(of_rows(rows))}
+        found = points_of(of_rows(rows))
+    lost = [row for at in found for row in unmeasured(at.rows) if row["status"] != "skipped"]
+    say(*(f"{name}: {each}" for each in reasons(lost)))
+    return {Case(at.point, name): at for at in found}
 
 
 def _disputed(comparison: pd.DataFrame) -> dict[str, list[Point]]:

@@ -1,6 +1,7 @@
 """Checkouts that a side of a duel imports from: a folder as it is, or a revision of it in a temporary one."""
 
 import os
+import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,9 +68,10 @@ def _folder(path: str, given: str) -> Path:
 
 
 def _commit(folder: Path) -> str:
-    if not _git(folder, "rev-parse", "--verify", "--quiet", "HEAD"):
-        return ""
-    return _git(folder, "describe", "--always", "--abbrev=12", "--exclude=*", "--dirty= with changes")
+    """Return the commit of a folder, empty without one or without git; `git describe` would write the index anew."""
+    commit = _git(folder, "rev-parse", "--verify", "--quiet", "HEAD") if shutil.which("git") else ""
+    has_changes = commit and _git(folder, "status", "--porcelain", "--untracked-files=no")
+    return f"{commit[:12]}{' with changes' if has_changes else ''}"
 
 
 def _write(folder: Path, new: Path, commit: str, given: str) -> None:
@@ -98,5 +100,9 @@ def _git(folder: Path, *words: str) -> str:
 
 
 def _environment() -> dict[str, str]:
-    """Return the environment variables without those that name another repository, as in a hook of git."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    """Return the environment variables without those that name another repository, as in a hook of git.
+
+    Git then writes nothing that it doesn't need to.
+    """
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    return {**inherited, "GIT_OPTIONAL_LOCKS": "0"}

@@ -6,7 +6,7 @@ So the rounds of the sides are paired like those of two implementations, and an 
 import dataclasses
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -112,6 +112,7 @@ class Duel(Run):
         self.allow = allow
         self._points = [dict(zip(sweep.points, own, strict=True)) for own in points]
         self._seen: list[Seen] = []
+        self._has_measured = False
         self.weights: dict[Point, Mapping[str, str]] = {}
         """The names of the first side's weights by those of the second, at each point where they can be told."""
         pools = list(dict.fromkeys(ground.pool for ground in sides))
@@ -176,13 +177,22 @@ class Duel(Run):
         )
 
     def replicate(self, missing: Mapping[Point, Sequence[str]], length: Length, *, is_look: bool = False) -> Replicate:
-        """Measure points in one more replicate; sides with processes of their own have fresh servers in each."""
+        """Measure points in one more replicate; sides with processes of their own have fresh servers in each.
+
+        Those of the last one stay: what is asked of the sides afterwards needs no others.
+        """
         if len(self._pools) > 1:
+            if self._has_measured:
+                self.renew()
             self._start(next(iter(missing)))
-        replicate = super().replicate(missing, length, is_look=is_look)
-        if len(self._pools) > 1:
-            self.renew()
-        return replicate
+        self._has_measured = True
+        return super().replicate(missing, length, is_look=is_look)
+
+    def keep(self, members: Iterable[Member], number: int, replicate: Replicate) -> None:
+        """Write the records of members, but none if one is tried again: the others were skipped because of it."""
+        members = [*members]
+        if not any(member.lacks_memory or self.deaths.allow(member) for member in members):
+            super().keep(members, number, replicate)
 
     def _start(self, point: Point) -> None:
         """Begin to start the servers of both sides at once; what can't be started is said when it is needed."""

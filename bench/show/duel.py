@@ -157,7 +157,7 @@ def _answer(told: Told) -> str:
     where = f" at {kinds[worst.kind]} of {count} points" if count > 1 else ""
     if worst.kind in (DIFFERENT, UNMEASURED):
         row = worst.before if worst.after.get("status") in ("skipped", None) else worst.after
-        return f"{_said(worst.kind, told)}{where}: {reason(row) if row else 'it has no result'}"
+        return f"{_said(worst.kind, told)}{where}: {(reason(row) if row else '') or 'no replicate has both sides'}"
     if count == 1:
         return f"{_single(worst, told)}{_memory(worst)}"
     ratio = f"{intervals.ratio(worst.speedup, DECIMALS)} at {labels[worst.point]}"

@@ -202,7 +202,7 @@ def _sweep(plan: _Plan, points_crc32: int) -> Sweep:
     points = tuple(Point(**vars(each)) for each in plan.points)  # msgspec sets only what the file has
     points = points if plan.points_crc32 == points_crc32 else tuple(map(_checked, points))
     sweep = Sweep(plan.name, points, plan.implementations, plan.baseline, control=plan.control)
-    effort = vars(Effort(**vars(plan.effort)))
+    effort = {key: value for key, value in vars(Effort(**vars(plan.effort))).items() if value is not None}
     if plan.implementations == (BEFORE, AFTER):  # the sides of a duel
         given = {name: value for name, value in effort.items() if value is not None}
         return dataclasses.replace(sweep, effort=read_effort(given))

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import subprocess
 import sys
 import tomllib
 from collections.abc import Callable
@@ -9,12 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from bench.cli import _parser as parser
+from bench.analyse.verdict import DIFFERENT, FASTER
+from bench.cli import main
 from bench.commands import duel
 from bench.harness import options
+from bench.machine import quiet
+from bench.machine.quiet import Preflight
 from bench.plan import names
-from bench.plan.case import CONTROL
-from bench.store.environment import Environment
+from bench.plan.case import AFTER, BEFORE, CONTROL
+from bench.plan.sides import NAMES, ORDER
+from bench.plan.sweep import Sweep
 from bench.store.table import load
 from tests.engine.interpreters import two
 
@@ -29,11 +34,9 @@ def tiny(scripted_workers: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     It ends when all is answered.
     """
     monkeypatch.setattr(names, "mistake_of", lambda *_: "")
+    monkeypatch.setattr(duel, "BUDGET_S", 0.2)
     path = tmp_path / "tiny.toml"
-    path.write_text(
-        'implementations = ["eager"]\nprocesses = 2\nbudget_s = 0.2\n'
-        "[[grid]]\nbatch = 2\nnum_tokens = [5, 7]\nchannels = 12\nnum_heads = 2\n"
-    )
+    path.write_text("[[grid]]\nbatch = 2\nnum_tokens = [5, 7]\nchannels = 12\nnum_heads = 2\n")
     return ["--sweep", str(path), "--run", str(tmp_path / "run"), "--within", "10m"]
 
 
@@ -43,15 +46,12 @@ PYTHONS = ["--python", sys.executable, "--python", sys.executable]
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["eager"], "a duel takes two implementations, or one with two --python, got eager"),
-        (["eager", "sdpa", "mha"], "got eager, sdpa, mha"),
-        (["sdpa", "sdpa"], "for an A/A: duel sdpa --python X --python X"),
+        (["eager"], "a duel takes two sides"),
         (["sdpa", "sdap"], "unknown implementation 'sdap'; expected one of eager, as_is"),
-        (
-            ["sdpa", "eager", *PYTHONS],
-            "two environments take one implementation and --python twice, got sdpa, eager and 2",
-        ),
-        (["sdpa", *PYTHONS[:2]], "got sdpa and 1 of --python"),
+        (["sdpa", *PYTHONS[:2]], "--python is given twice"),
+        (["sdpa", "--checkout", "/no/such@main", "--checkout", "/no/such"], "--checkout /no/such@main"),
+        (["eager", "--layer", "nomodule:A", "--layer", "nomodule:B"], "there is no module nomodule"),
+        (["eager", "sdpa", "--allow", "much"], "--allow much must be a share"),
         (["sdpa", *PYTHONS[:2], "--python", "/no/such/python"], "/no/such/python must be a Python interpreter"),
         (["eager", "sdpa", "--bound", "0"], "bound = 0.0 must be a share above 0 and below 1, such as 0.02 for 2 %"),
         (["eager", "sdpa", "--num-heads", "5"], "channels = 384 must be divisible by num_heads = 5"),
@@ -66,15 +66,27 @@ def test_a_wrong_request_ends_with_2_and_one_line(
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("line", ["--channels 192", "--mask causal --num-tokens 5,7", "--sweep article --num-heads 1"])
-def test_the_points_are_those_of_pytest_bench(line: str) -> None:
-    """What the options leave out is the same shape, and it is a shape of 384 channels from 384 values a token."""
+@pytest.mark.parametrize("line", ["", "--mask causal --num-tokens 5,7", "--sweep article --num-heads 1"])
+def test_the_points_are_those_of_pytest_bench(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the options leave out is the same shape; each point has 40 seconds unless a time is given."""
+    asked: list[Sweep] = []
+
+    def begin(sweep: Sweep, *_: object) -> None:
+        asked.append(sweep)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(duel, "Duel", begin)
+    for more in ([], ["--within", "7s"]):
+        main(["duel", "eager", "sdpa", *line.split(), "--run", str(tmp_path / "run"), *more])
     bench = argparse.ArgumentParser()
     options.add(bench.add_argument)
-    asked = duel._sweep(parser(["duel"]).parse_args(["duel", "eager", "sdpa", *line.split()]), ["eager", "sdpa"])
-    assert asked.points == options.sweep(bench.parse_args(line.split())).points
-    (alone,) = duel._sweep(parser(["duel"]).parse_args(["duel", "eager", "sdpa"]), ["eager", "sdpa"]).points
-    assert (alone.num_tokens, alone.token_len, alone.channels, alone.num_heads, alone.batch) == (197, 384, 384, 6, 8)
+    expected = options.sweep(bench.parse_args(line.split())).points if line else (asked[0].points[0],)
+    assert asked[0].points == expected
+    assert [sweep.effort.within_s for sweep in asked] == [40.0 * len(expected), 7.0]
+    if not line:
+        (alone,) = asked[0].points
+        sizes = (alone.num_tokens, alone.token_len, alone.channels, alone.num_heads, alone.batch)
+        assert sizes == (197, 384, 384, 6, 8)
 
 
 @pytest.mark.parametrize("version", ["none", "1.13.1+cu117", "2.9.0"])
@@ -103,68 +115,127 @@ def test_what_is_no_interpreter_is_refused(text: str, reason: str, tmp_path: Pat
 
 
 def test_two_implementations_from_end_to_end(tiny: list[str], tmp_path: Path, printed: Printed) -> None:
-    """The sides are named, each point has its line and its row, and the folder is that of a race with a control."""
-    output = printed("duel", "sdpa", "test:half", *tiny)
-    assert "A is sdpa, B is test:half, both with torch 2.0" in output
-    assert {tokens: output.count(f"N={tokens}") for tokens in (5, 7)} == {5: 2, 7: 2}
-    assert output.count("fastest: test:half") == 4
+    """Each point has its verdict and its rows, the folder is that of a race with a control, and it goes on there."""
+    output = printed("duel", "sdpa", "test:half", *tiny, "--format", "json")
+    content = json.loads(output)
+    assert (content["verdict"], content["before"], content["after"]) == (FASTER, "sdpa", "test:half")
+    assert [each["point"]["num_tokens"] for each in content["points"]] == [5, 7]
+    assert [each["speedup"] for each in content["points"]] == pytest.approx([2, 2], rel=0.01)
+    assert not content["sides"]
     table = load(tmp_path / "run")
     assert table["implementation"].tolist() == ["sdpa", "test:half", CONTROL] * 2
-    assert table.loc[table["implementation"] == "test:half", "speedup"].tolist() == pytest.approx([2, 2], rel=0.01)
     effort = json.loads((tmp_path / "run" / "plan.json").read_text())["effort"]
-    assert (effort["race"], effort["within_s"], effort["processes"]) == (True, 600, 2)
-    assert set(table["processes"]) == {2}
-    again = printed("duel", "sdpa", "test:half", *tiny, "--bound", "3%")
-    assert again.count("fastest: test:half") == 4
-    assert set(load(tmp_path / "run")["processes"]) == {2}
+    assert (effort["race"], effort["within_s"], effort["processes"], effort["bound"]) == (True, 600, 2, 0.01)
+    page = tmp_path / "page.html"
+    again = printed("duel", "sdpa", "test:half", *tiny, "--bound", "3%", "--report", page)
+    (answer,) = [line for line in again.splitlines() if line.startswith("test:half is ")]
+    assert answer in page.read_text()
+    assert load(tmp_path / "run").equals(table)
 
 
 def test_two_environments_from_end_to_end(tiny: list[str], tmp_path: Path, printed: Printed) -> None:
-    """Both torches are named, what differs is said, and each side has a folder."""
+    """Both torches are named, and the rows are those before and after; what is slower by more is not allowed."""
     a, b = two(tmp_path, "1.1e-3")
-    output = printed("duel", "sdpa", "--python", a, "--python", b, *tiny, "--num-tokens", "5")
-    for words in ("A is sdpa with torch 2.0, Python 3.", "differ in: torch: '2.0' against '2.1'\n", "0.91x"):
-        assert words in output
-    assert [len(load(tmp_path / "run" / side)) for side in "ab"] == [1, 1]
+    words = ["duel", "sdpa", "--python", a, "--python", b, *tiny, "--num-tokens", "5"]
+    output = printed(*words, "--format", "markdown", "--allow", "5%", status=1)
+    assert all(torch in output for torch in ("torch 2.0", "torch 2.1"))
+    assert "0.91" in output.splitlines()[0]
+    assert load(tmp_path / "run")["implementation"].tolist() == [BEFORE, AFTER, CONTROL]
+    printed(*words, "--allow", "20%")
 
 
 def test_a_side_that_cannot_be_measured_ends_with_1(tiny: list[str], printed: Printed) -> None:
-    """The rows are there, and say why."""
-    assert "N=5: test:raises error: no" in printed("duel", "sdpa", "test:raises", *tiny, status=1)
+    """The answer names it, and says why."""
+    output = printed("duel", "sdpa", "test:raises", *tiny, status=1)
+    (answer,) = [line for line in output.splitlines() if line.startswith("test:raises is ")]
+    assert answer.endswith(": no")
 
 
-def sides(a: dict[str, dict[str, str]], b: dict[str, dict[str, str]], torch: str = "2.0") -> list[str]:
-    """Return what is said of two environments that import these modules, the second with this torch."""
-    identities = [{"torch": version, "python": "3.11"} for version in ("2.0", torch)]
-    one, other = (Environment(each, {}, {"modules": of}) for each, of in zip(identities, (a, b), strict=True))
-    return [*duel._environments("mykernel:attend", one, other)]
+LAYER = """
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+class Attention(nn.Module):
+    def __init__(self, channels, num_heads):
+        super().__init__()
+        self.qkv = nn.Linear(channels, 3 * channels)
+        self.out = nn.Linear(channels, channels)
+        self.num_heads = num_heads
+
+    def forward(self, x):
+        q, k, v = self.qkv(x).unflatten(-1, (3, self.num_heads, -1)).permute(2, 0, 3, 1, 4)
+        y = F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)
+        return self.out(y)
+"""
+
+BRANCHES = {
+    "renamed": LAYER.replace("qkv", "projection"),
+    "wrong": LAYER.replace(
+        "        return self.out(y)", "        y[:, 3:] = y[:, 3:] * 1.5\n        return self.out(y)"
+    ),
+}
 
 
-def module(file: str, digest: str, commit: str = "") -> dict[str, str]:
-    """Return a module of the user's own as an environment has it."""
-    return {"file": file, "commit": commit, "digest": digest}
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """Return a repository of a layer whose branches change it."""
+    folder = tmp_path / "repository"
+    (package := folder / "src" / "duel_mylib").mkdir(parents=True)
+    (package / "__init__.py").touch()
+
+    def git(*words: str) -> None:
+        who = ["-c", "user.name=me", "-c", "user.email=me@here", "-c", "commit.gpgsign=false"]
+        subprocess.run(["git", *who, *words], cwd=folder, check=True, capture_output=True)
+
+    git("init", "--quiet", "--initial-branch", "main")
+    for branch, text in {"main": LAYER, **BRANCHES}.items():
+        if branch != "main":
+            git("checkout", "--quiet", "-b", branch, "main")
+        (package / "attention.py").write_text(text)
+        git("add", ".")
+        git("commit", "--quiet", "--message", branch)
+    return folder
 
 
-OLD, NEW = module("../old/mylib/__init__.py", "1", "abc"), module("../new/mylib/__init__.py", "2", "abc with changes")
-KERNEL = module("mykernel.py", "3")
-INSTALLED = module("../old/site-packages/timm/__init__.py", "4")
+@pytest.mark.slow
+def test_branches_of_a_repository_from_end_to_end(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    """A branch that renames its weights computes the same; one that is wrong from a token on doesn't.
 
-
-def test_two_versions_of_a_users_code_are_a_difference() -> None:
-    """Each side names file and commit of what its names bring in, not that of installed packages; the rest differs."""
-    lines = sides({"mykernel": KERNEL, "mylib": OLD, "timm": INSTALLED}, {"mykernel": KERNEL, "mylib": NEW})
-    assert "  mykernel from mykernel.py, not in git" in lines
-    assert "  mylib from ../old/mylib/__init__.py, commit abc" in lines
-    assert "  mylib from ../new/mylib/__init__.py, commit abc with changes" in lines
-    assert lines[-1] == (
-        f"A and B differ in: mylib: {OLD['file']} against {NEW['file']}; timm: {INSTALLED['file']} against not imported"
-    )
-
-
-def test_two_sides_with_the_same_code_are_an_a_a_that_says_where_it_comes_from() -> None:
-    """A copy of the code elsewhere is the same code. If torch differs, nothing is strange about one file."""
-    *_, line, where = sides({"mykernel": KERNEL}, {"mykernel": KERNEL})
-    assert line.endswith("so this is an A/A")
-    assert "mykernel from this folder" in where
-    assert sides({"mylib": OLD}, {"mylib": {**NEW, "digest": "1"}})[-1].endswith("so this is an A/A")
-    assert sides({"mykernel": KERNEL}, {"mykernel": KERNEL}, torch="2.1")[-1].endswith("torch: '2.0' against '2.1'")
+    The run has the commits of both sides. A side that imports the package from elsewhere is refused, with the file.
+    """
+    monkeypatch.setattr(quiet, "watch", lambda: Preflight(0.0, 0, 0.0))
+    monkeypatch.setattr(duel, "PROCESSES", 1)
+    monkeypatch.setattr(duel, "BUDGET_S", 0.1)
+    shape = ["--batch", "2", "--num-tokens", "7", "--channels", "16", "--num-heads", "2"]
+    ways = {}
+    for branch, status in (("renamed", 0), ("wrong", 1)):
+        run = tmp_path / branch
+        sides = ["--checkout", f"{repository}@main", "--checkout", f"{repository}@{branch}"]
+        words = ["duel", "--layer", "duel_mylib.attention:Attention", *sides, *shape]
+        assert main([*words, "--within", "1s", "--run", str(run), "--format", "json"]) == status, capsys.readouterr()
+        content = json.loads(capsys.readouterr().out)
+        ways[branch] = content["weights"]
+        (each,) = content["points"]
+        assert (each["verdict"] == DIFFERENT) == bool(status)
+        assert {*content["attention_share"]} == (set() if status else {BEFORE, AFTER})
+        if status:
+            assert "tokens 3 to 6" in each["after"]["detail"]
+        told = json.loads((run / "environment.json").read_text())["context"]["sides"]
+        for name, revision in ((BEFORE, "main"), (AFTER, branch)):
+            line = subprocess.check_output(["git", "rev-parse", revision], cwd=repository, text=True)
+            package = told[name]["packages"]["duel_mylib"]
+            assert told[name]["commit"] == package["commit"] == line[:12]
+            assert package["file"] == "src/duel_mylib/__init__.py"
+        assert told[BEFORE]["packages"]["duel_mylib"]["digest"] != told[AFTER]["packages"]["duel_mylib"]["digest"]
+    assert ways == {"renamed": ORDER, "wrong": NAMES}
+    (elsewhere := tmp_path / "elsewhere").mkdir()
+    sides = ["--checkout", str(repository), "--checkout", str(elsewhere)]
+    monkeypatch.syspath_prepend(repository / "src")
+    words = ["duel", "--layer", "duel_mylib.attention:Attention", *sides, *shape, "--run", str(tmp_path / "no")]
+    assert main(words) == 2
+    line = capsys.readouterr().err
+    assert all(each in line for each in ("after", str(elsewhere), str(repository / "src" / "duel_mylib")))
+    assert not (tmp_path / "no").exists()

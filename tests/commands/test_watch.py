@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from bench.cli import _parser as parser
 from bench.cli import main
 from bench.commands import duel, watch
 from bench.commands.watch import Versions
 from bench.plan import names
 from bench.plan.case import Point
+from bench.plan.sweep import Effort, Sweep
 from tests.examples import timed
 
 Capture = pytest.CaptureFixture[str]
@@ -147,11 +147,18 @@ def test_the_command_for_a_claim_measures_the_watched_point(
     monkeypatch.setattr(watch, "Watch", enter)
     assert main(["watch", "sdpa", "watched_kernel:adapt[block=3]", *options.split()]) == 0
     words = shlex.split(capsys.readouterr().out.splitlines()[-1])
-    claimed = parser(["duel"]).parse_args(words[words.index("duel") :])
-    sweep = duel._sweep(claimed, claimed.implementations)
+    claimed: list[Sweep] = []
+
+    def begin(sweep: Sweep, *_: object) -> None:
+        claimed.append(sweep)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(duel, "Duel", begin)
+    main(words[words.index("duel") :])
+    (sweep,) = claimed
     assert sweep.points == (*watched,)
     assert sweep.implementations == ("sdpa", "watched_kernel:adapt[block=3]")
-    assert claimed.timeout_s == (9 if "--timeout-s" in options else None)
+    assert sweep.effort.timeout_s == (9 if "--timeout-s" in options else Effort().timeout_s)
 
 
 @pytest.mark.slow

@@ -50,8 +50,16 @@ class Worker:
         mistakes = [mistake] if "nosuch:kernel" in request["needed"] else []
         mistakes += [device for device in request["devices"] if device == "cuda:1"]
         facts = {"torch": os.environ.get("TEST_TORCH", "2.0"), "gpus": {}}
-        modules = json.loads(os.environ.get("TEST_MODULES", "{}"))
-        return {"mistakes": mistakes, "facts": facts, "runtimes": {}, "modules": modules}
+        return {"mistakes": mistakes, "facts": facts, "runtimes": {}, "modules": {}}
+
+    def describe(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
+        """Describe a layer of one weight that brings in no code."""
+        channel.announce("model")
+        if request["implementation"] == "test:undescribed":
+            return {"status": "error", "detail": "no module", "seen": {}}
+        shape = [request["point"][name] for name in ("batch", "num_tokens", "channels")]
+        seen = {"input": shape, "output": shape, "weights": [["weight", shape[1:]]], "modules": {}}
+        return {"status": "ok", "detail": "", "seen": seen}
 
     def memory(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
         """Reply with a setting of the allocator as the peak of a case, which a thread of the tests doesn't have."""
@@ -169,6 +177,8 @@ class Worker:
             case "test:killed":
                 kill(signal.SIGKILL)
             case "test:killed_once" if _is_first(self._name):
+                kill(signal.SIGKILL)
+            case "test:killed_once_in_b" if _is_b() and _is_first(self._name):
                 kill(signal.SIGKILL)
 
     def _outcome(self, metrics: dict[str, Any]) -> dict[str, Any]:
@@ -313,7 +323,7 @@ def work(channel: Channel) -> None:
     """Serve the requests of a worker."""
     worker = Worker()
     of_case = (worker.prepare, worker.begin, worker.sample, worker.keep, worker.finish)
-    requests = (worker.check, worker.memory, *of_case, worker.do)
+    requests = (worker.check, worker.describe, worker.memory, *of_case, worker.do)
     serve({request.__name__: request for request in requests}, channel)
 
 

@@ -1,4 +1,4 @@
-"""The line of a point, the end of a run, and the end of a duel."""
+"""The line of a point, and the end of a run."""
 
 import shlex
 from pathlib import Path
@@ -13,15 +13,14 @@ from bench.plan.case import Case
 from bench.show import summary
 from bench.show.answer import points_of, warnings
 from bench.show.blocks import Table
-from bench.show.summary import FEW, MOST_LINES, OF_DUEL, closing, duel, log_line, outcomes
+from bench.show.summary import FEW, MOST_LINES, closing, log_line, outcomes
 from bench.show.terminal.console import render, rendered
 from bench.stats.estimates import Interval
 from bench.store import table
-from bench.store.record import Record, Samples
 from bench.store.saved_run import SavedRun
 from tests import examples
-from tests.examples import case, point, record
 from tests.examples import in_precision as measured
+from tests.examples import point
 from tests.show.example_results import Fate, quick, results, timed
 
 ROOT = Path(__file__).parents[2]
@@ -79,13 +78,11 @@ def test_reasons_of_failures_and_many_points_are_counted() -> None:
 
 
 def test_what_is_odd_about_a_measured_case_is_said_once() -> None:
-    """A slow import of an implementation is one line for all points, at the end of a run and of a duel."""
+    """A slow import of an implementation is one line for all points, at the end of a run."""
     whole = timed([point(num_tokens=5), point(num_tokens=7)], {"eager": 2.0, "sdpa": 1.0}, 2)
     slow = "its import takes 3 s in every process"
     whole.loc[whole["implementation"] == "sdpa", "detail"] = slow
     assert [line for line in lines(whole) if "import" in line] == [f"sdpa: {slow}"]
-    ended = rendered(render(duel(points_of(whole), "eager", "sdpa")), width=180).splitlines()
-    assert [line for line in ended if "import" in line] == [f"sdpa: {slow}"]
 
 
 LONG = [Case(point(num_tokens=number), name) for number in (50, 197) for name in ("eager", "sdpa")]
@@ -182,54 +179,3 @@ def test_outcomes_are_each_implementations_time_and_ratio(fates: dict[Case, Fate
     for each, expected in zip(texts, words, strict=True):
         assert {*expected.split()} <= {*each.split()}
     assert [each for each in texts if "x" in each.split()[-1]] == ([] if CASES[0] in fates else texts[:2])
-
-
-def sides(tokens: int, b_s: float, status: str = "ok", detail: str = "", a_status: str = "ok") -> list[Record]:
-    """Return four processes of each side, of which A takes 2 ms and B so long, or ends with a status."""
-    of = {"A": (2e-3, a_status, "the other side could not be measured"), "B": (b_s, status, detail)}
-    return [
-        record(
-            process=n,
-            case=case(name, num_tokens=tokens),
-            samples=examples.timed(*[value_s * (1 + n % 2 * 1e-3)] * 3) if ended == "ok" else Samples(),
-            status=ended,
-            detail="" if ended == "ok" else why,
-        )
-        for name, (value_s, ended, why) in of.items()
-        for n in range(4)
-    ]
-
-
-def shown(*records: Record, width: int = 180) -> list[str]:
-    """Return the lines of a duel's table."""
-    return rendered(render(duel(points_of(summarise(records, "A")), "A", "B")), width=width).splitlines()
-
-
-def test_a_row_of_a_duel_says_ratio_verdict_processes_and_both_times() -> None:
-    """Half the time is twice as fast; of sides that are as fast as each other none is the fastest, and A stays."""
-    head, faster, equal, *_ = shown(*sides(5, 1e-3), *sides(7, 2e-3))
-    assert "B as fast as A" in head
-    assert faster.split()[:2] == ["N=5", "2.00x"]
-    assert all(words in faster for words in ("fastest: B, by", " 4 ", "2.00 ms", "1.00 ms"))
-    assert equal.split()[:2] == ["N=7", "1.00x"]
-    assert "use A" in equal
-
-
-@pytest.mark.parametrize("width", [80, 100])
-def test_a_duel_in_a_narrow_terminal_has_all_columns(width: int) -> None:
-    """What to use is said in fewer words, and nothing is cut; brackets in a name are no markup."""
-    text = "\n".join(shown(*sides(5, 1e-3), *sides(7, 2e-3), *sides(9, 2.01e-3), width=width))
-    assert "…" not in text
-    assert all(word in text for word in ("point", "processes", "N=9", "2.01 ms"))
-    a, b = "online[block_tokens=64]", "online[block_tokens=32]"
-    records = [record(process=n, case=case(name)) for name in (a, b) for n in range(2)]
-    assert f"{b} as fast as {a}" in rendered(render(duel(points_of(summarise(records, a)), a, b)))
-
-
-def test_a_side_that_could_not_be_measured_is_said_with_its_reason() -> None:
-    """Its row is empty, and the reason stands below, but not of a side that was skipped for the other."""
-    lines = shown(*sides(5, 1e-3), *sides(9, 1e-3, "crashed", "killed", a_status="skipped"))
-    assert lines[2].split() == ["N=9", "not", "measured"]
-    assert lines[3:] == ["N=9: B crashed: killed", *OF_DUEL]
-    lines = shown(*sides(5, 1e-3), *sides(9, 1e-3, "unsupported", "no huge pages", a_status="unsupported"))
-    assert [line.split(": ")[1] for line in lines[3:5]] == ["A unsupported", "B unsupported"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bench.plan.case import CONTROL
+from bench.plan.case import AFTER, BEFORE, CONTROL
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Effort, Sweep, load_sweep, shipped_names
 from bench.store import journal, plan
@@ -39,6 +39,14 @@ def test_points_of_every_layer_come_back(tmp_path: Path) -> None:
     for columns in content["points"]:
         del columns["mask"]
     (tmp_path / PLAN).write_text(json.dumps(content))
+    assert plan.load(tmp_path) == sweep
+
+
+def test_a_duel_comes_back(tmp_path: Path) -> None:
+    """Its sides are no implementations, and what its effort leaves out stays left out."""
+    effort = Effort(race=True, bound=0.01, within_s=40.0)
+    sweep = dataclasses.replace(SWEEP, implementations=(BEFORE, AFTER), baseline=BEFORE, control=True, effort=effort)
+    plan.save(sweep, tmp_path)
     assert plan.load(tmp_path) == sweep
 
 

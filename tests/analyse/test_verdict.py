@@ -1,0 +1,148 @@
+"""The verdict on the second side of a duel."""
+
+import math
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from bench.analyse.series import Row
+from bench.analyse.verdict import (
+    AS_FAST,
+    DIFFERENT,
+    FASTER,
+    OPEN,
+    SLOWER,
+    UNMEASURED,
+    Verdict,
+    decided,
+    log_speedup,
+    needed,
+    verdict,
+)
+from bench.plan.case import AFTER, BEFORE
+from bench.stats.contrasts import contrasts, prior, values
+from tests.points import point
+
+BOUND = 0.01
+
+
+def side(name: str, *speedup: float | None, status: str = "ok", memory: int | None = 100) -> Row:
+    """Return the row of a side; its speed-up is a value and the ends of its interval."""
+    ends = dict(zip(("speedup", "speedup_low", "speedup_high"), speedup, strict=False))
+    return {"implementation": name, "status": status, "memory_bytes": memory, **ends}
+
+
+def judged(after: Row, before: Row | None = None, bound: float = BOUND) -> Verdict:
+    """Return the verdict on a side."""
+    return verdict(point(), [before or side(BEFORE, 1.0), after], BEFORE, AFTER, bound)
+
+
+@pytest.mark.parametrize(
+    ("speedup", "kind"),
+    [
+        ((1.5, 1.4, 1.6), FASTER),
+        ((1.002, 1.001, 1.003), FASTER),
+        ((1.0, 0.995, 1.005), AS_FAST),
+        ((0.999, 0.995, 1.002), AS_FAST),
+        ((1.2, 0.995, 1.4), AS_FAST),
+        ((1.0, 0.98, 1.02), OPEN),
+        ((0.97, 0.90, 1.01), OPEN),
+        ((0.99, 0.98, 0.999), SLOWER),
+        ((0.5, 0.4, 0.6), SLOWER),
+        ((1.1, math.nan, math.nan), OPEN),
+        ((1.1, None, None), OPEN),
+        ((1.1, 0.0, math.inf), OPEN),
+    ],
+)
+def test_a_verdict_follows_from_the_interval(speedup: tuple[float | None, ...], kind: str) -> None:
+    """Without an interval nothing is known."""
+    assert judged(side(AFTER, *speedup)).kind == kind
+
+
+def test_a_wider_bound_calls_more_as_fast() -> None:
+    """A side that may be 2 % slower is as fast as the other if 3 % don't matter."""
+    assert judged(side(AFTER, 1.0, 0.98, 1.02), bound=0.03).kind == AS_FAST
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "kind"),
+    [
+        (side(BEFORE, 1.0), side(AFTER, status="incorrect"), DIFFERENT),
+        (side(BEFORE, status="skipped"), side(AFTER, status="incorrect"), DIFFERENT),
+        (side(BEFORE, 1.0), side(AFTER, status="crashed"), UNMEASURED),
+        (side(BEFORE, status="incorrect"), side(AFTER, status="skipped"), UNMEASURED),
+        (side(BEFORE, status="oom"), side(AFTER, None), UNMEASURED),
+        (side(BEFORE, 1.0), side(AFTER, None), UNMEASURED),
+    ],
+)
+def test_a_side_without_a_time_has_no_speed_up(before: Row, after: Row, kind: str) -> None:
+    """Only outputs of the second that aren't those of the first are another function."""
+    of = judged(after, before)
+    assert (of.kind, of.before, of.after) == (kind, before, after)
+    assert not of.speedup.is_known
+    assert not of.exceeds(0.0)
+    assert of.may_exceed(0.0)
+
+
+def test_a_point_without_rows_is_not_measured() -> None:
+    """Its time was up before it began."""
+    of = verdict(point(), [], BEFORE, AFTER, BOUND)
+    assert (of.kind, of.before, of.after) == (UNMEASURED, {}, {})
+
+
+def test_memory_is_relative_to_the_first_side() -> None:
+    """It is not known if one of both isn't."""
+    good = side(AFTER, 1.0, 0.99, 1.01, memory=50)
+    assert judged(good).memory == 0.5
+    assert math.isnan(judged(good, side(BEFORE, 1.0, memory=None)).memory)
+
+
+ratios = st.floats(0.5, 2.0)
+shares = st.floats(0.001, 0.3)
+half_widths = st.floats(1e-4, 0.3)
+
+
+def of(log: float, half: float, bound: float = BOUND) -> Verdict:
+    """Return the verdict on a side by its log speed-up."""
+    return judged(side(AFTER, *(math.exp(log + end) for end in (0, -half, half))), bound=bound)
+
+
+@given(log=ratios.map(math.log), half=half_widths, allow=shares)
+def test_a_race_that_is_decided_shows_or_excludes_what_is_not_allowed(log: float, half: float, allow: float) -> None:
+    """Else the second side may be slower by more, which is not shown."""
+    assume(all(abs(log + end + math.log1p(allow)) > 1e-9 for end in (-half, half)))
+    each = of(log, half)
+    assert each.exceeds(allow) <= each.may_exceed(allow)
+    assert decided(log, half, allow) == (each.exceeds(allow) or not each.may_exceed(allow))
+    assert decided(log, half, None)
+
+
+@given(log=st.floats(-0.05, 0.05), half=half_widths, bound=shares)
+def test_what_is_still_needed_decides(log: float, half: float, bound: float) -> None:
+    """An interval narrows with the root of the time: with a little more than needed it is decided, with less not."""
+    before = of(log, half, bound)
+    assume(before.kind == OPEN)
+    times = needed(before, bound)
+    assume(times < 1e6)
+    assert of(log, half / math.sqrt(times * 1.01), bound).kind != OPEN
+    assert of(log, half / math.sqrt(times * 0.99), bound).kind == OPEN
+
+
+def test_nothing_is_needed_of_what_is_not_known() -> None:
+    """Without an interval nothing tells how long it takes."""
+    assert math.isnan(needed(judged(side(AFTER, 1.1, math.nan, math.nan)), BOUND))
+
+
+def test_the_log_speed_up_needs_both_sides() -> None:
+    """Half the time is twice as fast."""
+    rounds = {process: {number: 1.0 + process + number for number in range(5)} for process in range(3)}
+    halved = {process: {number: time_s / 2 for number, time_s in own.items()} for process, own in rounds.items()}
+    found = values({BEFORE: rounds, AFTER: halved})
+    both = contrasts(found, prior([found]))
+    log = log_speedup(both, BEFORE, AFTER)
+    assert log is not None
+    assert float(log.value) == pytest.approx(math.log(2))
+    assert log_speedup(both, BEFORE, "other") is None
+    apart = values({BEFORE: rounds, AFTER: {process + 3: own for process, own in halved.items()}})
+    assert log_speedup(contrasts(apart, prior([apart])), BEFORE, AFTER) is None

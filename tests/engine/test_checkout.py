@@ -1,0 +1,186 @@
+"""Checkouts: a folder as it is or a revision of it, and a user's repository in which nothing changes."""
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bench.engine.checkout import checked_out
+from bench.engine.duel import grounds
+from bench.engine.pool import PREFIX
+from bench.plan.case import AFTER, BEFORE
+from bench.plan.sides import Side
+from tests.refusals import refusal
+
+MINE = Path("inner") / "mine.py"
+
+
+def git(folder: Path, *words: str) -> str:
+    """Return what git says in a folder, whatever the user's own settings are."""
+    who = {f"GIT_{role}_{what}": "me" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    nowhere = dict.fromkeys(("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"), os.devnull)
+    env = {**os.environ, **who, **nowhere}
+    return subprocess.run(["git", *words], cwd=folder, env=env, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a repository: one commit with a tag, a second one on the branch main, and changes of its files."""
+    folder = tmp_path_factory.mktemp("repositories") / "mine"
+    (folder / MINE).parent.mkdir(parents=True)
+    git(folder, "init", "--quiet", "--initial-branch", "main")
+    for number, tag in ((1, "first"), (2, "feature/second")):
+        (folder / MINE).write_text(f"value = {number}\n")
+        (folder / "same.py").touch()
+        git(folder, "add", ".")
+        git(folder, "commit", "--quiet", "--message", tag)
+        git(folder, *(("tag", tag) if number == 1 else ("branch", tag)))
+    (folder / MINE).write_text("value = 3\n")
+    return folder
+
+
+def commit(folder: Path, revision: str) -> str:
+    """Return the first twelve digits of a commit."""
+    return git(folder, "rev-parse", "--short=12", revision).strip()
+
+
+def state(folder: Path) -> dict[Path, tuple[int, bytes]]:
+    """Return every file of a folder with its time and content."""
+    return {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_folder_is_taken_as_it_is(repository: Path, tmp_path: Path) -> None:
+    """With its changes, of which the commit tells; one outside of any repository has none. Nothing is written there."""
+    os.utime(repository / "same.py")  # git would note in its index that nothing changed
+    before = state(repository)
+    here = checked_out(str(repository), tmp_path)
+    assert state(repository) == before
+    assert (here.folder, here.commit) == (repository, f"{commit(repository, 'HEAD')} with changes")
+    assert [*tmp_path.iterdir()] == []
+    clean = tmp_path / "clean@2"
+    git(tmp_path, "clone", "--quiet", str(repository), str(clean))
+    assert checked_out(str(clean), tmp_path).commit == commit(repository, "HEAD")
+    (plain := tmp_path / "plain").mkdir()
+    assert checked_out(str(plain), tmp_path).commit == ""
+
+
+@pytest.mark.parametrize(("revision", "value"), [("main", 2), ("first", 1), ("feature/second", 2), ("HEAD~1", 1)])
+def test_a_revision_is_written_into_a_folder_of_its_own(
+    revision: str, value: int, repository: Path, tmp_path: Path
+) -> None:
+    """A branch, a tag, a commit: the files are those of it, and nothing in the repository changes."""
+    before, trees = state(repository), git(repository, "worktree", "list")
+    two = [checked_out(f"{repository}@{each}", tmp_path) for each in (revision, commit(repository, revision))]
+    assert len({each.folder for each in two}) == 2
+    for each in two:
+        assert (each.folder / MINE).read_text() == f"value = {value}\n"
+        assert each.folder.is_relative_to(tmp_path)
+        assert each.commit == commit(repository, revision)
+    assert git(repository, "worktree", "list") == trees
+    assert state(repository) == before
+
+
+def test_a_folder_inside_a_repository_is_that_folder_of_the_revision(repository: Path, tmp_path: Path) -> None:
+    """So is one that is named without a path, from where the command runs."""
+    checkout = checked_out(f"{repository / 'inner'}@first", tmp_path)
+    assert (checkout.folder / "mine.py").read_text() == "value = 1\n"
+    assert checkout.place(str(checkout.folder / "mine.py")) == "mine.py"
+    assert checkout.place(str(repository / "inner" / "mine.py")) == ""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(repository / "inner")
+        assert (checked_out("@first", tmp_path).folder / "mine.py").read_text() == "value = 1\n"
+
+
+def test_packages_may_lie_in_src(tmp_path: Path) -> None:
+    """It is searched before the folder itself."""
+    assert checked_out(str(tmp_path), tmp_path).paths == [str(tmp_path)]
+    (tmp_path / "src").mkdir()
+    assert checked_out(str(tmp_path), tmp_path).paths == [str(tmp_path / "src"), str(tmp_path)]
+
+
+def test_a_shallow_clone_has_its_commit_alone(repository: Path, tmp_path: Path) -> None:
+    """As in a workflow that fetches one commit; an older one isn't there."""
+    git(tmp_path, "clone", "--quiet", "--depth", "1", f"file://{repository}", "shallow")
+    shallow = tmp_path / "shallow"
+    assert (checked_out(f"{shallow}@HEAD", tmp_path).folder / MINE).read_text() == "value = 2\n"
+    assert "no revision 'HEAD~1'" in refusal(checked_out, f"{shallow}@HEAD~1", tmp_path)
+
+
+def test_a_checkout_of_a_worktree_has_its_own_head(repository: Path, tmp_path: Path) -> None:
+    """Its objects lie in another repository."""
+    git(tmp_path, "clone", "--quiet", str(repository), "clone")
+    git(tmp_path / "clone", "worktree", "add", "--quiet", "--detach", str(tmp_path / "tree"), "HEAD~1")
+    assert (checked_out(f"{tmp_path / 'tree'}@HEAD", tmp_path).folder / MINE).read_text() == "value = 1\n"
+
+
+def test_variables_of_a_hook_name_no_other_repository(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Git sets them for hooks, in which a duel may run."""
+    git(tmp_path, "init", "--quiet", "other")
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "other" / ".git"))
+    assert (checked_out(f"{repository}@first", tmp_path).folder / MINE).read_text() == "value = 1\n"
+
+
+def test_what_is_no_checkout_is_refused(repository: Path, tmp_path: Path) -> None:
+    """A revision or a folder that isn't there, a folder without a repository, and one that the revision lacks."""
+    (repository / "new").mkdir(exist_ok=True)
+    (plain := tmp_path / "plain").mkdir()
+    for given, words in (
+        (f"{repository}@nosuch", "has no revision 'nosuch'; expected a branch, tag or commit"),
+        (f"{repository}@first:inner", "has no revision"),
+        (f"{repository / 'new'}@first", "the revision has no folder new"),
+        (f"{plain}@main", "is in no git repository"),
+        (f"{tmp_path / 'nowhere'}@main", f"there is no folder {tmp_path / 'nowhere'}"),
+        (str(tmp_path / "nowhere"), f"there is no folder {tmp_path / 'nowhere'}"),
+    ):
+        said = refusal(checked_out, given, tmp_path)
+        assert given in said
+        assert words in said
+
+
+def test_a_machine_without_git_is_told(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder as it is needs none."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert refusal(checked_out, f"{repository}@first", tmp_path).startswith("git can't be run")
+    assert checked_out(str(repository), tmp_path).commit == ""
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Return the folder for temporary files."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path
+
+
+@pytest.mark.parametrize("error", [None, KeyboardInterrupt, ValueError])
+def test_nothing_is_left_of_a_checkout(error: type[BaseException] | None, repository: Path, temporary: Path) -> None:
+    """Also after Ctrl-C; the files are there until the end."""
+    sides = Side(BEFORE, "sdpa", checkout=f"{repository}@first"), Side(AFTER, "sdpa", checkout=str(repository))
+
+    def use() -> None:
+        with grounds(sides, 1) as (before, after):
+            assert before.checkout
+            assert after.checkout
+            assert before.pool is not after.pool
+            assert (before.checkout.folder / MINE).is_file()
+            assert [*temporary.glob(f"{PREFIX}*")]
+            if error:
+                raise error
+
+    if error:
+        with pytest.raises(error):
+            use()
+    else:
+        use()
+    assert [*temporary.glob(f"{PREFIX}*")] == []
+
+
+def test_nothing_is_left_if_the_second_checkout_cannot_be_made(repository: Path, temporary: Path) -> None:
+    """The first one was written before."""
+    sides = Side(BEFORE, "sdpa", checkout=f"{repository}@first"), Side(AFTER, "sdpa", checkout=f"{repository}@nosuch")
+    assert "nosuch" in refusal(grounds(sides, 1).__enter__)
+    assert [*temporary.glob(f"{PREFIX}*")] == []

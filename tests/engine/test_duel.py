@@ -1,0 +1,333 @@
+"""A duel: the rounds of both sides pair, and the second side has the weights of the first, where they can be told."""
+
+import dataclasses
+import json
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bench.analyse.standing import Look
+from bench.analyse.summary import values_of
+from bench.engine import duel as duel_module
+from bench.engine import member, replicate
+from bench.engine.duel import Duel, grounds
+from bench.engine.pool import Pool
+from bench.machine import facts
+from bench.plan.case import AFTER, BEFORE, CONTROL, HUGE, Case, Point
+from bench.plan.sides import Side
+from bench.plan.sweep import Effort, Sweep
+from bench.store import journal
+from bench.store.record import Record
+from bench.store.table import load
+from tests.engine import threads
+from tests.engine.interpreters import two
+from tests.points import point
+from tests.refusals import refusal
+
+EFFORT = Effort(processes=2, budget_s=0.1, race=True, bound=0.02, within_s=0.01, timeout_s=60)
+"""The time of a base alone."""
+
+NAMES = (BEFORE, AFTER, CONTROL)
+
+
+def sides_of(pythons: tuple[str, str], implementation: str = "sdpa") -> tuple[Side, Side]:
+    """Return the sides of two interpreters."""
+    before, after = (Side(name, implementation, python=path) for name, path in zip(NAMES, pythons, strict=False))
+    return before, after
+
+
+@contextmanager
+def opened(
+    folder: Path,
+    sides: tuple[Side, Side],
+    effort: Effort = EFFORT,
+    at: Point | None = None,
+    layers: tuple[str, str] | None = None,
+) -> Iterator[Duel]:
+    """Open a duel at one tiny point with a control; `layers` are those of the sides."""
+    before, after = sides
+    sweep = Sweep("tiny", (at or point(),), (before.name, after.name), before.name, effort, control=True)
+    own = [tuple(dataclasses.replace(each, layer=name) for each in sweep.points) for name in layers or ()]
+    points = (own[0], own[1]) if own else (sweep.points, sweep.points)
+    with grounds(sides, 1) as grounded, Duel(sweep, folder / "run", grounded, points) as duel:
+        yield duel
+
+
+def measured(folder: Path, implementation: str = "sdpa", effort: Effort = EFFORT, at: Point | None = None) -> Duel:
+    """Return a duel of two environments after its race: the second takes twice the time."""
+    with opened(folder, sides_of(two(folder, "2e-3"), implementation), effort, at) as duel:
+        duel.race(duel.sweep.points)
+    return duel
+
+
+def records(folder: Path) -> dict[str, list[Record]]:
+    """Return the records of each row."""
+    own = journal.read(folder / "run")
+    return {name: [each for each in own if each.case.implementation == name] for name in NAMES}
+
+
+def log_ratios(folder: Path) -> list[float]:
+    """Return the log ratio of the first side's time to the second's in each replicate."""
+    of = records(folder)
+    before, after = values_of({name: of[name] for name in (BEFORE, AFTER)}).logs
+    return [float(log) for log in before - after if not np.isnan(log)]
+
+
+@pytest.fixture(autouse=True)
+def _scripted(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads.use_processes(monkeypatch)
+
+
+@pytest.mark.slow
+def test_the_rounds_of_two_environments_pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each replicate gives one ratio, and another one another: the second side takes twice the time.
+
+    Every round has a sample of each side and of the control, each with the torch that it comes from. Processes of one
+    server share the layout of the code, so each replicate has fresh servers of both sides.
+    """
+    started: Counter[tuple[Pool, str]] = Counter()
+    start = threads.in_a_process
+
+    def counted(of: Pool, allocator: str, count: int) -> Any:
+        started[of, allocator] += 1
+        return start(of, allocator, count)
+
+    monkeypatch.setattr(Pool, "_started", counted)
+    duel = measured(tmp_path)
+    assert started == {(ground.pool, point().allocator): EFFORT.processes for ground in duel.sides}
+    ratios, of = log_ratios(tmp_path), records(tmp_path)
+    assert ratios == pytest.approx([-0.693] * 2, abs=0.005)
+    assert len(set(ratios)) == 2
+    table = load(tmp_path / "run").set_index("implementation")
+    assert table["torch_version"].to_dict() == {BEFORE: "2.0", AFTER: "2.1", CONTROL: "2.0"}
+    assert table.loc[AFTER, "speedup"] == pytest.approx(0.5, rel=0.01)
+    assert table.loc[CONTROL, "speedup"] == pytest.approx(1.0, rel=0.01)
+    for own in of.values():
+        assert [each.process for each in own] == [0, 1]
+        assert [each.metrics["kernels"] for each in own] == [("thorough",), ()]
+        assert own[0].samples.rounds == of[BEFORE][0].samples.rounds
+        assert len(own[0].samples.rounds) > 1
+    told = json.loads((tmp_path / "run" / "environment.json").read_text())["context"]["sides"]
+    assert [(name, side["torch"]) for name, side in told.items()] == [(BEFORE, "2.0"), (AFTER, "2.1")]
+
+
+@pytest.mark.slow
+def test_a_second_run_into_the_folder_measures_only_what_is_missing(tmp_path: Path) -> None:
+    """Replicates that are there stay. A side without the other is no pair, and is measured once more with it."""
+    one, path = dataclasses.replace(EFFORT, processes=1, bound=0.99), tmp_path / "run" / journal.JOURNAL
+    measured(tmp_path, effort=one)
+    written = path.read_bytes()
+    measured(tmp_path, effort=one)
+    assert path.read_bytes() == written
+    lines = written.splitlines(keepends=True)
+    kept = [line for line in lines if json.loads(line)["implementation"] != AFTER]
+    assert len(kept) == len(lines) - 1
+    path.write_bytes(b"".join(kept))
+    measured(tmp_path, effort=one)
+    assert path.read_bytes().startswith(b"".join(kept))
+    assert len(log_ratios(tmp_path)) == 1
+
+
+@pytest.mark.slow
+def test_a_race_of_two_sides_goes_on_until_their_ratio_is_known(tmp_path: Path) -> None:
+    """It is known to the bound, which two replicates can't show."""
+    looks: list[Look] = []
+    effort = dataclasses.replace(EFFORT, within_s=600.0)
+    with opened(tmp_path, sides_of(two(tmp_path, "2e-3")), effort) as duel:
+        duel.race(duel.sweep.points, lambda _, look: looks.append(look))
+    assert [look.is_answered for look in looks] == [False] * (len(looks) - 1) + [True]
+    assert looks[0].replicates == effort.processes
+    assert looks[-1].bound <= effort.bound < looks[0].bound
+    of = records(tmp_path)
+    assert len(of[BEFORE]) == len(of[AFTER]) == looks[-1].replicates
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("implementation", "status"), [("test:raises_in_b", "incorrect"), ("test:exits_in_b", "crashed")]
+)
+def test_where_one_side_cannot_be_prepared_the_other_is_skipped(
+    implementation: str, status: str, tmp_path: Path
+) -> None:
+    """Nothing is timed without the other, every row says how it ended, and none is tried again."""
+    measured(tmp_path, implementation)
+    (before,), (after,), (control,) = records(tmp_path).values()
+    assert (before.status, before.own_cause, after.status, after.own_cause) == ("skipped", False, status, True)
+    assert control.status == "skipped"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("implementation", ["test:killed_once", "test:killed_once_in_b"])
+def test_a_side_that_is_killed_once_is_measured_again(
+    implementation: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All get fresh processes, and the replicates are whole; no row says that it was skipped."""
+    monkeypatch.setenv("TEST_FOLDER", str(tmp_path))
+    measured(tmp_path, implementation)
+    assert [*tmp_path.glob("test-*")]
+    assert {each.status for own in records(tmp_path).values() for each in own} == {"ok"}
+    assert len(log_ratios(tmp_path)) == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("implementation", "status", "detail", "other"),
+    [
+        ("test:raises_in_rounds_of_b", "error", "tired", "ok"),
+        ("test:exits_in_rounds_of_b", "crashed", "ended with exit status 1 during rounds", "ok"),
+        ("test:impossible", "error", "impossible rate", "error"),
+    ],
+)
+def test_one_that_ends_in_its_turn_has_no_time(
+    implementation: str, status: str, detail: str, other: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What goes wrong in the rounds of one side ends that side, and the other keeps what it measured.
+
+    An objection after the rounds ends the case without its samples too.
+    """
+    monkeypatch.setattr(replicate, "TIMED_AGAIN_S", 0.01)
+    monkeypatch.setattr(member, "OVERHEAD_S", 60.0)  # else the clock may disagree first, on a busy machine
+    measured(tmp_path, implementation)
+    (before, *_), (after, *_), _ = records(tmp_path).values()
+    assert (before.status, after.status) == (other, status)
+    assert after.detail.startswith(detail)
+    assert after.own_cause
+    assert bool(before.samples.rounds) is (other == "ok")
+    assert not after.samples.rounds
+
+
+@pytest.mark.slow
+def test_a_side_that_cannot_be_made_is_a_wrong_request_that_names_it(tmp_path: Path) -> None:
+    """What can't be started, what starts without our packages, an implementation and a module that aren't there."""
+    script, good = tmp_path / "python", two(tmp_path)
+    script.write_text("#!/bin/sh\necho 'No module named torch' >&2; exit 1\n")
+
+    def refused(pythons: tuple[str, str], implementation: str = "sdpa") -> str:
+        return refusal(opened(tmp_path, sides_of(pythons, implementation)).__enter__)
+
+    for mode, words in ((0o644, "Permission denied"), (0o755, "No module named torch")):
+        script.chmod(mode)
+        said = refused((good[0], str(script)))
+        assert said.startswith(f"after (--python {script}): no worker")
+        assert said.endswith(words)
+    for implementation, words in (("nosuch:kernel", "can't be imported"), ("test:undescribed", "no module")):
+        said = refused(good, implementation)
+        assert said.startswith(f"before (--python {good[0]}): ")
+        assert words in said
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.slow
+def test_a_duel_without_huge_pages_is_unsupported_on_both_sides(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All rows say why, and nothing is measured."""
+    monkeypatch.setattr(facts, "huge_pages_missing", lambda: "they are switched off")
+    duel = measured(tmp_path, at=point(allocator=HUGE))
+    assert any("they are switched off" in warning for warning in duel.warnings)
+    for (each,) in records(tmp_path).values():
+        assert each.status == "unsupported"
+        assert "they are switched off" in each.detail
+
+
+WEIGHTS = [["qkv.weight", [3, 4]], ["out.bias", [4]]]
+RENAMED = [["linear.weight", [3, 4]], ["projection.bias", [4]]]
+SHAPE = [2, 7, 12]
+
+
+@contextmanager
+def checkouts(folder: Path, patch: pytest.MonkeyPatch, *described: dict[str, Any]) -> Iterator[Duel]:
+    """Open a duel of two folders whose modules are as described; workers are threads."""
+    threads.use(patch)
+    before, after = folders = [folder / name for name in (BEFORE, AFTER)]
+    for each in folders:
+        each.mkdir()
+    own = {"input": SHAPE, "output": SHAPE, "weights": WEIGHTS}
+    seen = {
+        str(each): {**own, "modules": {"mine": (f"{each}/mine.py", f"digest of {each.name}", "1.0")}, **of}
+        for each, of in zip(folders, described, strict=True)
+    }
+    patch.setattr(duel_module, "asked", lambda pool, *_, **__: seen[pool.paths[-1]])
+    sides = Side(BEFORE, "sdpa", checkout=str(before)), Side(AFTER, "sdpa", checkout=str(after))
+    with opened(folder, sides) as duel:
+        yield duel
+
+
+@pytest.mark.parametrize(
+    ("described", "names"),
+    [
+        ({}, {"qkv.weight": "qkv.weight", "out.bias": "out.bias"}),
+        ({"weights": RENAMED}, {"linear.weight": "qkv.weight", "projection.bias": "out.bias"}),
+        ({"weights": RENAMED[:1]}, None),
+    ],
+    ids=["the same", "renamed", "others"],
+)
+def test_the_second_side_is_judged_by_the_first_with_its_weights(
+    described: dict[str, Any], names: dict[str, str] | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the weights can't be told, each side is judged by itself; so is the control, and the first side always."""
+    with checkouts(tmp_path, monkeypatch, {}, described) as duel:
+        assert duel.weights.get(point()) == names
+        before, after, control = (duel.member(Case(point(), name)) for name in NAMES)
+        own, other = (ground.pool for ground in duel.sides)
+        assert (before.pool, after.pool, control.pool) == (own, other, own)
+        assert before.judged_by == control.judged_by == (own, point())
+        assert after.judged_by == ((own if names else other), point())
+        assert (before.weights, after.weights) == ({}, names or {})
+        sides = duel.environment.context["sides"]
+        packages = [sides[name]["packages"]["mine"] for name in (BEFORE, AFTER)]
+        assert [(each["file"], each["digest"]) for each in packages] == [
+            ("mine.py", "digest of before"),
+            ("mine.py", "digest of after"),
+        ]
+
+
+@pytest.mark.parametrize(
+    ("described", "words"),
+    [
+        ({"output": [2, 8, 12]}, ("output", "[2, 7, 12]", "[2, 8, 12]")),
+        ({"input": [2, 7, 16]}, ("input", "[2, 7, 12]", "[2, 7, 16]")),
+        ({"modules": {"mine": ("/elsewhere/mine.py", "", "")}}, ("after (--checkout", "mine from /elsewhere/mine.py")),
+        ({"modules": {}}, ("after (--checkout", "nothing was imported from the checkout")),
+    ],
+    ids=["output", "input", "elsewhere", "nothing"],
+)
+def test_sides_that_are_not_what_was_asked_for_are_a_wrong_request(
+    described: dict[str, Any], words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other shapes can't be the same function, and code from elsewhere than the checkout is not that side's."""
+    said = refusal(checkouts(tmp_path, monkeypatch, {}, described).__enter__)
+    assert all(each in said for each in words)
+
+
+def test_two_layers_share_their_processes_and_are_each_judged_by_themselves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each side is measured at its own point, and nothing is said about its outputs."""
+    threads.use(monkeypatch)
+    layers = ("mine:First", "mine:Second")
+    before, after = (Side(name, "sdpa", layer=layer) for name, layer in zip(NAMES, layers, strict=False))
+    with opened(tmp_path, (before, after), layers=layers) as duel:
+        assert duel.sides[0].pool is duel.sides[1].pool
+        assert not duel.weights
+        duel.race(duel.sweep.points)
+        members = [duel.member(Case(point(), name)) for name in NAMES]
+        assert [each.point.layer for each in members] == [*layers, layers[0]]
+        assert [each.judged_by[1].layer for each in members] == [*layers, layers[0]]
+    assert {each.status for own in records(tmp_path).values() for each in own} == {"ok"}
+
+
+def test_two_implementations_are_a_run_like_any_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They share their processes, and no side has code of its own."""
+    threads.use(monkeypatch)
+    with opened(tmp_path, (Side("sdpa", "sdpa"), Side("test:half", "test:half"))) as duel:
+        duel.race(duel.sweep.points)
+        assert not duel.environments
+    table = load(tmp_path / "run").set_index("implementation")
+    assert table["speedup"].to_dict() == pytest.approx({"sdpa": 1, "test:half": 2, CONTROL: 1}, rel=0.02)
+    assert "sides" not in json.loads((tmp_path / "run" / "environment.json").read_text())["context"]

@@ -1,0 +1,102 @@
+"""The two sides of a duel: what differs, what is refused, and whose weights go where."""
+
+import pytest
+
+from bench.plan.case import AFTER, AS_IS, BEFORE
+from bench.plan.sides import NAMES, ORDER, Side, same_weights, sides_of, way
+from tests.refusals import refusal
+
+DEIT, VIT = "timm:deit_small_patch16_224", "timm:vit_small_patch16_224"
+
+
+@pytest.mark.parametrize(
+    ("given", "before", "after"),
+    [
+        ((["eager", "mine:attend"], [], [], []), Side("eager", "eager"), Side("mine:attend", "mine:attend")),
+        (
+            ([DEIT], [], ["../timm@main", "../timm"], []),
+            Side(BEFORE, AS_IS, DEIT, "../timm@main"),
+            Side(AFTER, AS_IS, DEIT, "../timm"),
+        ),
+        (([], ["my:A"], [".@main", "."], []), Side(BEFORE, AS_IS, "my:A", ".@main"), Side(AFTER, AS_IS, "my:A", ".")),
+        (
+            (["my:attend"], [], [".@main", "."], []),
+            Side(BEFORE, "my:attend", checkout=".@main"),
+            Side(AFTER, "my:attend", checkout="."),
+        ),
+        (([DEIT, VIT], [], [], []), Side(BEFORE, AS_IS, DEIT), Side(AFTER, AS_IS, VIT)),
+        (([], ["my:A", "my:B"], [], []), Side(BEFORE, AS_IS, "my:A"), Side(AFTER, AS_IS, "my:B")),
+        (([DEIT], ["my:A"], [], []), Side(BEFORE, AS_IS, DEIT), Side(AFTER, AS_IS, "my:A")),
+        ((["sdpa"], [], [], ["a", "b"]), Side(BEFORE, "sdpa", python="a"), Side(AFTER, "sdpa", python="b")),
+        (([DEIT], [], [], ["a", "a"]), Side(BEFORE, AS_IS, DEIT, python="a"), Side(AFTER, AS_IS, DEIT, python="a")),
+        ((["eager", "sdpa"], ["my:A"], [], []), Side("eager", "eager", "my:A"), Side("sdpa", "sdpa", "my:A")),
+        (
+            (["eager", "sdpa"], [], ["a", "b"], []),
+            Side(BEFORE, "eager", checkout="a"),
+            Side(AFTER, "sdpa", checkout="b"),
+        ),
+    ],
+    ids=lambda of: "" if isinstance(of, Side) else " ".join(word for words in of for word in words),
+)
+def test_sides_are_what_differs(given: tuple[list[str], ...], before: Side, after: Side) -> None:
+    """What is given once is the same for both; rows have names of implementations if nothing else differs."""
+    names, layers, checkouts, pythons = given
+    assert sides_of(names, layers, checkouts, pythons) == (before, after)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (([], [], [], []), "expected an implementation, a model or --layer"),
+        ((["eager"], [], [], []), "got eager"),
+        ((["eager", "eager"], [], [], []), "got eager eager"),
+        (([DEIT, DEIT], [], [], []), f"got {DEIT} {DEIT}"),
+        (([], ["my:A"], [".", "."], []), "got --layer my:A --checkout . --checkout ."),
+        ((["eager", "sdpa", "mha"], [], [], []), "at most twice, got eager, sdpa, mha"),
+        (([DEIT, VIT], ["my:A"], [], []), f"at most twice, got {DEIT}, {VIT}, my:A"),
+        ((["my:attend"], [], ["."], []), "--checkout is given twice, for before and for after, got ."),
+        ((["sdpa"], [], [], ["a"]), "--python is given twice, for before and for after, got a"),
+        ((["sdpa"], [], [], ["a", "b", "c"]), "--python is given twice, for before and for after, got a, b, c"),
+    ],
+    ids=lambda of: "" if isinstance(of, str) else " ".join(word for words in of for word in words) or "nothing",
+)
+def test_a_request_without_two_sides_is_refused(given: tuple[list[str], ...], words: str) -> None:
+    """The line has the rule, what came, and how often it may come."""
+    said = refusal(sides_of, *given)
+    assert "two sides" in said
+    assert words in said
+
+
+def test_a_side_in_words_says_what_was_given_for_it() -> None:
+    """One with the name of an implementation says no more."""
+    assert Side("eager", "eager").words == "eager"
+    words = Side(AFTER, "my:attend", "my:A", "../timm@main", "/usr/bin/python").words
+    assert all(each in words for each in (AFTER, "my:A", "../timm@main", "/usr/bin/python"))
+
+
+QKV, BIAS, OUT = ("qkv", (36, 12)), ("bias", (36,)), ("out", (12, 12))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "names", "found"),
+    [
+        ([QKV, OUT], [QKV, OUT], {"qkv": "qkv", "out": "out"}, NAMES),
+        ([QKV, OUT], [OUT, QKV], {"qkv": "qkv", "out": "out"}, NAMES),
+        ([QKV, OUT], [("qkv", [36, 12]), ("out", [12, 12])], {"qkv": "qkv", "out": "out"}, NAMES),
+        ([QKV, OUT], [("a.qkv", (36, 12)), ("a.out", (12, 12))], {"a.qkv": "qkv", "a.out": "out"}, ORDER),
+        ([QKV, OUT], [("out", (36, 12)), ("qkv", (12, 12))], {"out": "qkv", "qkv": "out"}, ORDER),
+        ([QKV, OUT], [("a.out", (12, 12)), ("a.qkv", (36, 12))], {}, ""),
+        ([QKV, OUT], [QKV, BIAS, OUT], {}, ""),
+        ([QKV, OUT], [QKV], {}, ""),
+        ([QKV], [("qkv", (12, 36))], {}, ""),
+    ],
+)
+def test_weights_are_those_of_the_same_name_or_place(
+    before: list[tuple[str, tuple[int, ...]]],
+    after: list[tuple[str, tuple[int, ...]]],
+    names: dict[str, str],
+    found: str,
+) -> None:
+    """All names and shapes agree, or all shapes in their order; else nothing is known of any weight."""
+    assert same_weights(before, after) == names
+    assert way(names) == found

@@ -1,0 +1,293 @@
+"""What a duel says of its verdicts: in a terminal, as Markdown and as JSON."""
+
+import dataclasses
+import json
+import math
+import re
+from typing import Any
+
+import pytest
+
+from bench.analyse.advice import Advice
+from bench.analyse.verdict import DIFFERENT, FASTER, KINDS, OPEN, SLOWER, Verdict, verdict
+from bench.plan.case import AFTER, BEFORE
+from bench.plan.sides import NAMES, ORDER
+from bench.show.duel import Told, as_json, blocks, differences, headline, markdown_blocks
+from bench.show.markdown import MOST_CHARACTERS, markdown
+from bench.show.terminal.console import render, rendered
+from bench.stats.estimates import UNKNOWN, Interval
+from bench.store.environment import Environment
+from tests.points import point
+
+BOUND = 0.01
+IDENTITY = {"cpu": "A CPU", "cores": 2, "torch": "2.13.0", "python": "3.11.7"}
+COMMAND = "python -m bench duel timm:davit_tiny --checkout a --checkout b"
+
+FAST, EQUAL, UNSURE, SLOW = (1.5, 1.4, 1.6), (1.0, 0.995, 1.005), (0.99, 0.94, 1.04), (0.95, 0.94, 0.96)
+
+
+def row(name: str, status: str = "ok", **changes: Any) -> dict[str, Any]:
+    """Return the row of a side."""
+    values = {"latency_s": 1e-3, "memory_bytes": 1000, "processes": 3, "kernels": ("aten::bmm", "aten::_softmax")}
+    of_status = values if status == "ok" else {"detail": f"{name} {status}: (*because*)"}
+    return {"implementation": name, "status": status, "detail": None, **of_status, **changes}
+
+
+def of(*speedup: float, tokens: int = 7, **changes: Any) -> Verdict:
+    """Return the verdict on a side with this speed-up; changes are those of its row."""
+    ends = dict(zip(("speedup", "speedup_low", "speedup_high"), speedup, strict=False))
+    return verdict(point(num_tokens=tokens), [row(BEFORE), row(AFTER, **{**ends, **changes})], BEFORE, AFTER, BOUND)
+
+
+def ended(before: str, after: str, tokens: int = 7) -> Verdict:
+    """Return the verdict on sides with these statuses."""
+    return verdict(point(num_tokens=tokens), [row(BEFORE, before), row(AFTER, after)], BEFORE, AFTER, BOUND)
+
+
+LOST = (ended("ok", "incorrect"), ended("skipped", "crashed"), ended("oom", "skipped"), of())
+"""The second side is different, or one has no time, or both have one but from different replicates."""
+
+
+def told(*verdicts: Verdict, sides: dict[str, Any] | None = None, **changes: Any) -> Told:
+    """Return what is known at the end of a duel of 40 seconds."""
+    here = Environment(IDENTITY, {}, {"sides": sides} if sides else {})
+    return dataclasses.replace(Told(BEFORE, AFTER, verdicts, here, COMMAND, BOUND, 40.0), **changes)
+
+
+def said(of: Told, width: int = 200) -> str:
+    """Return what a terminal shows."""
+    return rendered(render(blocks(of)), width=width)
+
+
+# the answer
+
+
+@pytest.mark.parametrize("each", [of(*FAST), of(*EQUAL), of(*UNSURE), of(*SLOW), *LOST], ids=lambda of: of.kind)
+def test_the_answer_comes_first_everywhere(each: Verdict) -> None:
+    """The terminal, the comment and the JSON begin with the same sentence."""
+    of_one = told(each)
+    answer = headline(of_one)
+    assert answer[0].isupper()
+    assert not answer.endswith((": ", ":"))
+    assert said(of_one).startswith(answer)
+    assert markdown(markdown_blocks(of_one)).replace("\\", "").startswith(f"**{answer}**")
+    assert json.loads(as_json(of_one))["headline"] == answer
+
+
+def test_no_two_verdicts_read_alike() -> None:
+    """Without their numbers and reasons the answers still differ."""
+    answers = [headline(told(each)).partition(":")[0] for each in (of(*FAST), of(*EQUAL), of(*UNSURE), of(*SLOW))]
+    answers += [headline(told(each)).partition(":")[0] for each in LOST[:2]]
+    assert len({*answers}) == len(KINDS)
+
+
+def test_a_side_that_is_an_implementation_is_named() -> None:
+    """A name of code keeps its letters."""
+    answer = headline(told(of(*FAST), before="eager", after="mine:attend"))
+    assert answer.startswith("mine:attend is ")
+    assert "eager" in answer
+
+
+@pytest.mark.parametrize(
+    ("memory", "words"), [(690, "31% less memory"), (1310, "31% more memory"), (1001, "the same memory"), (None, "")]
+)
+def test_the_answer_on_one_point_has_the_ratio_and_the_memory(memory: int | None, words: str) -> None:
+    """Memory that isn't known is not mentioned."""
+    answer = headline(told(of(*FAST, memory_bytes=memory)))
+    assert "1.50x [1.40, 1.60]" in answer
+    assert answer.endswith(words)
+    assert ("memory" in answer) == bool(words)
+
+
+def test_an_open_answer_says_how_well_it_is_known_and_what_decides() -> None:
+    """The proposed time is no less than what is needed; without any knowledge of it none is proposed."""
+    answer = headline(told(of(*UNSURE), further_s=107.0))
+    assert "40s" in answer
+    (within,) = re.findall(r"--within (\d+)s", answer)
+    assert int(within) >= 107
+    assert "--within" not in headline(told(of(*UNSURE)))
+    assert "--within" not in headline(told(of(*SLOW), further_s=107.0))
+    unknown = told(of(1.1, math.nan, math.nan))
+    assert unknown.worst.kind == OPEN
+    assert "nan" not in said(unknown)
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "kind", "label", "ratio"),
+    [
+        ([of(*FAST), of(1.2, 1.1, 1.3, tokens=9)], FASTER, "N=9", "1.20x"),
+        ([of(*FAST), of(*SLOW, tokens=9), of(0.9, 0.89, 0.91, tokens=11)], SLOWER, "N=11", "0.900x"),
+        ([of(*FAST), of(*UNSURE, tokens=9), of(*EQUAL, tokens=11)], OPEN, "N=9", "0.99x"),
+    ],
+    ids=lambda of: of if isinstance(of, str) else "",
+)
+def test_one_answer_over_all_points_is_the_worst(verdicts: list[Verdict], kind: str, label: str, ratio: str) -> None:
+    """It names the point, and how many there are."""
+    of_all = told(*verdicts)
+    assert of_all.worst.kind == kind
+    answer = headline(of_all)
+    assert all(words in answer for words in (label, ratio, str(len(verdicts))))
+
+
+def test_a_point_without_a_result_is_worse_than_any_time() -> None:
+    """The reason is in the answer, and in a list that names point and side, but not who was skipped for another."""
+    lost = told(of(*FAST), ended("skipped", "crashed", tokens=9), ended("ok", "incorrect", tokens=11))
+    assert lost.worst.kind == DIFFERENT
+    assert "after incorrect: (*because*)" in headline(lost)
+    lines = said(lost).splitlines()
+    listed = [line for line in lines if "because" in line][1:]
+    assert [line.partition("N=")[2].split(":")[0] for line in listed] == ["9", "11"]
+    assert not any("before skipped" in line for line in lines)
+
+
+# what ends with 1
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "allow", "is_bad"),
+    [
+        ([of(*FAST), of(*EQUAL)], 0.02, False),
+        ([of(*SLOW)], None, False),
+        ([of(*SLOW)], 0.02, True),
+        ([of(*SLOW)], 0.07, False),
+        ([of(*FAST), of(*SLOW, tokens=9)], 0.02, True),
+        ([of(*UNSURE)], 0.02, False),
+        *[([of(*FAST), each], allow, True) for each in LOST for allow in (None, 0.5)],
+    ],
+)
+def test_what_is_bad(verdicts: list[Verdict], allow: float | None, is_bad: bool) -> None:
+    """Another function and a side without a time, and of times only one that is shown to be beyond what is allowed."""
+    of_all = told(*verdicts, allow=allow)
+    assert of_all.is_bad == is_bad
+    assert json.loads(as_json(of_all))["is_allowed"] == (None if allow is None else not is_bad)
+
+
+def test_what_is_allowed_is_said_beside_the_answer() -> None:
+    """Three answers to it, each with the share; those that aren't kept or aren't decided name the points."""
+    of_each = [told(of(*FAST), of(*each, tokens=9), allow=0.03) for each in (EQUAL, UNSURE, SLOW)]
+    lines = [said(each).splitlines()[1] for each in of_each]
+    assert all("3%" in line for line in lines)
+    assert ["N=9" in line for line in lines] == [False, True, True]
+    assert len({*lines}) == 3
+    assert "3%" not in said(told(of(*FAST)))
+
+
+# facts
+
+
+def test_kernels_are_said_before_and_after() -> None:
+    """Once if they are the same; other points have other lines."""
+    new = of(*FAST, kernels=("aten::_flash_attention",))
+    (line,) = facts(told(new), "kernels")
+    assert line.index("aten::bmm") < line.index("aten::_flash_attention")
+    (line,) = facts(told(of(*FAST)), "kernels")
+    assert line.count("aten::bmm") == 1
+    assert len(facts(told(new, of(*FAST, tokens=9)), "kernels")) == 2
+
+
+def facts(of: Told, what: str) -> list[str]:
+    """Return the lines of a terminal that say something of this."""
+    return [line for line in said(of, 500).splitlines() if line.strip(" -•").startswith(what)]
+
+
+def test_what_was_judged_is_said() -> None:
+    """The largest error beside its tolerance, if anything was judged; each way to find weights has its own words."""
+    judged = of(*FAST, error=2e-7, tolerance=1e-5), of(*FAST, tokens=9, error=4e-7, tolerance=1e-5)
+    lines = [line for way in (NAMES, ORDER, "", None) for line in facts(told(*judged, weights=way), "function")]
+    assert len({*lines}) == 4
+    assert ["4e-07" in line for line in lines] == [True, True, False, False]
+    train = of(*FAST, error=2e-7, tolerance=1e-5)
+    train = dataclasses.replace(train, point=dataclasses.replace(train.point, mode="train"))
+    assert "gradients" in facts(told(train), "function")[0]
+
+
+def test_the_share_of_attention_says_what_is_left_to_gain() -> None:
+    """A fifth of the time is at most a gain of 1.25."""
+    look = Advice(point(), Interval(0.2, 0.19, 0.21), UNKNOWN, UNKNOWN, (), "timm", 1e-3)
+    (line,) = facts(told(of(*FAST), looks={AFTER: look}), "attention in after")
+    assert "20%" in line
+    assert "1.25x" in line
+
+
+def package(digest: str, version: str = "1.0", commit: str = "") -> dict[str, str]:
+    """Return a package as environment.json has it."""
+    return {"file": "mylib/__init__.py", "digest": digest, "version": version, "commit": commit}
+
+
+def side(torch: str = "2.13.0", **packages: dict[str, str]) -> dict[str, Any]:
+    """Return a side as environment.json has it."""
+    return {"implementation": "as_is", "layer": "mylib:A", "torch": torch, "python": "3.11.7", "packages": packages}
+
+
+def test_the_code_of_each_side_is_said() -> None:
+    """What was asked for, its commit, and the versions of torch and of packages."""
+    sides = {
+        BEFORE: {**side(mylib=package("1", "", "abc")), "checkout": "../mylib@main", "commit": "abc"},
+        AFTER: {**side("2.14.0", mylib=package("2", "1.1")), "checkout": "../mylib"},
+    }
+    of_sides = told(of(*FAST), sides=sides)
+    for name, words in (
+        (BEFORE, ("mylib:A", "../mylib@main", "commit abc", "torch 2.13.0", "mylib abc")),
+        (AFTER, ("mylib:A", "../mylib", "torch 2.14.0", "mylib 1.1")),
+    ):
+        (line,) = [line for line in facts(of_sides, f"{name}: ") if "torch" in line]
+        assert all(each in line for each in words)
+    assert not facts(of_sides, "difference")
+    assert facts(told(of(*FAST), sides={BEFORE: side(), AFTER: side()}), "difference")
+    assert "A CPU, 2 cores" in facts(of_sides, "machine")[0]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "differing"),
+    [
+        (side(mylib=package("1")), side(mylib=package("1", "1.1")), []),
+        (side(mylib=package("1")), side(mylib=package("2")), ["mylib"]),
+        (side("2.12.0"), side(), ["torch"]),
+        (side(), side(timm=package("3")), ["timm"]),
+        (side(), {**side(), "layer": "mylib:B"}, ["layer"]),
+    ],
+)
+def test_sides_differ_in_sources_and_not_in_names_of_versions(
+    before: dict[str, Any], after: dict[str, Any], differing: list[str]
+) -> None:
+    """A version that was raised without a change is no difference."""
+    assert differences({BEFORE: before, AFTER: after}) == differing
+
+
+# its forms
+
+
+def test_the_comment_has_a_row_for_each_point_and_one_fold() -> None:
+    """Every row has as many cells as the heading; the command is in the fold, and all of it fits into a comment."""
+    many = [of(*FAST, tokens=5 + number) for number in range(3)]
+    text = markdown(markdown_blocks(told(*many, ended("ok", "incorrect", tokens=20), allow=0.02)))
+    above, below = text.split("<details>")
+    table = [line for line in above.splitlines() if line.startswith("|")]
+    assert len(table) == 2 + 4
+    assert len({line.count("|") for line in table}) == 1
+    assert below.count("</details>") == 1
+    assert below.rstrip().endswith("</details>")
+    assert f"`{COMMAND}`" in below.replace("\\", "")
+    assert r"(\*because\*)" in above
+    assert len(text) < MOST_CHARACTERS
+
+
+def test_json_has_null_for_what_is_not_known() -> None:
+    """Its numbers are those of the verdicts, and it is JSON in the strict sense."""
+    content = json.loads(as_json(told(of(*SLOW, memory_bytes=500), of(1.1, math.nan, math.inf, tokens=9), LOST[0])))
+    slow, unknown, lost = content["points"]
+    assert [each["verdict"] for each in (slow, unknown, lost)] == [SLOWER, OPEN, DIFFERENT]
+    assert (slow["speedup"], slow["speedup_low"], slow["speedup_high"], slow["memory_ratio"]) == (*SLOW, 0.5)
+    assert (unknown["speedup_low"], unknown["speedup_high"], lost["speedup"]) == (None, None, None)
+    assert slow["point"]["num_tokens"] == 7
+    assert lost["after"]["status"] == "incorrect"
+    assert (content["verdict"], content["command"]) == (DIFFERENT, COMMAND)
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_a_narrow_terminal_shows_the_verdicts(width: int) -> None:
+    """No line of the table is longer than the terminal, and no verdict is cut."""
+    lines = said(told(of(*FAST), of(*SLOW, tokens=9)), width).splitlines()
+    assert max(map(len, lines)) <= width
+    for tokens, kind in ((7, FASTER), (9, SLOWER)):
+        assert any(line.startswith(f"N={tokens} ") and kind in line for line in lines)
