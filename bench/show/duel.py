@@ -202,14 +202,14 @@ def _allowed(told: Told) -> Iterator[str]:
     """Yield whether the second side keeps within what is allowed, if anything is said to be."""
     if told.allow is None or told.worst.kind in (DIFFERENT, UNMEASURED):
         return
-    rule = f"It may be {units.percent(told.allow, trim=True)} slower"
+    rule = f"At most {units.percent(told.allow, trim=True)} slower is allowed"
     labels = names([each.point for each in told.verdicts])
     if beyond := [each for each in told.verdicts if each.exceeds(told.allow)]:
-        yield f"{rule}, and it is slower by more at {', '.join(labels[each.point] for each in beyond)}"
+        yield f"{rule}: exceeded at {', '.join(labels[each.point] for each in beyond)}"
     elif unsure := [each for each in told.verdicts if each.may_exceed(told.allow)]:
-        yield f"{rule}; this is not decided at {', '.join(labels[each.point] for each in unsure)}{_later(told)}"
+        yield f"{rule}: not decided at {', '.join(labels[each.point] for each in unsure)}{_later(told)}"
     else:
-        yield f"{rule}, and it is not"
+        yield f"{rule}: kept"
 
 
 def _columns(told: Told) -> list[Column]:
@@ -279,7 +279,7 @@ def _attention(told: Told) -> Iterator[str]:
     """Yield the share of attention in a model, and the most that is left to gain there."""
     for name, advice in told.looks.items():
         share, most = units.percent(advice.share.value), units.ratio(advice.bound.value)
-        yield f"attention in {name}: {share} of the time, so at most {most} is left to gain there"
+        yield f"attention {name}: {share} of the time, so at most {most} is left to gain there"
 
 
 def _function(told: Told) -> Iterator[str]:
