@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from bench.analyse.series import Row
 from bench.plan.case import Point
 from bench.stats.contrasts import Contrasts
-from bench.stats.estimates import UNKNOWN, Estimates, Interval
+from bench.stats.estimates import PAIR, UNKNOWN, Interval, half_widths
 
 KINDS = ("faster", "as fast", "open", "slower", "not measured", "different")
 """The verdicts on a point, the best first: `as fast` is at least as fast, within the bound that was asked for."""
@@ -38,12 +38,15 @@ class Verdict:
         return not self.speedup.low * (1 + allow) >= 1
 
 
-def log_speedup(of: Contrasts, before: str, after: str) -> Estimates | None:
-    """Return the log ratio of the first side's time to the second's, None if they share no replicate."""
+def log_speedup(of: Contrasts, before: str, after: str) -> tuple[float, float] | None:
+    """Return the log ratio of the first side's time to the second's, and the half-width of its interval.
+
+    None if they share no replicate.
+    """
     if not {before, after} <= {*of.names}:
         return None
     log = of.speedup(after, before)
-    return None if math.isnan(float(log.value)) else log
+    return None if math.isnan(float(log.value)) else (float(log.value), float(half_widths(log, PAIR)))
 
 
 def decided(log: float, half: float, allow: float | None) -> bool:

@@ -27,7 +27,6 @@ from bench.plan.names import libraries
 from bench.plan.sides import Side, same_weights
 from bench.plan.sweep import Sweep
 from bench.sampling.rounds import Length
-from bench.stats.estimates import PAIR, half_widths
 from bench.store.environment import Environment
 
 LOOK_S = 300.0
@@ -149,11 +148,11 @@ class Duel(Run):
             return Look()
         names = self.names
         replicates = self.summary.look(point, bound).replicates
-        log = log_speedup(self.summary.contrasts(point), *names) if replicates else None
-        if log is None:
+        known = log_speedup(self.summary.contrasts(point), *names) if replicates else None
+        if known is None:
             return Look()
-        half, goal = float(half_widths(log, PAIR)), math.log1p(bound)
-        if half <= goal and decided(float(log.value), half, self.allow):
+        (log, half), goal = known, math.log1p(bound)
+        if half <= goal and decided(log, half, self.allow):
             return Look(names[0], math.expm1(half), replicates=replicates)
         growth = max(1.0, (half / goal) ** 2) - 1 if half < math.inf else math.nan
         return Look(names[0], math.expm1(half), names, (growth, growth), replicates)
