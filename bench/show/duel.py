@@ -253,8 +253,11 @@ def _kernels(told: Told) -> Iterator[str]:
 
 
 def _listed(row: Row) -> str:
-    kernels = row.get("kernels") or ()
-    return ", ".join(kernels.split("; ") if isinstance(kernels, str) else kernels) or "none seen"
+    return ", ".join(_kernels_of(row)) or "none seen"
+
+
+def _kernels_of(row: Row) -> list[str]:
+    return [each for each in (row.get("kernels") or "").split(";") if each]
 
 
 def _attention(told: Told) -> Iterator[str]:
@@ -337,9 +340,8 @@ def as_json(told: Told) -> str:
 
 
 def _row(row: Row) -> dict[str, Any]:
-    names = ("status", "detail", "latency_s", "memory_bytes", "kernels", "processes")
-    plain = {name: row.get(name) for name in names}
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in plain.items()}
+    names = ("status", "detail", "latency_s", "memory_bytes", "processes")
+    return {**{name: row.get(name) for name in names}, "kernels": _kernels_of(row)}
 
 
 def _finite(value: float) -> float | None:
