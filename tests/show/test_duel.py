@@ -28,7 +28,7 @@ FAST, EQUAL, UNSURE, SLOW = (1.5, 1.4, 1.6), (1.0, 0.995, 1.005), (0.99, 0.94, 1
 
 def row(name: str, status: str = "ok", **changes: Any) -> dict[str, Any]:
     """Return the row of a side."""
-    values = {"latency_s": 1e-3, "memory_bytes": 1000, "processes": 3, "kernels": ("aten::bmm", "aten::_softmax")}
+    values = {"latency_s": 1e-3, "memory_bytes": 1000, "processes": 3, "kernels": "aten::bmm;aten::_softmax"}
     of_status = values if status == "ok" else {"detail": f"{name} {status}: (*because*)"}
     return {"implementation": name, "status": status, "detail": None, **of_status, **changes}
 
@@ -95,7 +95,7 @@ def test_the_answer_on_one_point_has_the_ratio_and_the_memory(memory: int | None
     """Memory that isn't known is not mentioned."""
     answer = headline(told(of(*FAST, memory_bytes=memory)))
     assert "1.50x [1.40, 1.60]" in answer
-    assert answer.endswith(words)
+    assert answer.endswith(f" {words}" if words else "]")
     assert ("memory" in answer) == bool(words)
 
 
@@ -177,11 +177,11 @@ def test_what_is_allowed_is_said_beside_the_answer() -> None:
 
 def test_kernels_are_said_before_and_after() -> None:
     """Once if they are the same; other points have other lines."""
-    new = of(*FAST, kernels=("aten::_flash_attention",))
+    new = of(*FAST, kernels="aten::_flash_attention")
     (line,) = facts(told(new), "kernels")
     assert line.index("aten::bmm") < line.index("aten::_flash_attention")
     (line,) = facts(told(of(*FAST)), "kernels")
-    assert line.count("aten::bmm") == 1
+    assert line.count("aten::bmm, aten::_softmax") == 1
     assert len(facts(told(new, of(*FAST, tokens=9)), "kernels")) == 2
 
 
@@ -280,7 +280,8 @@ def test_json_has_null_for_what_is_not_known() -> None:
     assert (slow["speedup"], slow["speedup_low"], slow["speedup_high"], slow["memory_ratio"]) == (*SLOW, 0.5)
     assert (unknown["speedup_low"], unknown["speedup_high"], lost["speedup"]) == (None, None, None)
     assert slow["point"]["num_tokens"] == 7
-    assert lost["after"]["status"] == "incorrect"
+    assert (lost["after"]["status"], lost["after"]["kernels"]) == ("incorrect", [])
+    assert slow["after"]["kernels"] == ["aten::bmm", "aten::_softmax"]
     assert (content["verdict"], content["command"]) == (DIFFERENT, COMMAND)
 
 
