@@ -5,6 +5,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any
 
 from bench.analyse.advice import Advice
@@ -24,7 +25,6 @@ from bench.show.blocks import (
     Folded,
     Lines,
     Table,
-    of_texts,
     right,
 )
 from bench.show.rows import Row, reason
@@ -122,9 +122,9 @@ def markdown_blocks(told: Told) -> Iterator[Block]:
     yield Lines([*_allowed(told)])
     yield Table(_columns(told), told.verdicts)
     yield Lines([*_failures(told)], is_list=True)
-    rows = [line.split(": ", 1) for line in _facts(told)]
-    details = of_texts(("what", ""), [[what, *rest] for what, *rest in rows if rest])
-    yield Folded("Kernels, attention, versions, machine", details, Lines([f"`{told.command}`"]))
+    rows = [tuple(line.split(": ", 1)) for line in [*_facts(told), f"again: {told.command}"]]
+    details = Table([Column("what", itemgetter(0)), Column("", itemgetter(1), is_code=True)], rows)  # @main is no user
+    yield Folded("Kernels, attention, versions, machine", details, Lines([]))
 
 
 def headline(told: Told) -> str:
@@ -246,7 +246,8 @@ def _facts(told: Told) -> Iterator[str]:
 
 
 def _kernels(told: Told) -> Iterator[str]:
-    pairs = Counter((_listed(each.before), _listed(each.after)) for each in told.verdicts)
+    timed = [each for each in told.verdicts if {each.before.get("status"), each.after.get("status")} == {"ok"}]
+    pairs = Counter((_listed(each.before), _listed(each.after)) for each in timed)
     for (old, new), count in pairs.items():
         where = f" ({count} of {len(told.verdicts)} points)" if len(pairs) > 1 else ""
         yield f"kernels{where}: {old}, the same before and after" if old == new else f"kernels{where}: {old} → {new}"
