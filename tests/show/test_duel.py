@@ -21,7 +21,7 @@ from tests.points import point
 
 BOUND = 0.01
 IDENTITY = {"cpu": "A CPU", "cores": 2, "torch": "2.13.0", "python": "3.11.7"}
-COMMAND = "python -m bench duel timm:davit_tiny --checkout a --checkout b"
+COMMAND = "python -m bench duel timm:davit_tiny --checkout .@main --checkout ."
 
 FAST, EQUAL, UNSURE, SLOW = (1.5, 1.4, 1.6), (1.0, 0.995, 1.005), (0.99, 0.94, 1.04), (0.95, 0.94, 0.96)
 
@@ -176,13 +176,15 @@ def test_what_is_allowed_is_said_beside_the_answer() -> None:
 
 
 def test_kernels_are_said_before_and_after() -> None:
-    """Once if they are the same; other points have other lines."""
+    """Once if they are the same; other points have other lines, and what has no time has none."""
     new = of(*FAST, kernels="aten::_flash_attention")
     (line,) = facts(told(new), "kernels")
     assert line.index("aten::bmm") < line.index("aten::_flash_attention")
     (line,) = facts(told(of(*FAST)), "kernels")
     assert line.count("aten::bmm, aten::_softmax") == 1
     assert len(facts(told(new, of(*FAST, tokens=9)), "kernels")) == 2
+    assert facts(told(of(*FAST), LOST[0]), "kernels") == [line]
+    assert not facts(told(ended("oom", "skipped")), "kernels")
 
 
 def facts(of: Told, what: str) -> list[str]:
@@ -258,16 +260,22 @@ def test_sides_differ_in_sources_and_not_in_names_of_versions(
 
 
 def test_the_comment_has_a_row_for_each_point_and_one_fold() -> None:
-    """Every row has as many cells as the heading; the command is in the fold, and all of it fits into a comment."""
+    """Every row has as many cells as the heading; the command is in the fold, and all of it fits into a comment.
+
+    A revision behind an @ mentions nobody.
+    """
+    sides = {name: {**side(), "checkout": f"../timm@{name}"} for name in (BEFORE, AFTER)}
     many = [of(*FAST, tokens=5 + number) for number in range(3)]
-    text = markdown(markdown_blocks(told(*many, ended("ok", "incorrect", tokens=20), allow=0.02)))
+    text = markdown(markdown_blocks(told(*many, ended("ok", "incorrect", tokens=20), allow=0.02, sides=sides)))
     above, below = text.split("<details>")
     table = [line for line in above.splitlines() if line.startswith("|")]
     assert len(table) == 2 + 4
     assert len({line.count("|") for line in table}) == 1
     assert below.count("</details>") == 1
     assert below.rstrip().endswith("</details>")
-    assert f"`{COMMAND}`" in below.replace("\\", "")
+    assert f"`{COMMAND}`" in below
+    assert ".@main" in COMMAND
+    assert not any("@" in line for line in re.sub("`[^`]*`", "", text).splitlines())
     assert r"(\*because\*)" in above
     assert len(text) < MOST_CHARACTERS
 
