@@ -103,3 +103,42 @@ class MultiThreaded(Whole):
     def __init__(self, heads: int, chan: int, dim: int) -> None:
         super().__init__(heads, chan, dim)
         torch.set_num_threads(torch.get_num_threads() + 1)
+
+
+class Separate(nn.Module):
+    """A layer with a weight for each of queries, keys and values, made in this order, and with a buffer."""
+
+    order: tuple[str, ...] = ("query", "key", "value")
+    prefix = ""
+
+    def __init__(self, channels: int, num_heads: int) -> None:
+        super().__init__()
+        self.heads = num_heads
+        for name in self.order:
+            self.add_module(self.prefix + name, nn.Linear(channels, channels))
+        self.register_buffer(f"{self.prefix}gain", 0.5 + torch.rand(channels))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return `[B, N, channels]` for x `[B, N, channels]`."""
+        projected = (self.get_submodule(self.prefix + name)(x) for name in Separate.order)
+        q, k, v = (each.unflatten(2, (self.heads, -1)).transpose(1, 2) for each in projected)
+        o: Tensor = eager.attend(q, k, v, 0.25).transpose(1, 2).flatten(2)
+        return o * self.get_buffer(f"{self.prefix}gain")
+
+
+class Renamed(Separate):
+    """The same with other names, in the same order."""
+
+    prefix = "to_"
+
+
+class Reordered(Separate):
+    """The same with the same names, in another order."""
+
+    order = ("value", "query", "key")
+
+
+class Confused(Reordered):
+    """The same with other names in another order, so that no weight can be told from another of its shape."""
+
+    prefix = "to_"

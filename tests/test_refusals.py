@@ -39,7 +39,13 @@ OF_COMMANDS = {
     "advise timm": (2, "MODEL 'timm' must be timm:NAME, torchvision:NAME, transformers:CONFIG, module:attribute or "),
     "advise nolib:thing": (2, "layer 'nolib:thing': there is no module nolib; it must lie where you run the command"),
     "advise timm:vit_small_patch16_224 --batch 0": (2, "--batch 0 must be whole numbers of at least 1, separated by "),
-    "duel eager": (2, "a duel takes two implementations, or one with two --python, got eager"),
+    "duel": (2, "a duel takes two sides, which differ in their implementation, --layer, --checkout or --python; "),
+    "duel eager": (
+        2,
+        "a duel takes two sides, which differ in their implementation, --layer, --checkout or --python, ",
+    ),
+    "duel eager --checkout nowhere@main --checkout .": (2, "--checkout nowhere@main must be a folder, or FOLDER@REV"),
+    "duel eager sdpa --allow x": (2, "--allow x must be a share such as 2% or 0.02"),
     "duel eager eagre": (2, UNKNOWN),
     "duel eager sdpa --bound x": (2, "--bound x must be a share such as 2% or 0.02"),
     "profile race --case implementation=foo": (

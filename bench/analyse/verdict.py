@@ -3,13 +3,14 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from bench.analyse.series import Row
 from bench.plan.case import Point
 from bench.stats.contrasts import Contrasts
-from bench.stats.estimates import PAIR, UNKNOWN, Estimates, Interval, t_quantile
+from bench.stats.estimates import PAIR, UNKNOWN, Interval, half_widths, t_quantile
 
 KINDS = ("faster", "as fast", "open", "slower", "not measured", "different")
 """The verdicts on a point, the best first: `as fast` is at least as fast, within the bound that was asked for."""
@@ -44,20 +45,29 @@ class Verdict:
         return not self.speedup.low * (1 + allow) >= 1
 
 
-def log_speedup(of: Contrasts, before: str, after: str) -> Estimates | None:
+class LogRatio(NamedTuple):
+    """The logarithm of a speed-up, the half-width of its interval, and its degrees of freedom."""
+
+    value: float
+    half: float
+    freedom: float
+
+
+def log_speedup(of: Contrasts, before: str, after: str) -> LogRatio | None:
     """Return the log ratio of the first side's time to the second's, None if they share no replicate."""
     if not {before, after} <= {*of.names}:
         return None
     log = of.speedup(after, before)
-    return None if math.isnan(float(log.value)) else log
+    numbers = LogRatio(float(log.value), float(half_widths(log, PAIR)), float(log.freedom))
+    return None if math.isnan(numbers.value) else numbers
 
 
-def decided(log: float, half: float, allow: float | None) -> bool:
-    """Return whether an interval of a log speed-up is on one side of what is allowed, if anything is said to be."""
+def decided(log: LogRatio, allow: float | None) -> bool:
+    """Return whether the interval of a speed-up is on one side of what is allowed, if anything is said to be."""
     if allow is None:
         return True
     limit = -math.log1p(allow)
-    return not log - half < limit <= log + half
+    return not log.value - log.half < limit <= log.value + log.half
 
 
 def verdict(point: Point, rows: Sequence[Row], before: str, after: str, bound: float) -> Verdict:

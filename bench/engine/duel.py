@@ -28,7 +28,6 @@ from bench.plan.names import libraries
 from bench.plan.sides import Side, same_weights, way
 from bench.plan.sweep import Sweep
 from bench.sampling.rounds import Length
-from bench.stats.estimates import PAIR, half_widths
 from bench.store.environment import Environment
 
 LOOK_S = 300.0
@@ -148,16 +147,15 @@ class Duel(Run):
         """Return what is known of the ratio: both sides are measured until it is known to the bound, or decided."""
         if point not in self.summary:
             return Look()
-        names = self.names
         replicates = self.summary.look(point, bound).replicates
-        log = log_speedup(self.summary.contrasts(point), *names) if replicates else None
+        log = log_speedup(self.summary.contrasts(point), *self.names) if replicates else None
         if log is None:
             return Look()
-        half, goal = float(half_widths(log, PAIR)), math.log1p(bound)
-        if half <= goal and decided(float(log.value), half, self.allow):
-            return Look(names[0], math.expm1(half), replicates=replicates)
-        further = growth(half, float(log.freedom), goal) - 1
-        return Look(names[0], math.expm1(half), names, (further, further), replicates)
+        goal = math.log1p(bound)
+        if log.half <= goal and decided(log, self.allow):
+            return Look(self.names[0], math.expm1(log.half), replicates=replicates)
+        further = growth(log.half, log.freedom, goal) - 1
+        return Look(self.names[0], math.expm1(log.half), self.names, (further, further), replicates)
 
     def member(self, case: Case) -> Member:
         """Return a side at a point, to be measured in a replicate; the control is the first one once more."""

@@ -5,6 +5,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any
 
 from bench.analyse.advice import Advice
@@ -26,7 +27,6 @@ from bench.show.blocks import (
     Folded,
     Lines,
     Table,
-    of_texts,
     right,
 )
 from bench.show.rows import Row, reason
@@ -136,8 +136,8 @@ def markdown_blocks(told: Told) -> Iterator[Block]:
     yield Lines([*_allowed(told)])
     yield Table(_columns(told), told.verdicts)
     yield Lines([*_failures(told)], is_list=True)
-    rows = [line.split(": ", 1) for line in _facts(told)]
-    details = of_texts(("what", ""), [[what, *rest] for what, *rest in rows if rest])
+    rows = [tuple(line.split(": ", 1)) for line in _facts(told)]
+    details = Table([Column("what", itemgetter(0)), Column("", itemgetter(1), is_code=True)], rows)  # @main is no user
     yield Folded("Kernels, attention, versions, machine", details)
     every = [told.again.command(Case(each.point, told.after)) for each in told.verdicts]
     single = every[:MOST_COMMANDS] if len(every) > 1 else []
@@ -259,7 +259,8 @@ def _facts(told: Told) -> Iterator[str]:
 
 
 def _kernels(told: Told) -> Iterator[str]:
-    pairs = Counter((_listed(each.before), _listed(each.after)) for each in told.verdicts)
+    timed = [each for each in told.verdicts if {each.before.get("status"), each.after.get("status")} == {"ok"}]
+    pairs = Counter((_listed(each.before), _listed(each.after)) for each in timed)
     for (old, new), count in pairs.items():
         where = f" ({count} of {len(told.verdicts)} points)" if len(pairs) > 1 else ""
         gone, come, kept = ([each for each in of if (each in among) is is_in] for of, among, is_in in (
@@ -271,8 +272,7 @@ def _kernels(told: Told) -> Iterator[str]:
 
 
 def _listed(row: Row) -> tuple[str, ...]:
-    kernels = row.get("kernels") or ()
-    return tuple(kernels.split(";")) if isinstance(kernels, str) else tuple(kernels)
+    return tuple(each for each in (row.get("kernels") or "").split(";") if each)
 
 
 def _attention(told: Told) -> Iterator[str]:
@@ -358,9 +358,8 @@ def as_json(told: Told) -> str:
 
 
 def _row(row: Row) -> dict[str, Any]:
-    names = ("status", "detail", "latency_s", "memory_bytes", "kernels", "processes")
-    plain = {name: row.get(name) for name in names}
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in plain.items()}
+    names = ("status", "detail", "latency_s", "memory_bytes", "processes")
+    return {**{name: row.get(name) for name in names}, "kernels": [*_listed(row)]}
 
 
 def _finite(value: float) -> float | None:

@@ -181,7 +181,7 @@ BRANCHES = {
 def repository(tmp_path: Path) -> Path:
     """Return a repository of a layer whose branches change it."""
     folder = tmp_path / "repository"
-    (package := folder / "src" / "duel_mylib").mkdir(parents=True)
+    (package := folder / "duel_mylib").mkdir(parents=True)
     (package / "__init__.py").touch()
 
     def git(*words: str) -> None:
@@ -204,16 +204,19 @@ def test_branches_of_a_repository_from_end_to_end(
 ) -> None:
     """A branch that renames its weights computes the same; one that is wrong from a token on doesn't.
 
-    The run has the commits of both sides. A side that imports the package from elsewhere is refused, with the file.
+    The user stands in the repository, and both sides import their own revision. The run has their commits. A side that
+    imports the package from elsewhere is refused, with the file.
     """
     monkeypatch.setattr(quiet, "watch", lambda: Preflight(0.0, 0, 0.0))
+    monkeypatch.chdir(repository)
+    monkeypatch.syspath_prepend(repository)  # as `python -m` does
     monkeypatch.setattr(duel, "PROCESSES", 1)
     monkeypatch.setattr(duel, "BUDGET_S", 0.1)
     shape = ["--batch", "2", "--num-tokens", "7", "--channels", "16", "--num-heads", "2"]
     ways = {}
     for branch, status in (("renamed", 0), ("wrong", 1)):
         run = tmp_path / branch
-        sides = ["--checkout", f"{repository}@main", "--checkout", f"{repository}@{branch}"]
+        sides = ["--checkout", ".@main", "--checkout", f"{repository}@{branch}"]
         words = ["duel", "--layer", "duel_mylib.attention:Attention", *sides, *shape]
         assert main([*words, "--within", "1s", "--run", str(run), "--format", "json"]) == status, capsys.readouterr()
         content = json.loads(capsys.readouterr().out)
@@ -228,14 +231,13 @@ def test_branches_of_a_repository_from_end_to_end(
             line = subprocess.check_output(["git", "rev-parse", revision], cwd=repository, text=True)
             package = told[name]["packages"]["duel_mylib"]
             assert told[name]["commit"] == package["commit"] == line[:12]
-            assert package["file"] == "src/duel_mylib/__init__.py"
+            assert package["file"] == "duel_mylib/__init__.py"
         assert told[BEFORE]["packages"]["duel_mylib"]["digest"] != told[AFTER]["packages"]["duel_mylib"]["digest"]
     assert ways == {"renamed": ORDER, "wrong": NAMES}
     (elsewhere := tmp_path / "elsewhere").mkdir()
     sides = ["--checkout", str(repository), "--checkout", str(elsewhere)]
-    monkeypatch.syspath_prepend(repository / "src")
     words = ["duel", "--layer", "duel_mylib.attention:Attention", *sides, *shape, "--run", str(tmp_path / "no")]
     assert main(words) == 2
     line = capsys.readouterr().err
-    assert all(each in line for each in ("after", str(elsewhere), str(repository / "src" / "duel_mylib")))
+    assert all(each in line for each in ("after", str(elsewhere), str(repository / "duel_mylib")))
     assert not (tmp_path / "no").exists()

@@ -13,10 +13,12 @@ from typing import Any
 import pytest
 import torch
 
+from bench.measure import workload
 from bench.measure.forking import Channel
 from bench.measure.judge import Judge
 from bench.measure.server import Worker
 from bench.plan.case import Point
+from bench.plan.sides import same_weights
 from bench.sampling.inputs import AFTERWARDS, NORMAL, PEAKED, TIMED, JudgedCalls, Values
 
 SEED = 7
@@ -37,9 +39,18 @@ class Announcements(Channel):
 
 
 class Case:
-    """A case that a worker serves in this process."""
+    """A case that a worker serves in this process; with a `first` point it has the weights of that one's layer."""
 
-    def __init__(self, at: Point, implementation: str, folder: Path, *, thorough: bool, order_seed: int) -> None:
+    def __init__(
+        self,
+        at: Point,
+        implementation: str,
+        folder: Path,
+        *,
+        thorough: bool,
+        order_seed: int,
+        first: Point | None,
+    ) -> None:
         self.at = at
         self.folder = folder
         self.channel = Announcements()
@@ -49,7 +60,9 @@ class Case:
         rng = random.Random(order_seed)
         self.judged = JudgedCalls(rng, batch=at.batch, timings=TIMINGS, rounds=1, mode=at.mode)
         self._has_begun = False
-        expected = self.judge.expect({"point": dataclasses.asdict(at), "seed": SEED, "shifts": SHIFTS}, Announcements())
+        saved, names = folder.with_suffix(".pt"), same_weights(shapes(first), shapes(at)) if first else {}
+        request = {"point": dataclasses.asdict(first or at), "seed": SEED, "shifts": SHIFTS}
+        expected = self.judge.expect({**request, "save": str(saved)} if first else request, Announcements())
         inputs = {check: Values(shift) for check, shift in SHIFTS.items() if check != NORMAL or thorough}
         inputs[PEAKED] = Values(SHIFTS[PEAKED], expected.get("peak", 1.0))
         self.request = {
@@ -62,6 +75,7 @@ class Case:
             "warm_up_s": 0.02,
             "core": None,
             "folder": str(folder),
+            "given": (str(saved), names) if names else None,
         }
 
     def prepare(self) -> dict[str, Any]:
@@ -118,6 +132,11 @@ class Case:
         return reasons
 
 
+def shapes(at: Point) -> list[tuple[str, torch.Size]]:
+    """Return the names and shapes of the weights and buffers of a point."""
+    return [(name, tensor.shape) for name, tensor in workload.weights(workload.make(at).layer).items()]
+
+
 def put_nvml(monkeypatch: pytest.MonkeyPatch, **functions: Any) -> SimpleNamespace:
     """Put a stand-in for NVML with one GPU and these functions in its place, and return it."""
     nvml = SimpleNamespace(
@@ -133,11 +152,17 @@ def put_nvml(monkeypatch: pytest.MonkeyPatch, **functions: Any) -> SimpleNamespa
 
 @contextmanager
 def case(
-    at: Point, implementation: str, folder: Path, *, thorough: bool = False, order_seed: int = 3
+    at: Point,
+    implementation: str,
+    folder: Path,
+    *,
+    thorough: bool = False,
+    order_seed: int = 3,
+    first: Point | None = None,
 ) -> Iterator[Case]:
     """Return a case, and put back at the end what a process for one case leaves as it is."""
     threads = torch.get_num_threads()
-    process = Case(at, implementation, folder, thorough=thorough, order_seed=order_seed)
+    process = Case(at, implementation, folder, thorough=thorough, order_seed=order_seed, first=first)
     try:
         yield process
     finally:

@@ -108,6 +108,16 @@ def test_another_seed_has_other_expectations(tmp_path: Path) -> None:
     assert "is off by" in compare(judge, PEAKED, written(at, point(), PEAKED))["reason"]
 
 
+def test_weights_and_values_are_saved_for_another_side_if_it_asks(tmp_path: Path) -> None:
+    """The file has those that outputs are expected from, as another process can make them from the seed."""
+    request = {"point": dataclasses.asdict(point()), "seed": SEED, "shifts": SHIFTS}
+    assert Judge().expect({**request, "save": str(tmp_path / "saved.pt")}, Announcements())["status"] == "ok"
+    expected = workload.make(point(), SEED)
+    saved = torch.load(tmp_path / "saved.pt", weights_only=True)
+    assert torch.equal(saved["values"], expected.values)
+    assert all(torch.equal(saved["weights"][name], each) for name, each in workload.weights(expected.layer).items())
+
+
 MODES = [("inference", "float32"), ("forward", "bfloat16"), ("train", "float32"), ("train", "bfloat16")]
 
 

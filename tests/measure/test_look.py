@@ -108,3 +108,23 @@ def test_what_can_not_be_looked_at_is_said(name: str, words: str) -> None:
     with pytest.raises((impls.Unsupported, impls.Unresolved)) as error:
         looked(name)
     assert words in str(error.value)
+
+
+def test_a_module_is_described_by_shapes_and_by_the_code_that_it_brings_in() -> None:
+    """Names of weights are those of the module itself; packages have their file, a digest and their version.
+
+    Code of an implementation counts too, and what was imported before if a name of the user's says it.
+    """
+    at = point(layer="tests.tiny_models:Net[input=1x5x16]")
+    seen = look.described(at, "impls.control:adapt", Announcements())
+    assert (seen["input"], seen["output"]) == ([2, 5, 16], [2, 5, 16])
+    assert not any(name.startswith("inner.") for name, _ in seen["weights"])
+    assert {*seen["modules"]} >= {"tests", "impls"}
+    file, digest, version = seen["modules"]["tests"]
+    assert file.endswith(".py")
+    assert digest
+    assert version == ""
+    described = look.described(point(layer="tests.own_layers:Separate"), "as_is", Announcements())
+    assert [name for name, _ in described["weights"]][:2] == ["gain", "query.weight"]
+    with pytest.raises(impls.Unresolved):
+        look.described(point(layer="tests.own_layers:Nothing"), "as_is", Announcements())

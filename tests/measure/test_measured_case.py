@@ -79,6 +79,34 @@ def test_all_outputs_that_are_kept_are_right(whole: SimpleNamespace) -> None:
     assert whole.stages[: len(STAGES)] == STAGES
 
 
+@pytest.mark.parametrize(
+    ("layer", "mode", "dtype", "is_right"),
+    [
+        ("Separate", "train", "bfloat16", True),
+        ("Renamed", "train", "float32", True),
+        ("Renamed", "inference", "bfloat16", True),
+        ("Reordered", "train", "float32", True),
+        ("Reordered", "train", "bfloat16", True),
+        ("Confused", "inference", "float32", False),
+        ("Confused", "train", "float32", False),
+    ],
+)
+def test_a_layer_with_the_weights_of_another_is_judged_by_it(
+    layer: str, mode: str, dtype: str, is_right: bool, tmp_path: Path
+) -> None:
+    """Its gradients are compared in the other's order, whatever its own is; with weights in the wrong places it fails.
+
+    So do the outputs of timed calls.
+    """
+    first, second = (point(layer=f"tests.own_layers:{name}", mode=mode, dtype=dtype) for name in ("Separate", layer))
+    (folder := tmp_path / "outputs").mkdir()
+    with case(second, "as_is", folder, thorough=True, first=first) as process:
+        assert process.measure(2)["status"] == "ok"
+        reasons = process.reasons()
+    assert {*reasons} == {*SHIFTS, TIMED}
+    assert {name: not reason for name, reason in reasons.items()} == dict.fromkeys(reasons, is_right)
+
+
 def _tokens_first(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
     return eager.attend(q, k, v, scale).transpose(1, 2)
 

@@ -65,3 +65,12 @@ def test_a_package_without_a_file_has_that_of_its_first_module(folder: Path) -> 
     """A namespace package is a folder alone."""
     (folder / "users_library" / "__init__.py").unlink()
     assert Path(brought_in()["users_library"][0]) == folder / "users_library" / "inner.py"
+
+
+def test_what_a_user_names_counts_although_it_was_imported_before(folder: Path) -> None:
+    """A library that a server imports before it forks is a side's own code all the same."""
+    brought_in()
+    assert [*imported_since({*sys.modules}, {"users_library", "users_nothing"})] == ["users_library"]
+    assert (
+        folder / "users_library" in Path(imported_since({*sys.modules}, {"users_library"})["users_library"][0]).parents
+    )

@@ -1,5 +1,6 @@
 """The workload: the same weights and inputs for everyone, and calls in the point's mode."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -122,6 +123,31 @@ def test_a_training_step_gives_the_gradients_of_x_and_of_every_weight_each_time(
         assert torch.equal(one, other)
         assert one.abs().max() > 0
     assert all(weight.grad is None for weight in subject.layer.parameters())
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize(
+    ("name", "prefix", "order"), [("Renamed", "to_", (0, 1, 2, 3, 4, 5)), ("Reordered", "", (2, 3, 4, 5, 0, 1))]
+)
+def test_a_layer_can_have_the_weights_and_values_of_another(
+    name: str, prefix: str, order: tuple[int, ...], dtype: str, tmp_path: Path
+) -> None:
+    """Each weight and buffer is that of its name there, also rounded; its own seed changes nothing."""
+    first = own("Separate", dtype=dtype)
+    workload.save(first, tmp_path / "saved.pt")
+    saved = workload.weights(first.layer)
+    given = workload.Given(tmp_path / "saved.pt", {prefix + each: each for each in saved})
+    second = workload.make(point(layer=f"tests.own_layers:{name}", dtype=dtype), seed=1, given=given)
+    assert all(torch.equal(tensor, saved[given.names[each]]) for each, tensor in workload.weights(second.layer).items())
+    for one, other in ((first.values, second.values), (first.direction, second.direction), (first.x, second.x)):
+        assert torch.equal(one, other)
+    assert second.order == order
+    output, of_x = torch.zeros(1), torch.ones(1)
+    weights = [parameter for _, parameter in second.layer.named_parameters()]
+    *of_inputs, first_weight = second.ordered([output, of_x, *weights])[:3]
+    assert [id(each) for each in of_inputs] == [id(output), id(of_x)]
+    assert torch.equal(first_weight, saved["query.weight"])
+    assert second.ordered([output]) == [output]
 
 
 def own(name: str, **columns: Any) -> workload.Workload:

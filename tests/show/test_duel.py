@@ -21,14 +21,14 @@ from tests.points import point
 
 BOUND = 0.01
 IDENTITY = {"cpu": "A CPU", "cores": 2, "torch": "2.13.0", "python": "3.11.7"}
-COMMAND = "python -m bench duel timm:davit_tiny --checkout a --checkout b"
+COMMAND = "python -m bench duel timm:davit_tiny --checkout .@main --checkout ."
 
 FAST, EQUAL, UNSURE, SLOW = (1.5, 1.4, 1.6), (1.0, 0.995, 1.005), (0.99, 0.94, 1.04), (0.95, 0.94, 0.96)
 
 
 def row(name: str, status: str = "ok", **changes: Any) -> dict[str, Any]:
     """Return the row of a side."""
-    values = {"latency_s": 1e-3, "memory_bytes": 1000, "processes": 3, "kernels": ("aten::bmm", "aten::_softmax")}
+    values = {"latency_s": 1e-3, "memory_bytes": 1000, "processes": 3, "kernels": "aten::bmm;aten::_softmax"}
     of_status = values if status == "ok" else {"detail": f"{name} {status}: (*because*)"}
     return {"implementation": name, "status": status, "detail": None, **of_status, **changes}
 
@@ -95,7 +95,7 @@ def test_the_answer_on_one_point_has_the_ratio_and_the_memory(memory: int | None
     """Memory that isn't known is not mentioned."""
     answer = headline(told(of(*FAST, memory_bytes=memory)))
     assert "1.50x [1.40, 1.60]" in answer
-    assert answer.endswith(words)
+    assert answer.endswith(f" {words}" if words else "]")
     assert ("memory" in answer) == bool(words)
 
 
@@ -176,13 +176,15 @@ def test_what_is_allowed_is_said_beside_the_answer() -> None:
 
 
 def test_kernels_are_said_before_and_after() -> None:
-    """Once if they are the same; other points have other lines."""
-    new = of(*FAST, kernels=("aten::_flash_attention",))
+    """Once if they are the same; other points have other lines, and what has no time has none."""
+    new = of(*FAST, kernels="aten::_flash_attention")
     (line,) = facts(told(new), "kernels")
     assert line.index("aten::bmm") < line.index("aten::_flash_attention")
     (line,) = facts(told(of(*FAST)), "kernels")
-    assert line.count("aten::bmm") == 1
+    assert line.count("aten::bmm, aten::_softmax") == 1
     assert len(facts(told(new, of(*FAST, tokens=9)), "kernels")) == 2
+    assert facts(told(of(*FAST), LOST[0]), "kernels") == [line]
+    assert not facts(told(ended("oom", "skipped")), "kernels")
 
 
 def facts(of: Told, what: str) -> list[str]:
@@ -258,16 +260,22 @@ def test_sides_differ_in_sources_and_not_in_names_of_versions(
 
 
 def test_the_comment_has_a_row_for_each_point_and_one_fold() -> None:
-    """Every row has as many cells as the heading; the command is in the fold, and all of it fits into a comment."""
+    """Every row has as many cells as the heading; the command is in the fold, and all of it fits into a comment.
+
+    A revision behind an @ mentions nobody.
+    """
+    sides = {name: {**side(), "checkout": f"../timm@{name}"} for name in (BEFORE, AFTER)}
     many = [of(*FAST, tokens=5 + number) for number in range(3)]
-    text = markdown(markdown_blocks(told(*many, ended("ok", "incorrect", tokens=20), allow=0.02)))
+    text = markdown(markdown_blocks(told(*many, ended("ok", "incorrect", tokens=20), allow=0.02, sides=sides)))
     above, below = text.split("<details>")
     table = [line for line in above.splitlines() if line.startswith("|")]
     assert len(table) == 2 + 4
     assert len({line.count("|") for line in table}) == 1
     assert below.count("</details>") == 1
     assert below.rstrip().endswith("</details>")
-    assert f"`{COMMAND}`" in below.replace("\\", "")
+    assert f"`{COMMAND}`" in below
+    assert ".@main" in COMMAND
+    assert not any("@" in line for line in re.sub("`[^`]*`", "", text).splitlines())
     assert r"(\*because\*)" in above
     assert len(text) < MOST_CHARACTERS
 
@@ -280,7 +288,8 @@ def test_json_has_null_for_what_is_not_known() -> None:
     assert (slow["speedup"], slow["speedup_low"], slow["speedup_high"], slow["memory_ratio"]) == (*SLOW, 0.5)
     assert (unknown["speedup_low"], unknown["speedup_high"], lost["speedup"]) == (None, None, None)
     assert slow["point"]["num_tokens"] == 7
-    assert lost["after"]["status"] == "incorrect"
+    assert (lost["after"]["status"], lost["after"]["kernels"]) == ("incorrect", [])
+    assert slow["after"]["kernels"] == ["aten::bmm", "aten::_softmax"]
     assert (content["verdict"], content["command"]) == (DIFFERENT, COMMAND)
 
 
