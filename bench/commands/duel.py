@@ -28,7 +28,7 @@ from bench.plan.case import AFTER, BEFORE
 from bench.plan.errors import WrongRequest
 from bench.plan.invocation import python
 from bench.plan.names import is_module, search_path
-from bench.plan.sides import Side, sides_of, way
+from bench.plan.sides import NAMES, Side, sides_of
 from bench.plan.sweep import Sweep, load_sweep
 from bench.show import answer
 from bench.show import duel as show
@@ -128,8 +128,9 @@ def _told(duel: Duel, spent_s: float) -> Told:
     bound = duel.sweep.effort.bound
     verdicts = verdicts_of(duel, bound)
     open_s = [spent_s * max(1.0, needed(each, bound)) for each in verdicts if each.kind == OPEN]
-    ways = {way(duel.weights.get(point, {})) for point in duel.sweep.points}
-    weights = "names" if not duel.differs_in_code else min(ways) if duel.is_same_layer else None
+    weights = NAMES if duel.is_same_layer else None
+    if duel.is_same_layer and duel.differs_in_code:
+        weights = duel.environment.context["weights"]
     rows = of_rows([row for each in duel.summary for row in duel.summary.rows(each)])
     return Told(
         *duel.names,

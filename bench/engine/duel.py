@@ -24,7 +24,7 @@ from bench.machine import facts
 from bench.plan.case import Case, Point
 from bench.plan.errors import WrongRequest
 from bench.plan.names import libraries
-from bench.plan.sides import Side, same_weights
+from bench.plan.sides import Side, same_weights, way
 from bench.plan.sweep import Sweep
 from bench.sampling.rounds import Length
 from bench.store.environment import Environment
@@ -211,7 +211,9 @@ class Duel(Run):
             if names := same_weights(before["weights"], after["weights"]):
                 self.weights[point] = names
         here = self._seen[0].here
-        context = {**here.context, "sides": {g.side.name: self._told(at) for at, g in enumerate(self.sides)}}
+        sides = {ground.side.name: self._told(at) for at, ground in enumerate(self.sides)}
+        found = min(way(self.weights.get(point, {})) for point in self.sweep.points)
+        context = {**here.context, "sides": sides, "weights": found}
         runtimes = {
             f"{ground.side.name}: {name}": " ".join(filter(None, (version, digest)))
             for ground, seen in zip(self.sides, self._seen, strict=True)
