@@ -14,6 +14,7 @@ from bench.analyse.verdict import (
     OPEN,
     SLOWER,
     UNMEASURED,
+    LogRatio,
     Verdict,
     decided,
     log_speedup,
@@ -114,8 +115,9 @@ def test_a_race_that_is_decided_shows_or_excludes_what_is_not_allowed(log: float
     assume(all(abs(log + end + math.log1p(allow)) > 1e-9 for end in (-half, half)))
     each = of(log, half)
     assert each.exceeds(allow) <= each.may_exceed(allow)
-    assert decided(log, half, allow) == (each.exceeds(allow) or not each.may_exceed(allow))
-    assert decided(log, half, None)
+    of_ratio = LogRatio(log, half, 5.0)
+    assert decided(of_ratio, allow) == (each.exceeds(allow) or not each.may_exceed(allow))
+    assert decided(of_ratio, None)
 
 
 @given(log=st.floats(-0.05, 0.05), half=half_widths, bound=shares)
@@ -140,9 +142,11 @@ def test_the_log_speed_up_needs_both_sides() -> None:
     halved = {process: {number: time_s / 2 for number, time_s in own.items()} for process, own in rounds.items()}
     found = values({BEFORE: rounds, AFTER: halved})
     both = contrasts(found, prior([found]))
-    log, half = log_speedup(both, BEFORE, AFTER) or (math.nan, math.nan)
-    assert log == pytest.approx(math.log(2))
-    assert 0 < half < 0.1
+    log = log_speedup(both, BEFORE, AFTER)
+    assert log is not None
+    assert log.value == pytest.approx(math.log(2))
+    assert 0 < log.half < 0.1
+    assert log.freedom > 0
     assert log_speedup(both, BEFORE, "other") is None
     apart = values({BEFORE: rounds, AFTER: {process + 3: own for process, own in halved.items()}})
     assert log_speedup(contrasts(apart, prior([apart])), BEFORE, AFTER) is None

@@ -134,14 +134,19 @@ def test_two_implementations_from_end_to_end(tiny: list[str], tmp_path: Path, pr
 
 
 def test_two_environments_from_end_to_end(tiny: list[str], tmp_path: Path, printed: Printed) -> None:
-    """Both torches are named, and the rows are those before and after; what is slower by more is not allowed."""
+    """Both torches are named, and the rows are those before and after; what is slower by more is not allowed.
+
+    What was known of the sides is known when the folder is read again.
+    """
     a, b = two(tmp_path, "1.1e-3")
     words = ["duel", "sdpa", "--python", a, "--python", b, *tiny, "--num-tokens", "5"]
     output = printed(*words, "--format", "markdown", "--allow", "5%", status=1)
     assert all(torch in output for torch in ("torch 2.0", "torch 2.1"))
     assert "0.91" in output.splitlines()[0]
     assert load(tmp_path / "run")["implementation"].tolist() == [BEFORE, AFTER, CONTROL]
-    printed(*words, "--allow", "20%")
+    content = json.loads(printed(*words, "--allow", "20%", "--format", "json"))
+    assert content["weights"] == NAMES
+    assert [side["torch"] for side in content["sides"].values()] == ["2.0", "2.1"]
 
 
 def test_a_side_that_cannot_be_measured_ends_with_1(tiny: list[str], printed: Printed) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from bench.analyse.advice import Advice
 from bench.analyse.verdict import DIFFERENT, FASTER, KINDS, OPEN, SLOWER, Verdict, verdict
+from bench.plan.again import Again
 from bench.plan.case import AFTER, BEFORE
 from bench.plan.sides import NAMES, ORDER
 from bench.show.duel import Told, as_json, blocks, differences, headline, markdown_blocks
@@ -48,10 +49,13 @@ LOST = (ended("ok", "incorrect"), ended("skipped", "crashed"), ended("oom", "ski
 """The second side is different, or one has no time, or both have one but from different replicates."""
 
 
-def told(*verdicts: Verdict, sides: dict[str, Any] | None = None, **changes: Any) -> Told:
+AGAIN = Again(sides=({"implementation": "eager"}, {"implementation": "sdpa"}))
+
+
+def told(*verdicts: Verdict, sides: dict[str, Any] | None = None, weights: str | None = NAMES, **changes: Any) -> Told:
     """Return what is known at the end of a duel of 40 seconds."""
-    here = Environment(IDENTITY, {}, {"sides": sides} if sides else {})
-    return dataclasses.replace(Told(BEFORE, AFTER, verdicts, here, COMMAND, BOUND, 40.0), **changes)
+    here = Environment(IDENTITY, {}, {"weights": weights, **({"sides": sides} if sides else {})})
+    return dataclasses.replace(Told(BEFORE, AFTER, verdicts, here, COMMAND, AGAIN, BOUND, 40.0), **changes)
 
 
 def said(of: Told, width: int = 200) -> str:
