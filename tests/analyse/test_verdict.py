@@ -106,7 +106,8 @@ half_widths = st.floats(1e-4, 0.3)
 
 def of(log: float, half: float, bound: float = BOUND) -> Verdict:
     """Return the verdict on a side by its log speed-up."""
-    return judged(side(AFTER, *(math.exp(log + end) for end in (0, -half, half))), bound=bound)
+    row = side(AFTER, *(math.exp(log + end) for end in (0, -half, half)))
+    return judged({**row, "log_ratio_freedom": 1e6}, bound=bound)
 
 
 @given(log=ratios.map(math.log), half=half_widths, allow=shares)
@@ -126,14 +127,14 @@ def test_what_is_still_needed_decides(log: float, half: float, bound: float) -> 
     before = of(log, half, bound)
     assume(before.kind == OPEN)
     times = needed(before, bound)
-    assume(times < 1e6)
+    assume(math.isfinite(times))
     assert of(log, half / math.sqrt(times * 1.01), bound).kind != OPEN
-    assert of(log, half / math.sqrt(times * 0.99), bound).kind == OPEN
+    assert of(log, half / math.sqrt(times / 1.02), bound).kind == OPEN
 
 
 def test_nothing_is_needed_of_what_is_not_known() -> None:
     """Without an interval nothing tells how long it takes."""
-    assert math.isnan(needed(judged(side(AFTER, 1.1, math.nan, math.nan)), BOUND))
+    assert math.isinf(needed(judged(side(AFTER, 1.1, math.nan, math.nan)), BOUND))
 
 
 def test_the_log_speed_up_needs_both_sides() -> None:

@@ -107,8 +107,8 @@ def test_an_open_answer_says_how_well_it_is_known_and_what_decides() -> None:
     """The proposed time is no less than what is needed; without any knowledge of it none is proposed."""
     answer = headline(told(of(*UNSURE), further_s=107.0))
     assert "40s" in answer
-    (within,) = re.findall(r"--within (\d+)s", answer)
-    assert int(within) >= 107
+    ((number, unit),) = re.findall(r"--within (\d+)([sm])", answer)
+    assert int(number) * {"s": 1, "m": 60}[unit] >= 107
     assert "--within" not in headline(told(of(*UNSURE)))
     assert "--within" not in headline(told(of(*SLOW), further_s=107.0))
     unknown = told(of(1.1, math.nan, math.nan))
@@ -210,7 +210,7 @@ def test_what_was_judged_is_said() -> None:
 def test_the_share_of_attention_says_what_is_left_to_gain() -> None:
     """A fifth of the time is at most a gain of 1.25."""
     look = Advice(point(), Interval(0.2, 0.19, 0.21), UNKNOWN, UNKNOWN, (), "timm", 1e-3)
-    (line,) = facts(told(of(*FAST), looks={AFTER: look}), "attention in after")
+    (line,) = facts(told(of(*FAST), looks={AFTER: look}), "attention after")
     assert "20%" in line
     assert "1.25x" in line
 
@@ -220,20 +220,23 @@ def package(digest: str, version: str = "1.0", commit: str = "") -> dict[str, st
     return {"file": "mylib/__init__.py", "digest": digest, "version": version, "commit": commit}
 
 
+GIVEN = {"implementation": "as_is", "layer": "mylib:A"}
+
+
 def side(torch: str = "2.13.0", **packages: dict[str, str]) -> dict[str, Any]:
     """Return a side as environment.json has it."""
-    return {"implementation": "as_is", "layer": "mylib:A", "torch": torch, "python": "3.11.7", "packages": packages}
+    return {"given": dict(GIVEN), "torch": torch, "python": "3.11.7", "packages": packages}
 
 
 def test_the_code_of_each_side_is_said() -> None:
     """What was asked for, its commit, and the versions of torch and of packages."""
     sides = {
-        BEFORE: {**side(mylib=package("1", "", "abc")), "checkout": "../mylib@main", "commit": "abc"},
-        AFTER: {**side("2.14.0", mylib=package("2", "1.1")), "checkout": "../mylib"},
+        BEFORE: {**side(mylib=package("1", "", "abc")), "given": {**GIVEN, "checkout": "../mylib@main"}},
+        AFTER: {**side("2.14.0", mylib=package("2", "1.1")), "given": {**GIVEN, "checkout": "../mylib"}},
     }
     of_sides = told(of(*FAST), sides=sides)
     for name, words in (
-        (BEFORE, ("mylib:A", "../mylib@main", "commit abc", "torch 2.13.0", "mylib abc")),
+        (BEFORE, ("mylib:A", "../mylib@main", "commit abc", "torch 2.13.0")),
         (AFTER, ("mylib:A", "../mylib", "torch 2.14.0", "mylib 1.1")),
     ):
         (line,) = [line for line in facts(of_sides, f"{name}: ") if "torch" in line]
@@ -250,7 +253,7 @@ def test_the_code_of_each_side_is_said() -> None:
         (side(mylib=package("1")), side(mylib=package("2")), ["mylib"]),
         (side("2.12.0"), side(), ["torch"]),
         (side(), side(timm=package("3")), ["timm"]),
-        (side(), {**side(), "layer": "mylib:B"}, ["layer"]),
+        (side(), {**side(), "given": {**GIVEN, "layer": "mylib:B"}}, ["layer"]),
     ],
 )
 def test_sides_differ_in_sources_and_not_in_names_of_versions(
@@ -263,21 +266,24 @@ def test_sides_differ_in_sources_and_not_in_names_of_versions(
 # its forms
 
 
-def test_the_comment_has_a_row_for_each_point_and_one_fold() -> None:
-    """Every row has as many cells as the heading; the command is in the fold, and all of it fits into a comment.
+def test_the_comment_has_a_row_for_each_point_and_two_folds() -> None:
+    """Every row has as many cells as the heading; the commands of all and of each point are in a fold.
+
+    All of it fits into a comment.
 
     A revision behind an @ mentions nobody.
     """
-    sides = {name: {**side(), "checkout": f"../timm@{name}"} for name in (BEFORE, AFTER)}
+    sides = {name: {**side(), "given": {**GIVEN, "checkout": f"../timm@{name}"}} for name in (BEFORE, AFTER)}
     many = [of(*FAST, tokens=5 + number) for number in range(3)]
     text = markdown(markdown_blocks(told(*many, ended("ok", "incorrect", tokens=20), allow=0.02, sides=sides)))
-    above, below = text.split("<details>")
+    above, facts_of, again = text.split("<details>")
     table = [line for line in above.splitlines() if line.startswith("|")]
     assert len(table) == 2 + 4
     assert len({line.count("|") for line in table}) == 1
-    assert below.count("</details>") == 1
-    assert below.rstrip().endswith("</details>")
-    assert f"`{COMMAND}`" in below
+    assert [fold.count("</details>") for fold in (facts_of, again)] == [1, 1]
+    assert again.rstrip().endswith("</details>")
+    assert COMMAND in again
+    assert again.count("duel") == 1 + len(many) + 1
     assert ".@main" in COMMAND
     assert not any("@" in line for line in re.sub("`[^`]*`", "", text).splitlines())
     assert r"(\*because\*)" in above
