@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -134,7 +134,7 @@ def _told(duel: Duel, spent_s: float) -> Told:
         *duel.names,
         verdicts,
         duel.environment,
-        f"{suite()} {shlex.join(sys.argv[1:])}",
+        f"{suite()} {shlex.join(_without_folder(sys.argv[1:]))}",
         Again(sides=tuple(ground.side.given for ground in duel.sides)),
         bound,
         spent_s,
@@ -143,6 +143,12 @@ def _told(duel: Duel, spent_s: float) -> Told:
         answer.control_noise(rows),
         sum(open_s) if open_s else float("nan"),
     )
+
+
+def _without_folder(words: Sequence[str]) -> list[str]:
+    """Return the words of a command without its run folder: there the same words would measure nothing new."""
+    pairs = zip(words, ["", *words], strict=False)
+    return [word for word, before in pairs if "--run" not in (word.partition("=")[0], before)]
 
 
 def _looks(duel: Duel) -> Iterator[tuple[str, Advice]]:

@@ -426,13 +426,11 @@ def environment(
         each for each in os.environ.get("GLIBC_TUNABLES", "").split(":") if not each.startswith("glibc.malloc.")
     ]
     tunables = [each for each in [*tunables, settings.get("GLIBC_TUNABLES")] if each]
-    first = {"PYTHONSAFEPATH": "1"} if paths else {}  # else `python -m` searches the current folder before them
     return {
         **FORK_VARIABLES,
         **STILL_VARIABLES,
         **inherited,
         **settings,
-        **first,
         **({"GLIBC_TUNABLES": ":".join(tunables)} if tunables else {}),
         **dict.fromkeys(THREAD_VARIABLES, str(threads)),
         "PYTHONPATH": os.pathsep.join([*paths, *_path(python)]),
