@@ -45,7 +45,7 @@ class Side:
     @property
     def words(self) -> str:
         """The side in words: `before (--checkout ../timm@main)`."""
-        options = " ".join(f"--{name} {value}" for name, value in self.given.items() if name in OPTIONS)
+        options = " ".join(f"--{name} {value}" for name, value in vars(self).items() if value and name in OPTIONS)
         return f"{self.name} ({options or self.implementation})" if self.name in (BEFORE, AFTER) else self.name
 
 
