@@ -277,7 +277,7 @@ def test_processes_are_prepared_in_random_order(servers: Pool) -> None:
 def test_memory_that_ran_out_beside_others_is_no_result(servers: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     """The third that needs much is left; the first two, which were prepared before it, have the memory."""
     monkeypatch.setattr(replicate, "_cores", lambda _point: [])
-    eager, first, second = measured(servers, "eager", "test:large", "test:large_too").values()
+    eager, first, second = measured(servers, "eager", "test:large", "test:large_too", thorough=True).values()
     assert eager.status == "ok"
     assert sorted([(first.status, first.lacks_memory), (second.status, second.lacks_memory)]) == [
         ("ok", False),
