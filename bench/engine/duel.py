@@ -19,7 +19,7 @@ from bench.engine.member import Member
 from bench.engine.pool import Pool, Scratch
 from bench.engine.replicate import Replicate
 from bench.engine.run import Run
-from bench.engine.trials import NotSeen, asked
+from bench.engine.trials import SHAPE_S, NotSeen, asked
 from bench.engine.worker import Died
 from bench.machine import facts
 from bench.plan.case import Case, Point
@@ -29,9 +29,6 @@ from bench.plan.sides import Side, same_weights, way
 from bench.plan.sweep import Sweep
 from bench.sampling.rounds import Length
 from bench.store.environment import Environment
-
-LOOK_S = 300.0
-"""The longest time without a sign of life of a side that is looked at."""
 
 
 @dataclass(frozen=True)
@@ -235,7 +232,7 @@ class Duel(Run):
             here = facts.observe(checked.facts, {"sweep": self.sweep.name}, state)
             try:
                 modules = {
-                    point: asked(ground.pool, "describe", own, 0, LOOK_S, implementation=ground.side.implementation)
+                    point: asked(ground.pool, "describe", own, 0, SHAPE_S, implementation=ground.side.implementation)
                     for point, own in points.items()
                 }
             except NotSeen as error:
