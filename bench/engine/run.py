@@ -120,10 +120,11 @@ class Run:
     def _open(self) -> list[str]:
         """Open the folder for what this machine is and the state in which it was seen, and return warnings.
 
-        A run that has nothing to do starts no server.
+        A run that has nothing to do starts no server; the rest of its time is too short, and nothing is measured in it.
         """
         before = environment.load(self.folder)
         if before and self._has_nothing_to_do():
+            self._begin_s = time.monotonic() - self.sweep.effort.seconds(len(self.sweep.points))
             self.run_folder.open(before)
             return []
         state = quiet.watch()
