@@ -1,11 +1,12 @@
 """Checkouts that a side of a duel imports from: a folder as it is, or a revision of it in a temporary one."""
 
-import os
 import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.machine.git import commit as commit_of
+from bench.machine.git import environment, git
 from bench.plan.errors import WrongRequest
 
 SOURCE = "src"
@@ -44,12 +45,14 @@ def checked_out(given: str, temporary: Path) -> Checkout:
     """
     name, at, revision = given.rpartition("@")
     if Path(given).is_dir() or not at:
-        return Checkout(given, _folder(given, given), _commit(Path(given)))
+        return Checkout(given, _folder(given, given), commit_of(Path(given), " with changes"))
     folder = _folder(name or ".", given)
-    top = _git(folder, "rev-parse", "--show-toplevel")
+    if not shutil.which("git"):
+        raise WrongRequest(f"--checkout {given} needs git, and there is none")
+    top = git(folder, "rev-parse", "--show-toplevel")
     if not top:
         raise WrongRequest(f"--checkout {given}: {folder} is in no git repository, which @{revision} needs")
-    commit = _git(folder, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
+    commit = git(folder, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
     if not commit:
         raise WrongRequest(f"--checkout {given}: {top} has no revision {revision!r}; expected a branch, tag or commit")
     inner = folder.relative_to(Path(top).resolve())
@@ -67,42 +70,16 @@ def _folder(path: str, given: str) -> Path:
     return folder.resolve()
 
 
-def _commit(folder: Path) -> str:
-    """Return the commit of a folder, empty without one or without git; `git describe` would write the index anew."""
-    commit = _git(folder, "rev-parse", "--verify", "--quiet", "HEAD") if shutil.which("git") else ""
-    has_changes = commit and _git(folder, "status", "--porcelain", "--untracked-files=no")
-    return f"{commit[:12]}{' with changes' if has_changes else ''}"
-
-
 def _write(folder: Path, new: Path, commit: str, given: str) -> None:
     """Write the files of a commit into a new repository that borrows the objects of another one."""
-    objects = _git(folder, "rev-parse", "--path-format=absolute", "--git-path", "objects")
+    objects = git(folder, "rev-parse", "--path-format=absolute", "--git-path", "objects")
     new.mkdir(parents=True)
-    _git(new, "init", "--quiet")
+    git(new, "init", "--quiet")
     (new / ".git" / "objects" / "info" / "alternates").write_text(f"{objects}\n")
     done = subprocess.run(
         ["git", "-c", "advice.detachedHead=false", "checkout", "--quiet", "--detach", commit],
-        cwd=new, env=_environment(), capture_output=True, text=True, check=False,
+        cwd=new, env=environment(), capture_output=True, text=True, check=False,
     )  # fmt: skip
     if done.returncode:
         last = "".join(done.stderr.splitlines()[-1:])
         raise WrongRequest(f"--checkout {given} can't be written: {last}")
-
-
-def _git(folder: Path, *words: str) -> str:
-    """Return the answer of git in a folder, empty if it has none."""
-    command = ["git", *words]
-    try:
-        done = subprocess.run(command, cwd=folder, env=_environment(), capture_output=True, text=True, check=False)
-    except OSError as error:
-        raise WrongRequest(f"git can't be run: {error.strerror}") from None
-    return "" if done.returncode else done.stdout.strip()
-
-
-def _environment() -> dict[str, str]:
-    """Return the environment variables without those that name another repository, as in a hook of git.
-
-    Git then writes nothing that it doesn't need to.
-    """
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    return {**inherited, "GIT_OPTIONAL_LOCKS": "0"}

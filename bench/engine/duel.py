@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.analyse.standing import Look
-from bench.analyse.verdict import decided, growth, log_speedup
+from bench.analyse.verdict import growth, log_speedup, may_end
 from bench.engine.checkout import Checkout, checked_out
 from bench.engine.member import Member
 from bench.engine.pool import Pool, Scratch
@@ -141,17 +141,17 @@ class Duel(Run):
         return self._points[at][point]
 
     def look(self, point: Point, bound: float) -> Look:
-        """Return what is known of the ratio: both sides are measured until it is known to the bound, or decided."""
+        """Return what is known of the ratio: both sides are measured until it is known well enough for a verdict."""
         if point not in self.summary:
             return Look()
         replicates = self.summary.look(point, bound).replicates
         log = log_speedup(self.summary.contrasts(point), *self.names) if replicates else None
         if log is None:
             return Look()
-        goal = math.log1p(bound)
-        if log.half <= goal and decided(log, self.allow):
+        if may_end(log, bound, self.allow):
             return Look(self.names[0], math.expm1(log.half), replicates=replicates)
-        further = growth(log.half, log.freedom, goal) - 1
+        goal = math.log1p(bound)
+        further = growth(log.half, log.freedom, goal if log.half > goal else goal / 2) - 1
         return Look(self.names[0], math.expm1(log.half), self.names, (further, further), replicates)
 
     def member(self, case: Case) -> Member:

@@ -9,7 +9,6 @@ import os
 import platform
 import re
 import socket
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,6 +17,8 @@ from typing import Any
 
 import psutil
 
+from bench.machine.git import commit as git_commit
+from bench.machine.git import git
 from bench.plan.case import HUGE, RETAINED
 from bench.plan.invocation import COMMAND, IS_INSTALLED, RESULTS, ROOT
 from bench.plan.sweep import Request
@@ -206,7 +207,7 @@ def commit() -> str:
     after the name of its folder.
     """
     here = "" if IS_INSTALLED else _top(Path(__file__).parent)
-    described = {top: _commit(Path(top), "+") for top in (here, _top(Path.cwd())) if top}
+    described = {top: git_commit(Path(top), "+") for top in (here, _top(Path.cwd())) if top}
     every = [commit if top == here else f"{Path(top).name} {commit}" for top, commit in described.items() if commit]
     return ", ".join([*([_built_from()] if IS_INSTALLED else []), *every])
 
@@ -217,11 +218,7 @@ def _built_from() -> str:
 
 
 def _top(folder: Path) -> str:
-    return _git(folder, "rev-parse", "--show-toplevel")
-
-
-def _commit(folder: Path, changes: str) -> str:
-    return _git(folder, "describe", "--always", "--abbrev=12", "--exclude=*", f"--dirty={changes}")
+    return git(folder, "rev-parse", "--show-toplevel")
 
 
 def described(file: str, digest: str) -> dict[str, str]:
@@ -229,18 +226,9 @@ def described(file: str, digest: str) -> dict[str, str]:
 
     The commit says `with changes` if its tree differs from it, and is empty for a file that git doesn't have.
     """
-    folder, is_kept = Path(file).parent, _git(Path(file).parent, "ls-files", "--", Path(file).name)
-    commit = _commit(folder, " with changes") if is_kept else ""
+    folder, is_kept = Path(file).parent, git(Path(file).parent, "ls-files", "--", Path(file).name)
+    commit = git_commit(folder, " with changes") if is_kept else ""
     return {"file": os.path.relpath(file), "commit": commit, "digest": digest}
-
-
-def _git(folder: Path, *words: str) -> str:
-    """Return the answer of git in a folder, empty if it has none."""
-    try:
-        done = subprocess.run(["git", *words], cwd=folder, capture_output=True, text=True, check=False)
-    except OSError:
-        return ""
-    return done.stdout.strip()
 
 
 def cpu_model() -> str:

@@ -144,7 +144,7 @@ def test_what_is_no_checkout_is_refused(repository: Path, tmp_path: Path) -> Non
 def test_a_machine_without_git_is_told(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder as it is needs none."""
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert refusal(checked_out, f"{repository}@first", tmp_path).startswith("git can't be run")
+    assert "needs git" in refusal(checked_out, f"{repository}@first", tmp_path)
     assert checked_out(str(repository), tmp_path).commit == ""
 
 
