@@ -13,7 +13,7 @@ from bench.stats.contrasts import Contrasts
 from bench.stats.estimates import PAIR, UNKNOWN, Interval, half_widths, t_quantile
 
 KINDS = ("faster", "as fast", "open", "slower", "not measured", "different")
-"""The verdicts on a point, the best first: `as fast` is at least as fast, within the bound that was asked for."""
+"""The verdicts on a point, the best first: `as fast` is not slower by more than the bound that was asked for."""
 
 FASTER, AS_FAST, OPEN, SLOWER, UNMEASURED, DIFFERENT = KINDS
 
@@ -97,11 +97,11 @@ def verdict(point: Point, rows: Sequence[Row], before: str, after: str, bound: f
 
 
 def _kind(speedup: Interval, bound: float) -> str:
-    if speedup.high < 1:
-        return SLOWER
     if speedup.low > 1:
         return FASTER
-    return AS_FAST if speedup.low * (1 + bound) >= 1 else OPEN
+    if speedup.low * (1 + bound) >= 1:
+        return AS_FAST
+    return SLOWER if speedup.high < 1 else OPEN
 
 
 def needed(of: Verdict, bound: float) -> float:

@@ -52,7 +52,7 @@ LATER = 1.2
 
 WORDS = {
     FASTER: "faster than {before}",
-    AS_FAST: "at least as fast as {before}",
+    AS_FAST: "as fast as {before} within {bound}",
     SLOWER: "slower than {before}",
     OPEN: "not known to be as fast as {before}",
     UNMEASURED: "not measured",
@@ -169,7 +169,7 @@ def _answer(told: Told) -> str:
 
 
 def _said(kind: str, told: Told) -> str:
-    return WORDS[kind].format(before=told.before)
+    return WORDS[kind].format(before=told.before, bound=units.percent(told.bound, trim=True))
 
 
 def _single(of: Verdict, told: Told) -> str:
@@ -284,7 +284,7 @@ def _attention(told: Told) -> Iterator[str]:
 
 def _function(told: Told) -> Iterator[str]:
     if told.weights is None:
-        yield "function: the sides are two layers, and nothing is said about their outputs"
+        yield "function: the sides are two layers or models, and nothing is said about their outputs"
     elif not told.weights:
         yield "function: the weights of the sides can't be matched, so nothing is said about their outputs"
     else:

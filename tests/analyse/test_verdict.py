@@ -53,6 +53,7 @@ def judged(after: Row, before: Row | None = None, bound: float = BOUND) -> Verdi
         ((1.2, 0.995, 1.4), AS_FAST),
         ((1.0, 0.98, 1.02), OPEN),
         ((0.97, 0.90, 1.01), OPEN),
+        ((0.995, 0.991, 0.999), AS_FAST),
         ((0.99, 0.98, 0.999), SLOWER),
         ((0.5, 0.4, 0.6), SLOWER),
         ((1.1, math.nan, math.nan), OPEN),
