@@ -74,7 +74,7 @@ def may_end(log: LogRatio, bound: float, allow: float | None) -> bool:
     """Return whether a race may end: the ratio is known to the bound, and decided.
 
     If its interval is then neither above `1 / (1 + bound)` nor, twice as wide, below 1, it must be known to half of the
-    bound. With an interval as it is, so many looks would call one in a hundred unchanged sides slower.
+    bound. Without the factor of 2, repeated looks would call one in a hundred unchanged sides slower.
     """
     goal = math.log1p(bound)
     is_clear = log.value - log.half >= -goal or log.value + 2 * log.half < 0
@@ -104,15 +104,21 @@ def _kind(speedup: Interval, bound: float) -> str:
     return SLOWER if speedup.high < 1 else OPEN
 
 
-def needed(of: Verdict, bound: float) -> float:
-    """Return how many times as much measuring an open verdict needs until it is decided, infinite if that isn't known.
+def needed(of: Verdict, bound: float, allow: float | None = None) -> float:
+    """Return how many times as much measuring a point needs until it is decided, infinite if that isn't known.
 
-    That is until its interval excludes that the second side is slower by more than `bound`, or that it is as fast.
+    That is until its interval excludes that the second side is slower by more than `bound`, or that it is as fast, and
+    lies on one side of `allow`. A point that is decided needs as much as it has.
     """
+    is_unsure = allow is not None and of.may_exceed(allow) and not of.exceeds(allow)
+    if of.kind in (DIFFERENT, UNMEASURED) or not (is_unsure or of.kind == OPEN):
+        return 1.0
     if not of.speedup.is_known:
         return math.inf
     log, half = math.log(of.speedup.value), math.log(of.speedup.high / of.speedup.value)
-    return growth(half, float(of.after["log_ratio_freedom"]), max(log + math.log1p(bound), -log))
+    goals = [max(log + math.log1p(bound), -log)] if of.kind == OPEN else []
+    goals += [abs(log + math.log1p(allow))] if is_unsure and allow is not None else []
+    return growth(half, float(of.after["log_ratio_freedom"]), min(goals))
 
 
 def growth(half: float, freedom: float, goal: float) -> float:

@@ -16,7 +16,7 @@ from typing import Any
 
 from bench.analyse import advice
 from bench.analyse.advice import Advice
-from bench.analyse.verdict import OPEN, Verdict, needed, verdict
+from bench.analyse.verdict import Verdict, needed, verdict
 from bench.commands import BAD, FINE, say, write
 from bench.engine.duel import Duel, Ground, grounds
 from bench.engine.trials import NotSeen, asked, shaped
@@ -55,9 +55,14 @@ FORMATS = ("terminal", "markdown", "json")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
 
-    def add_option(name: str, **options: Any) -> None:
-        twice: dict[str, Any] = {"action": "append", "default": []} if name == "--layer" else {}
-        parser.add_argument(name, **options, **twice)
+    def add_option(name: str, **words: Any) -> None:
+        twice = {
+            "action": "append",
+            "default": [],
+            "metavar": "LAYER",
+            "help": f"{words['help']}; twice for two layers",
+        }
+        parser.add_argument(name, **(words | twice if name == "--layer" else words))
 
     parser.add_argument(
         "names", metavar="SIDE", nargs="*", help="implementations or models: one for both sides, or two"
@@ -67,14 +72,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PATH[@REV]",
         action="append",
         default=[],
-        help="a folder to import from, as it is or at a revision; give it twice, for before and for after",
+        help="a folder to import from, as it is or at a revision; give it twice, first before and then after",
     )
-    options.add_python(add_option, "an interpreter with its own packages; give it twice, for before and for after")
+    options.add_python(add_option, "an interpreter with its own packages; give it twice, first before and then after")
     add_option("--sweep", metavar="NAME|FILE.toml", help="the points (default: one, of 197 tokens and 384 channels)")
     add_option("--allow", metavar="2%", help="end with 1 if the second side is slower by more than this")
     options.add_run(add_option, "<UTC time>-duel-<sweep>")
     options.add_columns(add_option)
-    options.add_race(add_option)
+    add_option("--bound", metavar="1%", help="how well the ratio is to be known (default: 1%%)")
+    add_option("--within", dest="within_s", metavar="3m", help="time for that (default: 40s for each point)")
     options.add_timeout(add_option)
     add_option("--format", choices=FORMATS, default=FORMATS[0], help=f"(default: {FORMATS[0]})")
     add_option("--report", metavar="FILE.html", type=Path, help="write the page of the duel")
@@ -87,7 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
     """
     pythons = [interpreter(path) for path in arguments.python]
     before, after = sides_of(arguments.names, arguments.layer, arguments.checkout, pythons)
-    allow = None if arguments.allow is None else options.share("--allow", arguments.allow)
+    allow = None if arguments.allow is None else _allowed(arguments.allow)
     is_shared = not (before.checkout or before.python)
     with grounds((before, after), PROCESSES if is_shared else 1) as sides:
         sweeps = [_sweep(arguments, ground, (before, after)) for ground in sides]
@@ -99,6 +105,13 @@ def run(arguments: argparse.Namespace) -> int:
             spent_s = measure(duel, is_quiet=is_quiet)
             told = _told(duel, spent_s)
     return _put(told, arguments, folder)
+
+
+def _allowed(text: str) -> float:
+    allow = options.share("--allow", text)
+    if not 0 <= allow < 1:
+        raise WrongRequest(f"--allow {text} must be a share from 0 to below 1, such as 2% or 0.02")
+    return allow
 
 
 def measure(duel: Duel, *, is_quiet: bool = False) -> float:
@@ -128,27 +141,27 @@ def verdicts_of(duel: Duel, bound: float) -> list[Verdict]:
 def _told(duel: Duel, spent_s: float) -> Told:
     bound = duel.sweep.effort.bound
     verdicts = verdicts_of(duel, bound)
-    open_s = [spent_s * max(1.0, needed(each, bound)) for each in verdicts if each.kind == OPEN]
+    times = sum(max(1.0, needed(each, bound, duel.allow)) for each in verdicts) / len(verdicts)
     rows = of_rows([row for each in duel.summary for row in duel.summary.rows(each)])
     return Told(
         *duel.names,
         verdicts,
-        duel.environment,
-        f"{suite()} {shlex.join(_without_folder(sys.argv[1:]))}",
-        Again(sides=tuple(ground.side.given for ground in duel.sides)),
-        bound,
-        spent_s,
-        duel.allow,
-        dict(_looks(duel)),
-        answer.control_noise(rows),
-        sum(open_s) if open_s else float("nan"),
+        here=duel.environment,
+        command=f"{suite()} {shlex.join(_without_folder(sys.argv[1:]))}",
+        again=Again(sides=tuple(ground.side.given for ground in duel.sides)),
+        bound=bound,
+        spent_s=spent_s,
+        allow=duel.allow,
+        looks=dict(_looks(duel)),
+        machine=answer.machine(rows),
+        needed_s=times * spent_s,
     )
 
 
 def _without_folder(words: Sequence[str]) -> list[str]:
-    """Return the words of a command without its run folder: there the same words would measure nothing new."""
-    pairs = zip(words, ["", *words], strict=False)
-    return [word for word, before in pairs if "--run" not in (word.partition("=")[0], before)]
+    """Return the words of a command without its files: in its run folder the same words would measure nothing new."""
+    files, pairs = {"--run", "--report"}, zip(words, ["", *words], strict=False)
+    return [word for word, before in pairs if not files & {word.partition("=")[0], before}]
 
 
 def _looks(duel: Duel) -> Iterator[tuple[str, Advice]]:
@@ -172,6 +185,7 @@ def _put(told: Told, arguments: argparse.Namespace, folder: Path) -> int:
         sys.stdout.write(markdown(show.markdown_blocks(told)))
     else:
         console().print(render(show.blocks(told)))
+        say(f"Again: {told.command}")
         say(f"Everything is in {folder}: results.csv, journal.jsonl, environment.json.")
     if arguments.report:
         from bench.show.pages import run as page  # slow to import
@@ -184,7 +198,8 @@ def interpreter(path: str) -> str:
     """Return the path of the program that --python names; raises WrongRequest if it is none, or lacks a new torch."""
     program = shutil.which(path)
     if program is None:
-        raise WrongRequest(f"--python {path} must be a Python interpreter, and there is no such program")
+        found = "a folder; name the program in it" if Path(path).is_dir() else "there is no such program"
+        raise WrongRequest(f"--python {path} must be a Python interpreter: {found}")
     try:
         done = subprocess.run([program, "-c", PRINT_TORCH], capture_output=True, text=True, check=False)
     except OSError as error:

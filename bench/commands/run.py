@@ -30,9 +30,12 @@ def run(arguments: argparse.Namespace) -> int:
     os.environ.pop("PYTEST_ADDOPTS", None)
     os.environ.pop("PYTEST_PLUGINS", None)
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    benchmarks = Path(".benchmarks")  # pytest-benchmark makes it, also if nothing is saved there
+    is_new = not benchmarks.exists()
     status = int(pytest.main([*ALONE, str(FOLDER / "test_sweep.py"), *arguments.words], plugins=[Alone()]))
-    with contextlib.suppress(OSError):  # pytest-benchmark makes it, also if nothing is saved there
-        Path(".benchmarks").rmdir()
+    with contextlib.suppress(OSError):
+        if is_new:
+            benchmarks.rmdir()
     return status
 
 

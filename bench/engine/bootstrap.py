@@ -49,4 +49,4 @@ if __name__ == "__main__":
         if error.name not in NEEDS:
             raise
         missing = [package for name, package in NEEDS.items() if find_spec(name) is None]
-        sys.exit(f"{error}; {sys.executable} -m pip install {' '.join(missing)}")
+        sys.exit(f"{error}; install it: {sys.executable} -m pip install {' '.join(missing)}")

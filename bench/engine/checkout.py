@@ -45,7 +45,7 @@ def checked_out(given: str, temporary: Path) -> Checkout:
     """
     name, at, revision = given.rpartition("@")
     if Path(given).is_dir() or not at:
-        return Checkout(given, _folder(given, given), commit_of(Path(given), " with changes"))
+        return Checkout(given, _folder(given, given), commit_of(Path(given), " with changes", new="*.py"))
     folder = _folder(name or ".", given)
     if not shutil.which("git"):
         raise WrongRequest(f"--checkout {given} needs git, and there is none")
@@ -54,7 +54,10 @@ def checked_out(given: str, temporary: Path) -> Checkout:
         raise WrongRequest(f"--checkout {given}: {folder} is in no git repository, which @{revision} needs")
     commit = git(folder, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
     if not commit:
-        raise WrongRequest(f"--checkout {given}: {top} has no revision {revision!r}; expected a branch, tag or commit")
+        raise WrongRequest(
+            f"--checkout {given}: {top} has no revision {revision!r}; expected a branch, tag or commit, "
+            "which a shallow clone may lack"
+        )
     inner = folder.relative_to(Path(top).resolve())
     new = temporary / f"checkout-{len([*temporary.glob('checkout-*')])}"
     _write(folder, new, commit, given)

@@ -25,7 +25,7 @@ from bench.machine import facts
 from bench.plan.case import Case, Point
 from bench.plan.errors import WrongRequest
 from bench.plan.names import libraries
-from bench.plan.sides import Side, same_weights, way
+from bench.plan.sides import WAYS, Side, same_weights, way
 from bench.plan.sweep import Sweep
 from bench.sampling.rounds import Length
 from bench.store.environment import Environment
@@ -216,7 +216,7 @@ class Duel(Run):
         here = self._seen[0].here
         ways = {way(self.weights.get(point, {})) for point in self.sweep.points}
         told = {ground.side.name: self._told(at) for at, ground in enumerate(self.sides)}
-        context = {**here.context, "sides": told, "weights": min(ways) if self.is_same_layer else None}
+        context = {**here.context, "sides": told, "weights": min(ways, key=WAYS.index) if self.is_same_layer else None}
         runtimes = {
             f"{ground.side.name}: {name}": " ".join(filter(None, (version, digest)))
             for ground, seen in zip(self.sides, self._seen, strict=True)
@@ -245,8 +245,8 @@ class Duel(Run):
             if ground.checkout and not any(ground.checkout.place(file) for file, *_ in seen.packages.values()):
                 files = "; ".join(f"{name} from {file}" for name, (file, *_) in seen.packages.items())
                 raise WrongRequest(
-                    f"{ground.side.words}: nothing was imported from the checkout, but {files or 'nothing at all'}; "
-                    "expected a folder that holds the package, or src with it"
+                    f"{ground.side.words}: no package was imported from the checkout, but {files or 'none at all'}; "
+                    "name the folder that contains the package, or contains src with it"
                 )
 
     def _check_shapes(self, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from bench.analyse.forecast import work
 from bench.engine.admission import too_large
 from bench.machine.facts import available_bytes
-from bench.plan.case import CONTROL, POINT_COLUMNS, Case, Point
+from bench.plan.case import BEFORE, CONTROL, POINT_COLUMNS, Case, Point
 from bench.plan.sweep import Effort, Sweep
 from bench.show.text import LONGEST_NAME, counted, differences, names, parts, varying
 from bench.store import units
@@ -198,10 +198,11 @@ class LogProgress:
             return
         sweep, effort = self._sweep, self._sweep.effort
         shared = parts(sweep.points[0], set(POINT_COLUMNS) - self._varying)
+        words = ("side", "sides") if BEFORE in sweep.implementations else ("implementation", "implementations")
         self._screen.say(
             f"sweep {sweep.name}{f', shard {sweep.shard}' if sweep.shard else ''}: "
             f"{counted([self._total], 'point', 'points')} × "
-            f"{counted([len(sweep.implementations)], 'implementation', 'implementations')}"
+            f"{counted([len(sweep.implementations)], *words)}"
             f"{f' and {CONTROL}' if sweep.measured != sweep.implementations else ''}, "
             f"{_effort(effort, self._total)}, "
             f"{' '.join(shared)}"

@@ -21,10 +21,13 @@ def git(folder: Path, *words: str) -> str:
     return "" if done.returncode else done.stdout.strip()
 
 
-def commit(folder: Path, changes: str) -> str:
+def commit(folder: Path, changes: str, *, new: str = "") -> str:
     """Return the commit of a folder, with `changes` behind it if its files differ; empty if it has none.
 
-    `git describe --dirty` would say the same and write the index anew.
+    Files that git doesn't have count if their names fit the pattern `new`. `git describe --dirty` would write the index
+    anew.
     """
     name = git(folder, "rev-parse", "--verify", "--quiet", "HEAD")[:12]
-    return f"{name}{changes}" if name and git(folder, "status", "--porcelain", "--untracked-files=no") else name
+    differs = name and git(folder, "status", "--porcelain", "--untracked-files=no")
+    has_new = name and new and git(folder, "ls-files", "--others", "--exclude-standard", "--", new)
+    return f"{name}{changes}" if differs or has_new else name

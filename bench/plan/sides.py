@@ -22,6 +22,9 @@ Shapes = Sequence[tuple[str, Sequence[int]]]
 NAMES, ORDER = "names", "order"
 """How the weights of one module were found in another: by equal names, or by their order and shapes."""
 
+WAYS = ("", ORDER, NAMES)
+"""The ways, the worst first; empty if they were not found."""
+
 
 @dataclass(frozen=True)
 class Side:
@@ -52,7 +55,7 @@ class Side:
 def sides_of(
     names: Sequence[str], layers: Sequence[str], checkouts: Sequence[str], pythons: Sequence[str]
 ) -> tuple[Side, Side]:
-    """Return both sides: what is given once is the same for both.
+    """Return both sides: an implementation, a model or a layer that is given once is the same for both.
 
     Names of models, as `timm:NAME`, are layers. Without an implementation modules stay as they are.
     Raises WrongRequest if something is given more than twice, or if nothing differs.
@@ -66,10 +69,10 @@ def sides_of(
         "--python": pythons,
     }
     for option, values in given.items():
-        once = option.startswith("--") and option != "--layer"
-        if len(values) > 2 or (once and len(values) == 1):
-            expected = "twice, for before and for after" if once else "at most twice"
-            raise WrongRequest(f"{RULE}; {option} is given {expected}, got {', '.join(values)}")
+        is_pair = option in ("--checkout", "--python")
+        if len(values) > 2 or (is_pair and len(values) == 1):
+            expected = "twice, first before and then after" if is_pair else "at most twice"
+            raise WrongRequest(f"{RULE}; give {option} {expected}; got {', '.join(values)}")
     pairs = [(values * 2)[:2] if values else ("", "") for values in map(list, given.values())]
     differing = [option for option, (first, second) in zip(given, pairs, strict=True) if first != second]
     if not differing and not pythons:

@@ -19,7 +19,6 @@ from bench.show.blocks import (
     GOOD,
     HEAD,
     PLAIN,
-    QUIET,
     WARNING,
     Block,
     Code,
@@ -41,9 +40,6 @@ DECIMALS = 3
 MOST_KERNELS = 6
 """The most kernels that are named of those that both sides ran."""
 
-FAR = 0.5
-"""An interval that is wider to one side says nothing."""
-
 SAME_MEMORY = 0.01
 """Memory that differs by less is called the same."""
 
@@ -52,7 +48,7 @@ LATER = 1.2
 
 WORDS = {
     FASTER: "faster than {before}",
-    AS_FAST: "as fast as {before} within {bound}",
+    AS_FAST: "not slower than {before} by more than {bound}",
     SLOWER: "slower than {before}",
     OPEN: "not known to be as fast as {before}",
     UNMEASURED: "not measured",
@@ -61,6 +57,9 @@ WORDS = {
 """What a verdict says of the second side."""
 
 TONES = {FASTER: GOOD, AS_FAST: GOOD, SLOWER: BAD, OPEN: WARNING, UNMEASURED: BAD, DIFFERENT: BAD}
+
+KEPT, EXCEEDED, UNDECIDED = "kept", "exceeded", "not decided"
+"""Whether the second side keeps within what is allowed."""
 
 OF_WEIGHTS = {
     NAMES: "with the same weights",
@@ -73,8 +72,8 @@ OF_WEIGHTS = {
 class Told:
     """What is known at the end of a duel.
 
-    `looks` are those at the model of each side.
-    `spent_s` are the seconds of the race, and `further_s` those it is expected to need until it is decided.
+    `looks` are those at the model of each side. `machine` says whether it was quiet, and why.
+    `spent_s` are the seconds of the race, and `needed_s` those it is expected to need in all until it is decided.
     """
 
     before: str
@@ -87,8 +86,8 @@ class Told:
     spent_s: float
     allow: float | None = None
     looks: Mapping[str, Advice] = field(default_factory=dict)
-    control: str = ""
-    further_s: float = math.nan
+    machine: tuple[bool, str] = (True, "")
+    needed_s: float = math.nan
 
     @property
     def sides(self) -> Mapping[str, Mapping[str, Any]]:
@@ -103,12 +102,19 @@ class Told:
         return way
 
     @property
+    def allowed(self) -> str | None:
+        """Whether what is allowed is KEPT, EXCEEDED or UNDECIDED; None if nothing is, or if a point can't be judged."""
+        allow = self.allow
+        if allow is None or self.worst.kind in (DIFFERENT, UNMEASURED):
+            return None
+        if any(each.exceeds(allow) for each in self.verdicts):
+            return EXCEEDED
+        return UNDECIDED if any(each.may_exceed(allow) for each in self.verdicts) else KEPT
+
+    @property
     def is_bad(self) -> bool:
         """Whether a side is different or could not be measured, or is slower than what is allowed."""
-        return any(
-            each.kind in (DIFFERENT, UNMEASURED) or (self.allow is not None and each.exceeds(self.allow))
-            for each in self.verdicts
-        )
+        return self.worst.kind in (DIFFERENT, UNMEASURED) or self.allowed == EXCEEDED
 
     @property
     def worst(self) -> Verdict:
@@ -124,16 +130,17 @@ def blocks(told: Told) -> Iterator[Block]:
     """Yield what a duel says, the answer first."""
     yield Lines([headline(told)], HEAD)
     yield Lines([*_allowed(told)], BAD if told.is_bad else PLAIN)
+    yield Lines([*_doubts(told)], WARNING)
     yield Table(_columns(told), told.verdicts)
     yield Lines([*_failures(told)], BAD, is_list=True)
     yield Lines([*_facts(told)], is_list=True)
-    yield Lines([f"Again: {told.command}"], QUIET)
 
 
 def markdown_blocks(told: Told) -> Iterator[Block]:
     """Yield what a duel says for a comment on a pull request: the answer, and the rest folded away."""
     yield Lines([headline(told)], HEAD)
-    yield Lines([*_allowed(told)])
+    yield Lines([*_allowed(told), *_doubts(told)])
+    yield Lines([shared([each.point for each in told.verdicts])])
     yield Table(_columns(told), told.verdicts)
     yield Lines([*_failures(told)], is_list=True)
     rows = [tuple(line.split(": ", 1)) for line in _facts(told)]
@@ -176,17 +183,16 @@ def _single(of: Verdict, told: Told) -> str:
     ratio = intervals.ratio(of.speedup, DECIMALS)
     if of.kind != OPEN:
         return f"{_said(of.kind, told)}: {ratio}"
-    half = of.speedup.high / of.speedup.value - 1 if of.speedup.is_known else math.inf
-    known = f"better than ±{units.percent(half)}" if half < FAR else f"in {of.after['processes']} replicates"
-    return f"not known {known} after {units.duration(told.spent_s)}: {ratio}{_later(told)}"
+    most = f", so at most {units.percent(1 / of.speedup.low - 1)} slower" if of.speedup.is_known else ""
+    return f"not decided after {units.duration(told.spent_s)}: {ratio}{most}{_later(told)}"
 
 
 def _later(told: Told) -> str:
     """Return which time would decide what is open, empty if that isn't known."""
-    if not math.isfinite(told.further_s):
+    if not math.isfinite(told.needed_s):
         return ""
-    tens = math.ceil(LATER * told.further_s / 10)
-    return f"; --within {f'{tens}0s' if tens < 12 else f'{math.ceil(tens / 6)}m'} decides"
+    tens = math.ceil(LATER * told.needed_s / 10)
+    return f"; --within {f'{tens}0s' if tens < 12 else f'{math.ceil(tens / 6)}m'} should decide"
 
 
 def _memory(of: Verdict) -> str:
@@ -200,16 +206,26 @@ def _memory(of: Verdict) -> str:
 
 def _allowed(told: Told) -> Iterator[str]:
     """Yield whether the second side keeps within what is allowed, if anything is said to be."""
-    if told.allow is None or told.worst.kind in (DIFFERENT, UNMEASURED):
+    if told.allow is None or not told.allowed:
         return
-    rule = f"At most {units.percent(told.allow, trim=True)} slower is allowed"
-    labels = names([each.point for each in told.verdicts])
-    if beyond := [each for each in told.verdicts if each.exceeds(told.allow)]:
-        yield f"{rule}: exceeded at {', '.join(labels[each.point] for each in beyond)}"
-    elif unsure := [each for each in told.verdicts if each.may_exceed(told.allow)]:
-        yield f"{rule}: not decided at {', '.join(labels[each.point] for each in unsure)}{_later(told)}"
-    else:
-        yield f"{rule}: kept"
+    of, labels = told.verdicts, names([each.point for each in told.verdicts])
+    where = {
+        EXCEEDED: [labels[each.point] for each in of if each.exceeds(told.allow)],
+        UNDECIDED: [labels[each.point] for each in of if each.may_exceed(told.allow)],
+        KEPT: [],
+    }[told.allowed]
+    later = _later(told) if told.allowed == UNDECIDED and told.worst.kind != OPEN else ""
+    at = f" at {', '.join(where)}" if where and len(of) > 1 else ""
+    yield f"At most {units.percent(told.allow, trim=True)} slower is allowed: {told.allowed}{at}{later}"
+
+
+def _doubts(told: Told) -> Iterator[str]:
+    """Yield what weakens the answer."""
+    is_quiet, machine = told.machine
+    if not is_quiet:
+        yield machine
+    if told.sides and not differences(told.sides):
+        yield "No difference was found between the code of the sides."
 
 
 def _columns(told: Told) -> list[Column]:
@@ -219,16 +235,13 @@ def _columns(told: Told) -> list[Column]:
         return lambda of: text(value) if (value := getattr(of, side).get(name)) is not None else ""
 
     return [
-        Column("point", lambda of: labels[of.point]),
-        Column(
-            f"{told.after} as fast as {told.before}",
-            lambda of: intervals.ratio(of.speedup, DECIMALS) if of.speedup.is_known else "",
-        ),
+        *([Column("point", lambda of: labels[of.point])] if len(labels) > 1 else []),
+        Column("speed-up", lambda of: intervals.ratio(of.speedup, DECIMALS) if of.speedup.is_known else ""),
         Column("verdict", lambda of: of.kind, tone=lambda of: TONES[of.kind]),
-        Column(f"{told.before}", cell("latency_s", units.seconds, "before"), right),
-        Column(f"{told.after}", cell("latency_s", units.seconds, "after"), right),
-        Column("memory before", cell("memory_bytes", units.size, "before"), right, rank=2),
-        Column("memory after", cell("memory_bytes", units.size, "after"), right, rank=2),
+        Column(told.before, cell("latency_s", units.seconds, "before"), right),
+        Column(told.after, cell("latency_s", units.seconds, "after"), right),
+        Column(f"memory {told.before}", cell("memory_bytes", units.size, "before"), right, rank=2),
+        Column(f"memory {told.after}", cell("memory_bytes", units.size, "after"), right, rank=2),
         Column("replicates", cell("processes", str, "after"), right, rank=3),
     ]  # fmt: skip
 
@@ -245,6 +258,7 @@ def _failures(told: Told) -> Iterator[str]:
 def _facts(told: Told) -> Iterator[str]:
     """Yield what belongs to the answer: `what: …`."""
     yield f"point: {shared([each.point for each in told.verdicts])}"
+    yield "speed-up: with its 99 % interval, from rounds in pairs; times are medians, so their quotient may differ"
     yield from _kernels(told)
     yield from _attention(told)
     yield from _function(told)
@@ -254,8 +268,9 @@ def _facts(told: Told) -> Iterator[str]:
     yield f"machine: {identity['cpu']}, {identity['cores']} cores, {software}"
     if commit := told.here.context.get("commit"):
         yield f"attention-bench: commit {commit}"
-    if told.control:
-        yield f"control: {told.control}"
+    is_quiet, machine = told.machine
+    if is_quiet and machine:
+        yield f"control: {machine}"
 
 
 def _kernels(told: Told) -> Iterator[str]:
@@ -266,9 +281,9 @@ def _kernels(told: Told) -> Iterator[str]:
         gone, come, kept = ([each for each in of if (each in among) is is_in] for of, among, is_in in (
             (old, new, False), (new, old, False), (new, old, True)
         ))  # fmt: skip
-        parts = [f"before {', '.join(gone)}" if gone else "", f"after {', '.join(come)}" if come else ""]
+        parts = [f"{name} {', '.join(own)}" for name, own in ((told.before, gone), (told.after, come)) if own]
         both = f"in both {', '.join(kept[:MOST_KERNELS])}{' …' if kept[MOST_KERNELS:] else ''}" if kept else ""
-        yield f"kernels{where}: {'; '.join(filter(None, [*parts, both])) or 'none seen'}"
+        yield f"kernels{where}: {'; '.join([*parts, *([both] if both else [])]) or 'none seen'}"
 
 
 def _listed(row: Row) -> tuple[str, ...]:
@@ -277,9 +292,11 @@ def _listed(row: Row) -> tuple[str, ...]:
 
 def _attention(told: Told) -> Iterator[str]:
     """Yield the share of attention in a model, and the most that is left to gain there."""
+    label = names([each.point for each in told.verdicts])[told.verdicts[0].point]
+    at = f" at {label}" if len(told.verdicts) > 1 else ""
     for name, advice in told.looks.items():
         share, most = units.percent(advice.share.value), units.ratio(advice.bound.value)
-        yield f"attention {name}: {share} of the time, so at most {most} is left to gain there"
+        yield f"attention {name}{at}: {share} of the time, so at most {most} is left to gain there"
 
 
 def _function(told: Told) -> Iterator[str]:
@@ -301,8 +318,6 @@ def _code(told: Told) -> Iterator[str]:
         given = side["given"]
         asked = ", ".join(given[key] for key in ("layer", "checkout") if key in given) or given["implementation"]
         yield f"{name}: {asked}; {', '.join(['torch ' + side['torch'], *_packages(side)])}"
-    if told.sides and not differences(told.sides):
-        yield "difference: none was found between the code of the sides"
 
 
 def _packages(side: Mapping[str, Any]) -> Iterator[str]:
@@ -343,7 +358,7 @@ def as_json(told: Told) -> str:
         "headline": headline(told),
         "verdict": told.worst.kind,
         "allow": told.allow,
-        "is_allowed": None if told.allow is None else not told.is_bad,
+        "allowed": told.allowed,
         "bound": told.bound,
         BEFORE: told.before,
         AFTER: told.after,

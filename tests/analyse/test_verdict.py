@@ -134,11 +134,11 @@ def test_a_race_that_may_end_says_what_is_so(true: float) -> None:
     """
     logs, counts = np.random.default_rng(11).normal(true, 0.01, (2000, 60)), np.arange(1, 61)
     means = np.cumsum(logs, axis=1) / counts
-    deviations = np.sqrt((np.cumsum(logs**2, axis=1) - counts * means**2)[:, 3:] / (counts - 1)[3:])
-    halves = t.ppf(0.995, counts - 1)[3:] * deviations / np.sqrt(counts)[3:]
+    squares = np.cumsum(logs**2, axis=1) - counts * means**2
+    halves = t.ppf(0.995, counts[3:] - 1) * np.sqrt(squares[:, 3:] / (counts[3:] - 1) / counts[3:])
     kinds = Counter[str]()
-    for race in zip(means[:, 3:], halves, strict=True):
-        looks = [LogRatio(*map(float, look), 5.0) for look in zip(*race, strict=True)]
+    for race in zip(means[:, 3:].tolist(), halves.tolist(), strict=True):
+        looks = [LogRatio(value, half, 5.0) for value, half in zip(*race, strict=True)]
         last = next((look for look in looks if may_end(look, BOUND, None)), looks[-1])
         kinds[of(last.value, last.half).kind] += 1
     if true:
@@ -157,6 +157,19 @@ def test_what_is_still_needed_decides(log: float, half: float, bound: float) -> 
     assume(math.isfinite(times))
     assert of(log, half / math.sqrt(times * 1.01), bound).kind != OPEN
     assert of(log, half / math.sqrt(times / 1.02), bound).kind == OPEN
+
+
+@given(log=ratios.map(math.log), half=half_widths, allow=shares)
+def test_what_is_needed_decides_what_is_allowed_too(log: float, half: float, allow: float) -> None:
+    """With a little more than needed the interval lies on one side of it; a point that is decided needs no more."""
+    before = of(log, half)
+    times = needed(before, BOUND, allow)
+    assume(math.isfinite(times))
+    after = of(log, half / math.sqrt(times * 1.01))
+    assert after.kind != OPEN
+    assert after.exceeds(allow) or not after.may_exceed(allow)
+    is_decided = before.kind != OPEN and (before.exceeds(allow) or not before.may_exceed(allow))
+    assert (times == 1) >= is_decided
 
 
 def test_nothing_is_needed_of_what_is_not_known() -> None:

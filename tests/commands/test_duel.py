@@ -48,10 +48,12 @@ PYTHONS = ["--python", sys.executable, "--python", sys.executable]
     [
         (["eager"], "a duel takes two sides"),
         (["sdpa", "sdap"], "unknown implementation 'sdap'; expected one of eager, as_is"),
-        (["sdpa", *PYTHONS[:2]], "--python is given twice"),
+        (["sdpa", *PYTHONS[:2]], "give --python twice"),
         (["sdpa", "--checkout", "/no/such@main", "--checkout", "/no/such"], "--checkout /no/such@main"),
         (["eager", "--layer", "nomodule:A", "--layer", "nomodule:B"], "there is no module nomodule"),
         (["eager", "sdpa", "--allow", "much"], "--allow much must be a share"),
+        (["eager", "sdpa", "--allow", "2"], "--allow 2 must be a share from 0 to below 1"),
+        (["eager", "sdpa", "--allow", "nan"], "--allow nan must be a share from 0 to below 1"),
         (["sdpa", *PYTHONS[:2], "--python", "/no/such/python"], "/no/such/python must be a Python interpreter"),
         (["eager", "sdpa", "--bound", "0"], "bound = 0.0 must be a share above 0 and below 1, such as 0.02 for 2 %"),
         (["eager", "sdpa", "--num-heads", "5"], "channels = 384 must be divisible by num_heads = 5"),

@@ -52,7 +52,10 @@ def state(folder: Path) -> dict[Path, tuple[int, bytes]]:
 
 
 def test_a_folder_is_taken_as_it_is(repository: Path, tmp_path: Path) -> None:
-    """With its changes, of which the commit tells; one outside of any repository has none. Nothing is written there."""
+    """With its changes, of which the commit tells; new modules are some. One outside of any repository has no commit.
+
+    Nothing is written there.
+    """
     os.utime(repository / "same.py")  # git would note in its index that nothing changed
     before = state(repository)
     here = checked_out(str(repository), tmp_path)
@@ -62,6 +65,10 @@ def test_a_folder_is_taken_as_it_is(repository: Path, tmp_path: Path) -> None:
     clean = tmp_path / "clean@2"
     git(tmp_path, "clone", "--quiet", str(repository), str(clean))
     assert checked_out(str(clean), tmp_path).commit == commit(repository, "HEAD")
+    (clean / "notes.txt").touch()
+    assert checked_out(str(clean), tmp_path).commit == commit(repository, "HEAD")
+    (clean / "new.py").touch()
+    assert checked_out(str(clean), tmp_path).commit == f"{commit(repository, 'HEAD')} with changes"
     (plain := tmp_path / "plain").mkdir()
     assert checked_out(str(plain), tmp_path).commit == ""
 

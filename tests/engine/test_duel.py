@@ -293,7 +293,7 @@ def test_the_second_side_is_judged_by_the_first_with_its_weights(
         ({"output": [2, 8, 12]}, ("output", "[2, 7, 12]", "[2, 8, 12]")),
         ({"input": [2, 7, 16]}, ("input", "[2, 7, 12]", "[2, 7, 16]")),
         ({"modules": {"mine": ("/elsewhere/mine.py", "", "")}}, ("after (--checkout", "mine from /elsewhere/mine.py")),
-        ({"modules": {}}, ("after (--checkout", "nothing was imported from the checkout")),
+        ({"modules": {}}, ("after (--checkout", "no package was imported from the checkout")),
     ],
     ids=["output", "input", "elsewhere", "nothing"],
 )
