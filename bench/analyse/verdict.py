@@ -18,6 +18,9 @@ KINDS = ("faster", "as fast", "open", "slower", "not measured", "different")
 FASTER, AS_FAST, OPEN, SLOWER, UNMEASURED, DIFFERENT = KINDS
 
 
+SHARE_OF_CHANGE = 1 / 3
+"""A change that is known to this share of itself needs no better interval: it is three of them from none."""
+
 MOST_TIMES = 100.0
 """To measure for more times as long is no advice."""
 
@@ -70,15 +73,20 @@ def decided(log: LogRatio, allow: float | None) -> bool:
     return not log.value - log.half < limit <= log.value + log.half
 
 
-def may_end(log: LogRatio, bound: float, allow: float | None) -> bool:
-    """Return whether a race may end: the ratio is known to the bound, and decided.
+def goal(log: LogRatio, bound: float) -> float:
+    """Return the half-width to which a ratio is measured: the bound, or a third of a change that is larger than that.
 
-    If its interval is then neither above `1 / (1 + bound)` nor, twice as wide, below 1, it must be known to half of the
-    bound. Without the factor of 2, repeated looks would call one in a hundred unchanged sides slower.
+    If an interval of the bound is then neither above `1 / (1 + bound)` nor, twice as wide, below 1, half of the bound.
+    Without the factor of 2, repeated looks would call one in a hundred unchanged sides slower.
     """
-    goal = math.log1p(bound)
-    is_clear = log.value - log.half >= -goal or log.value + 2 * log.half < 0
-    return log.half <= (goal if is_clear else goal / 2) and decided(log, allow)
+    usual = math.log1p(bound)
+    is_clear = log.value - log.half >= -usual or log.value + 2 * log.half < 0
+    return max(usual if is_clear else usual / 2, abs(log.value) * SHARE_OF_CHANGE)
+
+
+def may_end(log: LogRatio, bound: float, allow: float | None) -> bool:
+    """Return whether a race may end: the ratio is known well enough, and on one side of what is allowed."""
+    return log.half <= goal(log, bound) and decided(log, allow)
 
 
 def verdict(point: Point, rows: Sequence[Row], before: str, after: str, bound: float) -> Verdict:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.analyse.standing import Look
-from bench.analyse.verdict import growth, log_speedup, may_end
+from bench.analyse.verdict import goal, growth, log_speedup, may_end
 from bench.engine.checkout import Checkout, checked_out
 from bench.engine.member import Member
 from bench.engine.pool import Pool, Scratch
@@ -150,8 +150,7 @@ class Duel(Run):
             return Look()
         if may_end(log, bound, self.allow):
             return Look(self.names[0], math.expm1(log.half), replicates=replicates)
-        goal = math.log1p(bound)
-        further = growth(log.half, log.freedom, goal if log.half > goal else goal / 2) - 1
+        further = growth(log.half, log.freedom, goal(log, bound)) - 1
         return Look(self.names[0], math.expm1(log.half), self.names, (further, further), replicates)
 
     def member(self, case: Case) -> Member:

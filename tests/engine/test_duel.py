@@ -138,7 +138,7 @@ def test_a_race_of_two_sides_goes_on_until_their_ratio_is_known(tmp_path: Path) 
     """It is known to the bound, which two replicates can't show."""
     looks: list[Look] = []
     effort = dataclasses.replace(EFFORT, within_s=600.0)
-    with opened(tmp_path, sides_of(two(tmp_path, "2e-3")), effort) as duel:
+    with opened(tmp_path, sides_of(two(tmp_path, "1.02e-3")), effort) as duel:
         duel.race(duel.sweep.points, lambda _, look: looks.append(look))
     assert [look.is_answered for look in looks] == [False] * (len(looks) - 1) + [True]
     assert looks[0].replicates == effort.processes
