@@ -5,6 +5,9 @@ import shutil
 import subprocess
 from pathlib import Path
 
+BUILD = "build/*"
+"""The files that an installation leaves, which are none of a user's own."""
+
 
 def environment() -> dict[str, str]:
     """Return the environment variables without those that name another repository, as they are in a hook of git."""
@@ -29,5 +32,7 @@ def commit(folder: Path, changes: str, *, new: str = "") -> str:
     """
     name = git(folder, "rev-parse", "--verify", "--quiet", "HEAD")[:12]
     differs = name and git(folder, "status", "--porcelain", "--untracked-files=no")
-    has_new = name and new and git(folder, "ls-files", "--others", "--exclude-standard", "--", new)
+    has_new = (
+        name and new and git(folder, "ls-files", "--others", "--exclude-standard", "--", new, f":(exclude){BUILD}")
+    )
     return f"{name}{changes}" if differs or has_new else name

@@ -63,7 +63,7 @@ def sides_of(
     models = [name for name in names if name.partition(":")[0] in SOURCES]
     implementations = [name for name in names if name not in models]
     given = {
-        "implementation": implementations or [_usual([*models, *layers])],
+        "an implementation": implementations or [_usual([*models, *layers])],
         "--layer": [*models, *layers],
         "--checkout": checkouts,
         "--python": pythons,
@@ -80,7 +80,7 @@ def sides_of(
             [*names, *(f"--layer {each}" for each in layers), *(f"--checkout {each}" for each in checkouts)]
         )
         raise WrongRequest(f"{RULE}, got {said or 'nothing'}; to compare one with itself: --python X --python X")
-    rows = pairs[0] if differing == ["implementation"] else (BEFORE, AFTER)
+    rows = pairs[0] if differing == ["an implementation"] else (BEFORE, AFTER)
     before, after = (Side(name, *values) for name, *values in zip(rows, *pairs, strict=True))
     return before, after
 

@@ -143,7 +143,7 @@ def markdown_blocks(told: Told) -> Iterator[Block]:
     yield Lines([shared([each.point for each in told.verdicts])])
     yield Table(_columns(told), told.verdicts)
     yield Lines([*_failures(told)], is_list=True)
-    rows = [tuple(line.split(": ", 1)) for line in _facts(told)]
+    rows = [tuple(line.split(": ", 1)) for line in [*_facts(told)][1:]]  # the point stands above
     details = Table([Column("what", itemgetter(0)), Column("", itemgetter(1), is_code=True)], rows)  # @main is no user
     yield Folded("Kernels, attention, versions, machine", details)
     every = [told.again.command(Case(each.point, told.after)) for each in told.verdicts]

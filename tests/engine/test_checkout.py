@@ -66,6 +66,8 @@ def test_a_folder_is_taken_as_it_is(repository: Path, tmp_path: Path) -> None:
     git(tmp_path, "clone", "--quiet", str(repository), str(clean))
     assert checked_out(str(clean), tmp_path).commit == commit(repository, "HEAD")
     (clean / "notes.txt").touch()
+    (clean / "build").mkdir()
+    (clean / "build" / "mine.py").touch()
     assert checked_out(str(clean), tmp_path).commit == commit(repository, "HEAD")
     (clean / "new.py").touch()
     assert checked_out(str(clean), tmp_path).commit == f"{commit(repository, 'HEAD')} with changes"
