@@ -15,17 +15,14 @@ from torch.nn import functional as F  # noqa: N812 - PyTorch's own convention
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
-from bench.analyse.profile import GREW, UNCHANGED, difference
 from bench.measure import workload
-from bench.plan.case import Case, Point
+from bench.plan.case import Point
 from bench.plan.layers import flops, steps
 from bench.profiling import capture
 from bench.profiling.capture import Capture, Pair, operators, stages
-from bench.profiling.recorded import Call, spans
-from bench.show.terminal.profile import words
-from bench.store.profile import BACKWARD, FORWARD, Operator, Profile, Stage
+from bench.profiling.recorded import Call
+from bench.store.profile import BACKWARD, FORWARD, Operator, Stage
 from impls.whole import stepwise
-from tests.examples import ORIGIN
 from tests.points import STEPWISE, of_layer, point
 from tests.profiling.taken import AT, TRAIN, captured
 
@@ -312,35 +309,13 @@ def backward_bytes(step: Callable[..., Any], inputs: tuple[Tensor, ...]) -> int:
     return sum(written) + sum(direction.nbytes for direction in directions) + sum(kept.values()) if written else 0
 
 
-def profile(implementation: str) -> Profile:
-    """Return the profile of a case."""
-    taken = captured(AT, implementation)
-    return Profile(
-        case=Case(AT, implementation),
-        origin=ORIGIN,
-        calls=len(taken.middle_half),
-        timed_s=taken.timed_s,
-        profiled_s=taken.profiled_s,
-        operators=operators(taken.middle_half, AT.device),
-        spans=spans(taken.median.call),
+def test_calls_and_bytes_are_exact_and_show_an_extra_copy() -> None:
+    """Two implementations of the same operators have the same; a clone adds a copy, and the bytes of its output."""
+    eager, twin, copying = (
+        {each.name: (each.calls, each.allocated_bytes) for each in operators(taken.middle_half, AT.device)}
+        for taken in (captured(AT, name) for name in ("eager", "tests.foreign:twin", "tests.foreign:copying"))
     )
-
-
-def test_an_extra_copy_is_named() -> None:
-    """Of two implementations that differ in one clone, the copy is named with its caller and its bytes."""
-    changes = difference(profile("tests.foreign:twin"), profile("tests.foreign:copying"))
-    certain = {change.name: change for change in changes if change.is_certain}
-    copy, clone = certain["aten::copy_"], certain["aten::clone"]
-    assert copy.after.calls - copy.before.calls == 1
-    assert (copy.became, copy.callers) == (GREW, (("aten::clone",),))
-    assert clone.allocated_bytes == VALUES
-    assert {"aten::mm", "aten::bmm", "aten::_softmax"} & set(certain) == set()
-    assert words(copy, changes).endswith("in aten::clone with +16.0 KiB")
-
-
-def test_a_case_against_itself_changed_in_nothing_but_time() -> None:
-    """Calls and bytes are exact, and callers are named only where they changed."""
-    one = profile("tests.foreign:twin")
-    assert all(change.became == UNCHANGED for change in difference(one, one))
-    again = difference(one, profile("eager"))
-    assert not [change.name for change in again if change.is_certain]
+    assert twin == eager
+    assert copying["aten::copy_"][0] == twin.get("aten::copy_", (0, 0))[0] + 1
+    assert copying["aten::clone"][1] == twin.get("aten::clone", (0, 0))[1] + VALUES
+    assert all(copying[name] == twin[name] for name in ("aten::mm", "aten::bmm", "aten::_softmax"))

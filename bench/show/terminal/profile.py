@@ -1,28 +1,21 @@
-"""Profiles in the terminal: time and memory of a case by operator and by stage, and how two profiles differ."""
+"""A profile in the terminal: time and memory of a case by operator and by stage."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
 from bench.analyse import profile as analyse
 from bench.plan.case import Case
-from bench.show.blocks import BAD, GAP, GOOD, HEAD, PLAIN, QUIET, WARNING, Block, Column, Lines, Table, of_texts, right
+from bench.show.blocks import GAP, HEAD, PLAIN, QUIET, WARNING, Block, Lines, Table, of_texts
 from bench.show.rows import Row, by_point
-from bench.show.text import counted, differences, parts, shared, varying
+from bench.show.text import counted, parts
 from bench.store import units
-from bench.store.profile import BACKWARD, KERNEL, OPERATOR, Operator, Profile
+from bench.store.profile import BACKWARD, Operator, Profile
 
 TOP = 10
 """Operators that are shown by default; those after them are mostly bookkeeping."""
 
 PERCENT = 100
-
-TONES = {analyse.APPEARED: BAD, analyse.GREW: BAD, analyse.VANISHED: GOOD, analyse.SHRANK: GOOD}
-"""The tones of how an operator changed; the words say it too."""
-
-KINDS = {OPERATOR: "operator", KERNEL: "GPU kernel"}
-
-WITHIN, ARROW = " > ", " → "
 
 
 def row_of(table: pd.DataFrame, case: Case) -> Row | None:
@@ -118,124 +111,3 @@ def _stages(profile: Profile) -> Iterator[Block]:
 
 def _signed(share: float) -> str:
     return f"{PERCENT * share:+.1f}%"
-
-
-def difference_blocks(a: Profile, b: Profile, top: int) -> list[Block]:
-    """Return the difference of two profiles: their cases, what costs most, and the `top` changes."""
-    changes = analyse.difference(a, b)
-    tables = [
-        _changes_table(kind, of, top) for kind in KINDS if (of := [each for each in changes if each.kind == kind])
-    ]
-    title = Lines([shared([a.case.point, b.case.point])], HEAD)
-    return [title, Lines([*_sides(a, b), *headline(changes)]), *tables, Lines(_legend(a, b))]
-
-
-def headline(changes: Sequence[analyse.Change]) -> list[str]:
-    """Return in words the most expensive certain change, and a larger one if only its time shows it."""
-    changed = [change for change in changes if change.kind == OPERATOR and change.became != analyse.UNCHANGED]
-    if not changed:
-        return ["Nothing appeared, vanished, grew or shrank."]
-    certain = [change for change in changed if change.is_certain]
-    lines = [f"What costs most: {words(certain[0], changes)}."] if certain else []
-    if not changed[0].is_certain:
-        lines.append(
-            f"{'More, but' if certain else 'What costs most,'} by its time alone: {words(changed[0], changes)}."
-        )
-    return lines
-
-
-def words(change: analyse.Change, changes: Sequence[analyse.Change]) -> str:
-    """Return one of the changes in words: `aten::copy_ grew from 2 to 3 calls, +0.21 ms, in aten::clone`.
-
-    If the operator allocates nothing itself, they say what its caller allocates.
-    """
-    phrases = [
-        f"{change.name} {_calls(change)}",
-        _change(units.seconds, change.time_s),
-        _change(units.size, change.allocated_bytes),
-    ]
-    callers = [chain for chain in change.callers if chain]
-    if callers:
-        around_bytes = sum(each.allocated_bytes for each in changes if each.is_within(callers[0]))
-        size = "" if change.allocated_bytes else _change(units.size, around_bytes)
-        phrases.append(f"in {WITHIN.join(callers[0])}{f' with {size}' if size else ''}")
-    return ", ".join(filter(None, phrases))
-
-
-def _sides(a: Profile, b: Profile) -> list[str]:
-    """Return the case and time per call of each side, and how their origins differ."""
-    columns = varying([a.case.point, b.case.point])
-    lines = []
-    for side, of in (("A", a), ("B", b)):
-        what = " ".join(filter(None, (of.case.implementation, differences(of.case.point, columns))))
-        timed, profiled = units.seconds(of.timed_s), units.seconds(of.profiled_s)
-        lines.append(f"{side}: {what}, {timed} a call, {profiled} under the profiler")
-    unlike = [_pair(old, new) for old, new in zip(_origin(a), _origin(b), strict=True) if old != new]
-    return [*lines, *([f"from A to B: {'; '.join(unlike)}"] if unlike else [])]
-
-
-def _origin(of: Profile) -> tuple[str, ...]:
-    return of.origin.device_name, f"torch {of.origin.torch_version}", f"commit {of.origin.commit}"
-
-
-def _changes_table(kind: str, changes: Sequence[analyse.Change], top: int) -> Table:
-    """Return the changes of a kind; a row is a name, what became of it, and the change. Of sums the second is empty."""
-    changed = [change for change in changes if change.became != analyse.UNCHANGED]
-    named = [(each.name, f"{each.became}{f' by {each.by}' if each.by else ''}", each) for each in changed[:top]]
-    sums = {
-        f"{len(changed[top:])} smaller changes": changed[top:],
-        "unchanged": [change for change in changes if change.became == analyse.UNCHANGED],
-        "all": changes,
-    }
-    columns = [
-        Column(KINDS[kind], lambda row: row[0], tone=lambda row: PLAIN if row[1] else QUIET, folds=True),
-        Column("became", lambda row: row[1], tone=lambda row: TONES.get(row[2].became, PLAIN)),
-        Column("calls", lambda row: _pair(*(units.count(cost.calls) for cost in _costs(row))), right),
-        Column("time", lambda row: _pair(*(units.seconds(cost.time_s or None) or "0" for cost in _costs(row))), right),
-        Column("change", lambda row: _change(units.seconds, row[2].time_s), right),
-        Column("allocated", lambda row: _sizes(*(cost.allocated_bytes for cost in _costs(row))), right),
-        Column("change", lambda row: _change(units.size, row[2].allocated_bytes), right),
-        Column("called in", lambda row: _callers(row[2]), folds=True),
-    ]
-    return Table(columns, [*named, *((text, "", analyse.together(of)) for text, of in sums.items() if of)])
-
-
-def _costs(row: tuple[str, str, analyse.Change]) -> tuple[analyse.Cost, analyse.Cost]:
-    return row[2].before, row[2].after
-
-
-def _sizes(before: float, after: float) -> str:
-    return _pair(*(units.size(size) if size else "0" for size in (before, after))) if before or after else ""
-
-
-def _callers(change: analyse.Change) -> str:
-    first, *others = change.callers or ((),)
-    return WITHIN.join(first) + (f" and {len(others)} more" if others else "")
-
-
-def _pair(old: str, new: str) -> str:
-    return old if old == new else f"{old}{ARROW}{new}"
-
-
-def _calls(change: analyse.Change) -> str:
-    old, new = (units.count(cost.calls) for cost in (change.before, change.after))
-    if change.by == analyse.CALLS:
-        return f"{change.became} from {old} to {new} calls"
-    number = old if change.became == analyse.VANISHED else new
-    by = f" by {change.by} in" if change.by else ":"
-    return f"{change.became}{by} {number} {'call' if number == '1' else 'calls'}"
-
-
-def _change(write: Callable[[float], str], value: float) -> str:
-    """Return a change with its sign, empty for none."""
-    return f"{value:+}"[0] + write(abs(value)) if value else ""
-
-
-def _legend(a: Profile, b: Profile) -> list[str]:
-    margin, worth = units.percent(analyse.TIME_MARGIN), units.percent(analyse.TIME_WORTH, trim=True)
-    calls = counted([a.calls, b.calls], "call", "calls")
-    return [
-        "grew, shrank: by calls, which are exact; if those are the same, by bytes, exact too; else by time, "
-        f"beyond {margin} of its own and {worth} of all",
-        f"a time is the mean over {calls} in one profile, without an interval: compare and duel judge times",
-    ]

@@ -1,20 +1,17 @@
-"""Profiles in the terminal, alone and two of them."""
+"""Profiles in the terminal."""
 
 import re
 from dataclasses import replace
 
 import pytest
 
-from bench.analyse.profile import HEAVY, difference
+from bench.analyse.profile import HEAVY
 from bench.show.rows import Row
 from bench.show.terminal.console import render, rendered
-from bench.show.terminal.profile import blocks, difference_blocks, headline, row_of
-from bench.store.profile import KERNEL, OPERATOR, Operator, Profile, Span
-from tests.profiles import MIB, STEPS, profile, stepwise
+from bench.show.terminal.profile import blocks, row_of
+from bench.store.profile import Operator, Profile
+from tests.profiles import STEPS, profile, stepwise
 from tests.show.example_results import ORIGIN, results
-
-PRODUCT = Operator("aten::mm", 2, 8e-3, 7 * MIB)
-COPY = Operator("aten::copy_", 1, 0.2e-3, int(2.25 * MIB))
 
 
 def lines(of: Profile, top: int = 10, row: Row | None = None) -> list[str]:
@@ -99,86 +96,3 @@ def test_a_latency_unlike_that_of_the_run_is_said_with_a_reason(factor: float, w
     assert words in text
     elsewhere = replace(other, origin=replace(ORIGIN, env_id="another"))
     assert "times as long" not in " ".join(lines(elsewhere, row=row))
-
-
-# Two profiles
-
-
-def of(*operators: Operator, implementation: str = "eager") -> Profile:
-    """Return a profile of these operators."""
-    return profile(implementation, operators=operators)
-
-
-def shown(a: Profile, b: Profile, top: int = 12) -> list[str]:
-    """Return the lines of a difference."""
-    return rendered(render(difference_blocks(a, b, top))).splitlines()
-
-
-def test_where_it_was_called_is_said() -> None:
-    """With what its caller allocates more where the operator itself allocates nothing."""
-    clone, empty = Operator("aten::clone", 1, 1e-6, 0), Operator("aten::empty", 1, 1e-6, int(2.25 * MIB))
-    spans = (
-        Span("aten::clone", OPERATOR, "host", 0, 0.0, 1e-3),
-        Span("aten::empty", OPERATOR, "host", 1, 0.1e-3, 1e-6),
-        Span("aten::copy_", OPERATOR, "host", 1, 0.2e-3, 0.2e-3),
-    )
-    after = replace(of(PRODUCT, clone, empty, replace(COPY, allocated_bytes=0)), spans=spans)
-    (line,) = headline(difference(of(PRODUCT), after))
-    assert line == "What costs most: aten::copy_ appeared: 1 call, +200 µs, in aten::clone with +2.25 MiB."
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "words"),
-    [
-        ((PRODUCT,), (PRODUCT, COPY), "aten::copy_ appeared: 1 call, +200 µs, +2.25 MiB."),
-        ((COPY,), (replace(COPY, calls=2, self_s=0.5e-3),), "aten::copy_ grew from 1 to 2 calls, +300 µs."),
-        ((COPY,), (replace(COPY, allocated_bytes=0),), "aten::copy_ shrank by bytes in 1 call, -2.25 MiB."),
-        ((PRODUCT,), (replace(PRODUCT, calls=1),), "aten::mm shrank from 2 to 1 calls."),
-    ],
-)
-def test_a_change_is_said_in_plain_words(before: tuple[Operator, ...], after: tuple[Operator, ...], words: str) -> None:
-    """What it costs, and nothing of what didn't change."""
-    assert headline(difference(of(*before), of(*after))) == [f"What costs most: {words}"]
-
-
-def test_a_larger_change_of_a_time_alone_comes_second() -> None:
-    """A time of one profile may be chance, a further call isn't."""
-    slow = replace(PRODUCT, self_s=12e-3)
-    certain, uncertain = headline(difference(of(PRODUCT), of(slow, COPY)))
-    assert certain.startswith("What costs most: aten::copy_ appeared")
-    assert uncertain == "More, but by its time alone: aten::mm grew by time in 2 calls, +4.00 ms."
-    (alone,) = headline(difference(of(PRODUCT), of(slow)))
-    assert alone == "What costs most, by its time alone: aten::mm grew by time in 2 calls, +4.00 ms."
-
-
-def test_a_row_says_what_became_of_an_operator_on_both_sides() -> None:
-    """Largest change first, what stayed in one row, and all together at the end; beyond the top they are summed up."""
-    printed = shown(of(PRODUCT, Operator("aten::add", 1, 1e-3, 0)), of(PRODUCT, COPY, implementation="sdpa"))
-    start = next(number for number, line in enumerate(printed) if line.startswith("operator"))
-    assert [" ".join(line.split()) for line in printed[start + 1 : start + 5]] == [
-        "aten::add vanished 1 → 0 1.00 ms → 0 -1.00 ms",
-        "aten::copy_ appeared 0 → 1 0 → 200 µs +200 µs 0 → 2.25 MiB +2.25 MiB",
-        "unchanged 2 8.00 ms 7.00 MiB",
-        "all 3 9.00 ms → 8.20 ms -800 µs 7.00 MiB → 9.25 MiB +2.25 MiB",
-    ]
-    extra = [Operator(f"aten::op{number}", 1, 1e-4 * (number + 1), 0) for number in range(5)]
-    printed = shown(of(PRODUCT), of(PRODUCT, *extra), top=2)
-    assert [line.split()[0] for line in printed if line.startswith("aten::")] == ["aten::op4", "aten::op3"]
-    (rest,) = (line for line in printed if line.startswith("3 smaller changes"))
-    assert "+600 µs" in rest
-
-
-def test_both_sides_are_named_and_kernels_have_a_table() -> None:
-    """And what differs besides; kernels have a table where there are any, and without a change there is no row."""
-    b = profile("sdpa", operators=(PRODUCT,), num_tokens=577)
-    assert shown(of(PRODUCT), replace(b, origin=replace(b.origin, torch_version="2.14.0")))[:4] == [
-        "vit · float32 · inference · B=8 · C=384 · H=6 · 1 thread",
-        "A: eager N=197, 8.00 ms a call, 8.16 ms under the profiler",
-        "B: sdpa N=577, 8.00 ms a call, 8.16 ms under the profiler",
-        "from A to B: torch 2.13.0 → torch 2.14.0",
-    ]
-    with_one = replace(of(PRODUCT), spans=(Span("gemm", KERNEL, "stream 7", 0, 0.0, 1e-3),))
-    assert any(line.startswith("GPU kernel") for line in shown(of(PRODUCT), with_one))
-    printed = shown(stepwise(), stepwise())
-    assert "Nothing appeared, vanished, grew or shrank." in printed
-    assert not [line for line in printed if line.startswith(("aten::", "GPU kernel"))]
