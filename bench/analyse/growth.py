@@ -1,14 +1,13 @@
-"""Growth of latency and memory along an axis: exponents, the fit a + b·N + c·N², and the share of each stage."""
+"""Growth of latency and memory along an axis: exponents, and the fit a + b·N + c·N²."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import stats
 from scipy.optimize import brentq, nnls
 
-from bench.analyse.profile import stage_shares
 from bench.analyse.series import AXES, TOKENS, Axis, Crossover, Row, by, crossovers, groups, log_latencies
 from bench.analyse.standing import Choice, choice
 from bench.stats.estimates import (
@@ -22,7 +21,6 @@ from bench.stats.estimates import (
     intervals,
     t_quantile,
 )
-from bench.store.profile import Profile
 
 COEFFICIENTS = 3
 """The fewest places for a fit: many parabolas pass through fewer."""
@@ -119,50 +117,6 @@ def _growth(name: str, rows: Sequence[Row], axis: Axis) -> Growth:
         exponents([row[axis.column] for row in ordered], log_latencies(ordered)),
         exponents([row[axis.column] for row in sized], exact([np.log(row["memory_bytes"]) for row in sized])),
     )
-
-
-Shares = dict[str, float]
-"""Shares by stage, in the order of a call; they sum to 1."""
-
-
-@dataclass(frozen=True)
-class StageGrowth:
-    """Profiles of one implementation that differ in their tokens alone, fewest first, with the shares of each."""
-
-    profiles: tuple[Profile, ...]
-    shares: tuple[Shares, ...]
-
-    @property
-    def places(self) -> tuple[int, ...]:
-        """The tokens of each profile."""
-        return tuple(profile.case.point.num_tokens for profile in self.profiles)
-
-    @property
-    def stages(self) -> tuple[str, ...]:
-        """All stages, in the order of a call."""
-        return tuple(dict.fromkeys(name for shares in self.shares for name in shares))
-
-    def share_of(self, stages: Iterable[str]) -> tuple[float, ...]:
-        """Return the sum of the shares of some stages at each place."""
-        wanted = tuple(stages)
-        return tuple(sum(shares.get(name, 0.0) for name in wanted) for shares in self.shares)
-
-
-def stage_growths(profiles: Iterable[Profile]) -> Iterator[StageGrowth]:
-    """Yield each series of tokens among the profiles that have stages; a single point is none."""
-    rows = [{**each.case.columns(), "profile": each} for each in profiles if each.stages]
-    for of_one in by(rows, "implementation").values():
-        for group in groups(of_one, TOKENS):
-            ordered = [row["profile"] for row in sorted(group, key=lambda row: int(row[TOKENS.column]))]
-            yield StageGrowth(tuple(ordered), tuple(map(shares_by_stage, ordered)))
-
-
-def shares_by_stage(profile: Profile) -> Shares:
-    """Return the share of each stage, its forward and backward part added, in the time of all stages."""
-    shares: Shares = {}
-    for stage, share in zip(profile.stages, stage_shares(profile), strict=True):
-        shares[stage.name] = shares.get(stage.name, 0.0) + share
-    return shares
 
 
 def fit(rows: Sequence[Row]) -> Fit | None:

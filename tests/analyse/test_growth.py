@@ -1,19 +1,16 @@
 """How a series grows: planted exponents and coefficients come back, and their intervals hold them."""
 
-import dataclasses
 from collections.abc import Sequence
 from itertools import islice
 
 import numpy as np
 import pytest
 
-from bench.analyse.growth import Fit, Scaling, exponents, fit, scalings, shares_by_stage, stage_growths
+from bench.analyse.growth import Fit, Scaling, exponents, fit, scalings
 from bench.analyse.series import AXES, CHANNELS, HEADS, TOKENS, Axis, Row, by, log_latencies
 from bench.analyse.standing import NAMED, SLOWER
 from bench.stats.estimates import Interval
-from bench.store.profile import BACKWARD, FORWARD, Profile, Stage
 from tests.analyse.tables import HELD, Law, draws, exact, planted, timed_row
-from tests.profiles import STEPS, profile, stepwise
 
 PLACES = {TOKENS: (50, 197, 577, 1024), HEADS: (1, 3, 6, 12), CHANNELS: (96, 192, 384, 768)}
 
@@ -233,43 +230,3 @@ def test_a_law_of_another_shape_widens_the_intervals() -> None:
         for of in (truth, lambda tokens: truth(tokens) * bumps[tokens])
     )
     assert bumpy > 5 * smooth
-
-
-# the shares of stages
-
-
-def staged(num_tokens: int, **stages: float) -> Profile:
-    """Return a profile in stages that take so many seconds."""
-    of = tuple(Stage(name, FORWARD, time_s, 0) for name, time_s in stages.items())
-    return dataclasses.replace(stepwise(num_tokens=num_tokens), stages=of)
-
-
-def test_shares_are_of_the_time_of_all_stages() -> None:
-    """What is in no stage has none, and a stage is one, forward and backward."""
-    assert shares_by_stage(staged(197, scores=1.0, softmax=3.0)) == {"scores": 0.25, "softmax": 0.75}
-    assert sum(shares_by_stage(stepwise(residual_s=1.0)).values()) == pytest.approx(1)
-    stages = (Stage("scores", FORWARD, 1.0, 0), Stage("skip", FORWARD, 1.0, 0), Stage("scores", BACKWARD, 2.0, 0))
-    assert shares_by_stage(dataclasses.replace(stepwise(), stages=stages)) == {"scores": 0.75, "skip": 0.25}
-
-
-def test_a_series_is_in_the_order_of_its_tokens() -> None:
-    """However the profiles came."""
-    profiles = [staged(577, scores=3.0, skip=1.0), staged(197, scores=1.0, skip=1.0), staged(1024, scores=1.0)]
-    (series,) = stage_growths(profiles)
-    assert series.places == (197, 577, 1024)
-    assert series.share_of(["scores"]) == (0.5, 0.75, 1.0)
-    assert series.share_of(["skip", "scores"]) == (1.0, 1.0, 1.0)
-    assert series.stages == ("scores", "skip")
-
-
-def test_profiles_that_differ_in_more_than_tokens_are_series_of_their_own() -> None:
-    """Modes, batches and implementations aren't mixed, and what has no stages is left out."""
-    tokens, replace = (197, 577), dataclasses.replace
-    profiles = [stepwise(num_tokens=number, mode=mode) for number in tokens for mode in ("inference", "train")]
-    profiles += [replace(each, case=replace(each.case, implementation="mine:adapt")) for each in profiles]
-    series = list(stage_growths([*profiles, *(profile("sdpa", num_tokens=number) for number in tokens)]))
-    assert len(series) == 4
-    for each in series:
-        assert (each.places, each.stages) == (tokens, tuple(STEPS))
-        assert len({(of.case.implementation, of.case.point.mode) for of in each.profiles}) == 1
-    assert list(stage_growths([stepwise(num_tokens=197), stepwise(num_tokens=577, batch=2)])) == []

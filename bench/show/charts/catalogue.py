@@ -50,7 +50,6 @@ KINDS = (
     Kind("roofline", Needs.RESULTS, scatter.rooflines),
     Kind("frontier", Needs.RESULTS, scatter.frontiers),
     Kind("stages", Needs.PROFILES, stages.sheets),
-    Kind("shares", Needs.PROFILES, stages.share_sheets),
     Kind("changes", Needs.COMPARISON, changes.sheets),
 )
 

@@ -28,7 +28,7 @@ from tests.show.example_results import point, quick, record, results
 
 @functools.cache
 def material(*heads: int) -> dict[str, Any]:
-    """Return results at two token counts with each number of heads, under ceilings, and profiles of two series."""
+    """Return results at two token counts with each number of heads, under ceilings, and profiles at two points."""
     points = [point(num_tokens=tokens, num_heads=number) for tokens in (197, 577) for number in heads]
     cases = [Case(at, name) for at in points for name in ("eager", "sdpa")]
     ceilings = {CEILING_FLOPS: 1e11, CEILING_BYTES: 1e9}
@@ -45,7 +45,6 @@ BEGIN = {
     "roofline": {"roofline"},
     "frontier": {"frontier"},
     "stages": {"stages"},
-    "shares": {"shares"},
     "changes": {"changes"},
 }
 """The beginning of the file names of each kind, which is asked for by its name."""
@@ -103,12 +102,6 @@ def test_what_lacks_values_writes_nothing(
     """A kind without points is left out, and no folder is made for nothing."""
     assert catalogue.draw(tmp_path / "plots", results=results, profiles=profiles) == []
     assert not (tmp_path / "plots").exists()
-
-
-@pytest.mark.parametrize("profiles", [[stepwise()], [profile(num_tokens=tokens) for tokens in (197, 577)]])
-def test_without_a_series_of_stages_there_are_no_shares(profiles: list[Profile], tmp_path: Path) -> None:
-    """Neither a single point nor points without stages have any."""
-    assert catalogue.draw(tmp_path / "plots", ["shares"], profiles=profiles) == []
 
 
 def test_a_kind_that_is_added_is_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,16 +1,14 @@
 """The pictures of where the time of calls goes, by their data."""
 
 import dataclasses
-import functools
 import itertools
 from typing import Any
 
 import pytest
 
-from bench.analyse.growth import StageGrowth, stage_growths
 from bench.show.charts import stages as pictures
 from bench.show.charts.base import SMALL_PX, text_px
-from bench.show.palette import CATEGORY_COLOURS, OTHER, QUADRATIC, stage_colour
+from bench.show.palette import CATEGORY_COLOURS, OTHER, stage_colour
 from bench.store.profile import Operator, Profile
 from tests.profiles import STEPS, profile, stepwise
 
@@ -19,11 +17,6 @@ EAGER = tuple(
     for name, time_s in {"aten::mm": 4e-3, "aten::bmm": 4e-3, "aten::_softmax": 2e-3, "aten::copy_": 2e-4}.items()
 ) + tuple(Operator(f"aten::view{number}", 1, 1e-6, 0) for number in range(9))
 LONG = tuple(Operator(f"graph_0_cpp_fused_mul_view_transpose_softmax_{number}", 1, 1e-3, 0) for number in range(6))
-
-
-TOKENS = (50, 197, 577, 1024, 4096)
-EQUAL = 197
-"""The tokens at which stages take what they take in STEPS."""
 
 
 def of_point(mode: str) -> list[Profile]:
@@ -129,74 +122,3 @@ def test_stages_come_first_and_then_the_slowest() -> None:
 def test_names_are_as_short_as_they_can_be(name: str, expected: str) -> None:
     """What goes without saying is left out, and what is long is cut."""
     assert pictures.short(name) == expected
-
-
-def growing(num_tokens: int, **changes: Any) -> Profile:
-    """Return a profile whose stages take a time linear or quadratic in the tokens."""
-    base = stepwise(num_tokens=num_tokens, **changes)
-    powers = {stage.name: 2 if stage.name in QUADRATIC else 1 for stage in base.stages}
-    stages = [
-        dataclasses.replace(stage, time_s=stage.time_s * (num_tokens / EQUAL) ** powers[stage.name])
-        for stage in base.stages
-    ]
-    return dataclasses.replace(base, stages=tuple(stages))
-
-
-@functools.cache
-def series(mode: str = "inference", tokens: tuple[int, ...] = TOKENS) -> StageGrowth:
-    """Return a series of a mode."""
-    (growth,) = stage_growths([growing(number, mode=mode) for number in tokens])
-    return growth
-
-
-def height(stage: str, place: int, mode: str = "inference") -> float:
-    """Return how tall the area of a stage is at a place."""
-    (row,) = [row for row in pictures.areas(series(mode)) if (row["stage"], row["tokens"]) == (stage, place)]
-    return float(row["top"] - row["bottom"])
-
-
-@pytest.mark.parametrize("mode", ["inference", "train"])
-def test_areas_are_as_tall_as_shares_and_fill_the_whole(mode: str) -> None:
-    """At every place, forward and backward together."""
-    whole_s = sum(time_s for _, time_s, _ in STEPS.values())
-    for stage, (_, time_s, _) in STEPS.items():
-        assert height(stage, EQUAL, mode) == pytest.approx(time_s / whole_s)
-    for place in TOKENS:
-        assert sum(height(stage, place, mode) for stage in STEPS) == pytest.approx(1)
-
-
-def test_the_quadratic_stages_lie_together_at_the_bottom_with_their_sum_written_at_each_place() -> None:
-    """The black line runs along their upper edge, and grows; where places are near, the ends have their text."""
-    own = [stage for stage in QUADRATIC if stage in series().stages]
-    assert set(pictures.stacked(series())[: len(own)]) == set(own)
-    line = pictures.quadratic(series())
-    sums = [sum(height(stage, place) for stage in own) for place in TOKENS]
-    assert [each["share"] for each in line] == pytest.approx(sums)
-    assert sums == sorted(sums)
-    assert [each["text"] for each in line] == [f"{100 * share:.0f}%" for share in sums]
-    texts = [bool(each["text"]) for each in pictures.quadratic(series(tokens=(190, 197, 205, 577)))]
-    assert (texts[0], texts[-1], all(texts)) == (True, True, False)
-
-
-@pytest.mark.parametrize("tokens", [TOKENS, (1024, 16384)])
-def test_every_stage_is_named_beside_its_area_with_its_last_share(tokens: tuple[int, ...]) -> None:
-    """In the order of the areas, at a distance of a line's height, also where next to all is quadratic."""
-    names = pictures.stage_labels(series(tokens=tokens))
-    assert [each["text"].rpartition(" ")[0] for each in names] == pictures.stacked(series(tokens=tokens))
-    ups = [each["place"] * pictures.HEIGHT_PX for each in names]
-    assert all(b - a > pictures.LABEL_PX - 1e-6 for a, b in itertools.pairwise(ups))
-    assert 0 < ups[0] < ups[-1] < pictures.HEIGHT_PX
-
-
-def test_footnotes_and_the_name_say_what_is_drawn() -> None:
-    """Training has forward and backward in one area; the name doesn't depend on what else was profiled."""
-    assert "whose work grows with N²" in pictures.share_sheet(series()).notes[0]
-    assert "forward and backward together" in pictures.share_sheet(series("train")).notes
-    assert "forward and backward together" not in pictures.share_sheet(series()).notes
-    assert pictures.share_name(series()) == "shares-tokens-vit-cpu-float32-inference-b8-c384-h6-t1-stepwise"
-    own = [
-        dataclasses.replace(each, case=dataclasses.replace(each.case, implementation="mine:adapt"))
-        for each in series().profiles
-    ]
-    (growth,) = stage_growths(own)
-    assert pictures.share_name(growth).endswith("-mine.adapt")
