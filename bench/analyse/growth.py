@@ -8,7 +8,7 @@ import numpy as np
 from scipy import stats
 from scipy.optimize import brentq, nnls
 
-from bench.analyse.series import AXES, TOKENS, Axis, Crossover, Row, by, crossovers, groups, log_latencies
+from bench.analyse.series import AXES, TOKENS, Axis, Row, by, groups, log_latencies
 from bench.analyse.standing import Choice, choice
 from bench.stats.estimates import (
     CONFIDENCE,
@@ -64,13 +64,12 @@ class Growth:
 
 @dataclass(frozen=True)
 class Scaling:
-    """A series of all implementations along one axis: rows, growth, the one to use at each place, and crossovers."""
+    """A series of all implementations along one axis: rows, growth, and the one to use at each place."""
 
     axis: Axis
     rows: tuple[Row, ...]
     growths: tuple[Growth, ...]
     choices: Mapping[int, Choice]
-    crossovers: tuple[Crossover, ...]
 
 
 def scalings(rows: Iterable[Row]) -> list[Scaling]:
@@ -101,10 +100,8 @@ def _series(rows: Sequence[Row]) -> list[tuple[Axis, list[Row]]]:
 
 def _scaling(group: Sequence[Row], axis: Axis) -> Scaling:
     choices = {place: choice(rows) for place, rows in sorted(by(group, axis.column).items())}
-    leaders = {place: at_place.names for place, at_place in choices.items()}
-    changes = crossovers(group, leaders) if axis is TOKENS else []
     growths = tuple(_growth(name, rows, axis) for name, rows in by(group, "implementation").items())
-    return Scaling(axis, tuple(group), growths, choices, tuple(changes))
+    return Scaling(axis, tuple(group), growths, choices)
 
 
 def _growth(name: str, rows: Sequence[Row], axis: Axis) -> Growth:

@@ -41,19 +41,6 @@ def ratio(of: Interval, decimals: int = DECIMALS, *, least: float = -math.inf) -
     return f"{value}x [{low}, {high}]"
 
 
-def place(of: Interval) -> str:
-    """Return a place on the tokens: `at 120 [95, 160]`, or `no later than 160` if one end is open."""
-    bounded_below, bounded_above = bool(of.low), math.isfinite(of.high)
-    if of.is_known and bounded_below and bounded_above:
-        value, low, high = _rounded(of, 0)
-        return f"at {value} [{low}, {high}]"
-    if of.is_known and bounded_below:
-        return f"no earlier than {units.count(of.low)}"
-    if of.is_known and bounded_above:
-        return f"no later than {units.count(of.high)}"
-    return f"{'perhaps ' if of.is_known else ''}at {units.count(of.value)}"
-
-
 def _rounded(of: Interval, most: float = math.inf, least: float = -math.inf) -> tuple[str, ...]:
     """Return value, low and high with the decimals that the half-width supports, from `least` to `most`."""
     half, ends = (of.high - of.low) / 2, (of.value, of.low, of.high)

@@ -135,7 +135,7 @@ def closing(table: pd.DataFrame, folder: Path, pictures: Collection[Path], chang
     files = ", ".join(["results.csv", "journal.jsonl", "environment.json", *plots])
     lines = [f"Everything is in {path}: {files}."]
     if has_series([row for row in plain(table) if is_measured(row)]):
-        lines.append(f"How it grows, and where the fastest changes: {suite()} scaling {path}")
+        lines.append(f"How it grows: {suite()} scaling {path}")
     if changes:
         lines += [
             *precision_words(table, changes),

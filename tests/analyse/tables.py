@@ -158,17 +158,15 @@ def planted(
     *,
     processes: int,
     sd: float | Sequence[float] = 0.03,
-    drift: float = 0.0,
     column: str = "num_tokens",
 ) -> list[Row]:
     """Return rows whose processes scatter about their laws by `sd`; the first implementation is the baseline.
 
-    `sd` is that of all places or one for each. All implementations share a process's `drift`.
+    `sd` is that of all places or one for each.
     """
     times_of: list[tuple[str, int, Array, Array]] = []
     for place, scatter in zip(places, np.broadcast_to(sd, len(places)), strict=True):
-        shared = rng.normal(0, drift, processes)
-        times = {name: law(place) * np.exp(shared + rng.normal(0, scatter, processes)) for name, law in laws.items()}
+        times = {name: law(place) * np.exp(rng.normal(0, scatter, processes)) for name, law in laws.items()}
         base = next(iter(times.values()))
         times_of += [(name, place, values, base) for name, values in times.items()]
     lent = (

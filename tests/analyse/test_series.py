@@ -1,4 +1,4 @@
-"""Which rows stand in one series, the estimates in rows, and where the fastest changes."""
+"""Which rows stand in one series, the estimates in rows, and ratios of two."""
 
 import math
 from typing import Any
@@ -12,11 +12,8 @@ from bench.analyse.series import (
     HEADS,
     TOKENS,
     Axis,
-    Crossover,
-    Leaders,
     Row,
     by,
-    crossovers,
     gathered,
     groups,
     log_latencies,
@@ -27,10 +24,8 @@ from bench.analyse.series import (
     times_as_fast,
 )
 from bench.stats.estimates import half_widths
-from tests.analyse.tables import HELD, Law, draws, exact, planted, timed_row
+from tests.analyse.tables import timed_row
 from tests.examples import case, point
-
-PLACES = (50, 100, 197, 577, 1024)
 
 
 def at(**columns: Any) -> Row:
@@ -122,138 +117,30 @@ def test_the_error_of_a_speedup_comes_back_from_its_interval() -> None:
     assert of.error == pytest.approx([math.log(1.25) / 4.604, 0, math.nan], rel=1e-3, nan_ok=True)
 
 
-# crossovers
+# ratios
 
 
-def power(at: int, exponent: float) -> Law:
-    """Return a law that takes a second at a place, with this exponent."""
-    return lambda tokens: (tokens / at) ** exponent
-
-
-def rival(*logs: float, places: tuple[int, ...] = (100, 400), spread: float = 0.01) -> list[Row]:
-    """Return rows of eager and of sdpa, whose speed-ups have these logarithms with a little scatter."""
-    rows = []
-    for place, log in zip(places, logs, strict=True):
-        times = [math.exp(-log + spread * step) for step in (-1, 0, 1)]
-        rows += [
-            timed_row("eager", [1.0] * 3, [1.0] * 3, num_tokens=place),
-            timed_row("sdpa", times, [1.0] * 3, num_tokens=place),
-        ]
-    return rows
-
-
-def leaders(rows: list[Row]) -> Leaders:
-    """Return who may be the fastest at each place: the fastest, and all that it is not shown to be faster than."""
-    return {place: _may_be_fastest(own) for place, own in by(rows, "num_tokens").items()}
-
-
-def _may_be_fastest(rows: list[Row]) -> tuple[str, ...]:
-    first, *others = sorted(rows, key=lambda row: -(row["speedup"] or 1 / row["latency_s"]))
-    return tuple(
-        row["implementation"] for row in (first, *others) if row is first or times_as_fast(first, row).low <= 1
-    )
-
-
-def only(rows: list[Row]) -> Crossover:
-    """Return the only crossover among rows."""
-    (crossover,) = crossovers(rows, leaders(rows))
-    return crossover
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("processes", [3, 5])
-@pytest.mark.parametrize(("sd", "meeting"), [(0.02, 300), (0.1, 300), (0.1, 70)])
-def test_intervals_hold_a_planted_crossover(processes: int, sd: float, meeting: int) -> None:
-    """Two power laws that meet at a place: in 90 of 100 draws or more the interval holds it."""
-    laws = {"eager": power(meeting, 1.6), "sdpa": power(meeting, 1.2), "manual": lambda n: 2 * power(meeting, 1.6)(n)}
-    held = []
-    for rng in draws(processes):
-        rows = planted(rng, laws, PLACES, processes=processes, sd=sd / 2, drift=0.1)
-        for each in crossovers(rows, leaders(rows)):
-            assert {each.before, each.after} == {"eager", "sdpa"}
-            held.append(each.tokens.low <= meeting <= each.tokens.high)
-    assert len(held) >= HELD
-    assert np.mean(held) >= 0.9
-
-
-def test_the_place_is_interpolated_in_logarithms_and_its_interval_ends_where_the_ratios_leaves_one() -> None:
-    """Ratios of e^-0.1 at 100 tokens and e^0.1 at 400 are 1 at 200.
-
-    The error in the middle of two like places is 1 / √2 of theirs, with twice the degrees of freedom. The ratio rises
-    by 0.2 over two doublings, so an error of 0.01 / √3 / √2 and t(4) = 2.776 make ±0.0113, that is ±0.0785 of the
-    logarithm of tokens; it grows a little with the distance from the middle.
-    """
-    crossover = only(rival(-0.1, 0.1))
-    assert (crossover.before, crossover.after) == ("eager", "sdpa")
-    assert crossover.tokens.value == pytest.approx(200)
-    half = 2.776 * 0.01 / math.sqrt(6) / 0.2 * math.log(4)
-    assert math.log(crossover.tokens.high / 200) == pytest.approx(half, rel=0.12)
-    assert math.log(200 / crossover.tokens.low) == pytest.approx(half, rel=0.12)
-
-
-def test_several_changes_come_in_their_order() -> None:
-    """Eager, then sdpa, then online: two crossovers, without intervals if each has one process."""
-    laws = {"eager": power(100, 2.0), "sdpa": power(100, 1.5), "online": lambda n: 1.5 * power(100, 1.0)(n)}
-    rows = [each for name, law in laws.items() for each in exact(name, law, (30, 60, 120, 300, 900))]
-    changes = crossovers(rows, leaders(rows))
-    assert [(each.before, each.after) for each in changes] == [("eager", "sdpa"), ("sdpa", "online")]
-    # 1.5 (n / 100) = (n / 100) ** 1.5 where n / 100 = 2.25
-    assert [each.tokens.value for each in changes] == pytest.approx([100, 225])
-    assert not any(each.tokens.is_known for each in changes)
-
-
-@pytest.mark.parametrize(
-    ("logs", "places"), [((-0.001, 0.001), (100, 400)), ((0.1, -0.001, 0.1), (100, 200, 400)), ((), ())]
-)
-def test_a_change_between_ties_is_none(logs: tuple[float, ...], places: tuple[int, ...]) -> None:
-    """Two that tie on both sides change by chance, and so does a winner that ties for a while with a faster one."""
-    rows = rival(*logs, places=places)
-    assert not rows or {*map(len, leaders(rows).values())} >= {2}
-    assert crossovers(rows, leaders(rows)) == []
-
-
-@pytest.mark.parametrize(
-    ("logs", "places", "low", "high"),
-    [
-        ((-0.1, 0.001, 0.1), (100, 200, 400), (100, 200), (200, 400)),
-        ((-0.005, 0.2), (100, 400), (0, 0), (100, 400)),
-        ((-0.2, 0.005), (100, 400), (100, 400), (math.inf, math.inf)),
-    ],
-    ids=["a tie between", "a tie at the smallest place", "a tie at the largest place"],
-)
-def test_a_tie_widens_the_interval(
-    logs: tuple[float, ...], places: tuple[int, ...], low: tuple[float, float], high: tuple[float, float]
-) -> None:
-    """It spans a tie in the middle, and is open to the side on which nobody is shown to be the fastest."""
-    tokens = only(rival(*logs, places=places)).tokens
-    assert low[0] <= tokens.low <= low[1]
-    assert 100 < tokens.value < 400
-    assert high[0] <= tokens.high <= high[1]
-
-
-def test_one_who_wins_for_want_of_a_rival_overtakes_nobody() -> None:
-    """Where the winner ran out of memory, another leads without having become faster."""
-    rows = [*exact("eager", power(1, 1.0), (100, 400)), *exact("online", lambda n: 2.0 * n, (100, 400, 1600))]
-    assert leaders(rows)[1600] == ("online",)
-    assert crossovers(rows, leaders(rows)) == []
-    alone = [*exact("eager", power(1, 1.0), (100,)), *exact("online", power(1, 1.0), (400,))]
-    assert crossovers(alone, leaders(alone)) == []
-
-
-@pytest.mark.parametrize(("drift", "changes"), [(0.5, {}), (0.0, {"speedup": None})])
-def test_paired_ratios_go_before_latencies(drift: float, changes: Row) -> None:
-    """A drift of both hides the change in latencies and not in ratios; latencies serve if the baseline fails."""
-    laws = {"eager": power(200, 1.5), "sdpa": power(200, 1.2)}
-    rows = planted(np.random.default_rng(4), laws, (50, 800), processes=5, sd=0.01, drift=drift)
-    tokens = only([{**each, **changes} for each in rows]).tokens
-    assert 150 < tokens.low < 200 < tokens.high < 260
+def rival(log: float, spread: float = 0.01) -> list[Row]:
+    """Return the rows of eager and of sdpa at a point; sdpa's speed-up has this logarithm, with a little scatter."""
+    times = [math.exp(-log + spread * step) for step in (-1, 0, 1)]
+    return [timed_row("eager", [1.0] * 3, [1.0] * 3), timed_row("sdpa", times, [1.0] * 3)]
 
 
 def test_a_lead_is_the_ratio_of_two_rows_with_its_interval() -> None:
     """Sdpa at 1.2 times the baseline and eager at 1: it is 1.2 times as fast, and its interval that of the speed-up."""
-    eager, sdpa = rival(math.log(1.2), places=(100,))
+    eager, sdpa = rival(math.log(1.2))
     lead = times_as_fast(sdpa, eager)
     half = 9.925 * 0.01 / math.sqrt(3)
     assert lead.value == pytest.approx(1.2)
     assert (lead.low, lead.high) == pytest.approx((1.2 * math.exp(-half), 1.2 * math.exp(half)), rel=1e-4)
     assert times_as_fast(eager, sdpa).value == pytest.approx(1 / 1.2)
+
+
+def test_speedups_go_before_latencies() -> None:
+    """Latencies that drifted change nothing; where the baseline failed they serve, in both directions."""
+    eager, sdpa = rival(math.log(1.2))
+    assert times_as_fast({**sdpa, "latency_s": 9.0}, eager) == times_as_fast(sdpa, eager)
+    of = times_as_fast({**sdpa, "speedup": None}, timed_row("eager", [1.5, 1.52, 1.48]))
+    assert of.value == pytest.approx(1.5 * 1.2)
+    assert of.low < 1.8 < of.high
+    assert times_as_fast(timed_row("eager", [1.5]), sdpa).value == pytest.approx(1 / 1.8)

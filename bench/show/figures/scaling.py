@@ -1,4 +1,4 @@
-"""The picture of a series: latencies with their fitted curves and crossovers, and the local exponents."""
+"""The picture of a series: latencies with their fitted curves, and the local exponents."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,13 +12,10 @@ from matplotlib.figure import Figure
 from scipy.interpolate import make_interp_spline
 
 from bench.analyse.growth import Exponent, Growth, Scaling, scalings
-from bench.analyse.series import Crossover
-from bench.show import intervals
 from bench.show.figures import page
 from bench.show.figures.layout import Span, sideways_steps
 from bench.show.figures.line_data import Line, Picture, picture, quantities
 from bench.show.figures.lines import (
-    LINE_WIDTH,
     LineStyle,
     draw_labels,
     line_styles,
@@ -81,23 +78,16 @@ def figure(of: Scaling) -> Figure:
         "exponent of\npeak memory": {growth.implementation: growth.memory for growth in of.growths},
     }
     slopes = {label: slopes_of for label, slopes_of in slopes.items() if any(slopes_of.values())}
-    words = [*(line.label for line in latencies.lines), *map(change, of.crossovers)]
     sheet = page.new_figure(
         f"How latency and memory grow with {of.axis.name}",
         facts(latencies.point, latencies.rows, latencies.varying),
         list(_notes(of, latencies)),
-        [
-            *([page.ROW_HEIGHT * len(of.crossovers)] if of.crossovers else []),
-            plot_height(latencies),
-            *[PANEL] * len(slopes),
-        ],
-        right=page.LABEL_START + max(map(page.text_width, words)) + page.EDGE,
+        [plot_height(latencies), *[PANEL] * len(slopes)],
+        right=page.LABEL_START + max(page.text_width(line.label) for line in latencies.lines) + page.EDGE,
         gap=GAP,
     )
     page.share_places(sheet, latencies.xs, x_label(latencies))
     panels = iter(sheet.axes)
-    if of.crossovers:
-        crossovers(next(panels), of.crossovers)
     latency(next(panels), of, latencies)
     for axes, (label, slopes_of) in zip(panels, slopes.items(), strict=True):
         exponents(axes, label, slopes_of)
@@ -117,8 +107,6 @@ def _notes(of: Scaling, latencies: Picture) -> Iterator[str]:
     yield "marks that would overlap stand side by side on grey, each at the height of its own time"
     if any(growth.fit for growth in of.growths):
         yield "curves: a + b·N + c·N² fitted to the latencies"
-    if of.crossovers:
-        yield "→: where the fastest changes, with its 95 % interval if it has one"
     yield "an exponent is drawn between its two places"
     yield from origin
 
@@ -135,8 +123,6 @@ def latency(axes: Axes, of: Scaling, picture: Picture) -> None:
     for line_style in line_styles(smooth, axes.get_ylim()):
         label = line_style.line.label
         _implementation(axes, picture.xs, line_style, lines[label], curves[label], side_factors[label])
-    for each in of.crossovers:
-        axes.axvline(each.tokens.value, color=style(each.after).colour, linewidth=0.8, linestyle=(0, (1, 2)), zorder=2)
     draw_labels(axes, smooth)
 
 
@@ -157,28 +143,6 @@ def exponents(axes: Axes, label: str, exponents_of: Mapping[str, Sequence[Expone
         values, lows, highs = np.array([(e.slope.value, e.slope.low, e.slope.high) for e in of]).reshape(-1, 3).T
         gid = f"{' '.join(label.split())} {implementation}"
         _marks(axes, np.array(xs), values, np.stack([values - lows, highs - values]), style(implementation), gid)
-
-
-def crossovers(axes: Axes, changes: Sequence[Crossover]) -> None:
-    """Draw a row for each crossover: its place, its interval within the axis, and its label."""
-    axes.set_ylim(len(changes) - 0.4, -0.6)
-    axes.set_yticks([])
-    axes.spines[:].set_visible(False)
-    low, high = axes.get_xlim()
-    for row, each in enumerate(changes):
-        colour, at = style(each.after).colour, each.tokens
-        gid = f"crossover {each.before} {each.after}"
-        if at.is_known:
-            ends = [max(at.low, low), min(at.high, high)]
-            axes.plot(ends, [row] * 2, color=colour, linewidth=2 * LINE_WIDTH, alpha=0.5, solid_capstyle="butt")
-        axes.plot([at.value], [row], color=colour, marker="|", markersize=10, markeredgewidth=LINE_WIDTH, gid=gid)
-        place = page.to_inches(axes, [(low, row)])[0, 1]
-        page.write_beside(axes, page.LABEL_START, place, change(each), colour, f"label {gid}")
-
-
-def change(of: Crossover) -> str:
-    """Return the label of a crossover: `eager → sdpa at 170 [140, 220]`."""
-    return f"{of.before} → {of.after} {intervals.place(of.tokens)}"
 
 
 def _implementation(

@@ -1,6 +1,5 @@
 """How latency and memory grow, as tables for the terminal, one series after another."""
 
-import math
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import groupby
@@ -8,7 +7,7 @@ from itertools import groupby
 import pandas as pd
 
 from bench.analyse.growth import COEFFICIENTS, Exponent, Growth, Scaling, has_series, scalings
-from bench.analyse.series import TOKENS, Crossover, moving, places, point_of
+from bench.analyse.series import TOKENS, moving, places, point_of
 from bench.analyse.standing import FASTEST, Choice
 from bench.plan.errors import WrongRequest
 from bench.show import intervals
@@ -55,7 +54,7 @@ def _lack(rows: Sequence[Row]) -> str:
 
 
 def blocks(scalings: Sequence[Scaling], width: int) -> Iterator[Block]:
-    """Yield the series for a console of this width: fits, exponents and crossovers of each, and a legend."""
+    """Yield the series for a console of this width: fits and exponents of each, what to use, and a legend."""
     rows = [row for scaling in scalings for row in scaling.rows]
     yield Lines([" · ".join([*devices(rows), *versions(rows)])])
     for scaling in scalings:
@@ -63,16 +62,6 @@ def blocks(scalings: Sequence[Scaling], width: int) -> Iterator[Block]:
         yield from _series(scaling, narrow=width < WIDE)
     yield GAP
     yield definitions({**LEGEND, "[low, high]": _processes(rows)}, tone=QUIET)
-
-
-def crossover(of: Crossover) -> str:
-    """Return a crossover in words, with what its interval leaves open."""
-    words = f"{of.before} → {of.after} {intervals.place(of.tokens)} tokens"
-    if not of.tokens.is_known:
-        return f"{words}, without an interval"
-    open_below = [f"that {of.before} leads below is not shown"] if not of.tokens.low else []
-    open_above = [f"that {of.after} leads above is not shown"] if math.isinf(of.tokens.high) else []
-    return "; ".join([words, *open_below, *open_above])
 
 
 def _series(of: Scaling, *, narrow: bool) -> Iterator[Block]:
@@ -130,10 +119,6 @@ def _winners(of: Scaling) -> Iterator[str]:
     if not any(growth.fit for growth in of.growths):
         yield f"no fit: it needs {COEFFICIENTS} places"
     yield f"to use at N: {_used(of)}"
-    for each in of.crossovers:
-        yield f"crossover: {crossover(each)}"
-    if not of.crossovers:
-        yield "no crossover: no implementation is overtaken by another"
 
 
 def _used(of: Scaling) -> str:

@@ -10,22 +10,19 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.axes import Axes
-from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from bench.analyse.growth import Exponent, Scaling
-from bench.analyse.series import Crossover
 from bench.plan.case import Case, Point
 from bench.show.figures.page import AXES_WIDTH, LEFT, share_places
-from bench.show.figures.scaling import MARKER_SIZE, change, crossovers, exponents, figure, name
-from bench.show.palette import style
+from bench.show.figures.scaling import MARKER_SIZE, exponents, figure, name
 from bench.show.terminal import scaling
 from bench.stats.estimates import Interval
 from bench.store.saved_run import load
 from tests.examples import point
 from tests.show.example_results import quick, results, timed
-from tests.show.figures.legible import assert_legible, drawn, texts
+from tests.show.figures.legible import assert_legible, drawn
 
 PUBLISHED = Path(__file__).parents[3] / "results" / "published"
 TOKENS = [point(num_tokens=number) for number in (50, 197, 577, 1024)]
@@ -53,18 +50,15 @@ def _parabola(of: tuple[float, float, float], at: Point) -> float:
 
 @functools.cache
 def sheets() -> list[Figure]:
-    """Return the pictures of `quick`, and those of a series with crossovers."""
+    """Return the pictures of `quick`, and those of a series whose curves cross."""
     return [figure(each) for each in (*scaling.series(quick()), changing(), changing(1))]
 
 
-def test_latencies_curves_exponents_and_crossovers_are_drawn() -> None:
-    """Every implementation has its marks, its curve, and marks of both exponents; who follows whom has a row."""
+def test_latencies_curves_and_exponents_are_drawn() -> None:
+    """Every implementation has its marks, its curve, and marks of both exponents."""
     sheet = figure(changing())
     for kind in ("latency", "curve", "exponent of latency", "exponent of peak memory"):
         assert ids(sheet, kind) == set(SECONDS)
-    assert ids(sheet, "crossover") == {"eager sdpa", "sdpa online"}
-    words = [text.get_text() for text in texts(sheet) if " → " in text.get_text()]
-    assert [text.split(" at ")[0] for text in words if " at " in text] == ["eager → sdpa", "sdpa → online"]
 
 
 def times(sheet: Figure) -> Axes:
@@ -122,7 +116,7 @@ def test_marks_that_overlap_none_stand_at_their_place() -> None:
 
 
 def test_all_words_are_on_the_page_and_none_overlap() -> None:
-    """With crossovers and without, with one process and three, along tokens, heads and channels."""
+    """With curves that cross and without, with one process and three, along tokens, heads and channels."""
     for sheet in sheets():
         assert_legible(sheet)
 
@@ -191,25 +185,3 @@ def test_exponents_stand_side_by_side_with_their_intervals() -> None:
     places = {str(line.get_gid()): np.asarray(line.get_xdata()) for line in beside.lines}
     assert places["exponent eager"] == pytest.approx([100 * 4 ** (1 / 3), 400 * 4 ** (1 / 3)])
     assert places["exponent sdpa"] == pytest.approx([100 * 4 ** (2 / 3), 400 * 4 ** (2 / 3)])
-
-
-@pytest.mark.parametrize(
-    ("tokens", "ends"),
-    [
-        (Interval(300, 200, 500), [200, 500]),
-        (Interval(150, 0, 300), [None, 300]),
-        (Interval(900, 700, math.inf), [700, None]),
-        (Interval(300, *NO_INTERVAL), []),
-    ],
-)
-def test_a_crossover_has_a_bar_as_far_as_its_place_is_known(tokens: Interval, ends: list[float | None]) -> None:
-    """An open end goes to the edge of the axis, in the colour of who leads afterwards; one process gives no bar."""
-    sheet = axes()
-    crossovers(sheet, [Crossover("eager", "sdpa", tokens)])
-    *bars, mark = sheet.lines
-    wanted = [end if end is not None else edge for end, edge in zip(ends, sheet.get_xlim(), strict=False)]
-    assert [x for bar in bars for x in np.asarray(bar.get_xdata())] == pytest.approx(wanted)
-    assert list(np.asarray(mark.get_xdata())) == [tokens.value]
-    assert to_hex(mark.get_color()) == style("sdpa").colour
-    assert mark.get_gid() == "crossover eager sdpa"
-    assert (change(Crossover("eager", "sdpa", tokens)) == "eager → sdpa at 300") == (not ends)

@@ -1,17 +1,14 @@
-"""Fits, exponents and crossovers in the terminal."""
+"""Fits and exponents in the terminal."""
 
-import math
 import re
 
 import pandas as pd
 import pytest
 
-from bench.analyse.series import Crossover
 from bench.plan.case import Case
 from bench.plan.errors import WrongRequest
 from bench.show.terminal import scaling
 from bench.show.terminal.console import render, rendered
-from bench.stats.estimates import Interval
 from tests.examples import point
 from tests.show.example_results import Fate, quick, results
 
@@ -65,11 +62,10 @@ def test_each_series_has_its_heading() -> None:
 
 
 def test_what_to_use_at_each_place_is_named() -> None:
-    """Places with the same name stand together, with all that are as good; where nothing changes that is said."""
+    """Places with the same name stand together, with all that are as good."""
     cases = [*(Case(at, name) for at in TOKENS for name in NAMES), Case(TOKENS[0], "compiled_sdpa")]
     text = shown(results(cases, processes=10))
     assert "to use at N: 50 sdpa or compiled_sdpa · 197 to 1024 sdpa (fastest)" in text
-    assert "no crossover: no implementation is overtaken by another" in text
 
 
 def test_what_lacks_processes_or_places_is_said() -> None:
@@ -114,17 +110,3 @@ def test_a_table_without_a_series_is_a_wrong_request(of: pd.DataFrame) -> None:
     with pytest.raises(WrongRequest, match="two values or more of num_tokens, num_heads or channels") as caught:
         scaling.series(of)
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("tokens", "said"),
-    [
-        (Interval(169, 141, 223), "eager → sdpa at 170 [140, 220] tokens"),
-        (Interval(150, 0, 190), "eager → sdpa no later than 190 tokens; that eager leads below is not shown"),
-        (Interval(820, 620, math.inf), "eager → sdpa no earlier than 620 tokens; that sdpa leads above is not shown"),
-        (Interval(154, math.nan, math.nan), "eager → sdpa at 154 tokens, without an interval"),
-    ],
-)
-def test_a_crossover_says_what_is_not_shown(tokens: Interval, said: str) -> None:
-    """An open end is no claim about who leads beyond it."""
-    assert scaling.crossover(Crossover("eager", "sdpa", tokens)) == said
