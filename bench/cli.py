@@ -18,6 +18,11 @@ from bench.store.table import RESULTS
 INTERRUPTED = 130
 """The exit status of a program that Ctrl-C ended."""
 
+REMOVED = {
+    "selfcheck": "compare estimates how much two runs differ from its own rows; a duel measures both sides in one run"
+}
+"""The commands of earlier versions, with what takes their place."""
+
 
 def installed() -> int:
     """Run one command as a program of its own: as with `python -m`, modules of the current folder come first."""
@@ -30,6 +35,9 @@ def main(words: Sequence[str] | None = None) -> int:
     if words is None:  # a program
         words = sys.argv[1:]
         signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if words and words[0] in REMOVED:
+        say(f"attention-bench: {words[0]} is gone: {REMOVED[words[0]]}", stderr=True)
+        return WRONG
     arguments = _parser(words[:1]).parse_args(words)
     try:
         _warn_of_edited(arguments)

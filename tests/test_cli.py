@@ -103,6 +103,15 @@ def test_a_command_that_is_added_is_there(
     assert "Do what I say" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("command", cli.REMOVED)
+def test_a_removed_command_names_what_takes_its_place(command: str, refused: Callable[..., str]) -> None:
+    """On one line, whatever its options were; it is none of the commands."""
+    line = refused(command, "--run", "somewhere")
+    assert line.startswith(f"attention-bench: {command} is gone: ")
+    assert {*re.findall(r"\w+", cli.REMOVED[command])} & {*NAMES}
+    assert command not in NAMES
+
+
 @pytest.mark.parametrize("command", ["show", "plot", "scaling", "profile"])
 @pytest.mark.parametrize("content", [None, "", "a,b\n1,2\n", "schema_version\n", "schema_version\n99\n"])
 def test_what_is_no_result_ends_with_2_and_one_line(

@@ -1,7 +1,7 @@
 """Comparisons of two tables of results: changes of speed with intervals, and verdicts."""
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -80,7 +80,6 @@ def compare(
     margin: float = MARGIN,
     equivalence: float = EQUIVALENCE,
     level: float = LEVEL,
-    between_runs: Sequence[Mapping[int, BetweenRuns]] = (),
     by_level: bool = True,
 ) -> pd.DataFrame:
     """Return one row per case of either table: the change of its speed, the interval and the verdict.
@@ -90,8 +89,7 @@ def compare(
     against them, it is that of the speed-up over the baseline. `change_low` and `change_high` are its 95 % interval.
     Each side has the error of its own run.
     `p` tests whether the change exceeds the margin; `p_holm` is adjusted for the number of judged rows.
-    `between_runs` has for each side its between-run variance component, by the number of threads; where a side lacks
-    it, the rows themselves tell (`differences`).
+    Runs differ by more than their errors; the rows themselves tell by how much (`differences`).
     Rows are in the order of BASE, then of NEW. If a table names no baseline, the baseline's rows are inconclusive,
     because their ratios are 1 without scatter.
     Raises NotComparable if no case is shared or the baselines differ, WrongRequest for impossible limits or a repeated
@@ -101,9 +99,8 @@ def compare(
     matched = _match(base, new)
     baseline = _shared_baseline(base, new)
     by_status = _by_status(matched, baseline)
-    threads = matched["threads"].astype(int).tolist()
     within, is_by_level = _changes(matched, baseline if by_level else None)
-    changes = _sum(within, _run_errors(threads, between_runs, _between(matched, within)))
+    changes = _sum(within, _run_errors(_between(matched, within), len(matched)))
     p = limits.p_changed(changes)
     p_holm = holm(p)
     verdicts = np.where(by_status == "", judged(changes, p_holm < level, limits), by_status)
@@ -282,13 +279,7 @@ def _between(matched: pd.DataFrame, changes: Estimates) -> BetweenRuns:
     return of_changes(changes, matched["implementation"].tolist())
 
 
-def _run_errors(
-    threads: Sequence[int], between_runs: Sequence[Mapping[int, BetweenRuns]], by_rows: BetweenRuns
-) -> Estimates:
-    """Return the error of each row that comes from different runs, by self-checks of both sides or by the rows."""
+def _run_errors(by_rows: BetweenRuns, count: int) -> Estimates:
+    """Return the error of each of `count` rows that comes from different runs; 0 if it isn't known."""
     pair = BetweenRuns(0.0, math.inf) if math.isnan(by_rows.sd) else by_rows
-    checked = [[side[count] for side in between_runs if count in side] for count in threads]
-    of_row = [sides if len(sides) == 2 else [pair] for sides in checked]
-    variance = np.array([sum(each.sd**2 for each in sides) for sides in of_row], dtype=np.float64)
-    freedom = np.array([min(each.freedom for each in sides) for sides in of_row], dtype=np.float64)
-    return Estimates(np.zeros_like(variance), np.sqrt(variance), freedom)
+    return Estimates(*(np.full(count, each) for each in (0.0, pair.sd, pair.freedom)))

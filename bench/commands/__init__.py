@@ -16,7 +16,6 @@ FIRST = ("run", "show", "compare", "duel", "advise", "doctor")
 
 NAMES = (
     *FIRST, "list", "report", "history", "plot", "scaling", "profile", "export", "summarise", "merge", "watch",
-    "selfcheck",
 )  # fmt: skip
 """The commands, in the order of the help."""
 

@@ -28,7 +28,6 @@ from bench.commands import BAD, FINE, say, write
 from bench.commands.duel import interpreter, measure
 from bench.engine.duel import Duel, grounds
 from bench.harness import options
-from bench.machine.facts import between_run_scatter, detectable
 from bench.plan.case import AFTER, BEFORE, CONTROL, Case, Point
 from bench.plan.errors import NotComparable, WrongRequest, unknown
 from bench.plan.sides import Side
@@ -167,16 +166,12 @@ def _report(arguments: argparse.Namespace, base: SavedRun, new: SavedRun) -> Rep
             "--force compares them all the same"
         )
     judged = _rebased(base, new, arguments.baseline) if arguments.baseline else (base.table, new.table)
-    between_runs = [
-        {at: BetweenRuns(*pair) for at, pair in between_run_scatter(run.environment).items()} for run in (base, new)
-    ]
     by_level = not arguments.baseline
     comparison = comparing.compare(
         *judged,
         margin=limits.margin,
         equivalence=limits.equivalence,
         level=limits.level,
-        between_runs=between_runs,
         by_level=by_level,
     )
     if not comparing.is_compared(comparison):
@@ -244,12 +239,7 @@ def _notes(
         yield notes.speed(factor)
     elif factor := raw_change(comparison):
         yield notes.raw(factor)
-    if change := detectable(after) or detectable(before):
-        yield notes.detects(change, set(comparison["threads"]))
-    if between_runs := {**between_run_scatter(before), **between_run_scatter(after)}:
-        yield notes.widened(between_runs, set(comparison["threads"]))
-    else:
-        yield notes.widened_by_rows(by_rows)
+    yield notes.widened_by_rows(by_rows)
     if shift := common_shift(comparison):
         yield notes.hint(shift, baseline or base.baseline or "")
 

@@ -1,27 +1,21 @@
-"""Measurements that are no run of a sweep: a look at models, one point tried again and again, a self-check."""
+"""Measurements that are no run of a sweep: a look at models, and one point tried again and again."""
 
 import dataclasses
 import random
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
 from typing import Any, Self
 
-from bench.analyse.series import grouped
 from bench.engine.member import Member
 from bench.engine.pool import Pool
 from bench.engine.replicate import Heard, Replicate
-from bench.engine.run import Run
 from bench.engine.worker import Died, unheard
 from bench.machine import facts, quiet
 from bench.plan import layers
 from bench.plan.case import Case, Point
 from bench.plan.errors import WrongRequest
-from bench.plan.invocation import IMPLS
 from bench.plan.names import check_layers, is_module, libraries_of
-from bench.plan.sweep import Sweep, load_sweep
 from bench.sampling.rounds import Length
-from bench.store.record import Record
 from bench.store.saved_run import Seen
 
 WRONG = ("error", "unsupported")
@@ -30,22 +24,6 @@ WRONG = ("error", "unsupported")
 
 REPLICATES, ROUNDS_S = 4, 1.5
 """The replicates of a try, and the seconds of rounds in each."""
-
-
-TWIN, UNLIKE = f"{IMPLS}.control:adapt", "sdpa"
-"""A copy of eager, and a kernel that another speed of the machine may slow by another factor."""
-
-SELFCHECK_SWEEP = "article"
-"""Two small points, which show the same disturbances as large ones in less time."""
-
-SELFCHECK_S = 270.0
-"""The most seconds of a self-check; with its start and end it stays under five minutes."""
-
-SELFCHECK_PROCESSES, LEAST_PROCESSES = 10, 3
-"""The worker processes that measure each point, and the fewest that allow an estimate of their scatter."""
-
-SELFCHECK_ROUNDS_S = 3.0
-"""The seconds for the rounds of a point in one process: a few hundred samples."""
 
 
 SHAPE_S = 300.0
@@ -165,41 +143,3 @@ class Watch:
             yield members
             if not all(member.is_ok for member in members.values()):
                 return
-
-
-def selfcheck_sweep(threads: Sequence[int]) -> Sweep:
-    """Return the sweep of a self-check, with each of these numbers of threads."""
-    request = facts.here(
-        SELFCHECK_SWEEP,
-        implementations=("eager", TWIN, UNLIKE),
-        control=False,  # the copy is one
-        overrides={"threads": [*threads]},
-        effort={"processes": SELFCHECK_PROCESSES, "race": False, "budget_s": SELFCHECK_ROUNDS_S * SELFCHECK_PROCESSES},
-    )
-    return dataclasses.replace(load_sweep(request), name="selfcheck")
-
-
-def measure_selfcheck(
-    run: Run, limit_s: float = SELFCHECK_S, clock: Callable[[], float] = time.monotonic
-) -> Iterator[int]:
-    """Measure every point in one process after the other, yielding their number, while the next one fits into the time.
-
-    LEAST_PROCESSES are measured in any case.
-    """
-    began = clock()
-    longest_s = 0.0
-    for number in range(1, run.sweep.effort.processes + 1):
-        start = clock()
-        if number > LEAST_PROCESSES and start - began + longest_s > limit_s:
-            return
-        for point in run.sweep.points:
-            run.measure(point, number)
-        run.renew()
-        longest_s = max(longest_s, clock() - start)
-        yield number
-
-
-def measured_records(run: Run) -> dict[Point, dict[str, list[Record]]]:
-    """Return the records of each point by implementation, without those that could not be measured."""
-    good = {point: [each for each in run.run_folder.of(point) if each.status == "ok"] for point in run.sweep.points}
-    return {point: grouped(own, lambda record: record.case.implementation) for point, own in good.items()}

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.machine import facts, quiet
-from bench.plan.invocation import suite
 from bench.store import units
 
 LEAST_DISK_BYTES, LEAST_MEMORY_BYTES = 2 * 2**30, 2 * 2**30
@@ -38,7 +37,7 @@ def findings(folder: Path) -> list[Finding]:
     """Return what matters for measuring on this machine; results would go into a folder."""
     return [
         _torch(), _cores(), *_variables(), _allocator(), _compiler(), _gpu(), *_noise(), _memory(), _disk(folder),
-        *_clock(), _selfcheck(),
+        *_clock(),
     ]  # fmt: skip
 
 
@@ -138,10 +137,3 @@ def _clock() -> Iterator[Finding]:
     else:
         yield Finding("clock", MIND, f"changes with the load: the governor is {governor}",
             "cpupower frequency-set -g performance, or take more --processes")  # fmt: skip
-
-
-def _selfcheck() -> Finding:
-    if facts.SELFCHECK_PATH.exists():
-        return Finding("self-check", READY, "was done: comparisons quote its result")
-    return Finding("self-check", MIND, "was not done",
-        f"{suite()} selfcheck measures which changes this machine can show, in five minutes")  # fmt: skip

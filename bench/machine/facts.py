@@ -1,17 +1,15 @@
-"""The facts of this machine, without torch: its cores, processor, GPUs and checkout, and its last self-check."""
+"""The facts of this machine, without torch: its cores, processor, GPUs and checkout."""
 
 import contextlib
 import hashlib
 import importlib.metadata
 import importlib.util
-import math
 import os
 import platform
 import re
 import socket
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +18,8 @@ import psutil
 from bench.machine.git import commit as git_commit
 from bench.machine.git import git
 from bench.plan.case import HUGE, RETAINED
-from bench.plan.invocation import COMMAND, IS_INSTALLED, RESULTS, ROOT
+from bench.plan.invocation import COMMAND, IS_INSTALLED, ROOT
 from bench.plan.sweep import Request
-from bench.store import files
 from bench.store.environment import VARIABLES, Environment
 
 CONTROL_GROUPS = Path("/sys/fs/cgroup")
@@ -52,23 +49,11 @@ FOLDERS = re.compile(r"[^\s:;,=]*/")
 
 WAIT_POLICY_VARIABLES = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME", "OMP_PROC_BIND", "OMP_PLACES")
 
-SELFCHECK_PATH = RESULTS / "selfcheck.json"
-"""The file lies beside the runs of this machine and, like them, is not part of the project."""
-
-SELFCHECK = "selfcheck"
-
-UNREADABLE = (KeyError, TypeError, ValueError, AttributeError, OverflowError)
-"""What reading a self-check of another suite may raise: runs can be compared without it."""
-
-Result = dict[str, Any]
-"""`detectable` (the smallest change, as a share, by the number of threads), `processes`, and `between` (what runs
-differ by beyond their processes: standard deviation and degrees of freedom, by threads)."""
-
 
 def observe(torch_facts: dict[str, Any], plan: dict[str, Any], preflight: dict[str, Any]) -> Environment:
     """Return this machine's environment, with the facts that a worker got from torch and a check before the run.
 
-    `plan` becomes context; the result of the last self-check here becomes state.
+    `plan` becomes context.
     """
     preloaded = [Path(word).name for word in os.environ.get("LD_PRELOAD", "").replace(":", " ").split()]
     identity = {
@@ -93,9 +78,7 @@ def observe(torch_facts: dict[str, Any], plan: dict[str, Any], preflight: dict[s
         "command": [_without_folders(word) for word in sys.argv],
         **plan,
     }
-    here = Environment(identity, state, context)
-    checked = recall_selfcheck(here.env_id)
-    return here if checked is None else Environment(identity, {**state, SELFCHECK: checked}, context)
+    return Environment(identity, state, context)
 
 
 def variables() -> dict[str, str]:
@@ -308,47 +291,3 @@ def _declared(name: str) -> str:
         return ""
     match = re.search(rf"^{name}\b[^=\n]*= *'([^']*)'", text, re.MULTILINE)
     return match[1] if match else ""
-
-
-@dataclass(frozen=True)
-class Detectable:
-    """The smallest change that a machine detects, as a share, by the number of threads, with `processes` a side."""
-
-    share: dict[int, float]
-    processes: int
-
-
-def remember_selfcheck(env_id: str, result: Result) -> Path:
-    """Keep the result of a self-check in place of an earlier one of the same environment; return the file."""
-    files.replace_json(SELFCHECK_PATH, {**files.read_objects(SELFCHECK_PATH), env_id: result})
-    return SELFCHECK_PATH
-
-
-def recall_selfcheck(env_id: str) -> Result | None:
-    """Return the result of the last self-check in this environment, None if there was none."""
-    return files.read_objects(SELFCHECK_PATH).get(env_id)
-
-
-def detectable(environment: Environment | None) -> Detectable | None:
-    """Return what the self-check of an environment found, None if there is none or it can't be read."""
-    try:
-        checked = environment.state[SELFCHECK] if environment else {}
-        shares = {int(threads): float(share) for threads, share in checked["detectable"].items() if share is not None}
-        processes = int(checked["processes"])
-    except UNREADABLE:
-        return None
-    shares = {threads: share for threads, share in shares.items() if math.isfinite(share) and share > 0}
-    return Detectable(shares, processes) if shares else None
-
-
-def between_run_scatter(environment: Environment | None) -> dict[int, tuple[float, float]]:
-    """Return by the number of threads what runs differ by beyond their processes: standard deviation and freedom.
-
-    Empty if there is no self-check, if it is older than this figure, or if it can't be read.
-    """
-    try:
-        checked = environment.state[SELFCHECK]["between"] if environment else {}
-        pairs = {int(threads): (float(sd), float(freedom)) for threads, (sd, freedom) in checked.items()}
-    except UNREADABLE:
-        return {}
-    return {threads: pair for threads, pair in pairs.items() if math.isfinite(pair[0]) and pair[0] >= 0 < pair[1]}

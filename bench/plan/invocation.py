@@ -6,16 +6,14 @@ import shutil
 import sys
 from pathlib import Path
 
-from impls import catalogue
-
 COMMAND = "attention-bench"
 """The program that an installed package brings."""
 
 ROOT = Path(__file__).parents[2]
 """The checkout, or the folder of the installed package."""
 
-SUITE, IMPLS = __package__.rpartition(".")[0], str(catalogue.__package__)
-"""The packages of the suite and of the implementations, as Python imports them here."""
+SUITE = __package__.rpartition(".")[0]
+"""The package of the suite, as Python imports it here."""
 
 IS_INSTALLED = SUITE != "bench"
 """Whether the suite is an installed package, `attention_bench`, and no checkout."""

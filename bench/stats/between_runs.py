@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy import optimize, special
 
-from bench.stats.estimates import Array, Estimates
+from bench.stats.estimates import Estimates
 
 LEAST_CHANGES = 20
 """The fewest changes, beyond one for each group, that tell how far two occasions scatter."""
@@ -32,30 +32,6 @@ class BetweenRuns:
 
 
 UNKNOWN = BetweenRuns(math.nan, math.nan)
-
-
-def of_occasions(rows: Sequence[Array]) -> BetweenRuns:
-    """Return what occasions differ by, from rows of log ratios [occasions, processes].
-
-    It is the variance component of a nested design by the method of moments, pooled over rows, with Satterthwaite's
-    degrees of freedom (Searle, Casella and McCulloch, Variance components, 1992). A negative component is 0.
-    Rows with fewer than two occasions of at least two processes tell nothing.
-    """
-    usable = [row for row in rows if min(row.shape) > 1]
-    if not usable:
-        return UNKNOWN
-    squares, freedoms = np.zeros(2), np.zeros(2)
-    for row in usable:
-        (occasions, processes), means = row.shape, row.mean(axis=1, keepdims=True)
-        squares += processes * np.sum((means - means.mean()) ** 2), np.sum((row - means) ** 2)
-        freedoms += occasions - 1, occasions * (processes - 1)
-    between_ms, within_ms = squares / freedoms
-    excess = between_ms - within_ms
-    if excess <= 0:
-        return BetweenRuns(0.0, float(freedoms[0]))
-    freedom = excess**2 / (between_ms**2 / freedoms[0] + within_ms**2 / freedoms[1])
-    size = float(np.mean([row.shape[1] for row in usable]))
-    return BetweenRuns(math.sqrt(excess / size), float(freedom))
 
 
 def of_changes(changes: Estimates, groups: Sequence[Hashable]) -> BetweenRuns:

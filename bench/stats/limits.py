@@ -25,12 +25,6 @@ EQUIVALENCE_LEVEL = 0.05
 It is that of a row, not of the table: a wrong "equivalent" hides one change and raises no alarm.
 """
 
-POWER = 0.8
-"""A change is detectable if four of five comparisons find it: the usual power (Cohen 1988)."""
-
-MOST_CHANGE = 700.0
-"""About the logarithm of the largest change that a float holds."""
-
 INCONCLUSIVE = "inconclusive"
 CHANGED = ("slower", "faster")
 JUDGED = (*CHANGED, INCONCLUSIVE, "equivalent")
@@ -84,19 +78,6 @@ def judged(changes: Estimates, changed: Truths, limits: Limits, *, share: float 
         },
         INCONCLUSIVE,
     )
-
-
-def detectable(of: Estimates, margin: float, level: float) -> float:
-    """Return the smallest change, as a share, that a test at this level shows with the probability POWER.
-
-    It is that of a typical estimate, the median one. NaN if no scatter is known.
-    """
-    has_error = np.isfinite(of.error) & (of.error > 0)
-    if not has_error.any():
-        return math.nan
-    error, freedom = (float(np.median(each[has_error])) for each in (of.error, of.freedom))
-    beyond = float(special.stdtrit(freedom, 1 - level / 2) + special.stdtrit(freedom, POWER)) * error
-    return math.expm1(min(math.log1p(margin) + beyond, MOST_CHANGE))
 
 
 def first_that_holds(conditions: dict[str, Truths], default: str) -> Verdicts:

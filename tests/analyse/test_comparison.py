@@ -20,7 +20,6 @@ from bench.analyse.comparison import (
 from bench.plan.case import CASE_COLUMNS, Case
 from bench.plan.errors import NotComparable, WrongRequest
 from bench.show.rows import plain
-from bench.stats.between_runs import BetweenRuns
 from tests.analyse.tables import Row, baseline, cases, drawn, failed, of_layers, row, table
 from tests.examples import case
 from tests.refusals import refusal
@@ -94,17 +93,6 @@ def test_interval_of_a_change_is_welchs() -> None:
     assert (both["change_low"], both["change_high"]) == pytest.approx(ends, rel=1e-6)
     one = judged(at(1.0, scatter=10), at(1.0, scatter=1e-6))
     assert math.log(one["change_high"]) == pytest.approx(4.30265 * 0.01 / math.sqrt(3), rel=1e-4)
-
-
-def test_an_interval_holds_the_between_run_component_of_self_checks() -> None:
-    """1.5 % on each side for one thread; a change that was faster is then inconclusive."""
-    alone = judged(at(1.0), at(1.03))
-    one_thread, two_threads = {1: BetweenRuns(0.015, 1e6)}, {2: BetweenRuns(0.015, 1e6)}
-    widened = judged(at(1.0), at(1.03), between_runs=[one_thread, one_thread])
-    assert (alone["verdict"], widened["verdict"]) == ("faster", "inconclusive")
-    assert math.log(widened["change_high"] / 1.03) == pytest.approx(1.96 * 0.015 * math.sqrt(2), rel=0.02)
-    same = judged(at(1.0), at(1.03), between_runs=[two_threads, {}])
-    assert same["change_high"] == pytest.approx(alone["change_high"])
 
 
 def test_an_interval_holds_the_between_run_component_of_the_rows() -> None:

@@ -19,9 +19,12 @@ from bench.plan.case import CONTROL, Case, Point
 from bench.stats.best import GOOD, bounds
 from bench.stats.contrasts import Contrasts, Prior, Values, contrasts, normal_scores, prior, values
 from bench.stats.estimates import Estimates, combined, half_widths, joined
-from bench.stats.limits import LEVEL, MARGIN, POWER, Limits, holm
+from bench.stats.limits import LEVEL, MARGIN, Limits, holm
 from bench.store.record import Record, latest
 from bench.store.saved_run import SavedRun
+
+POWER = 0.8
+"""A change is shown if four of five comparisons find it: the usual power (Cohen 1988)."""
 
 KINDS = {
     "own means": None,

@@ -1,19 +1,14 @@
-"""Measurements that are no run of a sweep: looks at models, and a self-check."""
+"""Measurements that are no run of a sweep: looks at models, and the shapes that they show."""
 
 import dataclasses
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 from unittest.mock import MagicMock
 
 import pytest
 
 from bench.engine import trials
-from bench.engine.run import Run
 from bench.engine.worker import Died
-from bench.plan.case import Case, Point
 from bench.plan.errors import WrongRequest
-from bench.store.record import Record
-from tests import examples
 from tests.points import point
 
 AT = point(layer="timm:vit_tiny_patch16_224")
@@ -86,57 +81,3 @@ def test_a_shape_that_a_module_does_not_have_is_refused(pool: Any) -> None:
     pool({"status": "ok", "detail": "", "seen": SHAPE})
     with pytest.raises(WrongRequest, match="num_tokens = 7 must be 5 in the layer timm:vit_tiny_patch16_224; leave it"):
         trials.shaped((AT,))
-
-
-class Scripted(Run):
-    """A run without processes, each of whose measurements takes ten seconds of a clock that it keeps."""
-
-    def __init__(self) -> None:
-        self.sweep = trials.selfcheck_sweep([1, 2])
-        self.now_s = 0.0
-        self.measured: list[int | None] = []
-        self.renewed = 0
-        self.run_folder = cast(Any, SimpleNamespace(of=self.records))
-
-    def measure(self, point: Point, processes: int | None = None) -> list[Record]:
-        """Let ten seconds pass."""
-        self.now_s += 10
-        self.measured.append(processes)
-        return self.records(point)
-
-    def renew(self) -> None:
-        """Count how often fresh processes are asked for."""
-        self.renewed += 1
-
-    def records(self, point: Point) -> list[Record]:
-        """Return the records of a point: all are good, but for the unlike kernel's."""
-        cases = [Case(point, name) for name in self.sweep.implementations]
-        return [examples.record(case=at, status="error" if at.implementation == "sdpa" else "ok") for at in cases]
-
-
-def test_eager_and_its_copy_are_measured_with_each_number_of_threads() -> None:
-    """The article's two points, once for each. What could not be measured has no records."""
-    run = Scripted()
-    assert run.sweep.implementations == ("eager", trials.TWIN, "sdpa")
-    assert run.sweep.baseline == "eager"
-    assert [(at.num_heads, at.threads) for at in run.sweep.points] == [(1, 1), (1, 2), (4, 1), (4, 2)]
-    assert trials.measured_records(run) == {
-        at: {name: [examples.record(case=Case(at, name))] for name in ("eager", trials.TWIN)} for at in run.sweep.points
-    }
-
-
-@pytest.mark.parametrize(
-    ("limit_s", "processes"),
-    [
-        (170, 4),  # there is no room for a fifth process of 40 s
-        (1e9, trials.SELFCHECK_PROCESSES),
-        (0, trials.LEAST_PROCESSES),  # fewer say nothing of their scatter
-    ],
-)
-def test_a_self_check_begins_no_process_that_would_end_too_late(limit_s: float, processes: int) -> None:
-    """It measures no more than a claim needs; each process is a fresh one."""
-    run = Scripted()
-    numbers = [*range(1, processes + 1)]
-    assert list(trials.measure_selfcheck(run, limit_s, lambda: run.now_s)) == numbers
-    assert run.renewed == processes
-    assert run.measured == [number for number in numbers for _ in range(4)]

@@ -1,7 +1,5 @@
 """The cores, each against a written softmax and against what it says of itself."""
 
-import ast
-import inspect
 import itertools
 from typing import Any
 
@@ -13,7 +11,6 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import impls
-from impls import control
 from impls.attend import eager, manual, online, sdpa
 from impls.contract import Attend
 from impls.layers.vit import ViTAttention
@@ -264,22 +261,3 @@ def flex() -> Attend:
     """Return the core of a layer with flex_attention."""
     attend: Attend = impls.build(ViTAttention(32, 32, 2), "flex").attend  # type: ignore[attr-defined]  # an adapted layer
     return attend
-
-
-def steps(function: object) -> list[str]:
-    """Return the statements of a function, without its docstring and comments."""
-    (definition,) = ast.parse(inspect.getsource(function)).body  # type: ignore[arg-type]
-    assert isinstance(definition, ast.FunctionDef)
-    return [ast.unparse(statement) for statement in definition.body[1:]]
-
-
-def test_the_control_is_a_copy_of_eager() -> None:
-    """Statement by statement, in a function of its own, so that a difference in time is not caused by the code.
-
-    `impls.control:adapt` is an implementation like any other and gives the same bits.
-    """
-    assert steps(control.attend) == steps(eager.attend)
-    assert control.attend is not eager.attend
-    layer, x = ViTAttention(8, 8, 2), normal(2, 5, 8)
-    with torch.inference_mode():
-        assert torch.equal(impls.build(layer, "impls.control:adapt")(x), impls.build(layer, "eager")(x))

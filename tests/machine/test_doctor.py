@@ -26,7 +26,7 @@ def finding(name: str) -> Finding:
 def test_everything_that_matters_is_looked_at() -> None:
     """Each has a state and words, and whatever isn't ready has advice."""
     every = findings(Path.cwd())
-    names = {"versions", "cores", "memory pages", "compiler", "GPU", "noise now", "memory", "disk", "self-check"}
+    names = {"versions", "cores", "memory pages", "compiler", "GPU", "noise now", "memory", "disk"}
     assert names <= {each.name for each in every}
     assert all(each.words for each in every)
     assert [each for each in every if each.state != READY and not each.advice] == []

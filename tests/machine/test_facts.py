@@ -16,15 +16,11 @@ import pytest
 from bench.engine import worker
 from bench.engine.worker import THREAD_VARIABLES
 from bench.machine import facts
-from bench.machine.facts import Detectable, between_run_scatter, detectable
 from bench.plan.case import HUGE, RETAINED
 from bench.store.environment import Environment, differences
 
 ROOT = Path(__file__).parents[2]
 TORCH_FACTS: dict[str, Any] = {"torch": "2.13.0", "gpus": {"cuda:0": "H200"}}
-SEVERAL: dict[str, Any] = {"detectable": {"1": 0.012, "4": 0.05}, "processes": 10}
-CHECKED: dict[str, Any] = {"detectable": {"1": 0.019}, "processes": 10}
-WITHOUT_GPU: dict[str, Any] = {"torch": "2.13.0", "gpus": {}}
 
 
 def observed() -> Environment:
@@ -317,75 +313,3 @@ def test_one_device_of_each_kind_is_available(
     monkeypatch.setattr(facts, "gpus", lambda: names)
     monkeypatch.setattr(facts, "torch_cuda", lambda: cuda)
     assert facts.available_devices() == expected
-
-
-@pytest.fixture(autouse=True)
-def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Keep what is remembered in a file of its own."""
-    path = tmp_path / "results" / "selfcheck.json"
-    monkeypatch.setattr(facts, "SELFCHECK_PATH", path)
-    return path
-
-
-@pytest.mark.parametrize("content", ["", "[]", "no JSON", '{"one": 1}'])
-def test_a_self_check_is_kept_for_its_environment(content: str, path: Path) -> None:
-    """The latest counts. A file that is none of ours is replaced by it, and stops no run."""
-    path.parent.mkdir()
-    path.write_text(content)
-    assert facts.recall_selfcheck("one") is None
-    facts.remember_selfcheck("one", {**CHECKED, "processes": 5})
-    facts.remember_selfcheck("two", CHECKED)
-    facts.remember_selfcheck("one", CHECKED)
-    assert facts.recall_selfcheck("one") == facts.recall_selfcheck("two") == CHECKED
-    assert facts.recall_selfcheck("three") is None
-
-
-def test_a_run_carries_it_in_its_state() -> None:
-    """It is there once a self-check ran in this environment, and plays no part in the identity."""
-    before = facts.observe(WITHOUT_GPU, {}, {})
-    assert "selfcheck" not in before.state
-    facts.remember_selfcheck(before.env_id, CHECKED)
-    after = facts.observe(WITHOUT_GPU, {}, {})
-    assert after.state["selfcheck"] == CHECKED
-    assert after.env_id == before.env_id
-    assert "selfcheck" not in facts.observe({**WITHOUT_GPU, "torch": "2.14.0"}, {}, {}).state
-
-
-def of(checked: Any) -> Environment:
-    """Return an environment with this as its self-check."""
-    return Environment({}, {"selfcheck": checked}, {})
-
-
-def test_a_self_check_is_read() -> None:
-    """The detectable change by threads that have one, with the processes; what an older suite added is passed over.
-
-    What runs differ by has its degrees of freedom, by threads; an older self-check lacks it.
-    """
-    assert detectable(of(SEVERAL)) == Detectable({1: 0.012, 4: 0.05}, processes=10)
-    assert detectable(of({**SEVERAL, "false_alarms": 0, "rows": 54})) == detectable(of(SEVERAL))
-    some = detectable(of({**SEVERAL, "detectable": {"1": 0.012, "2": None, "3": float("nan"), "4": 0}}))
-    assert some
-    assert some.share == {1: 0.012}
-    scatter = {"1": [0.01, 4.2], "2": [0, 9]}
-    assert between_run_scatter(of({**SEVERAL, "between": scatter})) == {1: (0.01, 4.2), 2: (0.0, 9.0)}
-    assert between_run_scatter(of(SEVERAL)) == between_run_scatter(None) == {}
-
-
-def test_a_self_check_that_cannot_be_read_is_none() -> None:
-    """Another suite's self-check, or one that was cut short, is passed over; most runs have none."""
-    wrong = [{**SEVERAL, "detectable": shares} for shares in (0.012, {}, {"one": 0.012}, {"1": "a lot"})]
-    for checked in (None, "all is well", [], {}, *wrong, {**SEVERAL, "processes": None}, CHECKED["detectable"]):
-        assert detectable(of(checked)) is None, checked
-        assert between_run_scatter(of(checked)) == {}, checked
-    assert detectable(None) is detectable(Environment({}, {}, {})) is None
-    scatters: tuple[Any, ...] = (
-        3,
-        [],
-        {"one": [0.1, 2]},
-        {"1": 0.1},
-        {"1": ["a", 2]},
-        {"1": [float("nan"), 2]},
-        {"1": [-1, 2]},
-    )
-    for between in scatters:
-        assert between_run_scatter(of({**SEVERAL, "between": between})) == {}, between

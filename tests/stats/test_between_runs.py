@@ -1,46 +1,12 @@
-"""The between-run variance component, from occasions and from changes."""
+"""The between-run variance component, from the changes between two runs."""
 
 import math
 
 import numpy as np
 import pytest
 
-from bench.stats.between_runs import LEAST_CHANGES, BetweenRuns, of_changes, of_occasions
+from bench.stats.between_runs import LEAST_CHANGES, of_changes
 from bench.stats.estimates import Estimates
-
-
-def drawn(rng: np.random.Generator, occasion_sd: float, count: int) -> list[BetweenRuns]:
-    """Return the estimates of so many draws of four rows of five occasions of two processes, which scatter by 2 %."""
-    logs = rng.normal(0, occasion_sd, (count, 4, 5, 1)) + rng.normal(0, 0.02, (count, 4, 5, 2))
-    return [of_occasions(rows) for rows in logs]
-
-
-def test_the_component_of_occasions_is_right_on_average() -> None:
-    """Over many draws its mean square is the true one, and 0 replaces what is negative."""
-    squares = [each.sd**2 for each in drawn(np.random.default_rng(1), 0.03, 2000)]
-    assert np.mean(squares) == pytest.approx(0.03**2, rel=0.05)
-
-
-def test_of_equal_occasions_half_of_the_components_are_0() -> None:
-    """If occasions are alike, the estimate is 0 or small, and its freedom is that of the occasions at least."""
-    estimates = drawn(np.random.default_rng(2), 0.0, 1000)
-    assert 0.4 < np.mean([each.sd == 0 for each in estimates]) < 0.7
-    assert {each.freedom for each in estimates if each.sd == 0} == {16.0}
-
-
-def test_a_worked_example() -> None:
-    """Means 0.5 and 2.5: the mean squares are 4 and 0.5, so the component is (4 - 0.5) / 2."""
-    example = of_occasions([np.array([[0.0, 1.0], [2.0, 3.0]])])
-    assert example.sd == pytest.approx(math.sqrt(1.75))
-    assert example.freedom == pytest.approx(3.5**2 / (4**2 / 1 + 0.5**2 / 2))
-
-
-@pytest.mark.parametrize("shapes", [[], [(0, 2)], [(1, 2), (2, 1)]])
-def test_too_few_occasions_or_processes_have_no_component(shapes: list[tuple[int, int]]) -> None:
-    """One occasion, or one process on each."""
-    estimate = of_occasions([np.zeros(shape) for shape in shapes])
-    assert math.isnan(estimate.sd)
-    assert math.isnan(estimate.freedom)
 
 
 @pytest.mark.parametrize("real", [0.0, 0.3])

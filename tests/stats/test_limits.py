@@ -9,7 +9,7 @@ from scipy import stats
 
 from bench.plan.errors import WrongRequest
 from bench.stats.estimates import Array, Estimates, combined
-from bench.stats.limits import EQUIVALENCE, POWER, Limits, detectable, holm, judged, p_beyond, p_within
+from bench.stats.limits import EQUIVALENCE, Limits, holm, judged, p_beyond, p_within
 
 ROWS = 20_000
 """Simulated rows; the standard error of a share near 5 % is then 0.15 %."""
@@ -49,24 +49,6 @@ def test_impossible_limits_are_refused(name: str, values: tuple[float, ...]) -> 
     for value in values:
         with pytest.raises(WrongRequest, match=f"{name} = {value} must"):
             Limits(**{name: value})
-
-
-@pytest.mark.parametrize(("error", "freedom"), [(0.004, 4.0), (0.03, 20.0)])
-def test_a_detectable_change_is_shown_in_four_of_five_comparisons(error: float, freedom: float) -> None:
-    """By simulation at 1 %; a little more often with few degrees of freedom, or errors that are small to the margin."""
-    rng = np.random.default_rng(1)
-    change = detectable(Estimates(*np.array([[0.0], [error], [freedom]])), 0.01, 0.01)
-    values = math.log1p(change) + error * rng.standard_normal(ROWS)
-    errors = error * np.sqrt(rng.chisquare(freedom, ROWS) / freedom)
-    shown = p_beyond(Estimates(values, errors, np.full(ROWS, freedom)), math.log1p(0.01)) < 0.01
-    assert POWER - 0.02 < np.mean(shown) < POWER + 0.1
-
-
-def test_without_a_scatter_no_change_is_known_to_be_detectable() -> None:
-    """What has no error is left out, and an error without bounds leaves a finite number."""
-    columns = np.array([[0.0, 0.0], [math.nan, 0.0], [math.nan, 3.0]])
-    assert math.isnan(detectable(Estimates(*columns), 0.01, 0.01))
-    assert math.isfinite(detectable(Estimates(*np.array([[0.0], [1e6], [3.0]])), 0.01, 0.01))
 
 
 def test_a_part_of_the_level_needs_more_to_show_that_rows_are_equivalent() -> None:

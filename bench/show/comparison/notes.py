@@ -1,14 +1,13 @@
 """Notes about the two runs of a comparison: origins, baseline, common shifts, and the machine's state."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from bench.analyse.comparable import CommonShift, StateDifference
-from bench.machine.facts import Detectable
 from bench.show.text import counted
 from bench.stats.between_runs import BetweenRuns
 from bench.store import units
@@ -132,32 +131,6 @@ def speed(factor: float) -> str:
 def raw(factor: float) -> str:
     """Return how raw times changed on the whole, which is no part of the changes."""
     return f"raw times: the median row takes {factor:.2f} times as long in NEW as in BASE; changes leave that out"
-
-
-def detects(detectable: Detectable, threads: Collection[int]) -> str:
-    """Return the changes that this machine's self-check can detect at these thread counts, empty if it has none."""
-    changes = _by_threads(detectable.share, threads)
-    return (
-        f"self-check: this machine detects changes of {changes} at {detectable.processes} processes" if changes else ""
-    )
-
-
-def widened(between: Mapping[int, tuple[float, float]], threads: Collection[int]) -> str:
-    """Return the between-run standard deviation that widened the intervals; empty if unknown."""
-    sds = _by_threads({count: sd for count, (sd, _) in between.items()}, threads)
-    if not sds:
-        return ""
-    return f"self-check: runs differ by {sds} (standard deviation) beyond their processes here; intervals contain that"
-
-
-def _by_threads(shares: Mapping[int, float], threads: Collection[int]) -> str:
-    """Return the shares of these thread counts in words: `1.2%`, or `1.2% with 1 thread and 5% with 4 threads`."""
-    measured = {count: share for count, share in sorted(shares.items()) if count in threads and share}
-    if len(measured) == 1:
-        return units.percent(*measured.values())
-    return " and ".join(
-        f"{units.percent(share)} with {counted([count], 'thread', 'threads')}" for count, share in measured.items()
-    )
 
 
 def widened_by_rows(between_runs: BetweenRuns) -> str:

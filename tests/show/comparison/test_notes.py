@@ -1,16 +1,14 @@
 """Lines about two runs: each says its thing on one line."""
 
-import re
+import math
 
 import pytest
 
 from bench.analyse.comparable import CommonShift, StateDifference
-from bench.machine.facts import Detectable
 from bench.show.comparison import notes
+from bench.stats.between_runs import BetweenRuns
 from tests.analyse.tables import failed, row, table
 from tests.examples import case
-
-SELFCHECK = Detectable({1: 0.012, 4: 0.05}, processes=10)
 
 
 def test_commits_processes_and_baselines_of_both_runs_are_named() -> None:
@@ -67,11 +65,7 @@ def test_another_speed_and_other_implementations_in_the_rounds_are_warnings() ->
     assert notes.unshared([], []) == ""
 
 
-def test_a_self_check_is_quoted_for_the_threads_that_were_measured() -> None:
-    """What it says of other thread counts says nothing here, and a standard deviation of 0 isn't said."""
-    quoted = [notes.detects(SELFCHECK, threads) for threads in ({1}, {4, 8}, {1, 4}, {2})]
-    changes = [re.findall("changes of (.*) at 10 processes", text) for text in quoted]
-    assert changes == [["1.2%"], ["5.0%"], ["1.2% with 1 thread and 5.0% with 4 threads"], []]
-    assert "runs differ by 1.5% (" in notes.widened({1: (0.015, 4.0), 2: (0.5, 4.0)}, {1})
-    assert "1.5% with 1 thread and 50% with 2 threads" in notes.widened({2: (0.5, 4.0), 1: (0.015, 4.0)}, {1, 2})
-    assert notes.widened({1: (0.0, 4.0), 2: (0.5, 4.0)}, {1}) == notes.widened({}, {1}) == ""
+def test_what_widened_the_intervals_is_said() -> None:
+    """The standard deviation between two runs; nothing if it is 0 or not known."""
+    assert "differ by 1.5% (standard deviation)" in notes.widened_by_rows(BetweenRuns(0.015, 20.0))
+    assert {notes.widened_by_rows(BetweenRuns(sd, 20.0)) for sd in (0.0, math.nan)} == {""}
