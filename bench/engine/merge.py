@@ -89,7 +89,7 @@ def _read(folder: Path) -> Source:
         lacks = plan.PLAN if stored is None else environment.ENVIRONMENT if here is None else journal.JOURNAL
         raise WrongRequest(f"{folder} is no run that can be merged: it holds no {lacks}")
     contents = journal.scan(folder)
-    foreign = {entry.head.env_id for entry in contents.entries} - {here.env_id}
+    foreign = {entry.line.env_id for entry in contents.entries} - {here.env_id}
     if foreign:
         raise WrongRequest(f"{folder} holds records of {', '.join(sorted(foreign))}, but it is a run of {here.env_id}")
     return Source(folder, stored.sharded(None), here, contents)

@@ -22,7 +22,7 @@ from bench.store import environment, files, journal, plan, table
 from bench.store.environment import Environment
 from bench.store.files import Lock
 from bench.store.journal import Entry
-from bench.store.record import SESSION, Head, Origin, Record, latest, reported
+from bench.store.record import SESSION, Origin, Record, decode_line, encode_line, latest, reported
 from bench.store.table import Tabulation
 
 SECOND_DEATH = "second death, in a fresh process"
@@ -151,10 +151,7 @@ class RunFolder:
         here, entries = self.here, self._journal.entries
         if stored and (differing := "; ".join(environment.differences(stored, here))):
             raise WrongRequest(f"{self.folder} was measured under other conditions ({differing}); use another folder")
-        heads = {id(entry.head): entry.head for entry in entries}  # they are shared by many
-        origins: Counter[Origin] = Counter()
-        for number, count in Counter(id(entry.head) for entry in entries).items():
-            origins[_origin(heads[number])] += count
+        origins = Counter(_origin(entry.line) for entry in entries)
         foreign = [origin for origin in origins if origin.env_id != here.env_id]
         if not stored:
             foreign = [origin for origin in origins if not self._is_from_here(origin)]
@@ -213,13 +210,13 @@ class RunFolder:
         return {
             entry.case.implementation
             for entry in self.entries(point)
-            if entry.status != "ok" and (entry in self._fresh or (entry.head.own_cause and not retry_failed))
+            if entry.status != "ok" and (entry in self._fresh or (entry.line.own_cause and not retry_failed))
         }
 
     def out_of_memory(self, point: Point) -> set[str]:
         """Return the implementations that ran out of memory at a point by their own fault."""
         entries = self.entries(point)
-        return {entry.case.implementation for entry in entries if entry.status == "oom" and entry.head.own_cause}
+        return {entry.case.implementation for entry in entries if entry.status == "oom" and entry.line.own_cause}
 
     def missing(self, point: Point, processes: int, *, retry_failed: bool = False) -> list[str]:
         """Return what needs more processes at a point, without what failed and is not tried again.
@@ -296,7 +293,7 @@ class RunFolder:
                 self._lock.check()
             entries = self._journal.append(records)
         except CannotWrite as error:
-            lost = {Entry(record.case, Head.of(record), 0, -1, 0): record for record in records}
+            lost = {Entry(each.case, decode_line(encode_line(each)), 0, -1, 0): each for each in records}
             self._unwritten |= lost
             self._add(point, lost)
             message = f"{error}; process {records[0].process} of {point.name} is lost"
@@ -377,9 +374,9 @@ class RunFolder:
         return bool(self._tabulation)
 
 
-def _origin(head: Head) -> Origin:
+def _origin(line: Any) -> Origin:
     """Return a record's origin without the commit and the time, which differ between records of one folder."""
-    return Origin(head.env_id, head.device_name, head.torch_version, commit="", started_at="")
+    return Origin(line.env_id, line.device_name, line.torch_version, commit="", started_at="")
 
 
 def _description(origin: Origin) -> str:

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 from bench.plan.case import Case
 from bench.plan.errors import CannotWrite, WrongRequest, refusing
 from bench.store import files
-from bench.store.record import Head, Heads, Record, decode_line, encode_line, seal_of
+from bench.store.record import Cases, Record, decode_line, encode_line, record_of, seal_of
 
 JOURNAL = "journal.jsonl"
 SET_ASIDE = "journal.cut"
@@ -34,14 +34,15 @@ Place = tuple[int, int]
 """The place of a line in the file, and its length without its end."""
 
 
-class Entry(NamedTuple):
-    """A line of the file: its case and its head, its number, counted from 1, and its place without the end of line.
+@dataclass(frozen=True, eq=False, slots=True)
+class Entry:
+    """A line of the file: its case and facts, its number, counted from 1, and its place without the end of line.
 
-    What else the line holds is read when it is needed: see `load`.
+    Its samples are read when they are needed: see `load`.
     """
 
     case: Case
-    head: Head
+    line: Any
     number: int
     offset: int
     length: int
@@ -49,12 +50,12 @@ class Entry(NamedTuple):
     @property
     def process(self) -> int:
         """The number of the process."""
-        return self.head.process
+        return int(self.line.process)
 
     @property
     def status(self) -> str:
         """How the case ended."""
-        return self.head.status
+        return str(self.line.status)
 
     @property
     def place(self) -> Place:
@@ -118,7 +119,7 @@ class Contents:
                 os.close(file)
         entries = []
         for record, each in zip(records, lines, strict=True):
-            entries.append(Entry(record.case, Head.of(record), 0, offset, len(each) - 1))
+            entries.append(Entry(record.case, decode_line(each[:-1]), 0, offset, len(each) - 1))
             self.digest = zlib.crc32(seal_of(each[:-1]), self.digest)
             self.end = offset = offset + len(each)
         self.entries += entries
@@ -165,7 +166,7 @@ def load(file: BinaryIO, entry: Entry) -> Record:
         file.seek(entry.offset)
         line = file.read(entry.length)
     try:
-        return decode_line(line, entry.case, entry.head)
+        return record_of(entry.case, entry.line, line)
     except ValueError as error:
         raise WrongRequest(f"{file.name}: the line at byte {entry.offset} can't be read: {error}") from None
 
@@ -199,7 +200,7 @@ def _uncollected() -> Iterator[None]:
 
 def _sort(file: BinaryIO, contents: Contents, before: int | None) -> None:
     """Sort the lines of a file into those that count and those that don't."""
-    heads, keys, end = Heads(), set[tuple[int, int]](), 0
+    cases, keys, end = Cases(), set[tuple[int, int]](), 0
     for number, line in enumerate(file, start=1):
         if end == before:
             contents.digest_before = contents.digest
@@ -209,18 +210,19 @@ def _sort(file: BinaryIO, contents: Contents, before: int | None) -> None:
             continue
         contents.digest = zlib.crc32(seal_of(line) or line, contents.digest)
         try:
-            case, head = heads.read(line)
+            decoded = decode_line(line)
         except WrongRequest as error:
             raise WrongRequest(f"{contents.path}: line {number}: {error}") from None
         except ValueError as error:
             contents.put_aside(number, (offset, len(line)), f"no record of attention-bench ({error})")
             continue
-        key = (id(case), head.process)  # equal cases are the same object
+        case = cases.of(decoded)
+        key = (id(case), decoded.process)  # equal cases are the same object
         if key in keys:
             contents.put_aside(number, (offset, len(line)), REPEATED)
         else:
             keys.add(key)
-            contents.entries.append(Entry(case, head, number, offset, len(line)))
+            contents.entries.append(Entry(case, decoded, number, offset, len(line)))
     contents.end = end
     if end == before:
         contents.digest_before = contents.digest

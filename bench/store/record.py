@@ -1,7 +1,6 @@
 """A record, one case in one process with everything that was measured and nothing derived, and its line in the journal.
 
-A line is JSON with a checksum at its end. The case and the head come first: what a run decides by when it goes on. The
-rest is read only when it is needed.
+A line is JSON with a checksum at its end. Its samples are read only when they are needed.
 """
 
 import dataclasses
@@ -10,6 +9,7 @@ import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import attrgetter
 from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar, get_type_hints
 
 import msgspec
@@ -41,9 +41,6 @@ MAY_LACK = ("others", "product_s", "copy_s")
 
 START = b'{"schema_version":%d,' % SCHEMA_VERSION
 """The beginning of a line of this version."""
-
-HEAD, REST = b',"process":', b',"started_at":'
-"""The beginnings of the head and of the rest; neither can stand within a text, in which quotes have a backslash."""
 
 SEAL = b',"crc32":"'
 """The beginning of the last key, whose value is the CRC-32 of everything before it, in eight digits."""
@@ -198,64 +195,46 @@ def check_schema(version: int, newest: int = SCHEMA_VERSION, what: str = "result
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
-    """The facts of a record besides its case that a run decides by when it goes on."""
-
-    process: Count
-    replicate_size: Positive
-    own_cause: bool
-    status: Status
-    env_id: str
-    device_name: str
-    torch_version: str
-    commit: str
-
-    @classmethod
-    def of(cls, record: Record) -> "Head":
-        """Return the head of a record."""
-        values = {**vars(record), **vars(record.origin)}
-        return cls(**{each.name: values[each.name] for each in dataclasses.fields(cls)})
-
-
-First = msgspec.defstruct(
-    "First",
+Line: Any = msgspec.defstruct(
+    "Line",
     [
         *(
             (name, hint, ABSENT[name]) if name in ABSENT else (name, hint)
             for name, hint in get_type_hints(Point).items()
         ),
         ("implementation", str),
-    ],
-    kw_only=True,
-)
-"""What a line has up to HEAD."""
-
-Rest = msgspec.defstruct(
-    "Rest",
-    [
-        ("started_at", str),
+        ("process", Count),
+        ("status", Status),
+        *((name, str) for name in ("env_id", "device_name", "torch_version", "commit", "started_at")),
         ("detail", str, ""),
+        ("replicate_size", Positive),
+        ("own_cause", bool),
         *((name, SESSION[name], None) for name in ("seed", "pid")),
-        ("samples", Samples),
         *((name, kind, REPORTED[name].empty) for name, kind in METRICS.items()),
     ],
     kw_only=True,
 )
-"""What a line has from REST on."""
+"""What a line has beside its samples."""
+
+
+class _OfLine(msgspec.Struct):
+    """The samples of a line."""
+
+    samples: Samples
 
 
 def encode_line(record: Record) -> bytes:
     """Return the line of a record without its end; raises ValueError for a number that JSON can't hold."""
     case = {name: value for name, value in record.case.columns().items() if name not in ABSENT or value != ABSENT[name]}
-    rest = {"detail": record.detail, **record.metrics, "seed": record.seed, "pid": record.pid}
+    facts = {"detail": record.detail, **record.metrics, **{name: getattr(record, name) for name in SESSION}}
     columns = {each.name: getattr(record.samples, each.name) for each in dataclasses.fields(Samples)}
     content = {
         "schema_version": SCHEMA_VERSION,
         **case,
-        **dataclasses.asdict(Head.of(record)),
-        "started_at": record.origin.started_at,
-        **{name: value for name, value in rest.items() if value not in (None, (), "")},
+        "process": record.process,
+        "status": record.status,
+        **vars(record.origin),
+        **{name: value for name, value in facts.items() if value not in (None, (), "")},
         "samples": {name: values for name, values in columns.items() if values or name not in MAY_LACK},
     }
     return sealed(json.dumps(content, allow_nan=False, separators=(",", ":")).encode())
@@ -272,45 +251,48 @@ def seal_of(line: bytes) -> bytes:
     return line[-10:-2] if line[-SEAL_BYTES:-10] == SEAL else b""
 
 
-class Heads:
-    """Reads the cases and heads of lines, and decodes what many lines share once."""
+def decode_line(content: bytes) -> Any:
+    """Return what a line has beside its samples.
+
+    Raises WrongRequest for another schema, ValueError for anything else that is no line.
+    """
+    _check(content)
+    return decode(Line, content)
+
+
+def record_of(case: Case, line: Any, content: bytes) -> Record:
+    """Return the record of a line, whose content is read anew for its samples; raises as `decode_line` does."""
+    _check(content)
+    samples = decode(_OfLine, content).samples
+    if line.status == "ok" and not samples.rounds:
+        raise ValueError("timings_s must hold at least one sample if the status is ok")
+    origin = Origin(*(getattr(line, each.name) for each in dataclasses.fields(Origin)))
+    metrics = {name: getattr(line, name) for name in METRICS}
+    session: dict[str, Any] = {name: getattr(line, name) for name in SESSION}
+    return Record(case, line.process, line.status, origin, line.detail, samples, metrics, **session)
+
+
+class Cases:
+    """The cases of lines: equal cases, and equal points, are the same object."""
 
     def __init__(self) -> None:
-        self._cases: dict[bytes, Case] = {}
-        self._heads: dict[bytes, Head] = {}
-        self._first: dict[Any, Any] = {}
+        self._points: dict[tuple[Any, ...], Point] = {}
+        self._cases: dict[tuple[int, str], Case] = {}
 
-    def read(self, line: bytes) -> tuple[Case, Head]:
-        """Return the case and the head of a line; equal cases, and equal points, are the same object.
-
-        Raises WrongRequest for another schema, ValueError for anything else that is no line.
-        """
-        _check(line)
-        middle = line.find(HEAD)
-        first, second = line[:middle], line[max(middle, 0) + 1 : line.find(REST, middle)]
-        if first not in self._cases:
-            self._cases[first] = self._case(first + b"}")
-        if second not in self._heads:
-            self._heads[second] = decode(Head, b"{" + second + b"}")
-        return self._cases[first], self._heads[second]
-
-    def _case(self, text: bytes) -> Case:
-        *columns, implementation = msgspec.structs.astuple(decode(First, text))
-        point = Point(**dict(zip(POINT_COLUMNS, columns, strict=True)))
-        case = Case(self._first.setdefault(point, point), implementation)
-        return self._first.setdefault(case, case)  # type: ignore[no-any-return]
+    def of(self, line: Any) -> Case:
+        """Return the case of a line."""
+        columns = _columns(line)
+        point = self._points.get(columns)
+        if point is None:
+            point = self._points[columns] = Point(**dict(zip(POINT_COLUMNS, columns, strict=True)))
+        key = id(point), line.implementation
+        case = self._cases.get(key)
+        if case is None:
+            case = self._cases[key] = Case(point, line.implementation)
+        return case
 
 
-def decode_line(line: bytes, case: Case, head: Head) -> Record:
-    """Return the record of a line whose case and head are known; raises what `Heads.read` raises."""
-    _check(line)
-    rest = msgspec.structs.asdict(decode(Rest, b"{" + line[max(line.find(REST), 0) + 1 :]))
-    if head.status == "ok" and not rest["samples"].rounds:
-        raise ValueError("timings_s must hold at least one sample if the status is ok")
-    origin = Origin(head.env_id, head.device_name, head.torch_version, head.commit, rest["started_at"])
-    metrics = {name: rest[name] for name in METRICS}
-    session: dict[str, Any] = {name: getattr(head, name, rest.get(name)) for name in SESSION}
-    return Record(case, head.process, head.status, origin, rest["detail"], rest["samples"], metrics, **session)
+_columns = attrgetter(*POINT_COLUMNS)
 
 
 def _check(line: bytes) -> None:

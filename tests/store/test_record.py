@@ -15,14 +15,14 @@ from bench.store.record import (
     OLDEST_SCHEMA,
     SCHEMA_VERSION,
     SEAL_BYTES,
-    Head,
-    Heads,
+    Cases,
     Record,
     Samples,
     check_schema,
     decode_line,
     encode_line,
     latest,
+    record_of,
     reported,
     sealed,
 )
@@ -106,7 +106,8 @@ def test_another_schema_is_refused_with_the_way_out() -> None:
 
 def read(content: bytes) -> Record:
     """Return the record of a line."""
-    return decode_line(content, *Heads().read(content))
+    line = decode_line(content)
+    return record_of(Cases().of(line), line, content)
 
 
 def changed(**values: Any) -> bytes:
@@ -121,10 +122,9 @@ def changed(**values: Any) -> bytes:
 @settings(deadline=None, max_examples=100)
 @given(records)
 def test_round_trip(before: Record) -> None:
-    """A record is the same after its journey, and its head is read without the rest."""
+    """A record is the same after its journey."""
     content = encode_line(before)
     assert b"\n" not in content
-    assert Heads().read(content) == (before.case, Head.of(before))
     assert read(content) == before
 
 
@@ -143,21 +143,22 @@ def test_a_line_is_json_without_what_is_empty() -> None:
 
 
 def test_equal_cases_are_one_object() -> None:
-    """So are equal points and equal heads."""
-    heads = Heads()
-    (eager, first), (later, second) = (heads.read(encode_line(record(detail=words))) for words in ("", "later"))
-    sdpa, _ = heads.read(encode_line(record("sdpa")))
-    assert (eager is later, first is second, eager.point is sdpa.point) == (True, True, True)
+    """So are equal points."""
+    cases, of = Cases(), [record(), record(detail="later"), record("sdpa")]
+    eager, later, sdpa = (cases.of(decode_line(encode_line(each))) for each in of)
+    assert eager is later
+    assert eager.point is sdpa.point
+    assert [eager, sdpa] == [of[0].case, of[2].case]
 
 
 @pytest.mark.parametrize(("before", "after"), [(b'"process":0', b'"process":1'), (b'"rounds":[0', b'"rounds":[9')])
 def test_a_changed_line_is_told(before: bytes, after: bytes) -> None:
     """Whatever was changed after it was written, the checksum is another one."""
     content = encode_line(record())
-    case, head = Heads().read(content)
+    line = decode_line(content)
     content = content.replace(before, after)
     assert content != encode_line(record())
-    for call in (lambda: decode_line(content, case, head), lambda: Heads().read(content)):
+    for call in (lambda: record_of(record().case, line, content), lambda: decode_line(content)):
         with pytest.raises(ValueError, match="changed since it was written"):
             call()
 
@@ -182,7 +183,7 @@ def test_a_line_of_another_schema_is_refused(version: int, message: str) -> None
     for line in (changed(schema_version=version), changed(schema_version=version, process="first", dtype=...)):
         for content in (line, line[:-SEAL_BYTES] + b"}"):
             with pytest.raises(WrongRequest, match=f"schema_version {version}; .*{message}"):
-                Heads().read(content)
+                decode_line(content)
 
 
 @pytest.mark.parametrize(
