@@ -28,7 +28,7 @@ def run(arguments: argparse.Namespace) -> int:
         if planned is None or not saved.entries:
             say(*saved.notices, stderr=True)
             raise WrongRequest(f"{saved.path / JOURNAL} holds no line that counts; {RESULTS} stays as it is")
-        run_folder = RunFolder(planned, saved.path, anew=True)
+        run_folder = RunFolder(planned, saved.path)
         try:
             run_folder.prepare()
             run_folder.save()

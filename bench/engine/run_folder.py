@@ -23,7 +23,6 @@ from bench.store.environment import Environment
 from bench.store.files import Lock
 from bench.store.journal import Entry
 from bench.store.record import SESSION, Origin, Record, decode_line, encode_line, latest, reported
-from bench.store.table import Tabulation
 
 SECOND_DEATH = "second death, in a fresh process"
 NOT_ITS_OWN = ", not known to be its own fault, so a resumed run tries it again"
@@ -31,7 +30,10 @@ NOT_ITS_OWN = ", not known to be its own fault, so a resumed run tries it again"
 LATEST = 64
 """The records that stay in memory after they were read, about those of a point: two callers read them."""
 
-FILES = (environment.ENVIRONMENT, journal.JOURNAL, plan.PLAN, table.RESULTS, table.STATE)
+FILES = (environment.ENVIRONMENT, journal.JOURNAL, plan.PLAN, table.RESULTS)
+
+SAVE_S, SAVE_TIMES = 60.0, 50
+"""results.csv is written once in so many seconds, and in so many times as long as it takes."""
 
 
 class RunFolder:
@@ -41,16 +43,14 @@ class RunFolder:
 
     From `prepare` to `close`, which must follow even if `prepare` raises, only this process may write into the folder.
     `notices` lists repairs of the folder.
-    With `extend` the sweep may add to the folder's own. With `anew` all rows are made from the journal, else those in
-    results.csv are kept as far as they are known to follow from it.
+    With `extend` the sweep may add to the folder's own.
     """
 
-    def __init__(self, sweep: Sweep, folder: Path, *, extend: bool = False, anew: bool = False) -> None:
+    def __init__(self, sweep: Sweep, folder: Path, *, extend: bool = False) -> None:
         self.sweep = sweep
         self.folder = folder
         self.notices: list[str] = []
         self._extend = extend
-        self._anew = anew
         self._lock: Lock | None = None
         self._made: list[Path] = []
         self._journal = journal.Contents(folder / journal.JOURNAL)
@@ -59,7 +59,8 @@ class RunFolder:
         self._unwritten: dict[Entry, Record] = {}
         self._loaded = lru_cache(LATEST)(self._load)
         self._fresh: set[Entry] = set()
-        self._tabulation = Tabulation()
+        self._is_written = True
+        self._due_s = 0.0
         self._summary = Summary(sweep.baseline)
         self._unread: dict[Point, None] = {}  # the points of which the summary lacks records, in the journal's order
         self._is_open = False
@@ -73,16 +74,14 @@ class RunFolder:
         with refusing(f"the run folder {self.folder} can't be written"):
             self._make()
             self._take()
-            state = None if self._anew else table.state_of(self.folder)
-            self._journal, notices = journal.repair(self.folder, state.journal_bytes if state else None)
+            self._journal, notices = journal.repair(self.folder)
             self.notices += notices
             self._plan()
         for entry in self._journal.entries:
             self._entries.setdefault(entry.case.point, []).append(entry)
         self._unread = dict.fromkeys(self._entries)
-        self._tabulation.restore(self.folder, self._journal, state)
-        if any(point not in self._tabulation for point in self._entries):
-            self._tabulate()
+        made = plan.Made(self._journal.end, table.crc32_of(self.folder))
+        self._is_written = not self._entries or plan.made_of(self.folder) == made
 
     def _make(self) -> None:
         self._made = [path for path in (self.folder, *self.folder.parents) if not path.exists()]
@@ -117,7 +116,7 @@ class RunFolder:
     def close(self) -> None:
         """Write what is not yet in results.csv, and unlock the folder; one that was made here and is empty goes."""
         try:
-            if self._is_open and self._lock and not self._tabulation.is_written:
+            if self._is_open and self._lock and not self._is_written:
                 with suppress(WrongRequest):  # the journal has everything
                     self.save()
         finally:
@@ -302,7 +301,7 @@ class RunFolder:
         self._opened()
         self._add(point, entries)
         self._unread[point] = None
-        self._tabulation.set_stale(point)
+        self._is_written = False
 
     def _add(self, point: Point, entries: Iterable[Entry]) -> None:
         self._entries.setdefault(point, []).extend(entries)
@@ -310,7 +309,7 @@ class RunFolder:
 
     def tabulate(self) -> None:
         """Write results.csv if it is due; raises CannotWrite if it can't be written."""
-        if self._tabulation.is_due:
+        if not self._is_written and time.monotonic() >= self._due_s:
             self.save()
 
     def _summarise(self) -> None:
@@ -319,20 +318,16 @@ class RunFolder:
             self._summary.put(self._in_order([self._loaded(entry) for entry in self.entries(point, is_kept=True)]))
             del self._unread[point]
 
-    def _tabulate(self) -> None:
-        """Update the rows of all points: the errors of each follow from all points, so a new one changes all rows."""
-        self._summarise()
-        self._summary.lend()
-        for point in self._summary:
-            self._tabulation.put(point, self._summary.rows(point))
-
     def save(self) -> None:
         """Write results.csv of what the folder holds so far; raises CannotWrite if it can't be written."""
         began_s = time.monotonic()
-        self._tabulate()
-        kept = f"; all that was measured is kept in {journal.JOURNAL}"
+        results, kept = self.results(), f"; all that was measured is kept in {journal.JOURNAL}"
         with refusing(f"{self.folder / table.RESULTS} can't be written", CannotWrite, kept):
-            self._tabulation.save(self.folder, self._journal, began_s)
+            crc32 = table.save(results, self.folder)
+            if (self.folder / plan.PLAN).exists():
+                plan.save(self._planned, self.folder, plan.Made(self._journal.end, crc32))
+        self._is_written, end_s = True, time.monotonic()
+        self._due_s = end_s + max(SAVE_S, SAVE_TIMES * (end_s - began_s))
 
     def _in_order(self, records: Sequence[Record]) -> list[Record]:
         """Return records in the order of the sweep's implementations; those of other implementations come last."""
@@ -340,10 +335,10 @@ class RunFolder:
         return sorted(records, key=lambda record: order.get(record.case.implementation, len(order)))
 
     def results(self) -> pd.DataFrame:
-        """Return the table of all results in the folder."""
-        if not self._tabulation.is_written:
-            self._tabulate()
-        return self._tabulation.table()
+        """Return the table of all results; the errors of each point follow from all, so a new record changes all."""
+        self._summarise()
+        self._summary.lend()
+        return table.of_rows([row for point in self._summary for row in self._summary.rows(point)])
 
     def rows(self, point: Point) -> pd.DataFrame:
         """Return the table of a measured point, what the disk didn't take included.
@@ -352,8 +347,6 @@ class RunFolder:
         """
         if self._unwritten:
             return table.of_rows(rows(self._in_order(self.of(point)), self.sweep.baseline))
-        if point in self._unread and point in self._tabulation:
-            return self._tabulation.table(point)
         self._summarise()
         return table.of_rows(self._summary.rows(point))
 
@@ -371,7 +364,7 @@ class RunFolder:
     @property
     def has_results(self) -> bool:
         """Whether there are results."""
-        return bool(self._tabulation)
+        return bool(self._journal.entries)
 
 
 def _origin(line: Any) -> Origin:

@@ -5,7 +5,6 @@ The lines of a replicate at one point are written at once. `bench.store.record` 
 
 import gc
 import os
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -15,7 +14,7 @@ from typing import Any, BinaryIO
 from bench.plan.case import Case
 from bench.plan.errors import CannotWrite, WrongRequest, refusing
 from bench.store import files
-from bench.store.record import Cases, Record, decode_line, encode_line, record_of, seal_of
+from bench.store.record import Cases, Record, decode_line, encode_line, record_of
 
 JOURNAL = "journal.jsonl"
 SET_ASIDE = "journal.cut"
@@ -67,8 +66,7 @@ class Entry:
 class Contents:
     """The lines of a journal that count, those set aside, and the numbers of these by fault.
 
-    `end` is the length of the file, `digest` a checksum of its lines; `digest_before` is that of the lines before a
-    place in the file.
+    `end` is the length of the file.
     """
 
     path: Path
@@ -76,8 +74,6 @@ class Contents:
     aside: list[Place] = field(default_factory=list)
     faults: dict[str, list[int]] = field(default_factory=dict)
     end: int = 0
-    digest: int = 0
-    digest_before: int | None = None
 
     @property
     def records(self) -> list[Record]:
@@ -120,7 +116,6 @@ class Contents:
         entries = []
         for record, each in zip(records, lines, strict=True):
             entries.append(Entry(record.case, decode_line(each[:-1]), 0, offset, len(each) - 1))
-            self.digest = zlib.crc32(seal_of(each[:-1]), self.digest)
             self.end = offset = offset + len(each)
         self.entries += entries
         return entries
@@ -171,18 +166,18 @@ def load(file: BinaryIO, entry: Entry) -> Record:
         raise WrongRequest(f"{file.name}: the line at byte {entry.offset} can't be read: {error}") from None
 
 
-def scan(run: Path, before: int | None = None) -> Contents:
+def scan(run: Path) -> Contents:
     """Return the contents of a run's journal.
 
     A line that is no record doesn't count; the others of its replicate do, because it was written after the rounds. The
-    first of duplicates counts. `before` is the place in the file for which `digest_before` is wanted.
+    first of duplicates counts.
     Raises WrongRequest for a line of another schema, or a file that can't be read.
     """
     path = run / JOURNAL
     contents = Contents(path)
     with refusing(f"{path} can't be read"), suppress(FileNotFoundError, NotADirectoryError):
         with path.open("rb", buffering=BUFFER_BYTES) as file, _uncollected():
-            _sort(file, contents, before)
+            _sort(file, contents)
     return contents
 
 
@@ -198,17 +193,14 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def _sort(file: BinaryIO, contents: Contents, before: int | None) -> None:
+def _sort(file: BinaryIO, contents: Contents) -> None:
     """Sort the lines of a file into those that count and those that don't."""
     cases, keys, end = Cases(), set[tuple[int, int]](), 0
     for number, line in enumerate(file, start=1):
-        if end == before:
-            contents.digest_before = contents.digest
         offset, end = end, end + len(line)
         line = line.removesuffix(b"\n")
         if not line.strip():
             continue
-        contents.digest = zlib.crc32(seal_of(line) or line, contents.digest)
         try:
             decoded = decode_line(line)
         except WrongRequest as error:
@@ -224,16 +216,14 @@ def _sort(file: BinaryIO, contents: Contents, before: int | None) -> None:
             keys.add(key)
             contents.entries.append(Entry(case, decoded, number, offset, len(line)))
     contents.end = end
-    if end == before:
-        contents.digest_before = contents.digest
 
 
-def repair(run: Path, before: int | None = None) -> tuple[Contents, list[str]]:
+def repair(run: Path) -> tuple[Contents, list[str]]:
     """Move the lines that don't count out of the journal; return the contents, and a notice for each fault.
 
     Raises WrongRequest as `scan` does, OSError if the folder can't be written.
     """
-    contents = scan(run, before)
+    contents = scan(run)
     if not contents.aside:
         return contents, []
     with contents.path.open("rb") as journal:

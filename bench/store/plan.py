@@ -31,6 +31,17 @@ POINTS = ',\n  "points": [\n'
 """The text before the points."""
 
 
+class Made(msgspec.Struct):
+    """What results.csv was made from, the bytes of the journal, and its CRC-32: so an outdated table is told."""
+
+    journal_bytes: int
+    results_crc32: int
+
+
+class _OfTable(msgspec.Struct):
+    made: Made | None = None
+
+
 class _Plan(msgspec.Struct):
     name: str
     baseline: str
@@ -42,8 +53,12 @@ class _Plan(msgspec.Struct):
     points_crc32: int = -1
 
 
-def save(sweep: Sweep, run: Path) -> None:
-    """Write plan.json of a run, a line for each point; raises OSError if it can't be written."""
+def save(sweep: Sweep, run: Path, made: Made | None = None) -> None:
+    """Write plan.json of a run, a line for each point; without `made` the table stays what it was.
+
+    Raises OSError if it can't be written.
+    """
+    made = made or made_of(run)
     head = {
         "schema_version": SCHEMA_VERSION,
         "name": sweep.name,
@@ -52,6 +67,7 @@ def save(sweep: Sweep, run: Path) -> None:
         "control": sweep.control,
         "effort": dataclasses.asdict(sweep.effort),
         **({"shard": str(sweep.shard)} if sweep.shard else {}),
+        **({"made": msgspec.to_builtins(made)} if made else {}),
     }
     points = sweep.whole or sweep.points
     columns = ({name: value for name, value in vars(point).items() if value is not None} for point in points)
@@ -59,6 +75,14 @@ def save(sweep: Sweep, run: Path) -> None:
     listed = ",\n".join(lines) + "\n  ]\n}\n"
     text = json.dumps({**head, "points_crc32": zlib.crc32(listed.encode())}, indent=2).removesuffix("\n}")
     files.replace(run / PLAN, f"{text}{POINTS}{listed}")
+
+
+def made_of(run: Path) -> Made | None:
+    """Return what the table of a run was made from, None if that isn't known."""
+    try:
+        return decode(_OfTable, (run / PLAN).read_bytes()).made
+    except (OSError, ValueError):
+        return None
 
 
 def load(run: Path) -> Sweep | None:

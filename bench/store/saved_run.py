@@ -107,13 +107,18 @@ class SavedRun:
     @property
     def is_behind(self) -> bool:
         """Whether the journal holds more than results.csv was made from: the run is at work, or was killed."""
-        made_from, path = table.state_of(self.folder), self.folder / journal.JOURNAL
-        return bool(not self.is_alone and made_from and path.exists() and path.stat().st_size > made_from.journal_bytes)
+        path = self.folder / journal.JOURNAL
+        return bool(self._made and path.exists() and path.stat().st_size > self._made.journal_bytes)
 
     @property
     def is_edited(self) -> bool:
         """Whether results.csv is known not to be as the run wrote it."""
-        return not self.is_alone and table.is_edited(self.folder)
+        has_table = (self.folder / table.RESULTS).exists()
+        return bool(self._made and has_table and table.crc32_of(self.folder) != self._made.results_crc32)
+
+    @property
+    def _made(self) -> plan.Made | None:
+        return None if self.is_alone else plan.made_of(self.folder)
 
     @property
     def notices(self) -> list[str]:

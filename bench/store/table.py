@@ -1,28 +1,21 @@
-"""The table of results, one row per case, as results.csv; a run keeps its rows by point, and how they were made."""
+"""The table of results, one row per case, as results.csv."""
 
-import csv
 import io
-import itertools
-import time
 import zlib
-from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
 import pandas as pd
 
-from bench.plan.case import CASE_COLUMNS, CONTROL, Case, Point
+from bench.plan.case import CASE_COLUMNS, CONTROL, Case
 from bench.plan.case import COLUMNS as POINT
 from bench.plan.columns import Kind
 from bench.plan.errors import WrongRequest
 from bench.plan.invocation import suite
 from bench.store import files
-from bench.store.journal import Contents
 from bench.store.metrics import COLUMNS as METRICS
 from bench.store.record import check_schema
-from bench.store.typed import decode
 
 RESULTS = "results.csv"
 
@@ -60,42 +53,27 @@ COLUMNS: dict[str, str] = {
 }
 """Every column of results.csv with its pandas type, in order; a number that doesn't apply is missing, never 0."""
 
-STATE = "results.state.json"
-"""The file that says which lines of the journal results.csv was made from, with checksums of both."""
 
-SHARE = 1 / 50
-"""The largest share of the time in which results.csv is written while a run measures."""
+def save(table: pd.DataFrame, run: Path) -> int:
+    """Replace the run's results.csv by the table, at once or not at all, and return the CRC-32 of its content.
 
-
-def save(table: pd.DataFrame, run: Path) -> None:
-    """Replace the run's results.csv by the table, at once or not at all; raises OSError if it can't be written."""
-    text = table.to_csv(index=False, lineterminator=END)
-    files.replace(run / RESULTS, text.encode(errors="backslashreplace"))
+    Raises OSError if it can't be written.
+    """
+    files.replace(run / RESULTS, as_csv(table))
+    return crc32_of(run)
 
 
-def csv_rows(rows: Iterable[Mapping[str, Any]]) -> bytes:
-    """Return rows as they stand in results.csv; a cell that is missing or None is empty."""
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator=END)
-    writer.writerows([_cell(row.get(name), kind) for name, kind in COLUMNS.items()] for row in rows)
-    return text.getvalue().encode(errors="backslashreplace")
+def as_csv(table: pd.DataFrame) -> bytes:
+    """Return a table as results.csv has it."""
+    return table.to_csv(index=False, lineterminator=END).encode(errors="backslashreplace")
 
 
-def csv_header() -> bytes:
-    """Return the first line of results.csv."""
-    return (",".join(COLUMNS) + END).encode()
-
-
-def csv_lines(content: bytes) -> list[bytes]:
-    """Return the rows of results.csv with their ends, without the first line; a text in quotes may hold ends too."""
-    lines: list[bytes] = []
-    begun = b""
-    for line in content.split(END.encode())[1:-1]:
-        begun += line + END.encode()
-        if begun.count(b'"') % 2 == 0:
-            lines.append(begun)
-            begun = b""
-    return lines
+def crc32_of(run: Path) -> int:
+    """Return the CRC-32 of the run's results.csv, that of nothing if it can't be read."""
+    try:
+        return zlib.crc32((run / RESULTS).read_bytes())
+    except OSError:
+        return 0
 
 
 def of_rows(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
@@ -168,13 +146,6 @@ def typed(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(columns, index=table.index)
 
 
-def _cell(value: Any, kind: str) -> Any:
-    """Return a value as a cell of results.csv holds it, empty if it is missing or NaN."""
-    if value is None or value != value:
-        return ""
-    return float(value) if kind == NUMBER else value
-
-
 def _column(values: "pd.Series[Any]", kind: Any) -> "pd.Series[Any]":
     if kind == TRUTH:
         words = values.map({"True": True, "False": False, True: True, False: False}, na_action="ignore")
@@ -184,114 +155,3 @@ def _column(values: "pd.Series[Any]", kind: Any) -> "pd.Series[Any]":
     if kind in (WHOLE, NUMBER):
         return pd.to_numeric(values).astype(kind)
     return values.astype(TEXT)
-
-
-class State(msgspec.Struct):
-    """What results.csv was made from: so many bytes of the journal, and the numbers of rows by the names of points."""
-
-    schema_version: int
-    journal_bytes: int
-    journal_crc32: int
-    results_crc32: int
-    rows: dict[str, int]
-
-
-class Tabulation:
-    """The rows of results.csv by point, as text, which are written if that takes little of the time, and at the end.
-
-    A run that goes on keeps the rows of points that it doesn't measure again. `is_written` says whether the file holds
-    all rows.
-    """
-
-    def __init__(self) -> None:
-        self._rows: dict[Point, bytes] = {}
-        self._counts: dict[Point, tuple[str, int]] = {}
-        self._stale: set[Point] = set()
-        self.is_written = True
-        self._due_s = 0.0
-
-    def __bool__(self) -> bool:
-        return bool(self._rows)
-
-    def __contains__(self, point: Point) -> bool:
-        return point in self._rows and point not in self._stale
-
-    def put(self, point: Point, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Replace the rows of a point."""
-        self._rows[point] = csv_rows(rows)
-        self._counts[point] = point.name, len(rows)
-        self._stale.discard(point)
-        self.is_written = False
-
-    def set_stale(self, point: Point) -> None:
-        """Say that the journal has newer records of a point."""
-        self._stale.add(point)
-        self.is_written = False
-
-    @property
-    def is_due(self) -> bool:
-        """Whether there is something to write, and writing it takes a small share of the time since the last one."""
-        return not self.is_written and time.monotonic() >= self._due_s
-
-    def save(self, run: Path, journal: Contents, began_s: float) -> None:
-        """Write results.csv and what it was made from, which is the whole journal: no point may be stale.
-
-        `began_s` is the monotonic time at which its rows began to be made. Raises OSError if one can't be written.
-        """
-        content = b"".join([csv_header(), *self._rows.values()])
-        files.replace(run / RESULTS, content)
-        self.is_written = True
-        counts = dict(self._counts.values())
-        state = State(SCHEMA_VERSION, journal.end, journal.digest, zlib.crc32(content), counts)
-        files.replace(run / STATE, msgspec.json.encode(state) + b"\n")
-        end = time.monotonic()
-        self._due_s = end + (end - began_s) * (1 / SHARE - 1)
-
-    def table(self, point: Point | None = None) -> pd.DataFrame:
-        """Return all rows as a table, or those of a point."""
-        content = b"".join([csv_header(), *(self._rows.values() if point is None else [self._rows[point]])])
-        return read(Path(RESULTS), io.BytesIO(content))
-
-    def restore(self, run: Path, journal: Contents, state: State | None) -> None:
-        """Take over the rows in results.csv of points without newer records, if nothing has changed it or the journal.
-
-        `state` is that of the run's folder, and `journal` was scanned for its place.
-        """
-        content = _content(run)
-        if not state or journal.digest_before != state.journal_crc32 or zlib.crc32(content) != state.results_crc32:
-            return
-        place = bisect_left(journal.entries, state.journal_bytes, key=lambda entry: entry.offset)
-        points = {point.name: point for point in {entry.case.point for entry in journal.entries[:place]}}
-        lines = csv_lines(content)
-        if not content.startswith(csv_header()) or points.keys() != state.rows.keys():
-            return
-        if sum(state.rows.values()) != len(lines):
-            return
-        rest = iter(lines)
-        for name, count in state.rows.items():
-            self._rows[points[name]] = b"".join(itertools.islice(rest, count))
-            self._counts[points[name]] = name, count
-        self._stale = {entry.case.point for entry in journal.entries[place:]} & self._rows.keys()
-
-
-def state_of(run: Path) -> State | None:
-    """Return what results.csv of a run was made from, None if that isn't known."""
-    try:
-        state = decode(State, (run / STATE).read_bytes())
-    except (OSError, ValueError):
-        return None
-    return state if state.schema_version == SCHEMA_VERSION else None
-
-
-def is_edited(run: Path) -> bool:
-    """Return whether results.csv of a run is known to be another one than the run wrote."""
-    state = state_of(run)
-    return state is not None and (run / RESULTS).exists() and zlib.crc32(_content(run)) != state.results_crc32
-
-
-def _content(run: Path) -> bytes:
-    """Return what is in results.csv of a run, nothing if it can't be read."""
-    try:
-        return (run / RESULTS).read_bytes()
-    except OSError:
-        return b""

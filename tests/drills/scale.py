@@ -27,7 +27,6 @@ from bench.store import environment, journal, plan, record, table
 from bench.store.journal import JOURNAL
 from bench.store.record import Origin, Record, Samples
 from bench.store.saved_run import SavedRun
-from bench.store.table import Tabulation
 from tests import examples
 
 IMPLEMENTATIONS = ("eager", "manual", "sdpa", "online", "mha")
@@ -122,16 +121,16 @@ def make(folder: Path, cases: int, seed: int) -> None:
     plan.save(planned, folder)
     environment.save(examples.environment(), folder)
     groups = templates(seed)
-    rows = [summary.rows(records, "eager") for records in groups]
-    tabulation, began_s = Tabulation(), time.monotonic()
+    rows_of, rows = [summary.rows(records, "eager") for records in groups], []
     draw = random.Random(seed)
     with (folder / JOURNAL).open("wb") as file:
         for point in planned.points:
             drawn = draw.randrange(TEMPLATES)
             moved = (dataclasses.replace(each, case=Case(point, each.case.implementation)) for each in groups[drawn])
             file.writelines(record.encode_line(each) + b"\n" for each in moved)
-            tabulation.put(point, [{**row, **vars(point)} for row in rows[drawn]])
-    tabulation.save(folder, journal.scan(folder), began_s)
+            rows += [{**row, **vars(point)} for row in rows_of[drawn]]
+    crc32 = table.save(table.of_rows(rows), folder)
+    plan.save(planned, folder, plan.Made((folder / JOURNAL).stat().st_size, crc32))
 
 
 def opened(folder: Path) -> RunFolder:

@@ -4,10 +4,12 @@ import dataclasses
 import errno
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from bench.analyse.summary import summarise
 from bench.cli import main
 from bench.engine.run_folder import RunFolder
 from bench.plan.case import Case, Point
@@ -20,7 +22,7 @@ from bench.store.files import LOCK
 from bench.store.plan import PLAN
 from bench.store.record import encode_line
 from bench.store.saved_run import SavedRun
-from bench.store.table import RESULTS, STATE, load
+from bench.store.table import RESULTS, load
 from tests import examples
 from tests.examples import measured
 from tests.points import point
@@ -167,15 +169,39 @@ def test_a_point_changes_the_errors_of_those_before_it(tmp_path: Path) -> None:
 
 
 def test_a_run_that_has_all_reads_no_samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its table is taken over as it stands."""
+    """It is opened and closed without them; the rows that are asked for are those of its table."""
     of_three(tmp_path, 0, 0, 1, 2).close()
     before = load(tmp_path)
-    monkeypatch.delattr(journal, "load")
+    with monkeypatch.context() as without:
+        without.delattr(journal, "load")
+        of_three(tmp_path).close()
+    assert load(tmp_path).equals(before)
     run_folder = of_three(tmp_path)
     assert run_folder.results().equals(before)
     assert run_folder.rows(THREE[0]).equals(before[:2])
     run_folder.close()
-    assert load(tmp_path).equals(before)
+
+
+@pytest.mark.parametrize(
+    ("changed", "change"),
+    [
+        (RESULTS, lambda content: content.replace(b"sdpa", b"sdqa")),
+        (journal.JOURNAL, lambda content: b"".join(content.splitlines(keepends=True)[:-1])),
+        (PLAN, lambda content: content.replace(b'"results_crc32": ', b'"results_crc32": 1')),
+    ],
+    ids=[RESULTS, journal.JOURNAL, PLAN],
+)
+def test_a_table_that_its_journal_does_not_give_is_written_anew(
+    tmp_path: Path, changed: str, change: Callable[[bytes], bytes]
+) -> None:
+    """Whichever of the files is another one than the run wrote, the next session writes the table of the journal."""
+    of_three(tmp_path, 0, 0, 1, 2).close()
+    before, written = (tmp_path / changed).read_bytes(), (tmp_path / RESULTS).stat().st_ino
+    (tmp_path / changed).write_bytes(change(before))
+    assert (tmp_path / changed).read_bytes() != before
+    of_three(tmp_path).close()
+    assert (tmp_path / RESULTS).stat().st_ino != written
+    assert load(tmp_path).equals(summarise(journal.read(tmp_path), "eager"))
 
 
 # A folder that is one writer's
@@ -364,7 +390,7 @@ def test_what_a_kill_left_is_mended_and_said(tmp_path: Path) -> None:
     assert f"{journal.JOURNAL}: line 2 is no record" in run_folder.notices[1]
     run_folder.close()
     names = sorted(path.name for path in tmp_path.iterdir())
-    assert names == [ENVIRONMENT, journal.SET_ASIDE, journal.JOURNAL, PLAN, RESULTS, STATE]
+    assert names == [ENVIRONMENT, journal.SET_ASIDE, journal.JOURNAL, PLAN, RESULTS]
 
 
 # A folder that knows its plan and its environment

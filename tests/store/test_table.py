@@ -1,8 +1,8 @@
 """The table of results on disk, whole or in parts: it comes back typed, and what is no results file is refused."""
 
-import dataclasses
 import functools
 import io
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +12,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bench.analyse import summary
-from bench.store import journal, table
-from bench.store.record import Record, encode_line
-from bench.store.table import COLUMNS, RESULTS, SCHEMA_VERSION, STATE, Tabulation, is_edited, state_of
+from bench.store import table
+from bench.store.table import COLUMNS, RESULTS, SCHEMA_VERSION
 from tests.analyse import tables
 from tests.examples import case, record
 from tests.refusals import refusal
@@ -56,7 +55,7 @@ def with_cell(folder: Path, column: str, cell: str) -> Path:
 
 def as_csv(*rows: dict[str, Any]) -> pd.DataFrame:
     """Return what is read of rows as they stand in results.csv."""
-    return table.read(Path(RESULTS), io.BytesIO(table.csv_header() + table.csv_rows(rows)))
+    return table.read(Path(RESULTS), io.BytesIO(table.as_csv(table.of_rows(rows))))
 
 
 # What is saved comes back
@@ -231,76 +230,9 @@ def test_a_cut_file_is_refused(tmp_path: Path) -> None:
         refused(tmp_path / RESULTS)
 
 
-def tabulated(folder: Path, *records: Record) -> tuple[Tabulation, journal.Contents]:
-    """Return the tabulation of records that are in a journal."""
-    contents, tabulation = journal.Contents(folder / journal.JOURNAL), Tabulation()
-    for one in records:
-        contents.append([one])
-        tabulation.put(one.case.point, summary.rows([one], "eager"))
-    return tabulation, contents
-
-
-def restored(folder: Path) -> Tabulation:
-    """Return what a run that goes on keeps."""
-    state = state_of(folder)
-    tabulation = Tabulation()
-    tabulation.restore(folder, journal.scan(folder, state.journal_bytes if state else None), state)
-    return tabulation
-
-
-FIRST, SECOND = record(detail='a "text",\r\nof two lines'), record(case=case(num_tokens=5))
-
-
 def test_the_file_is_the_table(tmp_path: Path) -> None:
-    """Its bytes are those of the table's own form, and what is read back is the table."""
-    tabulation, contents = tabulated(tmp_path, FIRST, SECOND)
-    tabulation.save(tmp_path, contents, 0.0)
-    before = (tmp_path / RESULTS).read_bytes()
-    assert tabulation.table().equals(table.load(tmp_path))
-    assert tabulation.table(FIRST.case.point).equals(table.load(tmp_path)[:1])
-    table.save(summary.summarise([FIRST, SECOND], "eager"), tmp_path)
-    assert (tmp_path / RESULTS).read_bytes() == before
-    assert len(table.csv_lines(before)) == 2
-
-
-def test_a_run_that_goes_on_keeps_rows(tmp_path: Path) -> None:
-    """Those of points without newer records are kept; the others are stale."""
-    tabulation, contents = tabulated(tmp_path, FIRST, SECOND)
-    tabulation.save(tmp_path, contents, 0.0)
-    assert FIRST.case.point in restored(tmp_path)
-    journal.append(tmp_path, [record(case=FIRST.case, process=1)])
-    later = restored(tmp_path)
-    assert (FIRST.case.point in later, SECOND.case.point in later) == (False, True)
-
-
-@pytest.mark.parametrize(
-    ("changed", "before", "after"),
-    [
-        (RESULTS, b",ok,", b",OK,"),
-        (RESULTS, b"layer,", b"Layer,"),
-        (STATE, b'"rows"', b'"lines"'),
-        (STATE, b":1", b":2"),
-        (journal.JOURNAL, encode_line(FIRST), encode_line(dataclasses.replace(FIRST, detail=FIRST.detail.upper()))),
-    ],
-)
-def test_what_was_changed_is_made_anew(tmp_path: Path, changed: str, before: bytes, after: bytes) -> None:
-    """If a file is another one than was written, no row is taken over."""
-    tabulation, contents = tabulated(tmp_path, FIRST, SECOND)
-    tabulation.save(tmp_path, contents, 0.0)
-    content = (tmp_path / changed).read_bytes()
-    assert before in content
-    (tmp_path / changed).write_bytes(content.replace(before, after, 1))
-    assert is_edited(tmp_path) is (changed == RESULTS)
-    assert not restored(tmp_path)
-
-
-def test_writing_takes_a_small_share_of_the_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After a file whose rows and bytes took a second the next one waits for 49; nothing new is never due."""
-    clock: list[Any] = [1.0]
-    monkeypatch.setattr("bench.store.table.time.monotonic", lambda: clock.pop(0))
-    tabulation, contents = tabulated(tmp_path, FIRST)
-    tabulation.save(tmp_path, contents, 0.0)
-    assert not tabulation.is_due
-    tabulation.put(SECOND.case.point, summary.rows([SECOND], "eager"))
-    clock += [49.9, 50.1]
-    assert [tabulation.is_due, tabulation.is_due] == [False, True]
+    """What is read back is the table, also a text of two lines; its checksum is that of the file."""
+    made = summary.summarise([record(detail='a "text",\r\nof two lines'), record(case=case(num_tokens=5))], "eager")
+    crc32 = table.save(made, tmp_path)
+    assert table.load(tmp_path).equals(made)
+    assert crc32 == table.crc32_of(tmp_path) == zlib.crc32((tmp_path / RESULTS).read_bytes())
