@@ -207,7 +207,7 @@ class Run:
         """Measure the missing processes of a point, and return all of its valid records.
 
         Points of the sweep that differ from it in the dtype alone are measured in the same rounds.
-        Each process's records are in the journal, and the point's rows in results.csv, before this returns.
+        Each process's records are in the journal before this returns.
         `processes` is the number to reach now, if not the sweep's.
         """
         effort = self.sweep.effort

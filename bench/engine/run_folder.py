@@ -33,13 +33,13 @@ LATEST = 64
 FILES = (environment.ENVIRONMENT, journal.JOURNAL, plan.PLAN, table.RESULTS)
 
 SAVE_S, SAVE_TIMES = 60.0, 50
-"""results.csv is written once in so many seconds, and in so many times as long as it takes."""
+"""Before the end of a run results.csv waits for so many seconds, and for so many times as long as it takes."""
 
 
 class RunFolder:
     """The records in a run folder's journal by point, and the tables that follow from them.
 
-    Of records only the case and the head stay in memory; `of` reads the rest from the journal, but for the latest.
+    Of records all but the samples stay in memory; `of` reads these from the journal, but for the latest.
 
     From `prepare` to `close`, which must follow even if `prepare` raises, only this process may write into the folder.
     `notices` lists repairs of the folder.
