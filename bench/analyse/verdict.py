@@ -17,9 +17,8 @@ KINDS = ("faster", "as fast", "open", "slower", "not measured", "different")
 
 FASTER, AS_FAST, OPEN, SLOWER, UNMEASURED, DIFFERENT = KINDS
 
-
 SHARE_OF_CHANGE = 1 / 3
-"""A change that is known to this share of itself needs no better interval: it is three of them from none."""
+"""If a half-width is at most this share of the change, it is small enough: no change is three half-widths away."""
 
 MOST_TIMES = 100.0
 """To measure for more times as long is no advice."""
@@ -76,8 +75,9 @@ def decided(log: LogRatio, allow: float | None) -> bool:
 def goal(log: LogRatio, bound: float) -> float:
     """Return the half-width to which a ratio is measured: the bound, or a third of a change that is larger than that.
 
-    If an interval of the bound is then neither above `1 / (1 + bound)` nor, twice as wide, below 1, half of the bound.
-    Without the factor of 2, repeated looks would call one in a hundred unchanged sides slower.
+    It is half of the bound if no verdict follows: the interval is not above `1 / (1 + bound)`, and would not be below 1
+    if it were twice as wide. Without the factor of 2, repeated looks would call one in a hundred unchanged sides
+    slower.
     """
     usual = math.log1p(bound)
     is_clear = log.value - log.half >= -usual or log.value + 2 * log.half < 0

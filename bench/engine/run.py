@@ -120,7 +120,7 @@ class Run:
     def _open(self) -> list[str]:
         """Open the folder for what this machine is and the state in which it was seen, and return warnings.
 
-        A run that has nothing to do starts no server; the rest of its time is too short, and nothing is measured in it.
+        A run that has nothing to do, or too little time left for it, starts no server and measures nothing.
         """
         before = environment.load(self.folder)
         if before and self._has_nothing_to_do():

@@ -1,4 +1,4 @@
-"""Git, asked about a folder: nothing is written into its repository, also no index."""
+"""Git, asked about a folder: nothing is written into its repository, not even its index."""
 
 import os
 import shutil
