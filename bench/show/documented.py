@@ -24,17 +24,17 @@ SAMPLES = {Kind.COUNT: 8, Kind.NUMBER: 0.5, Kind.TRUTH: True}
 
 def columns() -> str:
     """Return the table of a point's columns."""
-    rows = [(f"`{each.name}`", each.meaning, _values(each), *_default_and_short(each)) for each in COLUMNS.values()]
-    return _table(("column", "meaning", "values", "default", "in file names"), rows)
+    rows = [(f"`{each.name}`", each.meaning, _values(each), _short(each)) for each in COLUMNS.values()]
+    return _table(("column", "meaning", "values and default", "in file names"), rows)
 
 
 def metrics() -> str:
     """Return the table of metrics, in the order of results.csv."""
     rows = [
-        (f"`{metric.name}`", metric.unit.value, metric.combined.words if metric.combined else "", metric.meaning)
-        for metric in METRICS.values()
+        (f"`{each.name}`", each.unit.value, each.meaning + (f" (*{each.combined.words}*)" if each.combined else ""))
+        for each in METRICS.values()
     ]
-    return _table(("column", "unit", "over the processes", "meaning"), rows)
+    return _table(("column", "unit", "meaning"), rows)
 
 
 def shown() -> str:
@@ -76,14 +76,14 @@ def main() -> None:
 
 
 def _values(column: Column) -> str:
-    if column.choices:
-        return "; ".join(f"`{value}`: {meaning}" for value, meaning in column.choices.items())
-    return "" if column.kind is Kind.TEXT else column.kind.value
+    kind = {Kind.TEXT: "", Kind.COUNT: "count"}.get(column.kind, column.kind.value)
+    values = "; ".join(f"`{value}`: {meaning}" for value, meaning in column.choices.items()) or kind
+    default = "" if column.default in (REQUIRED, DERIVED) else f"default `{column.default}`"
+    return "; ".join(filter(None, (values, default)))
 
 
-def _default_and_short(column: Column) -> tuple[str, str]:
-    default = "" if column.default in (REQUIRED, DERIVED) else f"`{column.default}`"
-    return default, f"`{column.shortened(SAMPLES[column.kind])}`" if column.kind in SAMPLES else "the value"
+def _short(column: Column) -> str:
+    return f"`{column.shortened(SAMPLES[column.kind])}`" if column.kind in SAMPLES else ""
 
 
 def _table(headings: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:

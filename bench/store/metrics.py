@@ -136,61 +136,57 @@ def _compilations(processes: Sequence[Values], *, cached: bool) -> list[Values]:
     return [values for values in processes if values["compile_cached"] is cached]
 
 
-FIRST = Combined("the first process that has one", _first)
+FIRST = Combined("first", _first)
 MEDIAN = Combined("median", _median)
-LARGEST = Combined("the largest", lambda name, all_: max(_measured(name, all_), default=None))
-SMALLEST = Combined("the smallest", lambda name, all_: min(_measured(name, all_), default=None))
-EVERY = Combined("true if it is in every process", lambda name, all_: all(values[name] for values in all_))
+LARGEST = Combined("largest", lambda name, all_: max(_measured(name, all_), default=None))
+SMALLEST = Combined("smallest", lambda name, all_: min(_measured(name, all_), default=None))
+EVERY = Combined("true if all are", lambda name, all_: all(values[name] for values in all_))
 EACH_ONCE = Combined(
-    "each of them once", lambda name, all_: tuple(dict.fromkeys(itertools.chain.from_iterable(_measured(name, all_))))
+    "each once", lambda name, all_: tuple(dict.fromkeys(itertools.chain.from_iterable(_measured(name, all_))))
 )
-OF_WORST_ERROR = Combined("the process whose error is the largest part of its tolerance", _of_worst_error)
-COLD = Combined("the first that compiled", lambda _, all_: _first("compile_s", _compilations(all_, cached=False)))
-WARM = Combined("median of the others", lambda _, all_: _median("compile_s", _compilations(all_, cached=True)))
+OF_WORST_ERROR = Combined("worst", _of_worst_error)
+COLD = Combined("first", lambda _, all_: _first("compile_s", _compilations(all_, cached=False)))
+WARM = Combined("median", lambda _, all_: _median("compile_s", _compilations(all_, cached=True)))
 
 _TABLE = (
-    Metric("point", kind=str, derived=lambda case, _: case.point.name,
-        meaning="the point in one word, as file names have it: all columns of the case but the implementation"),
+    Metric("point", kind=str, derived=lambda case, _: case.point.name, meaning="the point, as file names have it"),
     # time
     Metric("latency_s", unit=Unit.SECONDS, heading=Heading("latency", place=20, rank=0),
         axis=Axis("latency", "Latency", "time per call", ("tokens", "heads", "channels"),
             "latency_low_s", "latency_high_s", by_allocator=True),
         meaning="seconds per call: the median over processes of each process's median sample"),
-    Metric("latency_low_s", unit=Unit.SECONDS,
-        meaning="the lower end of the 95 % interval of `latency_s`: the level of all times of a point moves with the "
-        "machine, so this interval is wider than that of `speedup`"),
-    Metric("latency_high_s", unit=Unit.SECONDS, meaning="the upper end of the 95 % interval of `latency_s`"),
+    Metric("latency_low_s", unit=Unit.SECONDS, meaning="the lower end of its 95 % interval"),
+    Metric("latency_high_s", unit=Unit.SECONDS, meaning="the upper end"),
     Metric("latency_min_s", unit=Unit.SECONDS, meaning="the fastest sample of all"),
     Metric("rounds", kind=int, unit=Unit.COUNT, meaning="samples of all processes together"),
-    Metric("processes", kind=int, unit=Unit.COUNT,
-        meaning="processes that measured the case; in a race, more of those that may be the fastest"),
+    Metric("processes", kind=int, unit=Unit.COUNT, meaning="processes that measured the case"),
     Metric("calls_per_timing", kind=int, unit=Unit.COUNT, reported=True, only_ok=True, combined=MEDIAN,
         meaning="calls between two readings of the clock"),
     Metric("flagged_share", unit=Unit.SHARE, heading=Heading("flagged", place=90, rank=4),
         meaning="the share of disturbed samples: other work took the core more than 20 times a second and left no "
         "timing of the sample undisturbed, or kept more than a quarter of the cores that we leave free busy"),
     Metric("compute_speed", unit=Unit.SHARE,
-        meaning="the machine's speed in matrix products while the case was measured, over the highest known: the "
-        "median of its samples, by the speed probe"),
+        meaning="the machine's speed in matrix products by the speed probe, over the highest known: the median of the "
+        "case's samples"),
     Metric("memory_speed", unit=Unit.SHARE, meaning="the same in copies"),
     Metric("full_speed_share", unit=Unit.SHARE,
-        meaning="the share of samples that were taken at 92 % of the highest known speed in matrix products, or more"),
+        meaning="the share of samples at 92 % of the highest known speed or more"),
     Metric("products_per_s", reported=True, combined=LARGEST,
-        meaning="the speed probe's matrix products in a second, at the highest speed known when the case was measured"),
+        meaning="the speed probe's matrix products in a second at the highest speed that was known then"),
     Metric("copies_per_s", reported=True, combined=LARGEST, meaning="the speed probe's copies in a second, likewise"),
     Metric("page_faults", unit=Unit.COUNT, heading=Heading("faults/call", place=80, rank=5),
         meaning="minor page faults per call: above a handful, the row times the system's memory management too"),
     Metric("settled", kind=bool, reported=True, only_ok=True, combined=EVERY,
         meaning="whether warm-up reached a steady state"),
     Metric("slow_start", unit=Unit.SHARE,
-        meaning="how much longer samples of the first quarter of the rounds took than the others, at least: the lower "
-        "end of its 95 % interval over processes, 0 if none is shown"),
+        meaning="by how much the first quarter of the rounds was slower than the others: the lower end of its 95 % "
+        "interval over processes, or 0"),
     Metric("host_s", unit=Unit.SECONDS, reported=True, only_ok=True, combined=MEDIAN,
-        meaning="the time that the host needs to submit one call; on a GPU with device timing"),
+        meaning="the host's time to submit a call; on a GPU with device timing"),
     # work
     Metric("flops", kind=int, reported=True, combined=FIRST,
-        meaning="floating-point operations of the layer's matrix products in a call; a causal mask halves those "
-        "of the scores; empty if a layer of your own doesn't tell"),
+        meaning="operations of the layer's matrix products in a call; a causal mask halves those of the scores; empty "
+        "if a layer doesn't tell"),
     Metric("least_bytes", kind=int, unit=Unit.BYTES, reported=True, combined=FIRST,
         meaning="the bytes of input, weights and output, each moved once"),
     Metric("flops_per_s", unit=Unit.FLOPS, derived=layers.flops_per_s, heading=Heading("rate", place=112, rank=11),
@@ -201,10 +197,9 @@ _TABLE = (
         meaning="the least time that `flops` and `least_bytes` can take by the two ceilings below, the longer of both, "
         "over `latency_s`; above 1 if a cache holds the bytes or the ceilings were measured in a slower state"),
     Metric(layers.CEILING_FLOPS, unit=Unit.FLOPS, reported=True, combined=LARGEST,
-        meaning="the most that matrix products have reached on the device, with this dtype and these threads, "
-        "up to the time of the measurement"),
+        meaning="the most that matrix products had reached on the device, with this dtype and these threads"),
     Metric(layers.CEILING_BYTES, unit=Unit.BYTE_RATE, reported=True, combined=LARGEST,
-        meaning="the most that a copy has written there"),
+        meaning="the most that a copy had written there"),
     Metric("energy_j", unit=Unit.JOULES, reported=True, only_ok=True, combined=MEDIAN,
         heading=Heading("energy", place=116, rank=12),
         axis=Axis("energy", "Energy", "energy of a call", ("tokens",)),
@@ -217,31 +212,27 @@ _TABLE = (
         axis=Axis("speedup", "Speed-up over {baseline}", "times as fast as {baseline}",
             ("tokens", "heads", "channels"), "speedup_low", "speedup_high", relative=True, by_allocator=True),
         meaning="the baseline's time over this one's, paired round by round in the same processes; above 1 is faster"),
-    Metric("speedup_low", unit=Unit.RATIO, meaning="the lower end of the 99 % interval of `speedup`"),
-    Metric("speedup_high", unit=Unit.RATIO, meaning="the upper end of the 99 % interval of `speedup`"),
+    Metric("speedup_low", unit=Unit.RATIO, meaning="the lower end of its 99 % interval"),
+    Metric("speedup_high", unit=Unit.RATIO, meaning="the upper end"),
     Metric("log_ratio_error",
-        meaning="the standard error of the logarithm of `speedup`, by rounds, processes and the whole run; the "
-        "interval is wider if the control says so"),
+        meaning="the standard error of the logarithm of `speedup`; the interval is wider if the control says so"),
     Metric("log_ratio_freedom", meaning="its degrees of freedom"),
     Metric("log_time_error",
-        meaning="the part of this row in the error of a ratio: the square of a ratio's error is about the sum of the "
-        "squares of both rows' parts; `compare` finds a common level by it"),
+        meaning="this row's part in the error of a ratio, whose square is about the sum of the squares of both parts"),
     # among the rows of the point
     Metric("rank", kind=int,
-        meaning="the place among the rows of the point that are ok: 1 is the one to use, then those that may be "
-        "faster, then those that are shown to be slower, each by `slowdown`"),
+        meaning="the place among the ok rows of the point: 1 is the one to use, then `open` ones, then `slower` ones, "
+        "each by `slowdown`"),
     Metric("standing", kind=str,
-        meaning="`fastest`, `named`, `open` or `slower`, by the rules below; empty if no other row is ok"),
+        meaning="`fastest`, `named`, `open` or `slower`, as below; empty if no other row is ok"),
     Metric("slowdown", unit=Unit.RATIO,
-        meaning="the time of this row relative to the fastest row of its point, paired round by round: 1 for the "
-        "fastest; empty if both share no replicate"),
+        meaning="the time relative to the fastest row of the point, paired round by round; empty if both share no "
+        "replicate"),
     Metric("slowdown_low", unit=Unit.RATIO, meaning="the lower bound of `slowdown`"),
-    Metric("slowdown_high", unit=Unit.RATIO,
-        meaning="the upper bound of `slowdown`: the most that choosing this row costs, by the intervals of its "
-        "ratios to all other rows of the point"),
+    Metric("slowdown_high", unit=Unit.RATIO, meaning="the upper bound: the most that choosing this row costs"),
     Metric("further_s", unit=Unit.SECONDS,
-        meaning="of the row to use, about how many more seconds of measuring the point would bring `slowdown_high` to "
-        "1.02; empty if it is there, or if that is not to be expected"),
+        meaning="of the row to use, about how many more seconds of measuring would bring `slowdown_high` to 1.02; "
+        "empty if it is there or not to be expected"),
     # memory
     Metric("memory_bytes", kind=int, unit=Unit.BYTES, derived=lambda _, row: _memory(row),
         heading=Heading("peak memory", place=50, rank=2),
@@ -249,19 +240,18 @@ _TABLE = (
         meaning="the peak memory of a call, and what is kept between calls: `peak_bytes`, or `system_peak_bytes` if "
         "that is unknown, and `held_bytes`"),
     Metric("peak_bytes", kind=int, unit=Unit.BYTES, reported=True, combined=FIRST,
-        meaning="the most that one call held at once beyond its input and weights, as torch's allocator counts it; "
-        "empty if another runtime has its own allocator"),
+        meaning="the most that a call held at once beyond input and weights, by the events of torch's allocator; empty "
+        "if a runtime has its own"),
     Metric("held_bytes", kind=int, unit=Unit.BYTES, reported=True, combined=FIRST,
-        meaning="the bytes of all tensors that the implementation keeps between calls beyond input and weights, such "
-        "as a buffer or a copy of a weight"),
+        meaning="the tensors that the implementation keeps between calls, such as a buffer or a copy of a weight"),
     Metric("saved_bytes", kind=int, unit=Unit.BYTES, reported=True, combined=FIRST,
         heading=Heading("kept for backward", place=70, rank=3),
         meaning="the bytes that autograd keeps for the backward pass, in the modes that have one"),
     Metric("reserved_bytes", kind=int, unit=Unit.BYTES, reported=True, combined=FIRST,
-        meaning="the most that a GPU's caching allocator reserved for the call"),
+        meaning="what a GPU's caching allocator reserved for a call"),
     Metric("system_peak_bytes", kind=int, unit=Unit.BYTES, reported=True, combined=FIRST,
-        meaning="the same peak as the operating system saw it: of other runtimes and your own implementations on a "
-        "CPU, and of all if `check_memory` asks for it"),
+        meaning="the peak as the operating system saw it, on a CPU: of other runtimes and your own "
+        "implementations, of all with `check_memory`"),
     Metric("huge_bytes", kind=int, unit=Unit.BYTES, reported=True, combined=SMALLEST,
         heading=Heading("huge pages", place=65, rank=13),
         meaning="the bytes in transparent huge pages that the process got for its first calls and for the memory that "
@@ -281,19 +271,18 @@ _TABLE = (
         meaning="graphs that torch.compile made of the call"),
     # truth
     Metric("kernels", kind=tuple, reported=True, combined=FIRST, heading=Heading("ran", place=40, rank=6),
-        meaning="the operators that did the work on a CPU (`CompiledFxGraph` for Inductor's kernels), or the kernels "
-        "on a GPU, in order; of another runtime those that it reports, with their precision"),
+        meaning="the operators that did the work on a CPU (`CompiledFxGraph` for Inductor's), or the kernels on a GPU, "
+        "in order; of another runtime what it reports, with its precision"),
     Metric("adapted_by", kind=str, reported=True, combined=FIRST, heading=Heading("core by", place=46, rank=7),
         meaning="how the implementation got into a module that is no layer of the suite: by its `self.attend`, by the "
         "switch of its library, or by `F.scaled_dot_product_attention`; and which tensor counts if it returns several"),
     Metric("error", reported=True, combined=OF_WORST_ERROR,
-        meaning="the deviation from the float64 reference that came nearest to its tolerance, relative to the largest "
-        "value"),
-    Metric("tolerance", reported=True, combined=OF_WORST_ERROR, meaning="the largest deviation that is accepted there"),
+        meaning="the deviation from the reference, relative to the largest value, that came nearest to its tolerance"),
+    Metric("tolerance", reported=True, combined=OF_WORST_ERROR, meaning="the largest that is accepted there"),
     # the GPU's state
     Metric("clock_hz", unit=Unit.HERTZ, reported=True, combined=MEDIAN, meaning="the GPU's clock after the rounds"),
     Metric("throttle", kind=tuple, reported=True, combined=EACH_ONCE,
-        meaning="the reasons for which the GPU's clock was reduced after the rounds"),
+        meaning="why the GPU's clock was reduced then"),
 )  # fmt: skip
 
 METRICS: Mapping[str, Metric] = {metric.name: metric for metric in _TABLE}
