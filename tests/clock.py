@@ -1,13 +1,23 @@
-"""A clock that is set by hand, in place of the module `time`."""
+"""A clock that is set by hand, in place of the system's."""
+
+import pytest
+
+from bench.machine import monotonic
 
 
 class Clock:
-    """A clock that moves only when a test moves it."""
+    """A clock that moves only when a test moves it, or whoever waits by it."""
 
     now_s = 0.0
 
-    def monotonic(self) -> float:
-        """Return its time."""
-        return self.now_s
+    def sleep(self, seconds: float) -> None:
+        """Be later by some seconds, at once."""
+        self.now_s += seconds
 
-    perf_counter = monotonic
+
+def set_by_hand(patch: pytest.MonkeyPatch) -> Clock:
+    """Return a new clock, by which this process tells the time from now on."""
+    clock = Clock()
+    patch.setattr(monotonic, "now_s", lambda: clock.now_s)
+    patch.setattr(monotonic, "sleep", clock.sleep)
+    return clock

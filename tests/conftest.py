@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, settings
 from bench.cli import main
 from bench.engine import pool
 from bench.machine import rates
+from tests.clock import Clock, set_by_hand
 from tests.engine import threads
 
 os.environ["OMP_NUM_THREADS"] = "1"
@@ -50,9 +51,24 @@ def _forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def scripted_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have workers make their times up, in threads of this process, and take the machine for quiet."""
-    threads.use(monkeypatch)
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """Return the clock of this process, which is set by hand."""
+    return set_by_hand(monkeypatch)
+
+
+@pytest.fixture
+def scripted_workers(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """Have workers make their times up, in threads of this process, and take the machine for quiet.
+
+    Returns the clock that they move on.
+    """
+    return threads.use(monkeypatch)
+
+
+@pytest.fixture
+def scripted_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have workers make their times up, in processes, as those of other interpreters have to be."""
+    threads.use_processes(monkeypatch)
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ BELOW: dict[str, set[str]] = {
     "bench.store": {"bench.plan"},
     "bench.machine": {"bench.store", "bench.plan"},
     "bench.stats": {"bench.plan"},
-    "bench.sampling": set(),
+    "bench.sampling": {"bench.machine"},
     "bench.analyse": {"bench.stats", "bench.store", "bench.plan", DECLARED},
     "bench.show": {"bench.analyse", "bench.stats", "bench.store", "bench.plan", DECLARED},
     "bench.show.terminal": {"bench.show"},

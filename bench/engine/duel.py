@@ -5,7 +5,6 @@ So the rounds of the sides are paired like those of two implementations, and an 
 
 import dataclasses
 import math
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -21,7 +20,7 @@ from bench.engine.replicate import Replicate
 from bench.engine.run import Run
 from bench.engine.trials import SHAPE_S, NotSeen, asked
 from bench.engine.worker import Died
-from bench.machine import facts
+from bench.machine import facts, monotonic
 from bench.plan.case import Case, Point
 from bench.plan.errors import WrongRequest
 from bench.plan.names import libraries
@@ -200,7 +199,7 @@ class Duel(Run):
         The time of a duel begins then.
         """
         here = self._observed_sides(state) if self.differs_in_code else super()._observed(state)
-        self._begin_s = time.monotonic() - self.summary.measured_s()
+        self._begin_s = monotonic.now_s() - self.summary.measured_s()
         return here
 
     def _observed_sides(self, state: dict[str, Any]) -> Environment:

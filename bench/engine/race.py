@@ -1,13 +1,13 @@
 """The race over the points of a run: a base for each, then looks at the points that are soonest answered."""
 
 import math
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from bench.analyse.forecast import works
 from bench.analyse.standing import Look, rough
+from bench.machine import monotonic
 from bench.plan.case import Point
 from bench.sampling.rounds import LEAST_ROUNDS, Length
 
@@ -105,7 +105,7 @@ class Race:
 
     @property
     def _left_s(self) -> float:
-        return self._end_s - time.monotonic()
+        return self._end_s - monotonic.now_s()
 
     def _base(self, heat: Heat) -> bool:
         """Take the base of a heat, and return True; False if it waits.
@@ -120,9 +120,9 @@ class Race:
         for point in heat.points:
             self._run.leave_out(point, effort.processes)
         while missing := self._missing(heat):
-            began_s = time.monotonic()
+            began_s = monotonic.now_s()
             self._measure(heat, missing, effort.budget_s / effort.processes * len(missing))
-            self._replicate_s = (time.monotonic() - began_s) / works(heat.points)
+            self._replicate_s = (monotonic.now_s() - began_s) / works(heat.points)
         self._look(heat)
         return True
 
@@ -139,9 +139,9 @@ class Race:
     def _measure(
         self, heat: Heat, names: Mapping[Point, Sequence[str]], rounds_s: float, *, is_look: bool = False
     ) -> None:
-        began_s = time.monotonic()
+        began_s = monotonic.now_s()
         done = self._run.replicate(names, Length(rounds_s), is_look=is_look)
-        took_s, count = time.monotonic() - began_s, sum(map(len, names.values()))
+        took_s, count = monotonic.now_s() - began_s, sum(map(len, names.values()))
         heat.beside_s = max(0.0, took_s - done.rounds_s) / count
         heat.round_s = done.rounds_s / max(1, done.rounds) / count
         heat.latest = done.rounds

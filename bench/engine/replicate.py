@@ -17,7 +17,7 @@ from bench.engine.judge import Choices, Judge
 from bench.engine.member import Ended, Member, Prepared, calls_per_timing, read, sampled
 from bench.engine.pool import Pool
 from bench.engine.worker import Died, Worker, first_done, unheard
-from bench.machine import facts, rates
+from bench.machine import facts, monotonic, rates
 from bench.machine.quiet import Interference, Scheduling, Speed, queued_s, reschedule, scheduling
 from bench.plan.case import Point
 from bench.plan.layers import Roof
@@ -217,11 +217,11 @@ class Replicate:
             return taken
 
         turns = {member: partial(turn, member) for member in readings}
-        begin = time.perf_counter()
+        begin = monotonic.now_s()
         for member, by_round in sample(turns, self._length, self._rng, failed).items():
             member.samples = _samples(by_round)
             self.rounds = max(self.rounds, len(by_round))
-        self.rounds_s = time.perf_counter() - begin
+        self.rounds_s = monotonic.now_s() - begin
         self._keep_speed({member: numbers for member, numbers in readings.items() if member.is_ok}, speed)
 
     def _keep_scheduling(self) -> None:
@@ -266,9 +266,9 @@ class Replicate:
         member.heard("rounds")
         request = {"request": "sample", "keys": member.judged.next_keys(), "core": self._choices.core}
         queue_s = queued_s() + queued_s(member.pid or 0)
-        begin = time.perf_counter()
+        begin = monotonic.now_s()
         reply = member.ask(request)
-        waited_s = time.perf_counter() - begin
+        waited_s = monotonic.now_s() - begin
         queue_s = queued_s() + queued_s(member.pid or 0) - queue_s
         claimed = sampled(reply, self._timings, member.calls)
         values, member.cpu_s = claimed.sample, claimed.cpu_s
@@ -347,8 +347,8 @@ class Replicate:
         judge = self._judge(member)
         now = judge.rates() or best
         self._interference = Interference(self._point.threads, self._own_s)
-        again_s, end = float("inf"), time.perf_counter() + TIMED_AGAIN_S
-        while time.perf_counter() < end:
+        again_s, end = float("inf"), monotonic.now_s() + TIMED_AGAIN_S
+        while monotonic.now_s() < end:
             again_s = min(again_s, *self._sample(member).timings_s)
             now = now.raised(judge.rates() or now)
         return rates.judge(work, again_s, best, now, self._interference.share())

@@ -2,7 +2,6 @@
 
 import dataclasses
 import random
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -20,7 +19,7 @@ from bench.engine.race import Looked, Race
 from bench.engine.replicate import Replicate
 from bench.engine.run_folder import RunFolder
 from bench.engine.worker import unheard
-from bench.machine import facts, quiet
+from bench.machine import facts, monotonic, quiet
 from bench.plan.case import Case, Point
 from bench.plan.grid import without_columns
 from bench.plan.names import libraries_of, may_have_own_memory
@@ -92,7 +91,7 @@ class Run:
         self._alike = grouped(sweep.points, _without_dtype)
         self._shapes = grouped(sweep.points, _without_tokens)
         self.warnings: list[str] = []
-        self._begin_s = time.monotonic()
+        self._begin_s = monotonic.now_s()
 
     def __enter__(self) -> Self:
         try:
@@ -124,7 +123,7 @@ class Run:
         """
         before = environment.load(self.folder)
         if before and self._has_nothing_to_do():
-            self._begin_s = time.monotonic() - self.sweep.effort.seconds(len(self.sweep.points))
+            self._begin_s = monotonic.now_s() - self.sweep.effort.seconds(len(self.sweep.points))
             self.run_folder.open(before)
             return []
         state = quiet.watch()
@@ -149,7 +148,7 @@ class Run:
         points, effort = self.sweep.points, self.sweep.effort
         if len(self.finished()) < len(points):
             return False
-        is_over = not effort.race or self.end_s(len(points)) - time.monotonic() < LEAST_RACE_S
+        is_over = not effort.race or self.end_s(len(points)) - monotonic.now_s() < LEAST_RACE_S
         return is_over or all(self.look(point, effort.bound).is_answered for point in points)
 
     def look(self, point: Point, bound: float) -> Look:
@@ -261,7 +260,7 @@ class Run:
         """Return the points of the sweep that differ from a point in the dtype alone, itself among them."""
         return self._alike.get(_without_dtype(point), [point])
 
-    def spread(self, wait: Callable[[float], None] = time.sleep) -> None:
+    def spread(self) -> None:
         """Measure the missing replicates of all points in turns, evenly over the effort's `spread_s`.
 
         A machine is faster in some minutes than in others. Then a point's replicates don't all come from the same ones.
@@ -269,9 +268,9 @@ class Run:
         effort = self.sweep.effort
         turns = [(number + 1, point) for number in range(effort.processes) for point in self.sweep.points]
         turns = [(number, point) for number, point in turns if self._missing(point, number)]
-        begin_s = time.monotonic()
+        begin_s = monotonic.now_s()
         for index, (number, point) in enumerate(turns):
-            wait(max(0.0, begin_s + (effort.spread_s or 0.0) * index / len(turns) - time.monotonic()))
+            monotonic.sleep(max(0.0, begin_s + (effort.spread_s or 0.0) * index / len(turns) - monotonic.now_s()))
             self.measure(point, number)
 
     def _end_unneeded(self, point: Point) -> None:

@@ -2,7 +2,6 @@
 
 import dataclasses
 import os
-import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -15,6 +14,7 @@ import pandas as pd
 from bench.analyse.summary import Summary, rows
 from bench.engine.member import Member
 from bench.engine.replicate import Replicate, now
+from bench.machine import monotonic
 from bench.plan.case import Case, Point
 from bench.plan.errors import CannotWrite, WrongRequest, refusing
 from bench.plan.sweep import Sweep
@@ -309,7 +309,7 @@ class RunFolder:
 
     def tabulate(self) -> None:
         """Write results.csv if it is due; raises CannotWrite if it can't be written."""
-        if not self._is_written and time.monotonic() >= self._due_s:
+        if not self._is_written and monotonic.now_s() >= self._due_s:
             self.save()
 
     def _summarise(self) -> None:
@@ -320,13 +320,13 @@ class RunFolder:
 
     def save(self) -> None:
         """Write results.csv of what the folder holds so far; raises CannotWrite if it can't be written."""
-        began_s = time.monotonic()
+        began_s = monotonic.now_s()
         results, kept = self.results(), f"; all that was measured is kept in {journal.JOURNAL}"
         with refusing(f"{self.folder / table.RESULTS} can't be written", CannotWrite, kept):
             crc32 = table.save(results, self.folder)
             if (self.folder / plan.PLAN).exists():
                 plan.save(self._planned, self.folder, plan.Made(self._journal.end, crc32))
-        self._is_written, end_s = True, time.monotonic()
+        self._is_written, end_s = True, monotonic.now_s()
         self._due_s = end_s + max(SAVE_S, SAVE_TIMES * (end_s - began_s))
 
     def _in_order(self, records: Sequence[Record]) -> list[Record]:

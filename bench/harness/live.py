@@ -1,6 +1,5 @@
 """The progress of a sweep in a terminal: the point at work, a bar with the time left, a short line for each point."""
 
-import time
 from typing import IO, cast
 
 from rich.console import Console, Group, RenderableType
@@ -10,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bench.harness.progress import LogProgress, Screen, shortened
+from bench.machine import monotonic
 from bench.plan.case import Point
 from bench.plan.names import is_own
 from bench.plan.sweep import Sweep
@@ -38,7 +38,7 @@ class LiveProgress(LogProgress):
         super().__init__(sweep, total, screen, detail=detail)
         self._now = ""
         self._left_s: float | None = None
-        self._started_s = time.monotonic()
+        self._started_s = monotonic.now_s()
         self._drawn_s = 0.0
         self._most = max(1, height - BESIDE)
         self._own = [name for name in sweep.implementations if is_own(name)]
@@ -70,7 +70,7 @@ class LiveProgress(LogProgress):
         super().heard(point, process, implementation, stage)
         work = f"{implementation}: {stage}" if implementation else stage
         self._now = f"{self._labels[point]} · {work} · {self._standing(point, process)}"
-        now_s = time.monotonic()
+        now_s = monotonic.now_s()
         self._left_s = self._time_left.left_s(point, now_s - self._began_s, process)
         if now_s - self._drawn_s >= OFTEN_S:
             self._draw()
@@ -97,7 +97,7 @@ class LiveProgress(LogProgress):
         self._draw()
 
     def _draw(self) -> None:
-        self._drawn_s = time.monotonic()
+        self._drawn_s = monotonic.now_s()
         points = [] if self._detail else [*self._points.values()]
         above = len(points) - self._most
         earlier = [Text(f"… {above} earlier points", "dim")] if above > 0 else []
@@ -106,7 +106,7 @@ class LiveProgress(LogProgress):
 
     def _head(self) -> list[RenderableType]:
         """Return the point at work, and the bar with the time left."""
-        passed_s = time.monotonic() - self._started_s
+        passed_s = monotonic.now_s() - self._started_s
         done = self._done / self._total if self._left_s is None else passed_s / (passed_s + self._left_s or 1.0)
         left = "" if self._left_s is None else f" · about {units.duration(self._left_s)} left"
         bar = ProgressBar(total=1.0, completed=min(done, 1.0), width=BAR)

@@ -2,13 +2,13 @@
 
 import dataclasses
 import textwrap
-import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.analyse.forecast import work
 from bench.engine.admission import too_large
+from bench.machine import monotonic
 from bench.machine.facts import available_bytes
 from bench.plan.case import BEFORE, CONTROL, POINT_COLUMNS, Case, Point
 from bench.plan.sweep import Effort, Sweep
@@ -76,7 +76,7 @@ class TimeLeft:
         """
         if self.end_s is None:
             return self.base_s(current, in_point_s, process)
-        left_s = self.end_s - time.monotonic()
+        left_s = self.end_s - monotonic.now_s()
         base_s = self.base_s(current, in_point_s, process, is_whole=not self.may_wait)
         return (left_s if left_s > 0 else None) if base_s is None else max(left_s, base_s, LEAST_S)
 
@@ -117,7 +117,7 @@ class Screen:
         self.is_terminal = is_terminal
         self.write = write
         self._moving = ""
-        self._began_s = time.monotonic()
+        self._began_s = monotonic.now_s()
 
     def __enter__(self) -> "Screen":
         return self
@@ -138,7 +138,7 @@ class Screen:
 
     def move(self, text: str) -> None:
         """Rewrite the moving line with the time since the beginning and a text, cut to the width; nothing in a log."""
-        text = shortened(f"{units.duration(time.monotonic() - self._began_s)} {text}", self.width - 1)
+        text = shortened(f"{units.duration(monotonic.now_s() - self._began_s)} {text}", self.width - 1)
         if self.is_terminal and text != self._moving:
             self.write(f"{REWRITE}{text}")
             self._moving = text
@@ -189,7 +189,7 @@ class LogProgress:
         self._points: dict[Point, At] = {}  # what each says so far, in the order in which they had something to say
         self._time_left = TimeLeft(sweep.points, sweep.effort.processes)
         self._racing: dict[Point, Look] = {}
-        self._began_s = time.monotonic()
+        self._began_s = monotonic.now_s()
         self._has_foreseen = False
 
     def opened(self, folder: Path) -> None:
@@ -233,12 +233,12 @@ class LogProgress:
         """Print warnings about the machine, and begin to time the points, because the workers are ready."""
         for warning in warnings:
             self._say(f"warning: {warning}")
-        self._began_s = time.monotonic()
+        self._began_s = monotonic.now_s()
 
     def races(self, end_s: float) -> None:
         """Take note that a race begins, and that it ends at this time of the monotonic clock, or with its base."""
         if self._time_left.end_s is None:
-            self._began_s = time.monotonic()
+            self._began_s = monotonic.now_s()
         self._time_left.end_s = end_s
         self._time_left.may_wait = self._sweep.effort.within_s is not None
 
@@ -255,7 +255,7 @@ class LogProgress:
 
     def _foresee(self, point: Point, process: int) -> None:
         """Say once, as soon as it is known, that the base of all points takes longer than a race may."""
-        within_s, now_s = self._sweep.effort.within_s, time.monotonic()
+        within_s, now_s = self._sweep.effort.within_s, monotonic.now_s()
         if self._time_left.end_s is None or within_s is None or self._has_foreseen or self._detail < 0:
             return
         rest_s = self._time_left.base_s(point, now_s - self._began_s, process)
@@ -267,7 +267,7 @@ class LogProgress:
             self._say(f"base of {points}: about {units.duration(base_s)}, longer than --within {given}{waits}")
 
     def _end_base(self, point: Point) -> None:
-        now_s = time.monotonic()
+        now_s = monotonic.now_s()
         self._done += 1
         self._time_left.finished(point, now_s - self._began_s)
         self._began_s = now_s

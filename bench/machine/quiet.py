@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bench.machine import facts
+from bench.machine import facts, monotonic
 
 WATCH_S = 1.0
 """The length of the check before a run."""
@@ -112,7 +112,7 @@ class Interference:
 
         If the measurement leaves no core free, the share is that of one core.
         """
-        elapsed_s = time.perf_counter() - self._since_s
+        elapsed_s = monotonic.now_s() - self._since_s
         if elapsed_s >= WINDOW_S:
             own_s, busy_s = self._used_s() - self._own_s, facts.busy_s() - self._busy_s
             self._latest = max(0.0, busy_s - own_s) / elapsed_s / self._free
@@ -120,7 +120,7 @@ class Interference:
         return self._latest
 
     def _start(self) -> None:
-        self._since_s, self._own_s, self._busy_s = time.perf_counter(), self._used_s(), facts.busy_s()
+        self._since_s, self._own_s, self._busy_s = monotonic.now_s(), self._used_s(), facts.busy_s()
 
 
 class Scheduling(NamedTuple):
@@ -187,17 +187,17 @@ class Speed:
 
     def reading(self) -> int:
         """Return the number of the latest reading, after a new one if it is due."""
-        if time.perf_counter() >= self._due_s:
+        if monotonic.now_s() >= self._due_s:
             self.read()
         return len(self._readings) - 1
 
     def read(self) -> None:
         """Take a reading now."""
-        begin = time.perf_counter()
+        begin = monotonic.now_s()
         reading = self._probe()
         if reading is not None:
             self._readings.append(reading)
-        end = time.perf_counter()
+        end = monotonic.now_s()
         self._due_s = end + (end - begin) * (1 / PROBE_SHARE - 1)
 
     def best(self) -> tuple[float, float] | None:

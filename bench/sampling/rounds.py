@@ -7,8 +7,9 @@ import math
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from time import perf_counter
 from typing import NamedTuple, TypeVar
+
+from bench.machine import monotonic
 
 Key = TypeVar("Key")
 
@@ -65,8 +66,8 @@ def sample(
     Returns the samples of those that did not fail, by the number of their round.
     """
     taken: dict[Key, dict[int, Sample]] = {key: {} for key in turns}
-    end, number = perf_counter() + length.budget_s, 0
-    while taken and (number < length.least or perf_counter() < end):
+    end, number = monotonic.now_s() + length.budget_s, 0
+    while taken and (number < length.least or monotonic.now_s() < end):
         for key in rng.sample([*taken], len(taken)):
             try:
                 taken[key][number] = turns[key]()

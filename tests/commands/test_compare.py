@@ -391,7 +391,7 @@ def rerun(runs: Sequence[Path], folder: Path, *more: str, b_s: str = "1e-3") -> 
 
 
 @pytest.fixture
-def versions(scripted_workers: None, tmp_path: Path) -> list[Path]:
+def versions(scripted_processes: None, tmp_path: Path) -> list[Path]:
     """Return the runs of two versions of torch, of which some rows are noisy."""
     return [of_torch(tmp_path / "base", "2.0"), of_torch(tmp_path / "new", "2.1")]
 
@@ -428,7 +428,7 @@ def rows(path: Path) -> pd.DataFrame:
     return pd.DataFrame(json.loads(path.read_text())["rows"]).set_index("implementation")
 
 
-@pytest.mark.usefixtures("scripted_workers")
+@pytest.mark.usefixtures("scripted_processes")
 @pytest.mark.parametrize(("machine_factor", "remeasured"), [(1.0, False), (1.5, True)])
 def test_a_change_at_another_speed_is_in_dispute(tmp_path: Path, machine_factor: float, remeasured: bool) -> None:
     """Where all rows take half as long again, a slower one may be the machine's doing: side by side it is as before."""
@@ -442,7 +442,7 @@ def test_a_change_at_another_speed_is_in_dispute(tmp_path: Path, machine_factor:
     assert any(note.startswith("warning: the median row takes") for note in notes) == remeasured
 
 
-@pytest.mark.usefixtures("scripted_workers")
+@pytest.mark.usefixtures("scripted_processes")
 def test_a_row_that_cannot_be_measured_again_stays_in_dispute(tmp_path: Path, capsys: Capture) -> None:
     """The output says so, and why."""
     failing, to = "test:raises_in_b", tmp_path / "after.json"
@@ -454,7 +454,7 @@ def test_a_row_that_cannot_be_measured_again_stays_in_dispute(tmp_path: Path, ca
     assert f"{failing}: after incorrect: wrong" in capsys.readouterr().out
 
 
-@pytest.mark.usefixtures("scripted_workers")
+@pytest.mark.usefixtures("scripted_processes")
 def test_where_nothing_is_in_dispute_nothing_is_measured(tmp_path: Path, capsys: Capture) -> None:
     """One line says so."""
     runs = [of_torch(tmp_path / name, "2.0", dict.fromkeys(SCATTER, CLEAR)) for name in ("base", "new")]
@@ -463,7 +463,7 @@ def test_where_nothing_is_in_dispute_nothing_is_measured(tmp_path: Path, capsys:
     assert not (tmp_path / "rerun").exists()
 
 
-@pytest.mark.usefixtures("scripted_workers")
+@pytest.mark.usefixtures("scripted_processes")
 def test_a_rerun_by_other_interpreters_is_refused(tmp_path: Path, capsys: Capture) -> None:
     """Side A has torch 2.0, and BASE was measured with 1.9: not comparable.
 

@@ -22,6 +22,7 @@ from bench.plan.case import AFTER, BEFORE, CONTROL
 from bench.plan.sides import NAMES, ORDER
 from bench.plan.sweep import Sweep
 from bench.store.table import load
+from tests.engine import threads
 from tests.engine.interpreters import two
 
 Capture = pytest.CaptureFixture[str]
@@ -136,11 +137,14 @@ def test_two_implementations_from_end_to_end(tiny: list[str], tmp_path: Path, pr
     assert load(tmp_path / "run").equals(table)
 
 
-def test_two_environments_from_end_to_end(tiny: list[str], tmp_path: Path, printed: Printed) -> None:
+def test_two_environments_from_end_to_end(
+    tiny: list[str], tmp_path: Path, printed: Printed, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Both torches are named, and the rows are those before and after; what is slower by more is not allowed.
 
     What was known of the sides is known when the folder is read again.
     """
+    threads.use_processes(monkeypatch)
     a, b = two(tmp_path, "1.1e-3")
     words = ["duel", "sdpa", "--python", a, "--python", b, *tiny, "--num-tokens", "5"]
     output = printed(*words, "--format", "markdown", "--allow", "5%", status=1)

@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from bench.machine import monotonic
 from bench.measure.forking import Channel, Server, serve
 from bench.sampling.inputs import PEAKED, TIMED
 
@@ -24,6 +25,9 @@ OUTGROWN = 7
 """The tokens at which `test:outgrows` has no memory."""
 
 GIB = 1 << 30
+
+PIPE_S = 1e-6
+"""The seconds that a request and its reply take beside what is timed."""
 
 WORK = {"flops": 1000, "least_bytes": 8}
 
@@ -101,7 +105,7 @@ class Worker:
         return self._outcome({})
 
     def sample(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
-        """Sleep as long as the sample takes, or end in the second one as the name says."""
+        """Wait as long as the sample takes, or end in the second one as the name says."""
         self._samples += 1
         if self._samples == 2:
             match self._name:
@@ -114,8 +118,7 @@ class Worker:
         first_s = self._factor * _jittered(_timing_s())
         first_s /= 1 + self._name.startswith("test:half")
         timings = len(request["keys"])
-        if self._name != "test:impossible":
-            time.sleep(timings * first_s)
+        monotonic.sleep(PIPE_S + (timings * first_s if self._name != "test:impossible" else 0.0))
         return {**self._claims(first_s, timings), "held": [0] * timings}
 
     def _claims(self, first_s: float, timings: int) -> dict[str, Any]:
@@ -195,7 +198,7 @@ class Worker:
             case "test:worked_before":
                 return 1e6
             case "test:works":
-                return 2 * time.perf_counter()  # as two cores that are always busy
+                return 2 * monotonic.now_s()  # as two cores that are always busy
         return 0.0
 
 
@@ -274,17 +277,19 @@ class Judge:
         return {"error": 1e-7 if check == PEAKED else 1e-8, "tolerance": 1e-5, "reason": ""}
 
     def rates(self, _request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
-        """Reply with made-up rates."""
+        """Take a millisecond, and reply with made-up rates."""
+        monotonic.sleep(1e-3)
         return {"flops_per_s": 1e9, "bytes_per_s": 1e9, "cpu_s": 0.0}
 
     def probe(self, _request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
-        """Reply with times that become longer, or end as TEST_PROBE says."""
+        """Take longer each time and reply so, or end as TEST_PROBE says."""
         self._probes += 1
         match os.environ.get("TEST_PROBE"):
             case "no memory":
                 return {"product_s": 0.0, "copy_s": 0.0, "cpu_s": 0.0}
             case "killed once" if _is_first("probe"):
                 kill(signal.SIGKILL)
+        monotonic.sleep(3e-4 * self._probes)
         return {"product_s": 1e-4 * self._probes, "copy_s": 2e-4 * self._probes, "cpu_s": 0.0}
 
 

@@ -9,7 +9,6 @@ from typing import Any, cast
 import pytest
 
 from bench.analyse.standing import Look
-from bench.engine import race
 from bench.engine.race import Race
 from bench.engine.run import Run
 from bench.plan.case import Point
@@ -103,14 +102,6 @@ class ScriptedRun:
 
 
 NEVER = 10**6
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """Return the clock of the race."""
-    clock = Clock()
-    monkeypatch.setattr(race, "time", clock)
-    return clock
 
 
 def raced(run: ScriptedRun, *points: Point, end_s: float = 1e9) -> list[tuple[Point, Look]]:

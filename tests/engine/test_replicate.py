@@ -2,7 +2,6 @@
 
 import itertools
 import os
-import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -17,7 +16,7 @@ from bench.engine.member import Member
 from bench.engine.pool import Pool
 from bench.engine.replicate import Replicate
 from bench.engine.worker import Worker, unheard
-from bench.machine import facts, quiet, rates
+from bench.machine import facts, monotonic, quiet, rates
 from bench.plan.case import Case, Point
 from bench.sampling.rounds import Length
 from tests.engine import threads
@@ -116,7 +115,6 @@ def test_an_impossible_time_is_an_error(servers: Pool, tmp_path: Path, monkeypat
     """It is taken again in turns with products before it counts as impossible; only this doubt raises known rates."""
     monkeypatch.setattr(rates, "PATH", tmp_path / "ceilings.json")
     monkeypatch.setattr(replicate, "TIMED_AGAIN_S", 0.01)
-    monkeypatch.setattr("bench.engine.member.OVERHEAD_S", 60.0)  # else the clock may disagree first, on a busy machine
     rates.remember("here", point(), {"flops_per_s": 1e8, "bytes_per_s": 1e10})
     eager, other = measured(servers, "eager", "test:impossible").values()
     assert (eager.metrics["flops"], eager.metrics["least_bytes"]) == (1000, 8)
@@ -161,7 +159,7 @@ def test_each_sample_has_the_speed_of_the_machine_around_it(
 ) -> None:
     """The scripted probe becomes slower with each reading; the highest speed is kept for later runs."""
     monkeypatch.setattr(rates, "PATH", tmp_path / "ceilings.json")
-    monkeypatch.setattr(quiet, "PROBE_SHARE", 0.5)  # so that there are several readings, on a busy machine too
+    monkeypatch.setattr(quiet, "PROBE_SHARE", 0.5)  # so that there are several readings
     members = measured(servers, "eager", "sdpa")
     for member in members.values():
         samples = member.samples
@@ -298,11 +296,11 @@ def test_the_memory_of_a_gpu_is_what_counts_for_it(servers: Pool, monkeypatch: p
 
 
 @pytest.fixture
-def _two_busy_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+def _two_busy_cores(servers: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Set the clocks of a machine of two cores that are always busy, and look at them beside each sample."""
     monkeypatch.setattr(quiet, "WINDOW_S", 0.0)
     monkeypatch.setattr(facts, "visible_cores", lambda: 2)
-    monkeypatch.setattr(facts, "busy_s", lambda: 2 * time.perf_counter())
+    monkeypatch.setattr(facts, "busy_s", lambda: 2 * monotonic.now_s())
 
 
 @pytest.mark.usefixtures("_two_busy_cores")
@@ -314,9 +312,8 @@ def test_the_work_of_other_processes_counts(name: str, servers: Pool) -> None:
 
 
 @pytest.mark.usefixtures("_two_busy_cores")
-def test_our_own_work_is_no_interference(servers: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_our_own_work_is_no_interference(servers: Pool) -> None:
     """If our process keeps both cores busy, nothing is left for others, not even beside the first sample."""
-    monkeypatch.setenv("TEST_TIMING_S", "0.02")
     (member,) = measured(servers, "test:works").values()
     assert max(member.samples.others) < 1
 

@@ -7,7 +7,6 @@ in processes of their own where one dies.
 import dataclasses
 import json
 import re
-import time
 from collections import Counter
 from pathlib import Path
 from typing import Any, cast
@@ -28,7 +27,7 @@ from bench.engine.run import Deaths, Run
 from bench.engine.worker import Died
 from bench.machine import facts, quiet, rates
 from bench.machine.quiet import Preflight
-from bench.plan.case import CONTROL, HUGE, Case
+from bench.plan.case import CONTROL, HUGE, Case, Point
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import BASE_S, POINT_S, Effort, Sweep
 from bench.sampling.rounds import LEAST_ROUNDS
@@ -37,6 +36,7 @@ from bench.show.rows import plain
 from bench.store import journal
 from bench.store.table import load
 from tests import mutants
+from tests.clock import Clock
 from tests.engine import threads
 from tests.points import point
 from tests.refusals import refusal
@@ -622,7 +622,7 @@ def test_who_is_far_behind_is_left_out_of_a_race(tmp_path: Path) -> None:
 @scripted
 def test_a_look_of_a_race_holds_those_that_may_be_the_fastest(tmp_path: Path) -> None:
     """Two that are alike are measured on until the time is up, neither the baseline nor one far behind with them."""
-    sweep = racing("eager", "sdpa", "test:half", "test:half_too", bound=1e-9, within_s=1.2, tokens=(5,))
+    sweep = racing("eager", "sdpa", "test:half", "test:half_too", bound=1e-9, within_s=0.3, tokens=(5,))
     with Run(sweep, tmp_path) as opened:
         records = opened.measure(sweep.points[0])
     numbers = processes(tmp_path)
@@ -652,7 +652,7 @@ def test_a_race_that_goes_on_in_a_second_session_measures_nothing_twice(
         assert second[: len(first)] == first
         assert processes(tmp_path) == {(tokens, name): [0, 1] for tokens in (5, 7) for name in ("eager", "sdpa")}
     monkeypatch.setattr(Summary, "measured_s", lambda _: 0.0)
-    stricter = racing("eager", "sdpa", bound=1e-9, within_s=0.8)
+    stricter = racing("eager", "sdpa", bound=1e-9, within_s=0.2)
     ran(stricter, tmp_path)
     assert journal.read(tmp_path) == second
     monkeypatch.setattr("bench.engine.run.LEAST_RACE_S", 0.0)
@@ -663,15 +663,16 @@ def test_a_race_that_goes_on_in_a_second_session_measures_nothing_twice(
     assert set(lines(tmp_path).values()) == {1}
 
 
-@scripted
-def test_the_seconds_of_an_earlier_session_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_seconds_of_an_earlier_session_count(
+    tmp_path: Path, scripted_workers: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A race may take as long in all as was asked for, or so long for each point."""
     monkeypatch.setattr(Summary, "measured_s", lambda _: 100.0)
     for within_s, expected_s in ((1000.0, 900.0), (None, BASE_S + 2 * POINT_S - 100.0)):
         sweep = racing("eager", bound=0.1)
         effort = dataclasses.replace(sweep.effort, within_s=within_s)
         with Run(dataclasses.replace(sweep, effort=effort), tmp_path) as opened:
-            assert opened.end_s(2) - time.monotonic() == pytest.approx(expected_s, abs=30)
+            assert opened.end_s(2) - scripted_workers.now_s == pytest.approx(expected_s)
 
 
 @scripted
@@ -687,24 +688,30 @@ def test_a_race_holds_all_precisions_of_a_shape_in_its_base(tmp_path: Path) -> N
 # Spread over time
 
 
-@scripted
 @pytest.mark.parametrize("begun", [False, True])
-def test_replicates_are_spread_evenly_in_turns_of_points(begun: bool, tmp_path: Path) -> None:
+def test_replicates_are_spread_evenly_in_turns_of_points(begun: bool, tmp_path: Path, scripted_workers: Clock) -> None:
     """Both points are measured once before the second replicate of the first; a quarter of the time lies between.
 
-    A run that goes on has the replicates that are there behind it.
+    A run that goes on has the replicates that are there behind it, and a run that has all doesn't wait.
     """
     sweep = swept("eager", tokens=(5, 7), effort=dataclasses.replace(QUICK, processes=2, spread_s=4000.0))
-    pauses: list[float] = []
+    starts: dict[tuple[int, int], float] = {}
+
+    def begins(at: Point, process: int, *_: str) -> None:
+        starts.setdefault((process, at.num_tokens), scripted_workers.now_s)
+
     with Run(sweep, tmp_path) as opened:
         if begun:
             opened.measure(sweep.points[0])
-        opened.spread(pauses.append)
-        assert pauses == pytest.approx([0, 2000] if begun else [0, 1000, 2000, 3000], abs=500)
-        opened.spread(pauses.append)
-        assert len(pauses) == (2 if begun else 4)
-    order = [(record.process, record.case.point.num_tokens) for record in journal.read(tmp_path)]
-    assert order == ([(0, 5), (1, 5), (0, 7), (1, 7)] if begun else [(0, 5), (0, 7), (1, 5), (1, 7)])
+        begin_s = scripted_workers.now_s
+        opened.heard = begins
+        opened.spread()
+        order = [(0, 7), (1, 7)] if begun else [(0, 5), (0, 7), (1, 5), (1, 7)]
+        due_s = [begin_s + 4000.0 * index / len(order) for index in range(len(order))]
+        assert starts == dict(zip(order, map(pytest.approx, due_s), strict=True))
+        end_s = scripted_workers.now_s
+        opened.spread()
+        assert scripted_workers.now_s == end_s
 
 
 # Several precisions

@@ -8,6 +8,7 @@ import itertools
 import os
 import socket
 import threading
+import time
 from collections.abc import Callable
 from typing import IO, Any
 
@@ -16,9 +17,10 @@ import pytest
 from bench.engine import pool
 from bench.engine.pool import Pool
 from bench.engine.worker import Worker
-from bench.machine import quiet
+from bench.machine import facts, monotonic, quiet
 from bench.machine.quiet import Preflight
 from bench.measure.forking import Channel
+from tests.clock import Clock, set_by_hand
 from tests.engine import scripted_server
 
 PIDS = itertools.count(1 << 30)
@@ -115,11 +117,17 @@ def use_processes(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(pool, "MODULE", "tests.engine.scripted_server")
     patch.setattr(Pool, "_started", in_a_process)
     patch.setattr(quiet, "watch", lambda: Preflight(0.0, 0, 0.0))
+    patch.setattr(monotonic, "now_s", time.monotonic)
 
 
-def use(patch: pytest.MonkeyPatch) -> None:
-    """Have the workers of this environment make their times up in threads, and take the machine for quiet."""
+def use(patch: pytest.MonkeyPatch) -> Clock:
+    """Have the workers of this environment make their times up in threads, and take the machine for quiet.
+
+    They wait for nothing: what takes them time moves the clock on, which is returned.
+    """
     use_processes(patch)
+    patch.setattr(facts, "busy_s", lambda: 0.0)
     patch.setattr(Pool, "_started", _started)
     patch.setattr(scripted_server, "end", end)
     patch.setattr(scripted_server, "kill", lambda number: end(-number))
+    return set_by_hand(patch)

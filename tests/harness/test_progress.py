@@ -12,7 +12,6 @@ from rich.text import Text
 
 from bench.analyse.standing import Look
 from bench.analyse.summary import summarise
-from bench.harness import live, progress
 from bench.harness.live import LiveProgress
 from bench.harness.progress import (
     LEAST_S,
@@ -35,15 +34,6 @@ from tests.points import point
 POINTS = (point(num_tokens=5), point(num_tokens=7))
 SWEEP = Sweep("tiny", POINTS, ("eager", "sdpa", "mha"), effort=Effort(processes=2))
 RACE = dataclasses.replace(SWEEP, effort=Effort(processes=2, race=True, bound=0.05, within_s=90))
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """Return the clock that a point's time is taken by."""
-    clock = Clock()
-    for module in (progress, live):
-        monkeypatch.setattr(module, "time", clock)
-    return clock
 
 
 def records(at: int) -> list[Record]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.machine import facts, quiet
+from bench.machine import facts, monotonic, quiet
 from bench.machine.quiet import BUSY_CORES, WINDOW_S, Interference, Preflight, Speed, queued_s
 from tests.clock import Clock
 
@@ -61,7 +61,7 @@ Clocks = dict[str, float]
 def clocks(monkeypatch: pytest.MonkeyPatch) -> Clocks:
     """Return clocks to set by hand: of the wall, of this run's processes, of all cores together."""
     times = {"wall": 0.0, "own": 0.0, "busy": 0.0}
-    monkeypatch.setattr("bench.machine.quiet.time.perf_counter", lambda: times["wall"])
+    monkeypatch.setattr(monotonic, "now_s", lambda: times["wall"])
     monkeypatch.setattr(facts, "visible_cores", lambda: 2)
     monkeypatch.setattr(facts, "busy_s", lambda: times["busy"])
     return times
@@ -151,14 +151,6 @@ def test_a_process_that_shares_a_core_waits_for_it() -> None:
         process.wait()
     assert min(waited_s) > 0.05
     assert queued_s(processes[0].pid) == 0.0
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """Return the clock of the readings."""
-    clock = Clock()
-    monkeypatch.setattr(quiet, "time", clock)
-    return clock
 
 
 def probing(clock: Clock, *readings: tuple[float, float] | None, cost_s: float = 1.0) -> Speed:
