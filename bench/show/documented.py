@@ -38,14 +38,23 @@ def metrics() -> str:
 
 
 def shown() -> str:
-    """Return the table of the columns of a table of results, from left to right."""
-    return _table(("column", "meaning"), [(each.heading, each.meaning) for each in shown_columns(None) if each.heading])
+    """Return the table of the columns of a table of results, from left to right: its meaning, or the metric it shows."""
+    rows = [(each.heading, _metric_or_meaning(each.key, each.meaning)) for each in shown_columns(None) if each.heading]
+    return _table(("column", "meaning"), rows)
 
 
 def implementations() -> str:
-    """Return the table that says which implementation supports which layer, each reason below it an item of a list."""
-    table, reasons = matrix(LAYERS, IMPLEMENTATIONS)
-    return "\n".join([*table.lines, "", *(f"- {reason}" for reason in reasons.lines)])
+    """Return a table of implementations by what they need, and below it a list of the layers that some refuse."""
+    needs: dict[str, list[str]] = {}
+    refused: dict[tuple[str, str], list[str]] = {}
+    for name, entry in IMPLEMENTATIONS.items():
+        needs.setdefault(entry.supports, []).append(f"`{name}`")
+        for layer in LAYERS.values():
+            if reason := entry.refusal(layer.class_name):
+                refused.setdefault((layer.name, reason), []).append(f"`{name}`")
+    table = _table(("implementations", "supported"), [(", ".join(names), need) for need, names in needs.items()])
+    reasons = [f"- `{layer}` without {', '.join(names)}: {reason}." for (layer, reason), names in refused.items()]
+    return "\n".join([table, "", *reasons])
 
 
 TABLES: Mapping[str, tuple[Path, Callable[[], str]]] = {
@@ -73,6 +82,10 @@ def main() -> None:
     """Write the tables into their files."""
     for file in {ROOT / file for file, _ in TABLES.values()}:
         replace(file, with_tables(file.read_text(encoding="utf-8")).encode())
+
+
+def _metric_or_meaning(key: str, meaning: str) -> str:
+    return f"`{key}`" if key in METRICS and METRICS[key].meaning == meaning else meaning
 
 
 def _values(column: Column) -> str:

@@ -33,12 +33,14 @@ def test_the_documentation_is_up_to_date(name: str) -> None:
 
 
 def test_what_is_declared_is_a_row() -> None:
-    """Tables name columns, metrics and implementations in their order, and below these why some refuse a layer."""
-    rows, _, reasons = implementations().partition("\n\n")
-    for table, names in ((columns(), COLUMNS), (metrics(), METRICS), (rows, ["implementation", *IMPLEMENTATIONS])):
-        assert re.findall(r"^\| `?(\w+)`? +\|", table, flags=re.MULTILINE)[-len(names) :] == list(names)
-    refused = {IMPLEMENTATIONS[name].refusal(LAYERS[layer].class_name) for layer, name in REFUSED}
-    assert {line.partition(") ")[2].removesuffix(".") for line in reasons.splitlines()} == refused
+    """Tables name columns and metrics in their order, each implementation once, and below these who refuses a layer."""
+    rows, _, refusals = implementations().partition("\n\n")
+    for table, names in ((columns(), COLUMNS), (metrics(), METRICS)):
+        assert re.findall(r"^\| `(\w+)` \|", table, flags=re.MULTILINE) == list(names)
+    assert sorted(re.findall(r"`(\w+)`", rows)) == sorted(IMPLEMENTATIONS)
+    for layer, name in REFUSED:
+        reason = IMPLEMENTATIONS[name].refusal(LAYERS[layer].class_name)
+        assert re.search(rf"^- `{layer}` without .*`{name}`.*: {re.escape(reason)}\.$", refusals, flags=re.MULTILINE)
 
 
 def test_an_old_table_is_replaced_and_the_rest_kept() -> None:
