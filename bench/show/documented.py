@@ -38,7 +38,7 @@ def metrics() -> str:
 
 
 def shown() -> str:
-    """Return the table of the columns of a table of results, from left to right: its meaning, or the metric it shows."""
+    """Return the table of the columns of a table of results, from left to right, with the metric or the meaning."""
     rows = [(each.heading, _metric_or_meaning(each.key, each.meaning)) for each in shown_columns(None) if each.heading]
     return _table(("column", "meaning"), rows)
 
