@@ -1,7 +1,6 @@
 """What pytest reads in this folder: the hooks and fixtures of `pytest bench`."""
 
 from bench.harness.pytest_plugin import (  # noqa: F401
-    progress,
     pytest_addoption,
     pytest_configure,
     pytest_generate_tests,

@@ -169,51 +169,51 @@ def choice(rows: Sequence[Row]) -> Choice:
 
 
 @dataclass(frozen=True)
-class Look:
+class Answer:
     """What a point's samples so far say.
 
     `named` is the implementation to use, empty without two that were measured in the same processes. `bound` is what it
-    can cost, as a share: its slowdown's upper bound minus 1, NaN if unknown. `left` are those that are measured on, the
-    named one first; none if the point is answered. `growths` say for each of these how many times as much as it was
-    measured is still needed, NaN if unknown. `replicates` is the number of those taken.
+    can cost, as a share: its slowdown's upper bound minus 1, NaN if unknown. `candidates` are those that are measured
+    on, the named one first; none if the answer is good. `needed` says for each of these how many times as much as it
+    was measured is still needed, NaN if unknown. `replicates` is the number of those taken.
     """
 
     named: str = ""
     bound: float = math.nan
-    left: tuple[str, ...] = ()
-    growths: tuple[float, ...] = ()
+    candidates: tuple[str, ...] = ()
+    needed: tuple[float, ...] = ()
     replicates: int = 0
 
     @property
-    def is_answered(self) -> bool:
-        """Whether nothing is left to be measured."""
-        return not self.left
+    def is_good(self) -> bool:
+        """Whether nothing more is measured for it."""
+        return not self.candidates
 
 
-def look(of: Contrasts, costs: Mapping[str, Any], bound: float, replicates: int = 0) -> Look:
-    """Return what the contrasts of a point say: it is answered if one is the fastest, or its bound is at most `bound`.
+def answer(of: Contrasts, costs: Mapping[str, Any], bound: float, replicates: int = 0) -> Answer:
+    """Return what the contrasts of a point say: it is good if one is the fastest, or its bound is at most `bound`.
 
     `costs` order implementations that are as fast as each other, as in `places`.
     """
     by_name = places(of, costs)
     name, place = next(iter(by_name.items()), ("", Place(1)))
     if place.slowdown is None:
-        return Look()
+        return Answer()
     cost = place.slowdown.high - 1
     as_is = by_name.get(AS_IS)
     is_undecided = bool(as_is and as_is.slowdown and as_is.standing == OPEN and as_is.slowdown.high - 1 > bound)
     if place.standing == FASTEST or (cost <= bound and not is_undecided):
-        return Look(name, cost, replicates=replicates)
+        return Answer(name, cost, replicates=replicates)
     row, goal = of.names.index(name), math.log1p(bound)
     most = ends(of)
-    needed = growth(of, most, goal)[row]
+    growths = growth(of, most, goal)[row]
     left = [
         at
         for at, other in enumerate(of.names)
         if at != row and (not most[row, at] <= goal or (is_undecided and other == AS_IS))
     ]
-    growths = [float(needed[at]) for at in left]
-    return Look(name, cost, (name, *(of.names[at] for at in left)), (float(np.max(growths)), *growths), replicates)
+    needed = [float(growths[at]) for at in left]
+    return Answer(name, cost, (name, *(of.names[at] for at in left)), (float(np.max(needed)), *needed), replicates)
 
 
 def rough(bound: float) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from bench.analyse.series import grouped
-from bench.analyse.standing import MOST_FURTHER_S, NAMED, Look, Place, behind, cost, look, places
+from bench.analyse.standing import MOST_FURTHER_S, NAMED, Answer, Place, answer, behind, cost, places
 from bench.plan.case import CONTROL, Case, Point
 from bench.stats.contrasts import Common, Contrasts, Prior, Values, common, contrasts, own_errors, prior, values
 from bench.stats.estimates import MEDIAN_EFFICIENCY, PAIR, Array, Estimates, half_widths, interval, mean, t_quantile
@@ -98,15 +98,15 @@ class Summary:
         self._lent_to = self._replicates
         self.lendings += 1
 
-    def look(self, point: Point, bound: float) -> Look:
+    def answer(self, point: Point, bound: float) -> Answer:
         """Return who is named at a point so far, and who is measured on until that can cost `bound` at most."""
         if point not in self:
-            return Look()
+            return Answer()
         own = self._current(point)
         if not own.values.names:
-            return Look()
+            return Answer()
         costs = {case.implementation: cost(cells) for case, cells in own.rows.items()}
-        return look(self.contrasts(point), costs, bound, own.values.logs.shape[1])
+        return answer(self.contrasts(point), costs, bound, own.values.logs.shape[1])
 
     def contrasts(self, point: Point) -> Contrasts:
         """Return the contrasts of the implementations of a point, without the control."""

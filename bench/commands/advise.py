@@ -226,7 +226,7 @@ def _compared(
     with _opened(dataclasses.replace(asked, implementations=measured), folder, is_quiet) as run:
         if not is_quiet:
             say(f"results go to {folder}", *(f"warning: {warning}" for warning in run.warnings))
-        run.race(asked.points)
+        [*run.measured()]
         records = {point: run.run_folder.of(point) for point in asked.points}
         tables = {point: run.run_folder.rows(point) for point in asked.points}
     of_layers = tuple(name for name in measured if name not in COMPILED)
@@ -252,8 +252,7 @@ def _layers(
     effort = dataclasses.replace(asked.effort, race=False, within_s=None, budget_s=LAYER_BUDGET_S)
     every = tuple(point for own in points.values() for point in own.values())
     with _opened(Sweep("advise-layers", every, names, AS_IS, effort), folder, is_quiet, servers=1) as run:
-        for point in every:  # another server starts for seconds
-            run.measure(point)
+        [*run.measured()]
         return {
             model: {path: run.run_folder.rows(point) for path, point in own.items()} for model, own in points.items()
         }

@@ -21,14 +21,14 @@ from bench.commands import BAD, FINE, say, write
 from bench.engine.duel import Duel, Ground, grounds
 from bench.engine.trials import NotSeen, asked, shaped
 from bench.harness import options
-from bench.harness.progress import progress_of, screen_of
+from bench.harness.progress import Progress, screen_of
 from bench.machine.doctor import LEAST_TORCH
 from bench.machine.facts import here
 from bench.plan.again import Again
 from bench.plan.case import AFTER, BEFORE
 from bench.plan.errors import WrongRequest
 from bench.plan.invocation import suite
-from bench.plan.names import is_module, search_path
+from bench.plan.names import check_layers, is_module, search_path
 from bench.plan.sides import Side, sides_of
 from bench.plan.sweep import Sweep, load_sweep
 from bench.show import answer
@@ -38,7 +38,7 @@ from bench.show.markdown import markdown
 from bench.show.rows import by_point
 from bench.show.terminal.console import console, render
 from bench.store.saved_run import SavedRun
-from bench.store.table import of_rows, without_control
+from bench.store.table import of_rows
 
 PRINT_TORCH = "from importlib.metadata import distributions as d; print(*[t.version for t in d(name='torch')][:1])"
 """The program that prints the version of an interpreter's torch, and nothing if it has none; it imports no torch."""
@@ -116,15 +116,13 @@ def _allowed(text: str) -> float:
 
 def measure(duel: Duel, *, is_quiet: bool = False) -> float:
     """Measure a duel while its progress is shown, and return the seconds that it took, with earlier sessions."""
-    out, points = console(stderr=is_quiet), duel.sweep.points
-    progress = progress_of(duel.sweep, len(points), screen_of(out), height=out.height)
-    duel.heard = progress.heard
+    points = duel.sweep.points
+    progress = Progress(duel.sweep, len(points), screen_of(console(stderr=is_quiet)))
     try:
         progress.opened(duel.folder)
-        progress.started(duel.warnings)
+        progress.follow(duel)
         end_s = duel.end_s(len(points))
-        progress.races(end_s)
-        duel.race(points, lambda at, look: progress.looked(at, look, without_control(of_rows(duel.summary.rows(at)))))
+        [*duel.measured(points, progress.told)]
     finally:
         progress.close()
     return duel.sweep.effort.seconds(len(points)) - max(0.0, end_s - time.monotonic())
@@ -237,7 +235,7 @@ def _sweep(arguments: argparse.Namespace, ground: Ground, sides: tuple[Side, Sid
             )
         )
         if not is_elsewhere:  # each checkout and each interpreter finds its own
-            options.check_layers(asked_for)
+            check_layers(asked_for.points)
     within_s = POINT_S * len(asked_for.points) if arguments.within_s is None else asked_for.effort.within_s
     effort = dataclasses.replace(asked_for.effort, within_s=within_s)
     return dataclasses.replace(

@@ -11,13 +11,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bench.analyse.standing import Look
+from bench.analyse.standing import Answer
 from bench.analyse.verdict import goal, growth, log_speedup, may_end
 from bench.engine.checkout import Checkout, checked_out
 from bench.engine.member import Member
 from bench.engine.pool import Pool, Scratch
 from bench.engine.replicate import Replicate
 from bench.engine.run import Run
+from bench.engine.schedule import Missing
 from bench.engine.trials import SHAPE_S, NotSeen, asked
 from bench.engine.worker import Died
 from bench.machine import facts, monotonic
@@ -139,18 +140,18 @@ class Duel(Run):
         """Return the point of a side at a point of the sweep."""
         return self._points[at][point]
 
-    def look(self, point: Point, bound: float) -> Look:
+    def answer(self, point: Point, bound: float) -> Answer:
         """Return what is known of the ratio: both sides are measured until it is known well enough for a verdict."""
         if point not in self.summary:
-            return Look()
-        replicates = self.summary.look(point, bound).replicates
+            return Answer()
+        replicates = self.summary.answer(point, bound).replicates
         log = log_speedup(self.summary.contrasts(point), *self.names) if replicates else None
         if log is None:
-            return Look()
+            return Answer()
         if may_end(log, bound, self.allow):
-            return Look(self.names[0], math.expm1(log.half), replicates=replicates)
+            return Answer(self.names[0], math.expm1(log.half), replicates=replicates)
         further = growth(log.half, log.freedom, goal(log, bound)) - 1
-        return Look(self.names[0], math.expm1(log.half), self.names, (further, further), replicates)
+        return Answer(self.names[0], math.expm1(log.half), self.names, (further, further), replicates)
 
     def member(self, case: Case) -> Member:
         """Return a side at a point, to be measured in a replicate; the control is the first one once more."""
@@ -169,7 +170,7 @@ class Duel(Run):
             torch_version=seen.here.identity["torch"] if seen else "",
         )
 
-    def replicate(self, missing: Mapping[Point, Sequence[str]], length: Length, *, is_look: bool = False) -> Replicate:
+    def replicate(self, missing: Missing, length: Length, *, with_baseline: bool = True) -> Replicate:
         """Measure points in one more replicate; sides with processes of their own have fresh servers in each.
 
         Those of the last one stay: what is asked of the sides afterwards needs no others.
@@ -179,7 +180,7 @@ class Duel(Run):
                 self.renew()
             self._start(next(iter(missing)))
         self._has_measured = True
-        return super().replicate(missing, length, is_look=is_look)
+        return super().replicate(missing, length, with_baseline=with_baseline)
 
     def keep(self, members: Iterable[Member], number: int, replicate: Replicate) -> None:
         """Write the records of members, but none if one is tried again: the others were skipped because of it."""

@@ -1,37 +1,34 @@
-"""The race over the points of a run: a base for each, then looks at the points that are soonest answered."""
+"""The race over the points of a run: a base for each, then further replicates where an answer is soonest good."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from bench.analyse.forecast import works
-from bench.analyse.standing import Look, rough
+from bench.analyse.standing import Answer, rough
+from bench.engine.schedule import Measuring, Missing, complete
 from bench.machine import monotonic
 from bench.plan.case import Point
 from bench.sampling.rounds import LEAST_ROUNDS, Length
 
-if TYPE_CHECKING:
-    from bench.engine.run import Run
-
 UNKNOWN_GROWTH = 3.0
 """How many times as much as was measured is expected to be needed if nothing tells."""
 
-Looked = Callable[[Point, Look], None]
-"""`looked(point, look)` is called after each look at a point, the first one after its base."""
+Judged = Callable[[Point, Answer], None]
+"""`judged(point, answer)` is called after each judgement of a point, the first one after its base."""
 
 
 @dataclass
-class Heat:
-    """The points that are measured in the same rounds, their latest looks, and what a replicate of them takes.
+class Group:
+    """The points that are measured in the same rounds, their latest answers, and what a replicate of them takes.
 
     In the latest replicate a member took `beside_s` seconds outside the rounds and `round_s` in each of the `latest`
-    rounds. The next look takes `rounds` rounds: as many as a process costs, times how much more rounds scatter than
-    processes, to the power of a half (Kalibera and Jones, ISMM 2013).
+    rounds. The next replicate takes sqrt(process cost / round cost * round variance / process variance) `rounds`
+    (Kalibera and Jones, ISMM 2013).
     """
 
     points: list[Point]
-    looks: dict[Point, Look] = field(default_factory=dict)
+    answers: dict[Point, Answer] = field(default_factory=dict)
     beside_s: float = 0.0
     round_s: float = 0.0
     latest: int = 0
@@ -39,35 +36,35 @@ class Heat:
 
     @property
     def members(self) -> int:
-        """The number of those that are left at all points together."""
-        return sum(len(each.left) for each in self.looks.values())
+        """The number of candidates at all points together."""
+        return sum(len(each.candidates) for each in self.answers.values())
 
     @property
     def bound(self) -> float:
-        """The largest bound of a point that isn't answered, infinite if one isn't known."""
-        bounds = [each.bound for each in self.looks.values() if each.left]
+        """The largest bound of an answer that isn't good, infinite if one isn't known."""
+        bounds = [each.bound for each in self.answers.values() if not each.is_good]
         return math.inf if any(map(math.isnan, bounds)) else max(bounds, default=0.0)
 
     @property
     def least_s(self) -> float:
-        """The seconds of the shortest look."""
+        """The seconds of the shortest replicate."""
         return self.members * (self.beside_s + LEAST_ROUNDS * self.round_s)
 
     @property
     def expected_s(self) -> float:
-        """The seconds until the points are expected to be answered, in looks of so many rounds."""
-        looks = sum(
+        """The seconds until all answers are expected to be good, in replicates of so many rounds."""
+        replicates = sum(
             max(1.0, (UNKNOWN_GROWTH if math.isnan(growth) else growth) * each.replicates)
-            for each in self.looks.values()
-            for growth in each.growths
+            for each in self.answers.values()
+            for growth in each.needed
         )
-        return looks * (self.beside_s + self.rounds * self.round_s)
+        return replicates * (self.beside_s + self.rounds * self.round_s)
 
 
 class Race:
-    """The race of a run until all points are answered or the time is up.
+    """The race of a run until all points have a good answer or the time is up.
 
-    The point that is soonest answered comes first; if none is expected to be answered in time, that with the largest
+    The point whose answer is soonest good comes first; if none is expected to be so in time, that with the largest
     bound. All points get a rough answer first; only then the race goes on to a finer bound.
     `end_s` is the time of the monotonic clock at which it ends; the base is taken all the same, unless the time was
     asked for: then a base waits for another session if it isn't expected to end in time, so that the others are
@@ -75,90 +72,89 @@ class Race:
     later begins with what is known.
     """
 
-    def __init__(self, run: "Run", points: Sequence[Point], end_s: float, looked: Looked) -> None:
+    def __init__(self, run: Measuring, points: Sequence[Point], end_s: float, judged: Judged) -> None:
         self._run = run
+        self._points = points
         self._end_s = end_s
-        self._looked = looked
+        self._judged = judged
         self._bound = rough(run.sweep.effort.bound)
         self._lendings = 0
         self._replicate_s = 0.0
         together = dict.fromkeys(tuple(run.together(point)) for point in points)
         # points of little work come first, so that there are answers soon
-        self._heats = sorted((Heat([*each]) for each in together), key=lambda heat: works(heat.points))
+        self._groups = sorted((Group([*each]) for each in together), key=lambda group: works(group.points))
 
-    def go(self) -> None:
-        """Measure until all points are answered or the time is up."""
-        self._heats = [heat for heat in self._heats if self._base(heat)]
+    def measured(self) -> Iterator[Point]:
+        """Measure until all points have a good answer or the time is up, then yield the points."""
+        self._groups = [group for group in self._groups if self._base(group)]
         self._answer()
         if self._bound > self._run.sweep.effort.bound:
             self._bound = self._run.sweep.effort.bound
-            for heat in self._heats:
-                self._look(heat)
+            for group in self._groups:
+                self._judge(group)
             self._answer()
+        yield from self._points
 
     def _answer(self) -> None:
-        """Take looks until all points are answered or the time is up."""
-        while heats := [heat for heat in self._heats if heat.members and heat.least_s < self._left_s]:
-            in_time = [heat for heat in heats if heat.expected_s < self._left_s]
-            soonest = min(in_time, key=lambda heat: heat.expected_s, default=None)
-            self._take(soonest or max(heats, key=lambda heat: heat.bound))
+        """Measure on until all answers are good or the time is up."""
+        while groups := [group for group in self._groups if group.members and group.least_s < self._left_s]:
+            in_time = [group for group in groups if group.expected_s < self._left_s]
+            soonest = min(in_time, key=lambda group: group.expected_s, default=None)
+            self._measure_next(soonest or max(groups, key=lambda group: group.bound))
 
     @property
     def _left_s(self) -> float:
         return self._end_s - monotonic.now_s()
 
-    def _base(self, heat: Heat) -> bool:
-        """Take the base of a heat, and return True; False if it waits.
+    def _base(self, group: Group) -> bool:
+        """Take the base of a group, and return True; False if it waits.
 
         It is expected to take as long as the latest replicates by its work, of which the first compiles too. The first
         base that a session takes never waits.
         """
         effort = self._run.sweep.effort
-        expected_s = effort.processes * self._replicate_s * works(heat.points)
-        if effort.within_s is not None and expected_s and expected_s > self._left_s and self._missing(heat):
+        expected_s = effort.processes * self._replicate_s * works(group.points)
+        is_late = effort.within_s is not None and expected_s and expected_s > self._left_s
+        if is_late and any(map(self._run.missing, group.points)):
             return False
-        for point in heat.points:
-            self._run.leave_out(point, effort.processes)
-        while missing := self._missing(heat):
-            began_s = monotonic.now_s()
-            self._measure(heat, missing, effort.budget_s / effort.processes * len(missing))
-            self._replicate_s = (monotonic.now_s() - began_s) / works(heat.points)
-        self._look(heat)
+
+        def replicate(missing: Missing, length: Length) -> None:
+            self._replicate_s = self._measure(group, missing, length) / works(group.points)
+
+        complete(self._run, group.points, effort.processes, replicate)
+        self._judge(group)
         return True
 
-    def _missing(self, heat: Heat) -> dict[Point, list[str]]:
-        return {point: names for point in heat.points if (names := self._run.missing_in_base(point))}
+    def _measure_next(self, group: Group) -> None:
+        """Measure the candidates of a group in one more replicate, as far as there is time."""
+        candidates = {point: each.candidates for point, each in group.answers.items() if each.candidates}
+        room_s = self._left_s - group.members * group.beside_s
+        rounds_s = min(group.members * group.rounds * group.round_s, room_s)
+        self._measure(group, candidates, Length(rounds_s), with_baseline=False)
+        self._judge(group)
 
-    def _take(self, heat: Heat) -> None:
-        """Take a look, as far as there is time."""
-        names = {point: each.left for point, each in heat.looks.items() if each.left}
-        room_s = self._left_s - heat.members * heat.beside_s
-        self._measure(heat, names, min(heat.members * heat.rounds * heat.round_s, room_s), is_look=True)
-        self._look(heat)
-
-    def _measure(
-        self, heat: Heat, names: Mapping[Point, Sequence[str]], rounds_s: float, *, is_look: bool = False
-    ) -> None:
+    def _measure(self, group: Group, names: Missing, length: Length, *, with_baseline: bool = True) -> float:
+        """Take a replicate, note what it cost, and return its seconds."""
         began_s = monotonic.now_s()
-        done = self._run.replicate(names, Length(rounds_s), is_look=is_look)
+        done = self._run.replicate(names, length, with_baseline=with_baseline)
         took_s, count = monotonic.now_s() - began_s, sum(map(len, names.values()))
-        heat.beside_s = max(0.0, took_s - done.rounds_s) / count
-        heat.round_s = done.rounds_s / max(1, done.rounds) / count
-        heat.latest = done.rounds
+        group.beside_s = max(0.0, took_s - done.rounds_s) / count
+        group.round_s = done.rounds_s / max(1, done.rounds) / count
+        group.latest = done.rounds
+        return took_s
 
-    def _look(self, heat: Heat) -> None:
-        """Look at the points of a heat, and at those of all others if the errors of all have changed."""
+    def _judge(self, group: Group) -> None:
+        """Judge the points of a group, and those of all others if the errors of all have changed."""
         summary, bound = self._run.summary, self._bound
-        heat.looks = {point: self._run.look(point, bound) for point in heat.points}
-        if heat.round_s:
-            scatter = max(summary.scatter(point) for point in heat.points)
-            heat.rounds = max(LEAST_ROUNDS, math.sqrt(heat.beside_s / heat.round_s * scatter * heat.latest))
+        group.answers = {point: self._run.answer(point, bound) for point in group.points}
+        if group.round_s:
+            scatter = max(summary.scatter(point) for point in group.points)
+            group.rounds = max(LEAST_ROUNDS, math.sqrt(group.beside_s / group.round_s * scatter * group.latest))
         have_changed, self._lendings = summary.lendings > self._lendings, summary.lendings
-        for other in self._heats if have_changed else ():
-            for point, before in [*other.looks.items()]:
-                other.looks[point] = each = self._run.look(point, bound)
-                if each.is_answered != before.is_answered and other is not heat:
-                    self._looked(point, each)
-        for point, each in heat.looks.items():
-            self._looked(point, each)
-        self._run.tabulate()
+        for other in self._groups if have_changed else ():
+            for point, before in [*other.answers.items()]:
+                other.answers[point] = each = self._run.answer(point, bound)
+                if each.is_good != before.is_good and other is not group:
+                    self._judged(point, each)
+        for point, each in group.answers.items():
+            self._judged(point, each)

@@ -3,21 +3,22 @@
 import dataclasses
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
 from bench.analyse.forecast import LEAST_RACE_S
 from bench.analyse.series import grouped
-from bench.analyse.standing import Look
+from bench.analyse.standing import Answer
 from bench.analyse.summary import Summary
 from bench.engine import admission
 from bench.engine.member import Member
 from bench.engine.pool import Pool
-from bench.engine.race import Looked, Race
+from bench.engine.race import Judged, Race
 from bench.engine.replicate import Replicate
 from bench.engine.run_folder import RunFolder
+from bench.engine.schedule import EqualShares, Missing, Spread
 from bench.engine.worker import unheard
 from bench.machine import facts, monotonic, quiet
 from bench.plan.case import Case, Point
@@ -85,7 +86,6 @@ class Run:
         self.needs_both = False
         self._crowded: set[Point] = set()  # had no memory for all of their cases at once
         self._seeds: dict[Point, int] = {}
-        self._raced: set[Point] = set()
         self._places = {point: place for place, point in enumerate(sweep.points)}
         self._last_uses = {(point.allocator, point.threads): point for point in sweep.points}  # of settings of a server
         self._alike = grouped(sweep.points, _without_dtype)
@@ -149,11 +149,11 @@ class Run:
         if len(self.finished()) < len(points):
             return False
         is_over = not effort.race or self.end_s(len(points)) - monotonic.now_s() < LEAST_RACE_S
-        return is_over or all(self.look(point, effort.bound).is_answered for point in points)
+        return is_over or all(self.answer(point, effort.bound).is_good for point in points)
 
-    def look(self, point: Point, bound: float) -> Look:
+    def answer(self, point: Point, bound: float) -> Answer:
         """Return who is named at a point so far, and who is measured on until that can cost `bound` at most."""
-        return self.summary.look(point, bound)
+        return self.summary.answer(point, bound)
 
     def renew(self) -> None:
         """End all servers, so that the next replicate of a point comes from a fresh one."""
@@ -162,7 +162,7 @@ class Run:
 
     def finished(self) -> list[Point]:
         """Return the points that are completely measured; in a race, those that have an answer."""
-        return [point for point in self.sweep.points if not self.missing_in_base(point)]
+        return [point for point in self.sweep.points if not self.missing(point)]
 
     def measured_cases(self) -> int:
         """Return the number of cases that have a record of at least one process."""
@@ -178,7 +178,7 @@ class Run:
         Its status is `unsupported` if the system lacks huge pages that the point needs, and `skipped` if the case is
         new and can't fit into the free memory, or if it ran out of memory with fewer tokens.
         """
-        missing, status = self._missing(point, processes), "unsupported"
+        missing, status = self.missing(point, processes), "unsupported"
         self._dismiss(point)
         reasons = dict.fromkeys(missing, admission.huge_pages_missing([point]))
         if not any(reasons.values()):
@@ -202,28 +202,16 @@ class Run:
         """The environment in which the run measures."""
         return self.run_folder.here
 
-    def measure(self, point: Point, processes: int | None = None) -> list[Record]:
-        """Measure the missing processes of a point, and return all of its valid records.
+    def measured(self, points: Sequence[Point] = (), judged: Judged = unheard) -> Iterator[Point]:
+        """Measure points, all of the sweep without any, and yield each when nothing more is measured at it.
 
-        Points of the sweep that differ from it in the dtype alone are measured in the same rounds.
-        Each process's records are in the journal before this returns.
-        `processes` is the number to reach now, if not the sweep's.
+        It follows the schedule of the sweep's effort. Points that differ in the dtype alone are measured in the same
+        rounds. `judged` is called after each judgement of a race. Each process's records are in the journal at once.
         """
-        effort = self.sweep.effort
-        processes = processes or effort.processes
-        is_whole = processes == effort.processes
-        if is_whole and effort.race:
-            self.race([point])
-            return self.run_folder.of(point)
-        if is_whole:  # else earlier points follow
-            self._end_unneeded(point)
-        points = self.together(point)
-        for each in points:
-            self.leave_out(each, processes)
-        while missing := {each: names for each in points if (names := self._missing(each, processes))}:
-            self.replicate(missing, Length(effort.budget_s / effort.processes * len(missing)))
-        self.tabulate()
-        return self.run_folder.of(point)
+        points, effort = points or self.sweep.points, self.sweep.effort
+        if effort.race:
+            return Race(self, points, self.end_s(len(points)), judged).measured()
+        return (EqualShares if effort.spread_s is None else Spread)(self, points).measured()
 
     def end_s(self, points: int) -> float:
         """Return the time of the monotonic clock at which a race over so many points ends.
@@ -232,64 +220,39 @@ class Run:
         """
         return self._begin_s + self.sweep.effort.seconds(points)
 
-    def race(self, points: Sequence[Point], looked: Looked = unheard) -> None:
-        """Measure points in a race, unless this session has done so; `looked` is called after each look at one."""
-        new = [point for point in points if point not in self._raced]
-        self._raced.update(new)
-        if new:
-            Race(self, new, self.end_s(len(points)), looked).go()
-
     @property
     def summary(self) -> Summary:
         """What the samples of all points say so far."""
         return self.run_folder.summary
 
-    def tabulate(self) -> None:
-        """Write results.csv if it is due; raises CannotWrite if it can't be written."""
-        self.run_folder.tabulate()
+    def missing(self, point: Point, processes: int | None = None) -> list[str]:
+        """Return what needs more processes at a point; in a race, without what is far behind in the first of them.
 
-    def missing_in_base(self, point: Point) -> list[str]:
-        """Return what needs more processes at a point; in a race, without what is far behind in the first of them."""
-        missing = self._missing(point, self.sweep.effort.processes)
-        if not (missing and self.sweep.effort.race):
-            return missing
-        behind = self.summary.behind(point)
+        `processes` is the number to reach, if not the sweep's.
+        """
+        effort = self.sweep.effort
+        missing = self.run_folder.missing(point, processes or effort.processes, retry_failed=self.retry_failed)
+        behind = self.summary.behind(point) if missing and effort.race else ()
         return [name for name in missing if name not in behind]
 
     def together(self, point: Point) -> list[Point]:
         """Return the points of the sweep that differ from a point in the dtype alone, itself among them."""
         return self._alike.get(_without_dtype(point), [point])
 
-    def spread(self) -> None:
-        """Measure the missing replicates of all points in turns, evenly over the effort's `spread_s`.
-
-        A machine is faster in some minutes than in others. Then a point's replicates don't all come from the same ones.
-        """
-        effort = self.sweep.effort
-        turns = [(number + 1, point) for number in range(effort.processes) for point in self.sweep.points]
-        turns = [(number, point) for number, point in turns if self._missing(point, number)]
-        begin_s = monotonic.now_s()
-        for index, (number, point) in enumerate(turns):
-            monotonic.sleep(max(0.0, begin_s + (effort.spread_s or 0.0) * index / len(turns) - monotonic.now_s()))
-            self.measure(point, number)
-
-    def _end_unneeded(self, point: Point) -> None:
+    def end_unneeded(self, point: Point) -> None:
         """End the servers of settings that neither this point of the sweep has nor a later one."""
         place = self._places[point]
         for pool in self._pools:
             pool.keep([each for each in self._last_uses.values() if self._places[each] >= place])
 
-    def _missing(self, point: Point, processes: int) -> list[str]:
-        return self.run_folder.missing(point, processes, retry_failed=self.retry_failed)
-
-    def replicate(self, missing: Mapping[Point, Sequence[str]], length: Length, *, is_look: bool = False) -> Replicate:
-        """Measure points in one more replicate, each with its baseline, or without it in a look of a race.
+    def replicate(self, missing: Missing, length: Length, *, with_baseline: bool = True) -> Replicate:
+        """Measure points in one more replicate, each with its baseline beside what is missing, or without it.
 
         If something had no memory beside others at one of the points, that point alone is measured. A baseline that
         failed is not measured again.
         """
         crowded = [point for point in missing if point in self._crowded][:1]
-        groups = {point: self._group(point, missing[point], is_look=is_look) for point in crowded or missing}
+        groups = {point: self._group(point, missing[point], with_baseline) for point in crowded or missing}
         first, number = next(iter(groups)), max(map(self.run_folder.next_process, groups))
         self._dismiss(first)
         members = [self.member(Case(point, name)) for point, names in groups.items() for name in names]
@@ -309,6 +272,7 @@ class Run:
             # if the baseline is tried again, nothing has a ratio yet, and all are measured again with it
             if baseline is None or not (baseline.lacks_memory or self.deaths.allow(baseline)):
                 self.keep([member for member in members if member.case.point == point], number, replicate)
+        self.run_folder.tabulate()
         return replicate
 
     def _dismiss(self, point: Point) -> None:
@@ -316,15 +280,18 @@ class Run:
         for pool in self._pools:
             pool.dismiss(keep=self.together(point))
 
-    def _group(self, point: Point, missing: Sequence[str], *, is_look: bool) -> list[str]:
-        """Return the implementations of the next replicate: what had no memory beside others is measured by itself."""
+    def _group(self, point: Point, missing: Sequence[str], with_baseline: bool) -> list[str]:
+        """Return the implementations of the next replicate.
+
+        A case that ran out of memory next to others is measured with the baseline only.
+        """
         baseline, alone = self.sweep.baseline, self.deaths.alone
         others = [name for name in missing if name != baseline]
         is_tight = Case(point, baseline) in alone
         group = [name for name in others if is_tight or Case(point, name) in alone][:1] or missing
         has_failed = baseline in self.run_folder.failed(point) - {*missing}
-        is_beside = baseline in self.sweep.implementations and baseline not in group and not (has_failed or is_look)
-        return [baseline, *group] if is_beside else [*group]
+        is_beside = with_baseline and baseline in self.sweep.implementations and baseline not in group
+        return [baseline, *group] if is_beside and not has_failed else [*group]
 
     def member(self, case: Case) -> Member:
         """Return a case to be measured in a replicate."""
@@ -391,7 +358,5 @@ def run(
         sweep = load_sweep(facts.here(sweep))
     sweep = stored.continued(sweep, stored.load(folder), folder, extend=extend)
     with Run(sweep, folder, extend=extend, retry_failed=retry_failed) as opened:
-        if sweep.effort.race:
-            opened.race(sweep.points)
-        for point in sweep.points:
-            yield opened.measure(point)
+        for point in opened.measured():
+            yield opened.run_folder.of(point)

@@ -9,14 +9,13 @@ from typing import Any
 
 from bench.engine import admission
 from bench.machine import facts
-from bench.plan import names
 from bench.plan.case import COLUMNS, Point
 from bench.plan.columns import Column, Kind, flag
 from bench.plan.errors import WrongRequest, all_of, unknown_names
 from bench.plan.grid import is_range, parse_shard
 from bench.plan.invocation import short, short_run
 from bench.plan.layers import LAYERS
-from bench.plan.names import check_own, search_path
+from bench.plan.names import check_layers, check_own, search_path
 from bench.plan.sweep import EFFORT_KEYS, Request, Sweep, load_sweep
 from bench.store import plan
 from bench.store.record import STATUSES
@@ -194,15 +193,10 @@ def sweep(option: argparse.Namespace) -> Sweep:
     wanted, _ = all_of(lambda: plan.wanted(request(option)), lambda: fail_on(option))
     all_of(
         lambda: check_own(wanted.implementations),
-        lambda: check_layers(wanted),
+        lambda: check_layers(wanted.points),
         lambda: admission.check_threads(wanted),
     )
     return wanted
-
-
-def check_layers(wanted: Sweep) -> None:
-    """Raise WrongRequest, with a line for each, if a worker can't find some of a sweep's own layers."""
-    names.check_layers(wanted.points)
 
 
 def request(option: argparse.Namespace) -> Request:
@@ -258,7 +252,7 @@ def product(
         shaped=shaped or _shaped,
     )
     wanted = load_sweep(request)
-    check_layers(wanted)
+    check_layers(wanted.points)
     admission.check_threads(wanted)
     admission.check_devices(wanted)
     return wanted

@@ -1,25 +1,29 @@
-"""The progress of a sweep in a log: a line for each point as it ends, and the time that is left."""
+"""The progress of a sweep: a line for each point in a log, a display that is rewritten in place in a terminal."""
 
 import dataclasses
 import textwrap
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, cast
 
 from bench.analyse.forecast import work
 from bench.engine.admission import too_large
 from bench.machine import monotonic
 from bench.machine.facts import available_bytes
-from bench.plan.case import BEFORE, CONTROL, POINT_COLUMNS, Case, Point
+from bench.plan.case import BEFORE, CONTROL, POINT_COLUMNS, Point
+from bench.plan.names import is_own
 from bench.plan.sweep import Effort, Sweep
 from bench.show.text import LONGEST_NAME, counted, differences, names, parts, varying
 from bench.store import units
 
 if TYPE_CHECKING:
-    import pandas as pd
-    from rich.console import Console
+    from collections.abc import Sequence
 
-    from bench.analyse.standing import Look
+    from rich.console import Console, RenderableType
+    from rich.live import Live
+
+    from bench.analyse.standing import Answer
+    from bench.engine.run import Run
     from bench.show.answer import At
 
 LOG_WIDTH = 100
@@ -30,6 +34,15 @@ LOG_LINE = 118
 
 REWRITE = "\r\x1b[2K"
 """The codes that move to the beginning of a terminal's line and clear it."""
+
+BESIDE = 6
+"""The lines of the display that are no points."""
+
+BAR = 30
+"""The width of the display's bar in characters."""
+
+OFTEN_S = 0.2
+"""The display is drawn again at most this often."""
 
 LEAST_S = 1.0
 """What is left of a race at least as long as it is at work."""
@@ -107,12 +120,13 @@ def _together(point: Point) -> Point:
 
 
 class Screen:
-    """The output of the progress: a terminal of some width, or a log, in which no line is rewritten.
+    """The output of the progress: a terminal of some size, or a log, in which no line is rewritten.
 
     As a context it clears the moving line at its end.
     """
 
-    def __init__(self, write: Callable[[str], None], *, is_terminal: bool, width: int) -> None:
+    def __init__(self, write: Callable[[str], None], *, is_terminal: bool, width: int, height: int = 0) -> None:
+        self.height = height
         self.width = width if is_terminal else LOG_WIDTH
         self.is_terminal = is_terminal
         self.write = write
@@ -160,22 +174,15 @@ def screen_of(console: "Console") -> Screen:
         console.file.write(text)
         console.file.flush()
 
-    return Screen(write, is_terminal=console.is_terminal, width=console.width)
+    return Screen(write, is_terminal=console.is_terminal, width=console.width, height=console.height)
 
 
-def progress_of(sweep: Sweep, total: int, screen: Screen, *, height: int, detail: int = 0) -> "LogProgress":
-    """Return the progress that suits a terminal of this height, or a log; that of silence is a log too."""
-    if not screen.is_terminal or detail < 0:
-        return LogProgress(sweep, total, screen, detail=detail)
-    from bench.harness.live import LiveProgress  # slow to import
+class Progress:
+    """Shows a sweep while it is measured: a short line for each point in a log, a display in a terminal.
 
-    return LiveProgress(sweep, total, screen, height=height, detail=detail)
-
-
-class LogProgress:
-    """Prints a short line for each point as it ends.
-
-    With `detail` of 1 another line has each implementation's time; with -1 nothing is printed but warnings.
+    The display is rewritten in place, never grows beyond the terminal, and goes at the end. With `detail` of 1 a
+    terminal has the lines of points too, and each has another line with the times of implementations; with -1 nothing
+    is printed but warnings. `total` is the number of points that are measured.
     """
 
     def __init__(self, sweep: Sweep, total: int, screen: Screen, *, detail: int = 0) -> None:
@@ -185,12 +192,17 @@ class LogProgress:
         self._detail = detail
         self._varying = varying(sweep.points)
         self._labels = names(sweep.points, LONGEST_NAME)
+        self._own = [name for name in sweep.implementations if is_own(name)]
         self._done = 0
         self._points: dict[Point, At] = {}  # what each says so far, in the order in which they had something to say
+        self._answers: dict[Point, Answer] = {}
         self._time_left = TimeLeft(sweep.points, sweep.effort.processes)
-        self._racing: dict[Point, Look] = {}
-        self._began_s = monotonic.now_s()
+        self._left_s: float | None = None
         self._has_foreseen = False
+        self._now = "starting worker processes …"
+        self._started_s = self._began_s = monotonic.now_s()
+        self._drawn_s = 0.0
+        self._live = _live(screen) if screen.is_terminal and detail >= 0 else None
 
     def opened(self, folder: Path) -> None:
         """Print the sweep, the folder, and that the workers are being started."""
@@ -209,11 +221,11 @@ class LogProgress:
         )
         self._screen.say(f"results go to {folder}")
         self._warn_of_memory()
-        self._start("starting worker processes …")
-
-    def _start(self, words: str) -> None:
-        """Say what comes before the first point."""
-        self._screen.say(words)
+        if self._live:
+            self._live.start()
+            self._draw()
+        else:
+            self._screen.say(self._now)
 
     def _warn_of_memory(self) -> None:
         """Print how many cases can't fit into memory, and why the first of them can't."""
@@ -229,29 +241,26 @@ class LogProgress:
             f"{next(iter(reasons[first].values()))}"
         )
 
-    def started(self, warnings: Iterable[str] = ()) -> None:
-        """Print warnings about the machine, and begin to time the points, because the workers are ready."""
-        for warning in warnings:
-            self._say(f"warning: {warning}")
+    def follow(self, run: "Run") -> None:
+        """Print the warnings of a run that is open, and show from now on what it hears of its workers."""
+        for warning in run.warnings:
+            self._say(f"warning: {warning}", "yellow")
+        self._run, run.heard = run, self.heard
+        if self._sweep.effort.race:
+            self._time_left.end_s = run.end_s(self._total)
+            self._time_left.may_wait = self._sweep.effort.within_s is not None
         self._began_s = monotonic.now_s()
 
-    def races(self, end_s: float) -> None:
-        """Take note that a race begins, and that it ends at this time of the monotonic clock, or with its base."""
-        if self._time_left.end_s is None:
-            self._began_s = monotonic.now_s()
-        self._time_left.end_s = end_s
-        self._time_left.may_wait = self._sweep.effort.within_s is not None
-
-    def looked(self, point: Point, look: "Look", rows: "pd.DataFrame") -> None:
-        """Show what a look at a point says: its line after the first one, and again, with its number, once answered."""
-        before, self._racing[point] = self._racing.get(point), look
-        if before is None:
-            self._end_base(point)
-        self._note(rows, is_news=before is None or (look.is_answered and not before.is_answered))
-
-    def heard(self, point: Point, process: int, _implementation: str, _stage: str) -> None:
-        """Show the progress that a worker reports; a log only says if there is too little time."""
+    def heard(self, point: Point, process: int, implementation: str, stage: str) -> None:
+        """Show what a worker reports; a log only says if there is too little time."""
         self._foresee(point, process)
+        if self._live:
+            work = f"{implementation}: {stage}" if implementation else stage
+            self._now = f"{self._labels[point]} · {work} · {self._standing(point, process)}"
+            now_s = monotonic.now_s()
+            self._left_s = self._time_left.left_s(point, now_s - self._began_s, process)
+            if now_s - self._drawn_s >= OFTEN_S:
+                self._draw()
 
     def _foresee(self, point: Point, process: int) -> None:
         """Say once, as soon as it is known, that the base of all points takes longer than a race may."""
@@ -266,58 +275,117 @@ class LogProgress:
             waits = "; what isn't expected to end in time waits" if self._total > 1 else ""
             self._say(f"base of {points}: about {units.duration(base_s)}, longer than --within {given}{waits}")
 
-    def _end_base(self, point: Point) -> None:
-        now_s = monotonic.now_s()
-        self._done += 1
-        self._time_left.finished(point, now_s - self._began_s)
-        self._began_s = now_s
+    def _standing(self, point: Point, process: int) -> str:
+        """Return where a point stands: its process, and in a race who is named so far and how many are left."""
+        planned, answer = self._sweep.effort.processes, self._answers.get(point)
+        if answer is None or answer.is_good:
+            return f"process {process + 1}{f' of {planned}' if process < planned else ''}"
+        return f"{answer.named} so far, {len(answer.candidates)} left, within {units.percent(answer.bound)}"
+
+    def told(self, point: Point, answer: "Answer | None" = None) -> None:
+        """Show what a race says of a point, or, without an answer, what a point says that is done.
+
+        Its line comes after its base, and again, with its number, once its answer is good, or when it is done.
+        """
+        before, now_s = self._answers.get(point), monotonic.now_s()
+        if answer is not None:
+            self._answers[point] = answer
+        elif before is not None and before.is_good:
+            return
+        if before is None:
+            took_s = now_s - self._began_s if self._sweep.effort.spread_s is None else 0.0  # else all end at once
+            self._time_left.finished(point, took_s)
+            self._done, self._began_s = self._done + 1, now_s
+        is_last = answer is None or answer.is_good
+        self._note(point, is_news=before is None or (is_last and not before.is_good))
 
     @property
     def _answered(self) -> int:
-        """The number of points that a race has answered."""
-        return sum(look.is_answered for look in self._racing.values())
+        """The number of points to which a race has a good answer."""
+        return sum(answer.is_good for answer in self._answers.values())
 
-    def finished(self, rows: "pd.DataFrame") -> None:
-        """Print the line of a point that is done, unless it was printed when it was answered."""
-        point = Case.from_columns({str(name): value for name, value in rows.iloc[0].items()}).point
-        look = self._racing.get(point)
-        if look is None:
-            self._end_base(point)
-        if look is None or not look.is_answered:
-            self._note(rows)
+    def _note(self, point: Point, *, is_news: bool) -> None:
+        """Show what a point says so far, in a log only if it is news."""
+        if self._detail < 0:
+            return
+        from bench.show.summary import at_point, log_line, outcomes
+        from bench.store.table import without_control
+
+        at = self._points[point] = at_point(without_control(self._run.run_folder.rows(point)), self._labels)
+        if is_news and (self._detail or not self._live):
+            is_open = self._done < self._total or self._answered < len(self._answers)
+            left = units.duration(self._time_left.left_s()) if is_open else ""
+            width = max(LOG_LINE, self._screen.width) if self._screen.is_terminal else LOG_LINE
+            number, baseline = [*self._points].index(point) + 1, self._sweep.baseline
+            line = log_line(at, number, self._total, left, baseline, width)
+            (self._say if self._live else self._screen.line)(line)
+            if self._detail:
+                self._say(f"  {'; '.join(outcomes(at, baseline))}")
+        if self._live:
+            self._left_s = self._time_left.left_s()
+            self._draw()
+
+    def _say(self, text: str, style: str = "") -> None:
+        """Print lines that stay."""
+        if self._live:
+            self._live.console.print(text, style=style, markup=False, emoji=False)
+        else:
+            self._screen.say(text)
 
     def close(self, *, keep: bool = False) -> None:
         """End the display; with `keep` the lines of points stay, which in a log they always do."""
-
-    def _say(self, text: str) -> None:
-        """Print lines that stay."""
-        self._screen.say(text)
-
-    def _note(self, rows: "pd.DataFrame", *, is_news: bool = True) -> None:
-        """Take what a point says into the list of all, and show it."""
-        from bench.show.summary import at_point
-
-        at = at_point(rows, self._labels)
-        self._points[at.point] = at
-        self._show(at, is_news)
-
-    def _show(self, at: "At", is_news: bool) -> None:
-        """Print the line of a point if it is news."""
-        if self._detail < 0 or not is_news:
+        if not (self._live and self._live.is_started):
             return
-        from bench.show.summary import log_line, outcomes
+        self._live.stop()
+        if keep and self._points and not self._detail:
+            self._live.console.print(self._table([*self._points.values()]))
 
-        is_open = self._done < self._total or self._answered < len(self._racing)
-        left = units.duration(self._time_left.left_s()) if is_open else ""
-        width = max(LOG_LINE, self._screen.width) if self._screen.is_terminal else LOG_LINE
-        number, baseline = [*self._points].index(at.point) + 1, self._sweep.baseline
-        self._line(log_line(at, number, self._total, left, baseline, width))
-        if self._detail > 0:
-            self._say(f"  {'; '.join(outcomes(at, baseline))}")
+    def _draw(self) -> None:
+        """Draw the display: the point at work, a bar with the time left, and what the latest points say."""
+        from rich.console import Group
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table
+        from rich.text import Text
 
-    def _line(self, text: str) -> None:
-        """Print the line of a point."""
-        self._screen.line(text)
+        assert self._live is not None
+        self._drawn_s = monotonic.now_s()
+        passed_s = self._drawn_s - self._started_s
+        done = self._done / self._total if self._left_s is None else passed_s / (passed_s + self._left_s or 1.0)
+        left = "" if self._left_s is None else f" · about {units.duration(self._left_s)} left"
+        beside = Table.grid()
+        bar = ProgressBar(total=1.0, completed=min(done, 1.0), width=BAR)
+        beside.add_row(bar, Text(f" {done:.0%}{left} · {units.duration(passed_s)} so far"))
+        has_bases = bool(self._answers) and self._done >= self._total
+        where = f"answered {self._answered}" if has_bases else f"point {min(self._done + 1, self._total)}"
+        now = shortened(f"{where} of {self._total}: {self._now}", self._screen.width - 1)
+        points = [] if self._detail else [*self._points.values()]
+        most = max(1, self._screen.height - BESIDE)
+        earlier = [Text(f"… {len(points) - most} earlier points", "dim")] if len(points) > most else []
+        table = [self._table(points[-most:])] if points else []
+        self._live.update(Group(Text(now, "bold"), beside, *earlier, *table), refresh=True)
+
+    def _table(self, points: "Sequence[At]") -> "RenderableType":
+        from bench.show import blocks, summary
+        from bench.show.terminal.console import Fitting
+
+        return Fitting(blocks.Table(summary.point_columns(self._sweep.baseline, self._own), points))
+
+
+def _live(screen: Screen) -> "Live":
+    """Return what rewrites the lines of a terminal in place."""
+    from rich.console import Console  # slow to import
+    from rich.live import Live
+
+    from bench.show.terminal.console import THEME
+
+    console = Console(
+        file=cast(IO[str], screen), force_terminal=True, width=screen.width, height=screen.height, highlight=False,
+        theme=THEME,
+    )  # fmt: skip
+    return Live(
+        console=console, auto_refresh=False, transient=True, redirect_stdout=False, redirect_stderr=False,
+        vertical_overflow="crop",
+    )  # fmt: skip
 
 
 def _effort(effort: Effort, points: int) -> str:

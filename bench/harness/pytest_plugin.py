@@ -1,4 +1,4 @@
-"""`pytest bench`: the options of a sweep, one test per point, a live line each, and the tables at the end.
+"""`pytest bench`: it measures a sweep, then runs a test for each point, which reads its rows, and prints the tables.
 
 `bench/conftest.py` hands the hooks and fixtures to pytest. Slow imports come after the first printed line.
 """
@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from bench.engine import admission
 from bench.harness import options
-from bench.harness.progress import LogProgress, Screen, progress_of
+from bench.harness.progress import Progress, Screen
 from bench.plan.case import Point
-from bench.plan.errors import WrongRequest
+from bench.plan.errors import CannotWrite, WrongRequest
 from bench.plan.invocation import pytest_bench, suite
 from bench.plan.sweep import Sweep
 from bench.show.text import counted
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from bench.engine.run import Run
+    from bench.show.failures import Reason
     from bench.store.saved_run import SavedRun
 
 QUIET = -2
@@ -37,6 +39,9 @@ FAILED = "points failed"
 
 WHY = "why"
 """The property of a test's report that holds why its point failed."""
+
+CANNOT_GO_ON = 3
+"""The exit status of a run that had to stop, such as on a full disk: pytest's own for internal errors."""
 
 FIRST = "_anonymous"
 """The group of pytest's options after which ours come first in `--help`."""
@@ -50,7 +55,7 @@ class State:
     detail: int
     points: tuple[Point, ...] = ()
     handler: Any = None
-    progress: LogProgress | None = None
+    progress: Progress | None = None
     run: "Run | None" = None
     status: int | None = None
 
@@ -87,37 +92,69 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> Generator[None, Any, Any]:
-    """Open the run before the first test, so that a mistake is still a wrong request; end Ctrl-C with a message."""
-    config = session.config
-    points = tuple(item.callspec.params["point"] for item in session.items if hasattr(item, "callspec"))
-    if config.option.collectonly or not points:
+    """Measure the points before their tests run; those of points that are not measured don't. Ctrl-C has a message."""
+    config, state = session.config, session.config.stash[STATE]
+    state.points = tuple(point for item in session.items if (point := _point(item)))
+    runs_none = any(getattr(config.option, name, False) for name in ("collectonly", "setuponly", "benchmark_skip"))
+    if runs_none or not state.points:
         return (yield)
-    state = config.stash[STATE]
-    state.points, state.handler = points, signal.signal(signal.SIGINT, _raise_interrupt)
+    state.handler = signal.signal(signal.SIGINT, _raise_interrupt)
     try:
-        try:
-            _open(config, state)
-        except KeyboardInterrupt:
-            _interrupt(config)
-            session.items.clear()  # a wrapper must let the loop run
+        measured = {None, *_measure(config, state)}
+        session.items[:] = [item for item in session.items if _point(item) in measured]
         return (yield)
     except session.Interrupted:  # pytest's own, as -x raises it
         raise
     except KeyboardInterrupt:
         _interrupt(config)
         return True
-    except pytest.exit.Exception as stop:  # pytest would put the name of its class before our line
-        if state.progress:
-            state.progress.close(keep=True)
-        screen = _screen(config)
-        reason, _, command = str(stop.msg).partition("\n")
-        screen.say(reason)
-        screen.line(command)
-        state.status = int(stop.returncode or 0)
-        return True
+
+
+def _point(item: pytest.Item) -> Point | None:
+    """Return the point of a test, None if it is no test of ours."""
+    return item.callspec.params.get("point") if hasattr(item, "callspec") else None
+
+
+def _measure(config: pytest.Config, state: State) -> list[Point]:
+    """Measure the points, and return those that are measured: without the others if it had to stop, which it says.
+
+    It stops after Ctrl-C, if nothing can be written, and with -x and --maxfail when so many points failed. Raises
+    UsageError if the run can't be opened.
+    """
+    measured: list[Point] = []
+    failed = 0
+    try:
+        run, progress = _open(config, state)
+        for point in run.measured(state.points, progress.told):
+            measured.append(point)
+            if not run.run_folder.entries(point):  # its base waits
+                continue
+            progress.told(point)
+            failed += bool(config.option.maxfail and reasons(config, run, point))
+            if failed and failed == config.option.maxfail:
+                break
+    except KeyboardInterrupt:
+        _interrupt(config)
+    except CannotWrite as error:
+        progress.close(keep=True)
+        screen, state.status = _screen(config), CANNOT_GO_ON
+        screen.say(f"{error}. Mend that, then go on:")
+        screen.line(_command(run))
     finally:
         if state.progress:  # before pytest writes anything
             state.progress.close()
+    return measured
+
+
+def reasons(config: pytest.Config, run: "Run", point: Point) -> "list[Reason]":
+    """Return why a point fails by `--fail-on`."""
+    from bench.show.failures import failing
+    from bench.show.rows import plain
+    from bench.store.table import without_control
+
+    lacks_device = bool(admission.missing_devices([point], run.environment.identity["gpus"]))
+    rows = plain(without_control(run.run_folder.rows(point)))
+    return failing(rows, options.fail_on(config.option), lacks_device=lacks_device)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -146,12 +183,6 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def run(pytestconfig: pytest.Config) -> "Run | None":
     """Return the run that is being filled."""
     return pytestconfig.stash[STATE].run
-
-
-@pytest.fixture
-def progress(pytestconfig: pytest.Config) -> LogProgress | None:
-    """Return the progress that the user sees."""
-    return pytestconfig.stash[STATE].progress
 
 
 def pytest_report_teststatus(report: pytest.TestReport, config: pytest.Config) -> tuple[str, str, str] | None:
@@ -243,32 +274,30 @@ def _why(report: pytest.TestReport) -> str:
     return next((str(value) for name, value in report.user_properties if name == WHY), "")
 
 
-def _open(config: pytest.Config, state: State) -> None:
+def _open(config: pytest.Config, state: State) -> "tuple[Run, Progress]":
     """Say what is about to be measured, and start the workers; raises UsageError if that fails."""
-    sweep, screen = state.sweep, _screen(config)
+    sweep, option = state.sweep, config.option
     name = f"{sweep.name}-{sweep.shard.number}of{sweep.shard.count}" if sweep.shard else sweep.name
-    folder = options.run_folder(config.option, name)
-    height = shutil.get_terminal_size().lines
-    progress = progress_of(sweep, len(state.points), screen, height=height, detail=state.detail)
-    state.progress = progress
+    folder = options.run_folder(option, name)
+    progress = state.progress = Progress(sweep, len(state.points), _screen(config), detail=state.detail)
     progress.opened(folder)
     from bench.engine.run import Run
 
     run = Run(
         sweep,
         folder,
-        extend=config.option.extend,
-        retry_failed=config.option.retry_failed,
-        machine_name=config.option.machine_name or "",
-        frontier=not config.option.no_frontier,
+        extend=option.extend,
+        retry_failed=option.retry_failed,
+        machine_name=option.machine_name or "",
+        frontier=not option.no_frontier,
     )
-    run.heard = progress.heard
     try:
         run.__enter__()
     except WrongRequest as error:
         raise pytest.UsageError(*str(error).splitlines()) from None
     state.run = run
-    progress.started(run.warnings)
+    progress.follow(run)
+    return run, progress
 
 
 def _raise_interrupt(*_: object) -> None:
@@ -312,4 +341,5 @@ def _screen(config: pytest.Config) -> Screen:
         with capture.global_and_fixture_disabled():
             reporter.write(text, flush=True)
 
-    return Screen(write, is_terminal=bool(reporter.isatty), width=shutil.get_terminal_size().columns)
+    size = shutil.get_terminal_size()
+    return Screen(write, is_terminal=bool(reporter.isatty), width=size.columns, height=size.lines)

@@ -19,13 +19,13 @@ from bench.analyse.standing import (
     NOTHING,
     OPEN,
     SLOWER,
+    Answer,
     Choice,
-    Look,
     Place,
+    answer,
     behind,
     choice,
     cost,
-    look,
     places,
 )
 from bench.plan.case import CONTROL
@@ -204,38 +204,38 @@ def test_rows_that_are_left_out_change_no_standing() -> None:
 
 def test_a_point_with_a_fastest_is_answered() -> None:
     """However small the bound is, nothing is left to be measured."""
-    result = look(of(0.1, 0.0, 0.2), COSTS, 0.0, 3)
-    assert result == Look("b", 0.0, replicates=3)
-    assert result.is_answered
+    result = answer(of(0.1, 0.0, 0.2), COSTS, 0.0, 3)
+    assert result == Answer("b", 0.0, replicates=3)
+    assert result.is_good
 
 
 def test_a_point_is_answered_when_the_named_one_costs_no_more_than_the_bound() -> None:
     """Two that are as fast as each other can't be told apart; what the named one can cost is known."""
     high = math.exp(float(stats.t.ppf(0.995, FREEDOM)) * 0.01) - 1
     alike = of(0.0, 0.0, error=0.01)
-    answered = look(alike, COSTS, 1.001 * high)
-    assert (answered.named, answered.left) == ("a", ())
+    answered = answer(alike, COSTS, 1.001 * high)
+    assert (answered.named, answered.candidates) == ("a", ())
     assert answered.bound == pytest.approx(high)
-    assert look(alike, COSTS, 0.999 * high).left == ("a", "b")
+    assert answer(alike, COSTS, 0.999 * high).candidates == ("a", "b")
 
 
 def test_those_that_may_be_faster_by_more_than_the_bound_are_left() -> None:
     """The second may be, the third may be faster by less, the last is slower; the named one stays for the ratios."""
     logs, most = (0.0, 0.005, 0.045, 0.5), float(stats.t.ppf(0.995, FREEDOM)) * 0.02
     assert most - logs[1] > math.log1p(0.02) > most - logs[2] > 0 > most - logs[3]
-    result = look(of(*logs), COSTS, 0.02)
-    assert (result.named, result.left, result.is_answered) == ("a", ("a", "b"), False)
+    result = answer(of(*logs), COSTS, 0.02)
+    assert (result.named, result.candidates, result.is_good) == ("a", ("a", "b"), False)
     assert result.bound == pytest.approx(math.exp(most - logs[1]) - 1)
-    assert look(of(*logs), COSTS, 0.01).left == ("a", "b", "c")
+    assert answer(of(*logs), COSTS, 0.01).candidates == ("a", "b", "c")
 
 
 def test_a_model_as_it_is_stays_until_it_is_known_whether_to_change_it() -> None:
     """The named one costs no more than the bound, and the model as it is may be much slower, or as fast."""
     steps = of(0.0, 0.0, 0.045, error=np.array([[0, 0.005, 0.02], [0.005, 0, 0.02], [0.02, 0.02, 0]]))
-    assert look(steps, COSTS, 0.02).is_answered
+    assert answer(steps, COSTS, 0.02).is_good
     model, costs = dataclasses.replace(steps, names=("eager", "sdpa", "as_is")), {"eager": 1, "sdpa": 2, "as_is": 0}
-    assert look(model, costs, 0.02).left == ("eager", "as_is")
-    assert look(model, costs, 0.2).is_answered
+    assert answer(model, costs, 0.02).candidates == ("eager", "as_is")
+    assert answer(model, costs, 0.2).is_good
 
 
 def test_after_so_much_more_measuring_a_rival_is_no_longer_left() -> None:
@@ -243,15 +243,15 @@ def test_after_so_much_more_measuring_a_rival_is_no_longer_left() -> None:
 
     It is first, the others keep their order, and each growth is that of the implementation at its place.
     """
-    mixed = look(of(0.004, 0.008, 0.0), COSTS, 0.02)
-    assert (mixed.left, mixed.growths[0]) == (("c", "a", "b"), max(mixed.growths[1:]))
+    mixed = answer(of(0.004, 0.008, 0.0), COSTS, 0.02)
+    assert (mixed.candidates, mixed.needed[0]) == (("c", "a", "b"), max(mixed.needed[1:]))
     logs = 0.0, 0.004, 0.008
-    _, *growths = look(of(*logs), COSTS, 0.02).growths
+    _, *growths = answer(of(*logs), COSTS, 0.02).needed
     for name, growth in zip("bc", growths, strict=True):
         before, after = (
-            look(of(*logs, error=0.02 / math.sqrt(1 + share * growth)), COSTS, 0.02) for share in (0.99, 1.01)
+            answer(of(*logs, error=0.02 / math.sqrt(1 + share * growth)), COSTS, 0.02) for share in (0.99, 1.01)
         )
-        assert (name in before.left, name in after.left) == (True, False)
+        assert (name in before.candidates, name in after.candidates) == (True, False)
 
 
 @pytest.mark.parametrize("other", [1, 2])
@@ -265,23 +265,23 @@ def test_what_is_needed_may_be_unknown(other: int) -> None:
     errors[other, third] = errors[third, other] = 0.2
     logs = [0.03, 0.0, 0.0]
     logs[third] = 0.03
-    result = look(of(*logs, error=errors), COSTS, 0.02)
-    assert result.left == ("a", "b", "c")
-    assert np.isnan(result.growths).tolist() == [True, other == 1, other == 2]
+    result = answer(of(*logs, error=errors), COSTS, 0.02)
+    assert result.candidates == ("a", "b", "c")
+    assert np.isnan(result.needed).tolist() == [True, other == 1, other == 2]
 
 
 def test_without_errors_all_are_left_for_an_unknown_time() -> None:
     """One process names the one that seemed fastest, and says nothing of what that can cost."""
-    result = look(of(0.1, 0.0, 0.5, error=math.nan), COSTS, 0.02)
-    assert (result.named, result.left) == ("b", ("b", "a", "c"))
-    assert np.isnan([result.bound, *result.growths]).all()
+    result = answer(of(0.1, 0.0, 0.5, error=math.nan), COSTS, 0.02)
+    assert (result.named, result.candidates) == ("b", ("b", "a", "c"))
+    assert np.isnan([result.bound, *result.needed]).all()
 
 
 @pytest.mark.parametrize("logs", [(), (0.0,)])
 def test_without_two_there_is_nothing_to_look_at(logs: tuple[float, ...]) -> None:
     """One alone has no rival, so its point is answered, and nobody is named."""
-    result = look(of(*logs), COSTS, 0.02, 2)
-    assert (result.named, result.is_answered, result.growths, math.isnan(result.bound)) == ("", True, (), True)
+    result = answer(of(*logs), COSTS, 0.02, 2)
+    assert (result.named, result.is_good, result.needed, math.isnan(result.bound)) == ("", True, (), True)
 
 
 def test_who_is_far_behind_in_the_first_replicate_is_behind() -> None:

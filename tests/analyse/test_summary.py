@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bench.analyse.standing import Look
+from bench.analyse.standing import Answer
 from bench.analyse.summary import Summary, period, rows, summarise
 from bench.plan.case import CONTROL, Point
 from bench.store.record import STATUSES, Record, Samples, latest
@@ -411,4 +411,4 @@ def test_a_point_without_times_names_nobody_and_has_no_scatter() -> None:
     summary.put([record(status="error", samples=Samples())])
     assert summary.scatter(case().point) == 0
     for at in (case().point, point_of(3)):
-        assert (summary.look(at, 0.02), summary.behind(at)) == (Look(), set())
+        assert (summary.answer(at, 0.02), summary.behind(at)) == (Answer(), set())

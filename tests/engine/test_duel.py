@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench.analyse.standing import Look
+from bench.analyse.standing import Answer
 from bench.analyse.summary import values_of
 from bench.engine import duel as duel_module
 from bench.engine import member, replicate
@@ -61,7 +61,7 @@ def opened(
 def measured(folder: Path, implementation: str = "sdpa", effort: Effort = EFFORT, at: Point | None = None) -> Duel:
     """Return a duel of two environments after its race: the second takes twice the time."""
     with opened(folder, sides_of(two(folder, "2e-3"), implementation), effort, at) as duel:
-        duel.race(duel.sweep.points)
+        [*duel.measured()]
     return duel
 
 
@@ -136,15 +136,15 @@ def test_a_second_run_into_the_folder_measures_only_what_is_missing(tmp_path: Pa
 @pytest.mark.slow
 def test_a_race_of_two_sides_goes_on_until_their_ratio_is_known(tmp_path: Path) -> None:
     """It is known to the bound, which two replicates can't show."""
-    looks: list[Look] = []
+    answers: list[Answer] = []
     effort = dataclasses.replace(EFFORT, within_s=600.0)
     with opened(tmp_path, sides_of(two(tmp_path, "1.02e-3")), effort) as duel:
-        duel.race(duel.sweep.points, lambda _, look: looks.append(look))
-    assert [look.is_answered for look in looks] == [False] * (len(looks) - 1) + [True]
-    assert looks[0].replicates == effort.processes
-    assert looks[-1].bound <= effort.bound < looks[0].bound
+        [*duel.measured(judged=lambda _, answer: answers.append(answer))]
+    assert [answer.is_good for answer in answers] == [False] * (len(answers) - 1) + [True]
+    assert answers[0].replicates == effort.processes
+    assert answers[-1].bound <= effort.bound < answers[0].bound
     of = records(tmp_path)
-    assert len(of[BEFORE]) == len(of[AFTER]) == looks[-1].replicates
+    assert len(of[BEFORE]) == len(of[AFTER]) == answers[-1].replicates
 
 
 @pytest.mark.slow
@@ -315,7 +315,7 @@ def test_two_layers_share_their_processes_and_are_each_judged_by_themselves(
     with opened(tmp_path, (before, after), layers=layers) as duel:
         assert duel.sides[0].pool is duel.sides[1].pool
         assert not duel.weights
-        duel.race(duel.sweep.points)
+        [*duel.measured()]
         members = [duel.member(Case(point(), name)) for name in NAMES]
         assert [each.point.layer for each in members] == [*layers, layers[0]]
         assert [each.judged_by[1].layer for each in members] == [*layers, layers[0]]
@@ -326,7 +326,7 @@ def test_two_implementations_are_a_run_like_any_other(tmp_path: Path, monkeypatc
     """They share their processes, and no side has code of its own."""
     threads.use(monkeypatch)
     with opened(tmp_path, (Side("sdpa", "sdpa"), Side("test:half", "test:half"))) as duel:
-        duel.race(duel.sweep.points)
+        [*duel.measured()]
         assert not duel.environments
     table = load(tmp_path / "run").set_index("implementation")
     assert table["speedup"].to_dict() == pytest.approx({"sdpa": 1, "test:half": 2, CONTROL: 1}, rel=0.02)

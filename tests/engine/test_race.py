@@ -1,4 +1,7 @@
-"""The race over the points of a run: the base of all, then looks, by a run that is made up and a clock set by hand."""
+"""The race over the points of a run: the base of all, then further replicates, by a run that is made up.
+
+Its clock is set by hand.
+"""
 
 import dataclasses
 import math
@@ -8,9 +11,9 @@ from typing import Any, cast
 
 import pytest
 
-from bench.analyse.standing import Look
+from bench.analyse.standing import Answer
 from bench.engine.race import Race
-from bench.engine.run import Run
+from bench.engine.schedule import Measuring
 from bench.plan.case import Point
 from bench.plan.sweep import Effort
 from bench.sampling.rounds import LEAST_ROUNDS, Length
@@ -22,16 +25,18 @@ NAMES = ("a", "b", "c")
 SMALL, MEDIUM, LARGE = (point(num_tokens=tokens) for tokens in (5, 7, 9))
 
 Taken = tuple[tuple[Point, ...], tuple[str, ...], bool]
-"""The points of a replicate, the implementations at the first of them, and whether it belongs to a look."""
+"""The points of a replicate, the implementations at the first of them, and whether it comes after the base."""
 
 
 class ScriptedRun:
-    """A run whose points are answered after so many looks, NEVER if none is given; `growths` are those until then.
+    """A run whose answers are good after so many further replicates; `growths` is how many times as many are needed.
 
     A process takes `beside_s` beside its rounds, and `round_s` in each, of a clock that is set by hand.
     """
 
-    def __init__(self, clock: Clock, looks: Mapping[Point, int], growths: Mapping[Point, float] | None = None) -> None:
+    def __init__(
+        self, clock: Clock, to_come: Mapping[Point, int], growths: Mapping[Point, float] | None = None
+    ) -> None:
         self.sweep = SimpleNamespace(effort=EFFORT)
         self.finer: dict[Point, int] = {}
         self.bounds: dict[Point, float] = {}
@@ -40,11 +45,10 @@ class ScriptedRun:
         self.taken: list[Taken] = []
         self.lengths: list[float] = []
         self.beside_s, self.round_s, self.share = 1.0, 0.1, 0.0
-        self.base = dict.fromkeys(looks, 0)
-        self.left = dict(looks)
+        self.base = dict.fromkeys(to_come, 0)
+        self.left = dict(to_come)
         self.alike: dict[Point, list[Point]] = {}
         self.reopens: Point | None = None
-        self.lends_in = "look"
         self._clock, self._growths = clock, growths or {}
 
     def together(self, point: Point) -> list[Point]:
@@ -54,39 +58,35 @@ class ScriptedRun:
     def leave_out(self, _point: Point, _processes: int) -> None:
         """Leave out nothing."""
 
-    def tabulate(self) -> None:
-        """Write nothing."""
-        self._lend("tabulate")
-
-    def missing_in_base(self, point: Point) -> list[str]:
+    def missing(self, point: Point, processes: int = EFFORT.processes) -> list[str]:
         """Return all implementations until the base is taken."""
-        return [*NAMES] if self.base[point] < EFFORT.processes else []
+        return [*NAMES] if self.base[point] < processes else []
 
-    def replicate(self, names: Mapping[Point, Sequence[str]], length: Length, *, is_look: bool = False) -> Any:
+    def replicate(self, names: Mapping[Point, Sequence[str]], length: Length, *, with_baseline: bool = True) -> Any:
         """Note a replicate, and move the clock."""
-        self.taken.append(((*names,), (*next(iter(names.values())),), is_look))
+        self.taken.append(((*names,), (*next(iter(names.values())),), not with_baseline))
         self.lengths.append(length.budget_s)
         for each in names:
-            count = self.left if is_look else self.base
-            count[each] += -1 if is_look else 1
+            count = self.base if with_baseline else self.left
+            count[each] += 1 if with_baseline else -1
         members = sum(map(len, names.values()))
         rounds = max(LEAST_ROUNDS, math.ceil(length.budget_s / (members * self.round_s) - 1e-9))
         rounds_s = rounds * members * self.round_s
         self._clock.now_s += members * self.beside_s + rounds_s
         return SimpleNamespace(rounds_s=rounds_s, rounds=rounds)
 
-    def look(self, point: Point, bound: float) -> Look:
-        """Return that two of the three are left while a point has looks to come, more of them for a finer bound."""
-        self._lend("look")
+    def answer(self, point: Point, bound: float) -> Answer:
+        """Return that two of the three are candidates while replicates are to come, more of them for a finer bound."""
+        self._lend()
         if self.left[point] + (self.finer.get(point, 0) if bound < EFFORT.bound else 0) <= 0:
-            return Look("a", 0.01, replicates=2)
-        looks = sum(point in points for points, _, is_look in self.taken if is_look)
-        bound = self.bounds.get(point, 0.1) / (1 + looks)
-        return Look("a", bound, ("a", "c"), (self._growths.get(point, 1.0),) * 2, 2)
+            return Answer("a", 0.01, replicates=2)
+        taken = sum(point in points for points, _, is_further in self.taken if is_further)
+        bound = self.bounds.get(point, 0.1) / (1 + taken)
+        return Answer("a", bound, ("a", "c"), (self._growths.get(point, 1.0),) * 2, 2)
 
-    def _lend(self, place: str) -> None:
-        """Open a point again after the first look at another, once."""
-        if self.reopens is not None and place == self.lends_in and any(is_look for *_, is_look in self.taken):
+    def _lend(self) -> None:
+        """Open a point again after the first further replicate of another, once."""
+        if self.reopens is not None and any(is_further for *_, is_further in self.taken):
             self.left[self.reopens] = 1
             self.lendings += 1
             self.reopens = None
@@ -97,22 +97,23 @@ class ScriptedRun:
 
     @property
     def tokens(self) -> list[tuple[int, bool]]:
-        """The tokens of each replicate's first point, and whether it was a look's."""
-        return [(points[0].num_tokens, is_look) for points, _, is_look in self.taken]
+        """The tokens of each replicate's first point, and whether it came after its base."""
+        return [(points[0].num_tokens, is_further) for points, _, is_further in self.taken]
 
 
 NEVER = 10**6
 
 
-def raced(run: ScriptedRun, *points: Point, end_s: float = 1e9) -> list[tuple[Point, Look]]:
-    """Run a race, and return its looks."""
-    looks: list[tuple[Point, Look]] = []
-    Race(cast(Run, run), points, end_s, lambda point, look: looks.append((point, look))).go()
-    return looks
+def raced(run: ScriptedRun, *points: Point, end_s: float = 1e9) -> list[tuple[Point, Answer]]:
+    """Run a race, and return its judgements."""
+    judged: list[tuple[Point, Answer]] = []
+    measuring = Race(cast(Measuring, run), points, end_s, lambda point, answer: judged.append((point, answer)))
+    assert [*measuring.measured()] == [*points]
+    return judged
 
 
 def test_the_base_of_all_points_is_taken_without_any_time(clock: Clock) -> None:
-    """Two processes of all implementations at each point, and no look, which would take time that isn't there."""
+    """Two processes of all implementations at each point, and no more, which would take time that isn't there."""
     run = ScriptedRun(clock, {SMALL: NEVER, LARGE: NEVER})
     raced(run, SMALL, LARGE, end_s=0.0)
     assert run.taken == [((each,), NAMES, False) for each in (SMALL, SMALL, LARGE, LARGE)]
@@ -126,34 +127,34 @@ def test_a_base_waits_that_is_not_expected_to_end_in_the_time_that_was_asked_for
     """The base of a point takes 10.5 s here. The first is always taken, and another session begins with what waits."""
     run = ScriptedRun(clock, dict.fromkeys((SMALL, MEDIUM, LARGE), 0))
     run.sweep.effort = dataclasses.replace(EFFORT, within_s=within_s)
-    looks = raced(run, SMALL, MEDIUM, LARGE, end_s=within_s or 10.0)
+    judged = raced(run, SMALL, MEDIUM, LARGE, end_s=within_s or 10.0)
     assert [tokens for tokens, _ in run.tokens] == taken
-    assert len(looks) == len({*taken})
+    assert len(judged) == len({*taken})
     run.taken = []
     raced(run, SMALL, MEDIUM, LARGE, end_s=0.0)
     assert [tokens for tokens, _ in run.tokens][:2] == ([7, 7], [9, 9], [])[len({*taken}) - 1]
 
 
-def test_a_look_holds_only_those_that_are_left(clock: Clock) -> None:
-    """It goes on until the point is answered; each look is reported, that after the base too.
+def test_after_the_base_only_candidates_are_measured(clock: Clock) -> None:
+    """The race goes on until the answer is good; each judgement is reported, that after the base too.
 
     Points of little work come first, so there are answers soon, whatever the order of the sweep.
     """
     run = ScriptedRun(clock, {LARGE: 2, SMALL: 0, MEDIUM: 0})
-    looks = raced(run, LARGE, SMALL, MEDIUM)
+    judged = raced(run, LARGE, SMALL, MEDIUM)
     assert run.tokens == [*((tokens, False) for tokens in (5, 5, 7, 7, 9, 9)), (9, True), (9, True)]
     assert run.taken[-2:] == [((LARGE,), ("a", "c"), True)] * 2
-    assert [each for each, _ in looks] == [SMALL, MEDIUM, LARGE, LARGE, LARGE]
-    assert [look.is_answered for _, look in looks] == [True, True, False, False, True]
+    assert [each for each, _ in judged] == [SMALL, MEDIUM, LARGE, LARGE, LARGE]
+    assert [answer.is_good for _, answer in judged] == [True, True, False, False, True]
 
 
 def test_if_no_point_can_be_answered_in_time_the_largest_bound_comes_first(clock: Clock) -> None:
-    """A look takes 3 s here; SMALL is answered in time, then the others share what is left by their bounds."""
+    """A replicate takes 3 s here; SMALL is answered in time, then the others share what is left by their bounds."""
     run = ScriptedRun(clock, {SMALL: 1, MEDIUM: NEVER, LARGE: NEVER}, {SMALL: 0.5, MEDIUM: 40.0, LARGE: 50.0})
     run.bounds = {MEDIUM: 0.3, LARGE: 0.2}
     raced(run, SMALL, MEDIUM, LARGE, end_s=60.0)
-    assert [tokens for tokens, is_look in run.tokens if is_look][:3] == [5, 7, 9]
-    assert {tokens for tokens, is_look in run.tokens if is_look} == {5, 7, 9}
+    assert [tokens for tokens, is_further in run.tokens if is_further][:3] == [5, 7, 9]
+    assert {tokens for tokens, is_further in run.tokens if is_further} == {5, 7, 9}
 
 
 @pytest.mark.parametrize(
@@ -166,12 +167,12 @@ def test_the_point_that_is_expected_to_be_answered_soonest_comes_first(
     """Points of the same cost are ordered by what they still need; unknown is taken for three times as much."""
     run = ScriptedRun(clock, {SMALL: 3, LARGE: 3}, dict(zip((SMALL, LARGE), growths, strict=True)))
     raced(run, SMALL, LARGE)
-    looks = [points[0] for points, _, is_look in run.taken if is_look]
-    assert looks == [first] * 3 + [LARGE if first is SMALL else SMALL] * 3
+    further = [points[0] for points, _, is_further in run.taken if is_further]
+    assert further == [first] * 3 + [LARGE if first is SMALL else SMALL] * 3
 
 
 def test_a_race_ends_when_its_time_is_up(clock: Clock) -> None:
-    """Another look would take longer than what is left; the last one is as long as there is time."""
+    """Another replicate would take longer than what is left; the last one is as long as there is time."""
     run = ScriptedRun(clock, {SMALL: NEVER})
     run.share = 100.0
     shortest_s = 2 * (run.beside_s + LEAST_ROUNDS * run.round_s)
@@ -185,7 +186,7 @@ def test_a_race_ends_when_its_time_is_up(clock: Clock) -> None:
         assert end_s - shortest_s <= clock.now_s <= end_s + 2 * run.round_s
 
 
-def test_a_look_has_more_rounds_the_more_a_process_costs(clock: Clock) -> None:
+def test_a_replicate_has_more_rounds_the_more_a_process_costs(clock: Clock) -> None:
     """By the root of a process's cost in rounds, times how much more rounds scatter: the best split of the time."""
     run = ScriptedRun(clock, {SMALL: 1})
     run.beside_s, run.round_s, run.share = 10.0, 0.1, 4.0
@@ -195,25 +196,20 @@ def test_a_look_has_more_rounds_the_more_a_process_costs(clock: Clock) -> None:
 
 
 def test_a_race_that_goes_on_takes_no_base_again(clock: Clock) -> None:
-    """It begins with what is known: looks at what isn't answered."""
+    """It begins with what is known: where the answer isn't good."""
     run = ScriptedRun(clock, {SMALL: 1, LARGE: 0})
     run.base = {SMALL: 2, LARGE: 2}
-    looks = raced(run, SMALL, LARGE)
+    judged = raced(run, SMALL, LARGE)
     assert run.taken == [((SMALL,), ("a", "c"), True)]
-    assert [each for each, _ in looks] == [SMALL, LARGE, SMALL]
+    assert [each for each, _ in judged] == [SMALL, LARGE, SMALL]
 
 
-@pytest.mark.parametrize("by", ["look", "tabulate"])
-def test_a_point_that_opens_again_is_measured_on(by: str, clock: Clock) -> None:
-    """What one point has shown changes the errors of all, and another one that was answered isn't any more.
-
-    They change when a point is looked at or when the table is written; then they are seen with the next look.
-    """
+def test_a_point_that_opens_again_is_measured_on(clock: Clock) -> None:
+    """What one point has shown changes the errors of all, and another one that was answered isn't any more."""
     run = ScriptedRun(clock, {SMALL: 0, LARGE: 2})
-    run.reopens, run.lends_in = SMALL, by
+    run.reopens = SMALL
     raced(run, SMALL, LARGE)
-    again = [(9, True), (5, True), (9, True)] if by == "look" else [(9, True), (9, True), (5, True)]
-    assert run.tokens == [(5, False), (5, False), (9, False), (9, False), *again]
+    assert run.tokens == [*((tokens, False) for tokens in (5, 5, 9, 9)), (9, True), (5, True), (9, True)]
 
 
 def test_a_finer_bound_comes_after_a_good_answer_at_all_points(clock: Clock) -> None:
@@ -221,14 +217,14 @@ def test_a_finer_bound_comes_after_a_good_answer_at_all_points(clock: Clock) -> 
     run = ScriptedRun(clock, {SMALL: 0, LARGE: 2})
     run.sweep.effort = dataclasses.replace(EFFORT, bound=EFFORT.bound / 2)
     run.finer = {SMALL: 1, LARGE: 1}
-    Race(cast(Run, run), [SMALL, LARGE], 1000.0, lambda *_: None).go()
-    looks = [tokens for tokens, is_look in run.tokens if is_look]
-    assert looks[:2] == [LARGE.num_tokens] * 2
-    assert sorted(looks[2:]) == [SMALL.num_tokens, LARGE.num_tokens]
+    raced(run, SMALL, LARGE, end_s=1000.0)
+    further = [tokens for tokens, is_further in run.tokens if is_further]
+    assert further[:2] == [LARGE.num_tokens] * 2
+    assert sorted(further[2:]) == [SMALL.num_tokens, LARGE.num_tokens]
 
 
 def test_points_of_the_same_rounds_race_together(clock: Clock) -> None:
-    """Their base has both, with the time of both; a look has those that aren't answered."""
+    """Their base has both, with the time of both; later replicates have those whose answer isn't good."""
     narrow = dataclasses.replace(SMALL, dtype="bfloat16")
     run = ScriptedRun(clock, {SMALL: 0, narrow: 1})
     run.alike = {each: [SMALL, narrow] for each in (SMALL, narrow)}

@@ -18,12 +18,13 @@ import pytest
 from scipy import stats
 
 from bench.analyse.conclusions import changes
-from bench.analyse.standing import Look
+from bench.analyse.standing import Answer
 from bench.analyse.summary import Summary
 from bench.engine import run as engine
 from bench.engine.member import Member
 from bench.engine.pool import Pool
 from bench.engine.run import Deaths, Run
+from bench.engine.schedule import complete
 from bench.engine.worker import Died
 from bench.machine import facts, quiet, rates
 from bench.machine.quiet import Preflight
@@ -34,6 +35,7 @@ from bench.sampling.rounds import LEAST_ROUNDS
 from bench.show.answer import control_warning
 from bench.show.rows import plain
 from bench.store import journal
+from bench.store.record import Record
 from bench.store.table import load
 from tests import mutants
 from tests.clock import Clock
@@ -57,6 +59,12 @@ def lines(folder: Path) -> Counter[tuple[Any, ...]]:
     """Return how often each case and process stands in the journal."""
     records = journal.read(folder)
     return Counter((record.case, record.process) for record in records)
+
+
+def records_of(opened: Run, at: Point) -> list[Record]:
+    """Measure a point by the schedule of its run, and return its records."""
+    assert [*opened.measured([at])] == [at]
+    return opened.run_folder.of(at)
 
 
 def ran(sweep: Sweep, folder: Path, *, extend: bool = False) -> pd.DataFrame:
@@ -305,7 +313,7 @@ def test_what_died_without_a_cause_of_its_own_is_tried_again_by_a_resumed_run(
     assert killed[1].metrics["kernels"] == ("thorough",)
     assert set(lines(tmp_path).values()) == {1}
     with Run(sweep, tmp_path, retry_failed=True) as opened:
-        opened.measure(sweep.points[0])
+        records_of(opened, sweep.points[0])
     assert load(tmp_path)["status"].tolist() == ["ok", "ok", "ok"]
 
 
@@ -331,7 +339,7 @@ def test_servers_of_settings_that_no_later_point_has_end(tmp_path: Path) -> None
     with Run(Sweep("tiny", points, ("eager",), effort=QUICK), tmp_path) as opened:
         children = []
         for each in points:
-            opened.measure(each)
+            records_of(opened, each)
             children.append({child.pid for child in psutil.Process().children() if child.name() != "sh"})
     first, second, third = children
     assert len(first) == QUICK.processes
@@ -346,7 +354,7 @@ def test_signs_of_life_are_heard_with_the_point_and_the_process(tmp_path: Path) 
     sweep = swept("eager", "sdpa", tokens=(5,))
     with Run(sweep, tmp_path) as opened:
         opened.heard = lambda *sign: heard.append(sign)
-        opened.measure(sweep.points[0])
+        records_of(opened, sweep.points[0])
     assert {sign[0] for sign in heard} == {sweep.points[0]}
     first = [sign[2:] for sign in heard if sign[1] == 0]
     assert first[:2] == [("", "start"), ("", "reference")]
@@ -427,7 +435,7 @@ def test_beyond_the_tokens_at_which_memory_ran_out_a_case_is_skipped(frontier: b
     other = point(num_tokens=6, batch=5)
     with Run(dataclasses.replace(sweep, points=(*sweep.points, other)), tmp_path, frontier=frontier) as run:
         for each in run.sweep.points:
-            run.measure(each)
+            records_of(run, each)
     rows = {(row["num_tokens"], row["implementation"]): row for row in plain(load(tmp_path))}
     own = [rows[tokens, "test:outgrows"] for tokens in (5, 6, 7, 9, 11)]
     assert [row["status"] for row in own] == ["ok", "ok", "oom", *(["skipped" if frontier else "oom"] * 2)]
@@ -442,12 +450,12 @@ def test_a_reference_that_cannot_fit_skips_the_point_before_a_worker_is_asked(tm
     """At ten million tokens every case ends as skipped for one and the same reason, at once."""
     huge = Sweep("huge", (point(num_tokens=10_000_000), point(num_tokens=5)), ("eager", "sdpa"), effort=QUICK)
     with Run(huge, tmp_path) as opened:
-        records = opened.measure(huge.points[0])
+        records = records_of(opened, huge.points[0])
         assert [record.status for record in records] == ["skipped", "skipped"]
         assert len({record.detail for record in records}) == 1
         assert "no implementation can be checked here" in records[0].detail
         assert "GiB" in records[0].detail
-        assert [record.status for record in opened.measure(huge.points[1])] == ["ok"] * 4
+        assert [record.status for record in records_of(opened, huge.points[1])] == ["ok"] * 4
         assert opened.finished() == [*huge.points]
 
 
@@ -464,8 +472,8 @@ def test_without_huge_pages_the_cases_that_need_them_are_unsupported(
     sweep = Sweep("huge", (asking, other), ("eager", "sdpa"), effort=ONE)
     with Run(sweep, tmp_path) as opened:
         (control_warning,) = opened.warnings
-        assert {record.status for record in opened.measure(asking)} == {"unsupported"}
-        assert {record.status for record in opened.measure(other)} == {"ok"}
+        assert {record.status for record in records_of(opened, asking)} == {"unsupported"}
+        assert {record.status for record in records_of(opened, other)} == {"ok"}
         assert opened.finished() == [asking, other]
     details = {*load(tmp_path)["detail"].dropna()}
     assert len(details) == 1
@@ -476,7 +484,7 @@ def test_without_huge_pages_the_cases_that_need_them_are_unsupported(
     monkeypatch.setattr(facts, "huge_pages_missing", lambda: "")
     with Run(sweep, tmp_path, retry_failed=True) as opened:
         assert opened.warnings == []
-        opened.measure(asking)
+        records_of(opened, asking)
     assert set(load(tmp_path)["status"]) == {"ok"}
 
 
@@ -503,7 +511,7 @@ def test_the_control_is_a_second_process_of_the_baseline_and_no_rival(tmp_path: 
     """
     sweep = swept("eager", "test:half", "sdpa", control=True)
     with Run(sweep, tmp_path) as opened:
-        opened.measure(sweep.points[0], processes=1)
+        complete(opened, sweep.points[:1], 1, opened.replicate)
         assert opened.finished() == []
     before = journal.read(tmp_path)
     table = ran(sweep, tmp_path)
@@ -608,23 +616,23 @@ def processes(folder: Path) -> dict[tuple[int, str], list[int]]:
 def test_who_is_far_behind_is_left_out_of_a_race(tmp_path: Path) -> None:
     """The base has one process of it, and all of the baseline and the control; then all points are answered."""
     sweep = dataclasses.replace(racing("eager", "sdpa", "test:half", bound=0.02), control=True)
-    looks: list[Look] = []
+    answers: list[Answer] = []
     with Run(sweep, tmp_path) as opened:
         assert opened.finished() == []
-        opened.race(sweep.points, lambda _, look: looks.append(look))
+        assert [*opened.measured(judged=lambda _, answer: answers.append(answer))] == [*sweep.points]
         assert opened.finished() == [*sweep.points]
-    assert [(look.named, look.is_answered, look.replicates) for look in looks] == [("test:half", True, 2)] * 2
+    assert [(each.named, each.is_good, each.replicates) for each in answers] == [("test:half", True, 2)] * 2
     expected = {"eager": [0, 1], "sdpa": [0], "test:half": [0, 1], CONTROL: [0, 1]}
     assert processes(tmp_path) == {(tokens, name): own for tokens in (5, 7) for name, own in expected.items()}
     assert load(tmp_path)["speedup"].notna().all()
 
 
 @scripted
-def test_a_look_of_a_race_holds_those_that_may_be_the_fastest(tmp_path: Path) -> None:
+def test_a_race_measures_those_on_that_may_be_the_fastest(tmp_path: Path) -> None:
     """Two that are alike are measured on until the time is up, neither the baseline nor one far behind with them."""
     sweep = racing("eager", "sdpa", "test:half", "test:half_too", bound=1e-9, within_s=0.3, tokens=(5,))
     with Run(sweep, tmp_path) as opened:
-        records = opened.measure(sweep.points[0])
+        records = records_of(opened, sweep.points[0])
     numbers = processes(tmp_path)
     assert (numbers[5, "eager"], numbers[5, "sdpa"]) == ([0, 1], [0])
     assert numbers[5, "test:half"] == numbers[5, "test:half_too"] == [*range(len(numbers[5, "test:half"]))]
@@ -637,13 +645,13 @@ def test_a_look_of_a_race_holds_those_that_may_be_the_fastest(tmp_path: Path) ->
 def test_a_race_that_goes_on_in_a_second_session_measures_nothing_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It takes the base of the other point alone; a third session has nothing to do, a stricter one looks on.
+    """It takes the base of the other point alone; a third session has nothing to do, a stricter one goes on.
 
     If too little of the time is left to start the servers, nothing is measured in the rest.
     """
     sweep = racing("eager", "sdpa", bound=0.9)
     with Run(sweep, tmp_path) as opened:
-        opened.measure(sweep.points[0])
+        records_of(opened, sweep.points[0])
         assert opened.finished() == [sweep.points[0]]
     first = journal.read(tmp_path)
     for _ in range(2):
@@ -702,15 +710,15 @@ def test_replicates_are_spread_evenly_in_turns_of_points(begun: bool, tmp_path: 
 
     with Run(sweep, tmp_path) as opened:
         if begun:
-            opened.measure(sweep.points[0])
+            records_of(opened, sweep.points[0])
         begin_s = scripted_workers.now_s
         opened.heard = begins
-        opened.spread()
+        assert [*opened.measured()] == [*sweep.points]
         order = [(0, 7), (1, 7)] if begun else [(0, 5), (0, 7), (1, 5), (1, 7)]
         due_s = [begin_s + 4000.0 * index / len(order) for index in range(len(order))]
         assert starts == dict(zip(order, map(pytest.approx, due_s), strict=True))
         end_s = scripted_workers.now_s
-        opened.spread()
+        assert [*opened.measured()] == [*sweep.points]
         assert scripted_workers.now_s == end_s
 
 

@@ -2,26 +2,25 @@
 
 import dataclasses
 import re
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
-import pandas as pd
 import pytest
 from rich.text import Text
 
-from bench.analyse.standing import Look
+from bench.analyse.standing import Answer
 from bench.analyse.summary import summarise
-from bench.harness.live import LiveProgress
+from bench.engine.run import Run
 from bench.harness.progress import (
     LEAST_S,
     LOG_LINE,
     LOG_WIDTH,
     REWRITE,
-    LogProgress,
+    Progress,
     Screen,
     TimeLeft,
-    progress_of,
     shortened,
 )
 from bench.plan.case import Case
@@ -47,18 +46,25 @@ def records(at: int) -> list[Record]:
     return [*measured, record(case=Case(POINTS[at], "mha"), **refused)]
 
 
+def run(warnings: Sequence[str] = (), end_s: float = 0.0) -> Run:
+    """Return what the progress uses of a run that has all records of both points."""
+    rows = {POINTS[at]: summarise(records(at), "eager") for at in range(2)}
+    folder = SimpleNamespace(rows=rows.__getitem__)
+    return cast(Run, SimpleNamespace(run_folder=folder, warnings=warnings, end_s=lambda _: end_s))
+
+
 def said(clock: Clock, detail: int = 0, *, height: int = 0, width: int = 80, folder: str = "there") -> str:
     """Return all that is written in a sweep of two points that take a minute each; a height makes it a terminal."""
     written: list[str] = []
-    screen = Screen(written.append, is_terminal=bool(height), width=width)
-    display = progress_of(SWEEP, 2, screen, height=height, detail=detail)
+    screen = Screen(written.append, is_terminal=bool(height), width=width, height=height)
+    display = Progress(SWEEP, 2, screen, detail=detail)
     display.opened(Path(folder))
-    display.started(["the machine is busy"])
-    for at in range(2):
+    display.follow(run(["the machine is busy"]))
+    for each in POINTS:
         clock.now_s += 20
-        display.heard(POINTS[at], 1, "sdpa", "rounds")
+        display.heard(each, 1, "sdpa", "rounds")
         clock.now_s += 40
-        display.finished(summarise(records(at), "eager"))
+        display.told(each)
     display.close(keep=True)
     return "".join(written)
 
@@ -66,7 +72,7 @@ def said(clock: Clock, detail: int = 0, *, height: int = 0, width: int = 80, fol
 def opening(sweep: Sweep) -> str:
     """Return what a log begins with."""
     written: list[str] = []
-    LogProgress(sweep, len(sweep.points), Screen(written.append, is_terminal=False, width=80)).opened(Path("there"))
+    Progress(sweep, len(sweep.points), Screen(written.append, is_terminal=False, width=80)).opened(Path("there"))
     return " ".join("".join(written).split())
 
 
@@ -154,9 +160,10 @@ def test_the_display_fits_the_terminal(clock: Clock, width: int, height: int) ->
 def test_the_display_goes_when_the_end_repeats_its_lines(clock: Clock) -> None:
     """Without `keep` nothing is printed after it."""
     written: list[str] = []
-    display = LiveProgress(SWEEP, 2, Screen(written.append, is_terminal=True, width=80), height=24)
+    display = Progress(SWEEP, 2, Screen(written.append, is_terminal=True, width=80, height=24))
     display.opened(Path("there"))
-    display.finished(summarise(records(0), "eager"))
+    display.follow(run())
+    display.told(POINTS[0])
     del written[:]
     display.close()
     assert re.search(r"(\x1b\[1A\x1b\[2K)+$", "".join(written)), "every line of the display is cleared at the end"
@@ -167,9 +174,9 @@ def test_the_display_goes_when_the_end_repeats_its_lines(clock: Clock) -> None:
 
 # A race
 
-OPEN = Look("sdpa", 0.2, ("sdpa", "eager"), (2.0, 2.0), 2)
+OPEN = Answer("sdpa", 0.2, ("sdpa", "eager"), (2.0, 2.0), 2)
 CLOSER = dataclasses.replace(OPEN, bound=0.1, replicates=3)
-ANSWERED = Look("sdpa", 0.01, replicates=4)
+GOOD = Answer("sdpa", 0.01, replicates=4)
 
 
 class Raced:
@@ -177,11 +184,10 @@ class Raced:
 
     def __init__(self, *, height: int = 0, detail: int = 0) -> None:
         self._written: list[str] = []
-        screen = Screen(self._written.append, is_terminal=bool(height), width=110)
-        self.progress = progress_of(RACE, 2, screen, height=height, detail=detail)
+        screen = Screen(self._written.append, is_terminal=bool(height), width=110, height=height)
+        self.progress = Progress(RACE, 2, screen, detail=detail)
         self.progress.opened(Path("there"))
-        self.progress.started()
-        self.progress.races(90.0)
+        self.progress.follow(run(end_s=90.0))
 
     def written(self) -> str:
         """Return what was written since the last call, without colours."""
@@ -189,45 +195,42 @@ class Raced:
         self._written.clear()
         return text
 
-    def looked(self, at: int, look: Look) -> list[str]:
-        """Tell of a look, and return the lines of points."""
-        return self._lines(lambda rows: self.progress.looked(POINTS[at], look, rows), at)
+    def judged(self, at: int, answer: Answer | None) -> list[str]:
+        """Tell what is known of a point, and return the lines of points."""
+        self.written()
+        self.progress.told(POINTS[at], answer)
+        return [line for line in self.written().splitlines() if re.search(r"\bN=[57]\b.*sdpa", line)]
 
     def finished(self, at: int) -> list[str]:
         """Tell of the end of a point, and return the lines of points."""
-        return self._lines(self.progress.finished, at)
-
-    def _lines(self, report: Callable[[pd.DataFrame], None], at: int) -> list[str]:
-        self.written()
-        report(summarise(records(at), "eager"))
-        return [line for line in self.written().splitlines() if re.search(r"\bN=[57]\b.*sdpa", line)]
+        return self.judged(at, None)
 
 
-def test_a_point_of_a_race_has_a_line_after_its_first_look_and_another_once_it_is_answered(clock: Clock) -> None:
-    """Looks in between have no line, and no line comes twice. A point keeps the number of its first line."""
+def test_a_point_of_a_race_has_a_line_after_its_base_and_another_once_its_answer_is_good(clock: Clock) -> None:
+    """Replicates in between have no line, and no line comes twice. A point keeps the number of its first line."""
     race = Raced()
-    lines = [*race.looked(0, OPEN), *race.looked(1, OPEN)]
-    assert [race.looked(0, CLOSER), race.looked(1, CLOSER)] == [[], []]
-    lines += [*race.looked(1, ANSWERED), *race.looked(0, ANSWERED)]
+    lines = [*race.judged(0, OPEN), *race.judged(1, OPEN)]
+    assert [race.judged(0, CLOSER), race.judged(1, CLOSER)] == [[], []]
+    lines += [*race.judged(1, GOOD), *race.judged(0, GOOD)]
     assert [line[:9] for line in lines] == ["[1/2] N=5", "[2/2] N=7", "[2/2] N=7", "[1/2] N=5"]
-    assert [race.looked(0, ANSWERED), race.finished(0), race.finished(1)] == [[], [], []]
+    assert [race.judged(0, GOOD), race.finished(0), race.finished(1)] == [[], [], []]
 
 
 @pytest.mark.parametrize(
-    ("looks", "at_the_looks", "at_the_end"),
+    ("answers", "before_the_end", "at_the_end"),
     [
-        ([(0, ANSWERED), (1, ANSWERED)], ["[1/2] N=5", "[2/2] N=7"], []),
+        ([(0, GOOD), (1, GOOD)], ["[1/2] N=5", "[2/2] N=7"], []),
         ([(0, OPEN), (1, OPEN), (0, CLOSER)], ["[1/2] N=5", "[2/2] N=7"], ["[1/2] N=5", "[2/2] N=7"]),
         ([(1, OPEN)], ["[1/2] N=7"], ["[2/2] N=5", "[1/2] N=7"]),
     ],
     ids=["answered at once", "never answered", "one point measured by itself"],
 )
 def test_the_end_of_a_race_has_a_line_for_each_point_without_an_answer(
-    clock: Clock, looks: list[tuple[int, Look]], at_the_looks: list[str], at_the_end: list[str]
+    clock: Clock, answers: list[tuple[int, Answer]], before_the_end: list[str], at_the_end: list[str]
 ) -> None:
-    """It says what all looks say together. A point without a look is counted when it ends."""
+    """It says what all replicates say together. A point that was not judged is counted when it ends."""
     race = Raced()
-    assert [line[:9] for look in looks for line in race.looked(*look)] == at_the_looks
+    assert [line[:9] for answer in answers for line in race.judged(*answer)] == before_the_end
     assert [line[:9] for at in (0, 1) for line in race.finished(at)] == at_the_end
 
 
@@ -243,12 +246,12 @@ def test_a_line_of_a_race_has_the_time_until_its_end(clock: Clock) -> None:
     """It doesn't depend on how long the points took, and stands there until all of them are answered."""
     race = Raced()
     clock.now_s = 30.0
-    lines = [*race.looked(0, ANSWERED), *race.looked(1, OPEN), *race.looked(1, ANSWERED)]
+    lines = [*race.judged(0, GOOD), *race.judged(1, OPEN), *race.judged(1, GOOD)]
     assert ["(~1m00s left)" in line for line in lines] == [True, True, False]
 
 
 def test_a_terminal_says_who_is_named_so_far_and_who_is_left(clock: Clock) -> None:
-    """Before the first look and after the answer it says the process; the number never exceeds that of the points."""
+    """Before the base and after a good answer it says the process; the number never exceeds that of the points."""
     race = Raced(height=24)
 
     def now(at: int) -> str:
@@ -259,20 +262,20 @@ def test_a_terminal_says_who_is_named_so_far_and_who_is_left(clock: Clock) -> No
 
     assert "point 1 of 2: N=5 · sdpa: rounds · process 2 of 2" in (text := now(0))
     assert "about 1m29s left" in text
-    race.looked(0, OPEN)
+    race.judged(0, OPEN)
     assert "point 2 of 2: N=7 · sdpa: rounds · process 2 of 2" in now(1)
-    race.looked(1, OPEN)
+    race.judged(1, OPEN)
     assert "answered 0 of 2: N=5 · sdpa: rounds · sdpa so far, 2 left, within 20%" in now(0)
-    race.looked(0, ANSWERED)
+    race.judged(0, GOOD)
     assert "process 2 of 2" in now(0)
 
 
-def test_the_display_has_one_line_for_each_point_of_a_race_which_every_look_renews(clock: Clock) -> None:
-    """What stays in the end are the latest looks, in the order of the first ones; meanwhile it counts the answers."""
+def test_the_display_has_one_line_for_each_point_of_a_race_which_every_replicate_renews(clock: Clock) -> None:
+    """What stays in the end are the latest answers, in the order of the first ones; meanwhile it counts the answers."""
     race = Raced(height=24)
-    assert [len(race.looked(at, OPEN)) > 0 for at in (1, 0)] == [True, True]
-    assert race.looked(1, CLOSER) != []
-    race.looked(0, ANSWERED)
+    assert [len(race.judged(at, OPEN)) > 0 for at in (1, 0)] == [True, True]
+    assert race.judged(1, CLOSER) != []
+    race.judged(0, GOOD)
     clock.now_s += 1.0
     race.progress.heard(POINTS[1], 3, "sdpa", "rounds")
     text = race.written()
@@ -286,7 +289,7 @@ def test_the_display_has_one_line_for_each_point_of_a_race_which_every_look_rene
 def test_who_asks_for_silence_hears_nothing_of_a_race(clock: Clock) -> None:
     """The end of the run says what to use."""
     race = Raced(detail=-1)
-    assert [race.looked(*look) for look in ((0, OPEN), (0, ANSWERED), (1, OPEN))] == [[], [], []]
+    assert [race.judged(*answer) for answer in ((0, OPEN), (0, GOOD), (1, OPEN))] == [[], [], []]
     assert (race.finished(1), race.written()) == ([], "")
 
 
