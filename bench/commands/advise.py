@@ -20,7 +20,7 @@ from bench.commands import BAD, FINE, say, write
 from bench.engine.run import Run
 from bench.engine.trials import NotSeen, look
 from bench.harness import options
-from bench.harness.progress import screen_of
+from bench.harness.progress import moving
 from bench.plan import names
 from bench.plan.case import AS_IS, Point
 from bench.plan.columns import flag
@@ -103,14 +103,12 @@ def run(arguments: argparse.Namespace) -> int:
     asked = _asked(arguments, name, batches)
     is_quiet = arguments.format != FORMATS[0]
     settings = ON_CPU if (arguments.device or "cpu") == "cpu" else ON_GPU
-    with screen_of(console(stderr=is_quiet)) as screen:
-        try:
-            seen = look(
-                asked.points, settings, LOOKS, asked.effort.timeout_s, lambda stage: screen.move(f"looking: {stage}")
-            )
-        except NotSeen as reason:
-            say(f"attention-bench: {name} could not be looked at: {reason}", stderr=True)
-            return BAD
+    try:
+        with moving(console(stderr=is_quiet)) as move:
+            seen = look(asked.points, settings, LOOKS, asked.effort.timeout_s, lambda stage: move(f"looking: {stage}"))
+    except NotSeen as reason:
+        say(f"attention-bench: {name} could not be looked at: {reason}", stderr=True)
+        return BAD
     looks = _completed(seen)
     answers = {point: analyse.seen(point, seen) for point, seen in looks.items()}
     if arguments.sweep_file:
@@ -266,8 +264,8 @@ def _layer(model: Point, kind: Kind) -> Point:
 @contextmanager
 def _opened(sweep: Sweep, folder: Path, is_quiet: bool, servers: int | None = None) -> Iterator[Run]:
     """Open a run that shows its events in one line that is rewritten; a log shows none."""
-    with screen_of(console(stderr=is_quiet)) as screen, Run(sweep, folder, servers) as run:
-        run.heard = lambda point, process, implementation, stage: screen.move(
+    with moving(console(stderr=is_quiet)) as move, Run(sweep, folder, servers) as run:
+        run.heard = lambda point, process, implementation, stage: move(
             f"process {process + 1}: {implementation or 'reference'}, {stage} ({point.layer})"
         )
         yield run

@@ -21,7 +21,7 @@ from bench.commands import BAD, FINE, say, write
 from bench.engine.duel import Duel, Ground, grounds
 from bench.engine.trials import NotSeen, asked, shaped
 from bench.harness import options
-from bench.harness.progress import Progress, screen_of
+from bench.harness.progress import Progress
 from bench.machine.doctor import LEAST_TORCH
 from bench.machine.facts import here
 from bench.plan.again import Again
@@ -117,7 +117,7 @@ def _allowed(text: str) -> float:
 def measure(duel: Duel, *, is_quiet: bool = False) -> float:
     """Measure a duel while its progress is shown, and return the seconds that it took, with earlier sessions."""
     points = duel.sweep.points
-    progress = Progress(duel.sweep, len(points), screen_of(console(stderr=is_quiet)))
+    progress = Progress(duel.sweep, len(points), console(stderr=is_quiet))
     try:
         progress.opened(duel.folder)
         progress.follow(duel)

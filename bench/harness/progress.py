@@ -2,9 +2,10 @@
 
 import dataclasses
 import textwrap
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from bench.analyse.forecast import work
 from bench.engine.admission import too_large
@@ -17,8 +18,6 @@ from bench.show.text import LONGEST_NAME, counted, differences, names, parts, va
 from bench.store import units
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from rich.console import Console, RenderableType
     from rich.live import Live
 
@@ -31,9 +30,6 @@ LOG_WIDTH = 100
 
 LOG_LINE = 118
 """The longest line of a point in a log, in characters."""
-
-REWRITE = "\r\x1b[2K"
-"""The codes that move to the beginning of a terminal's line and clear it."""
 
 BESIDE = 6
 """The lines of the display that are no points."""
@@ -119,62 +115,42 @@ def _together(point: Point) -> Point:
     return dataclasses.replace(point, dtype="float32")
 
 
-class Screen:
-    """The output of the progress: a terminal of some size, or a log, in which no line is rewritten.
-
-    As a context it clears the moving line at its end.
-    """
-
-    def __init__(self, write: Callable[[str], None], *, is_terminal: bool, width: int, height: int = 0) -> None:
-        self.height = height
-        self.width = width if is_terminal else LOG_WIDTH
-        self.is_terminal = is_terminal
-        self.write = write
-        self._moving = ""
-        self._began_s = monotonic.now_s()
-
-    def __enter__(self) -> "Screen":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.clear()
-
-    def say(self, text: str) -> None:
-        """Print lines that stay, wrapped between words if they are too long."""
-        for line in text.splitlines():
-            for part in textwrap.wrap(line, self.width, break_long_words=False, break_on_hyphens=False) or [""]:
-                self.line(part)
-
-    def line(self, text: str) -> None:
-        """Print one line that stays, without wrapping it."""
-        self.clear()
-        self.write(f"{text}\n")
-
-    def move(self, text: str) -> None:
-        """Rewrite the moving line with the time since the beginning and a text, cut to the width; nothing in a log."""
-        text = shortened(f"{units.duration(monotonic.now_s() - self._began_s)} {text}", self.width - 1)
-        if self.is_terminal and text != self._moving:
-            self.write(f"{REWRITE}{text}")
-            self._moving = text
-
-    def flush(self) -> None:
-        """Do nothing, since every text is written at once: so rich takes a screen for a file."""
-
-    def clear(self) -> None:
-        """Clear the moving line."""
-        if self._moving:
-            self.write(REWRITE)
-            self._moving = ""
+def put(console: "Console", text: str) -> None:
+    """Print one line that stays, without wrapping it."""
+    console.print(text, soft_wrap=True, markup=False, emoji=False)
 
 
-def screen_of(console: "Console") -> Screen:
-    """Return the screen of a console."""
+def say(console: "Console", text: str, style: str = "") -> None:
+    """Print lines that stay, wrapped between words if they are too long."""
+    width = console.width if console.is_terminal else LOG_WIDTH
+    for line in text.splitlines():
+        for part in textwrap.wrap(line, width, break_long_words=False, break_on_hyphens=False) or [""]:
+            console.print(part, style=style, soft_wrap=True, markup=False, emoji=False)
 
-    def write(text: str) -> None:
-        console.file.write(text)
-        console.file.flush()
 
-    return Screen(write, is_terminal=console.is_terminal, width=console.width, height=console.height)
+def _live(console: "Console") -> "Live":
+    """Return what rewrites lines of a terminal in place."""
+    from rich.live import Live  # slow to import
+
+    return Live(
+        console=console, auto_refresh=False, transient=True, redirect_stdout=False, redirect_stderr=False,
+        vertical_overflow="crop",
+    )  # fmt: skip
+
+
+@contextmanager
+def moving(console: "Console") -> Iterator[Callable[[str], None]]:
+    """Give what rewrites one line with the time since the beginning and a text, cut to the width; a log has none."""
+    from rich.text import Text
+
+    began_s = monotonic.now_s()
+    with _live(console) as live:
+
+        def move(text: str) -> None:
+            text = shortened(f"{units.duration(monotonic.now_s() - began_s)} {text}", console.width - 1)
+            live.update(Text(text), refresh=True)
+
+        yield move
 
 
 class Progress:
@@ -185,10 +161,10 @@ class Progress:
     is printed but warnings. `total` is the number of points that are measured.
     """
 
-    def __init__(self, sweep: Sweep, total: int, screen: Screen, *, detail: int = 0) -> None:
+    def __init__(self, sweep: Sweep, total: int, console: "Console", *, detail: int = 0) -> None:
         self._sweep = sweep
         self._total = total
-        self._screen = screen
+        self._console = console
         self._detail = detail
         self._varying = varying(sweep.points)
         self._labels = names(sweep.points, LONGEST_NAME)
@@ -202,7 +178,7 @@ class Progress:
         self._now = "starting worker processes …"
         self._started_s = self._began_s = monotonic.now_s()
         self._drawn_s = 0.0
-        self._live = _live(screen) if screen.is_terminal and detail >= 0 else None
+        self._live = _live(console) if console.is_terminal and detail >= 0 else None
 
     def opened(self, folder: Path) -> None:
         """Print the sweep, the folder, and that the workers are being started."""
@@ -211,21 +187,22 @@ class Progress:
         sweep, effort = self._sweep, self._sweep.effort
         shared = parts(sweep.points[0], set(POINT_COLUMNS) - self._varying)
         words = ("side", "sides") if BEFORE in sweep.implementations else ("implementation", "implementations")
-        self._screen.say(
+        say(
+            self._console,
             f"sweep {sweep.name}{f', shard {sweep.shard}' if sweep.shard else ''}: "
             f"{counted([self._total], 'point', 'points')} × "
             f"{counted([len(sweep.implementations)], *words)}"
             f"{f' and {CONTROL}' if sweep.measured != sweep.implementations else ''}, "
             f"{_effort(effort, self._total)}, "
-            f"{' '.join(shared)}"
+            f"{' '.join(shared)}",
         )
-        self._screen.say(f"results go to {folder}")
+        say(self._console, f"results go to {folder}")
         self._warn_of_memory()
         if self._live:
             self._live.start()
             self._draw()
         else:
-            self._screen.say(self._now)
+            say(self._console, self._now)
 
     def _warn_of_memory(self) -> None:
         """Print how many cases can't fit into memory, and why the first of them can't."""
@@ -235,16 +212,17 @@ class Progress:
         if not count:
             return
         first = next(point for point, reason in reasons.items() if reason)
-        self._screen.say(
+        say(
+            self._console,
             f"{count} of {len(reasons) * len(names)} cases can't fit into memory and will be skipped. "
             f"At {differences(first, self._varying) or 'the only point'}, {', '.join(reasons[first])}: "
-            f"{next(iter(reasons[first].values()))}"
+            f"{next(iter(reasons[first].values()))}",
         )
 
     def follow(self, run: "Run") -> None:
         """Print the warnings of a run that is open, and show from now on what it hears of its workers."""
         for warning in run.warnings:
-            self._say(f"warning: {warning}", "yellow")
+            say(self._console, f"warning: {warning}", "yellow")
         self._run, run.heard = run, self.heard
         if self._sweep.effort.race:
             self._time_left.end_s = run.end_s(self._total)
@@ -273,7 +251,7 @@ class Progress:
             base_s, given = within_s + now_s + rest_s - self._time_left.end_s, units.duration(within_s)
             points = counted([self._total], "point", "points")
             waits = "; what isn't expected to end in time waits" if self._total > 1 else ""
-            self._say(f"base of {points}: about {units.duration(base_s)}, longer than --within {given}{waits}")
+            say(self._console, f"base of {points}: about {units.duration(base_s)}, longer than --within {given}{waits}")
 
     def _standing(self, point: Point, process: int) -> str:
         """Return where a point stands: its process, and in a race who is named so far and how many are left."""
@@ -315,22 +293,14 @@ class Progress:
         if is_news and (self._detail or not self._live):
             is_open = self._done < self._total or self._answered < len(self._answers)
             left = units.duration(self._time_left.left_s()) if is_open else ""
-            width = max(LOG_LINE, self._screen.width) if self._screen.is_terminal else LOG_LINE
+            width = max(LOG_LINE, self._console.width) if self._console.is_terminal else LOG_LINE
             number, baseline = [*self._points].index(point) + 1, self._sweep.baseline
-            line = log_line(at, number, self._total, left, baseline, width)
-            (self._say if self._live else self._screen.line)(line)
+            put(self._console, log_line(at, number, self._total, left, baseline, width))
             if self._detail:
-                self._say(f"  {'; '.join(outcomes(at, baseline))}")
+                say(self._console, f"  {'; '.join(outcomes(at, baseline))}")
         if self._live:
             self._left_s = self._time_left.left_s()
             self._draw()
-
-    def _say(self, text: str, style: str = "") -> None:
-        """Print lines that stay."""
-        if self._live:
-            self._live.console.print(text, style=style, markup=False, emoji=False)
-        else:
-            self._screen.say(text)
 
     def close(self, *, keep: bool = False) -> None:
         """End the display; with `keep` the lines of points stay, which in a log they always do."""
@@ -338,7 +308,7 @@ class Progress:
             return
         self._live.stop()
         if keep and self._points and not self._detail:
-            self._live.console.print(self._table([*self._points.values()]))
+            self._console.print(self._table([*self._points.values()]))
 
     def _draw(self) -> None:
         """Draw the display: the point at work, a bar with the time left, and what the latest points say."""
@@ -357,9 +327,9 @@ class Progress:
         beside.add_row(bar, Text(f" {done:.0%}{left} · {units.duration(passed_s)} so far"))
         has_bases = bool(self._answers) and self._done >= self._total
         where = f"answered {self._answered}" if has_bases else f"point {min(self._done + 1, self._total)}"
-        now = shortened(f"{where} of {self._total}: {self._now}", self._screen.width - 1)
+        now = shortened(f"{where} of {self._total}: {self._now}", self._console.width - 1)
         points = [] if self._detail else [*self._points.values()]
-        most = max(1, self._screen.height - BESIDE)
+        most = max(1, self._console.height - BESIDE)
         earlier = [Text(f"… {len(points) - most} earlier points", "dim")] if len(points) > most else []
         table = [self._table(points[-most:])] if points else []
         self._live.update(Group(Text(now, "bold"), beside, *earlier, *table), refresh=True)
@@ -369,23 +339,6 @@ class Progress:
         from bench.show.terminal.console import Fitting
 
         return Fitting(blocks.Table(summary.point_columns(self._sweep.baseline, self._own), points))
-
-
-def _live(screen: Screen) -> "Live":
-    """Return what rewrites the lines of a terminal in place."""
-    from rich.console import Console  # slow to import
-    from rich.live import Live
-
-    from bench.show.terminal.console import THEME
-
-    console = Console(
-        file=cast(IO[str], screen), force_terminal=True, width=screen.width, height=screen.height, highlight=False,
-        theme=THEME,
-    )  # fmt: skip
-    return Live(
-        console=console, auto_refresh=False, transient=True, redirect_stdout=False, redirect_stderr=False,
-        vertical_overflow="crop",
-    )  # fmt: skip
 
 
 def _effort(effort: Effort, points: int) -> str:

@@ -3,6 +3,7 @@
 `bench/conftest.py` hands the hooks and fixtures to pytest. Slow imports come after the first printed line.
 """
 
+import io
 import os
 import shlex
 import shutil
@@ -11,13 +12,13 @@ from collections import Counter
 from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import pytest
 
 from bench.engine import admission
 from bench.harness import options
-from bench.harness.progress import Progress, Screen
+from bench.harness.progress import Progress, put, say
 from bench.plan.case import Point
 from bench.plan.errors import CannotWrite, WrongRequest
 from bench.plan.invocation import pytest_bench, suite
@@ -26,6 +27,7 @@ from bench.show.text import counted
 
 if TYPE_CHECKING:
     import pandas as pd
+    from rich.console import Console
 
     from bench.engine.run import Run
     from bench.show.failures import Reason
@@ -137,9 +139,9 @@ def _measure(config: pytest.Config, state: State) -> list[Point]:
         _interrupt(config)
     except CannotWrite as error:
         progress.close(keep=True)
-        screen, state.status = _screen(config), CANNOT_GO_ON
-        screen.say(f"{error}. Mend that, then go on:")
-        screen.line(_command(run))
+        console, state.status = _console(config), CANNOT_GO_ON
+        say(console, f"{error}. Mend that, then go on:")
+        put(console, _command(run))
     finally:
         if state.progress:  # before pytest writes anything
             state.progress.close()
@@ -231,7 +233,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         lines = summary.where(run.folder, page, choices(run.run_folder.summary))
     for line in lines:
         terminalreporter.write_line(line)
-    _print_failures(terminalreporter, len(state.points), _screen(config))
+    _print_failures(terminalreporter, len(state.points), _console(config))
 
 
 def _pictures(saved: "SavedRun", results: "pd.DataFrame", terminalreporter: pytest.TerminalReporter) -> list[Path]:
@@ -260,14 +262,14 @@ def _page(saved: "SavedRun", terminalreporter: pytest.TerminalReporter) -> Path 
         return None
 
 
-def _print_failures(terminalreporter: pytest.TerminalReporter, points: int, screen: Screen) -> None:
+def _print_failures(terminalreporter: pytest.TerminalReporter, points: int, console: "Console") -> None:
     """Say why the run ends with status 1, each reason once."""
     reasons = Counter(map(_why, terminalreporter.stats.get(FAILED, [])))
     if not reasons:
         return
-    screen.say(f"failed, so the exit status is 1: {sum(reasons.values())} of {counted([points], 'point', 'points')}")
+    say(console, f"failed, so the exit status is 1: {sum(reasons.values())} of {counted([points], 'point', 'points')}")
     for reason, count in reasons.items():
-        screen.say(f"  {reason}" + (f" (at {count} points)" if count > 1 else ""))
+        say(console, f"  {reason}" + (f" (at {count} points)" if count > 1 else ""))
 
 
 def _why(report: pytest.TestReport) -> str:
@@ -279,7 +281,7 @@ def _open(config: pytest.Config, state: State) -> "tuple[Run, Progress]":
     sweep, option = state.sweep, config.option
     name = f"{sweep.name}-{sweep.shard.number}of{sweep.shard.count}" if sweep.shard else sweep.name
     folder = options.run_folder(option, name)
-    progress = state.progress = Progress(sweep, len(state.points), _screen(config), detail=state.detail)
+    progress = state.progress = Progress(sweep, len(state.points), _console(config), detail=state.detail)
     progress.opened(folder)
     from bench.engine.run import Run
 
@@ -312,19 +314,20 @@ def _interrupt(config: pytest.Config) -> None:
     state.status = pytest.ExitCode.INTERRUPTED
     if state.progress:
         state.progress.close(keep=True)
-    screen, run = _screen(config), state.run
-    screen.line("")
+    console, run = _console(config), state.run
+    put(console, "")
     if run is None:
-        screen.say("Interrupted before anything was measured.")
+        say(console, "Interrupted before anything was measured.")
         return
     run.close()
     points, cases = run.sweep.points, run.measured_cases()
-    screen.say(
+    say(
+        console,
         f"Interrupted. {len(run.finished())} of {len(points)} points are finished, "
-        f"{cases} of {len(points) * len(run.sweep.implementations)} cases have results; they are kept in {run.folder}."
+        f"{cases} of {len(points) * len(run.sweep.implementations)} cases have results; they are kept in {run.folder}.",
     )
-    screen.line(f"Go on:  {_command(run)}")
-    screen.line(f"Look:   {suite()} show {shlex.quote(str(run.folder))}")
+    put(console, f"Go on:  {_command(run)}")
+    put(console, f"Look:   {suite()} show {shlex.quote(str(run.folder))}")
 
 
 def _command(run: "Run") -> str:
@@ -332,14 +335,21 @@ def _command(run: "Run") -> str:
     return f"{pytest_bench()} --run {shlex.quote(str(run.folder))}"
 
 
-def _screen(config: pytest.Config) -> Screen:
+def _console(config: pytest.Config) -> "Console":
     """Return pytest's terminal, or the log that it writes."""
+    from rich.console import Console  # slow to import
+
+    from bench.show.terminal.console import THEME
+
     reporter = config.pluginmanager.getplugin("terminalreporter")
     capture = config.pluginmanager.getplugin("capturemanager")
 
-    def write(text: str) -> None:
-        with capture.global_and_fixture_disabled():
-            reporter.write(text, flush=True)
+    class Written(io.TextIOBase):
+        def write(self, text: str) -> int:
+            with capture.global_and_fixture_disabled():
+                reporter.write(text, flush=True)
+            return len(text)
 
-    size = shutil.get_terminal_size()
-    return Screen(write, is_terminal=bool(reporter.isatty), width=size.columns, height=size.lines)
+    file, is_terminal, size = cast("IO[str]", Written()), bool(reporter.isatty), shutil.get_terminal_size()
+    sizes = {"width": size.columns, "height": size.lines}
+    return Console(file=file, force_terminal=is_terminal, highlight=False, theme=THEME, **sizes)

@@ -3,11 +3,13 @@
 import dataclasses
 import re
 from collections.abc import Sequence
+from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from rich.console import Console
 from rich.text import Text
 
 from bench.analyse.standing import Answer
@@ -17,18 +19,21 @@ from bench.harness.progress import (
     LEAST_S,
     LOG_LINE,
     LOG_WIDTH,
-    REWRITE,
     Progress,
-    Screen,
     TimeLeft,
+    moving,
     shortened,
 )
 from bench.plan.case import Case
 from bench.plan.sweep import Effort, Sweep
+from bench.show.terminal.console import THEME
 from bench.store.record import Record
 from tests.clock import Clock
 from tests.examples import record, timed
 from tests.points import point
+
+REWRITE = "\r\x1b[2K"
+"""The codes that move to the beginning of a line of a terminal and clear it."""
 
 POINTS = (point(num_tokens=5), point(num_tokens=7))
 SWEEP = Sweep("tiny", POINTS, ("eager", "sdpa", "mha"), effort=Effort(processes=2))
@@ -46,6 +51,22 @@ def records(at: int) -> list[Record]:
     return [*measured, record(case=Case(POINTS[at], "mha"), **refused)]
 
 
+def on(width: int = 80, height: int = 0) -> Console:
+    """Return a console whose text `written` returns; a height makes it a terminal."""
+    is_terminal = bool(height)
+    return Console(
+        file=StringIO(), force_terminal=is_terminal, width=width, height=height, highlight=False, theme=THEME
+    )
+
+
+def written(out: Console) -> str:
+    """Return what was written since the last call."""
+    file = cast(StringIO, out.file)
+    text = file.getvalue()
+    file.truncate(file.seek(0))
+    return text
+
+
 def run(warnings: Sequence[str] = (), end_s: float = 0.0) -> Run:
     """Return what the progress uses of a run that has all records of both points."""
     rows = {POINTS[at]: summarise(records(at), "eager") for at in range(2)}
@@ -55,9 +76,8 @@ def run(warnings: Sequence[str] = (), end_s: float = 0.0) -> Run:
 
 def said(clock: Clock, detail: int = 0, *, height: int = 0, width: int = 80, folder: str = "there") -> str:
     """Return all that is written in a sweep of two points that take a minute each; a height makes it a terminal."""
-    written: list[str] = []
-    screen = Screen(written.append, is_terminal=bool(height), width=width, height=height)
-    display = Progress(SWEEP, 2, screen, detail=detail)
+    out = on(width, height)
+    display = Progress(SWEEP, 2, out, detail=detail)
     display.opened(Path(folder))
     display.follow(run(["the machine is busy"]))
     for each in POINTS:
@@ -66,14 +86,14 @@ def said(clock: Clock, detail: int = 0, *, height: int = 0, width: int = 80, fol
         clock.now_s += 40
         display.told(each)
     display.close(keep=True)
-    return "".join(written)
+    return written(out)
 
 
 def opening(sweep: Sweep) -> str:
     """Return what a log begins with."""
-    written: list[str] = []
-    Progress(sweep, len(sweep.points), Screen(written.append, is_terminal=False, width=80)).opened(Path("there"))
-    return " ".join("".join(written).split())
+    out = on()
+    Progress(sweep, len(sweep.points), out).opened(Path("there"))
+    return " ".join(written(out).split())
 
 
 def test_it_opens_with_the_size_of_the_sweep_and_where_results_go(clock: Clock) -> None:
@@ -121,14 +141,16 @@ def test_cases_that_cannot_fit_are_foretold_once(clock: Clock) -> None:
     assert "skipped" not in said(clock)
 
 
-def test_a_screen_rewrites_one_line_of_a_terminal(clock: Clock) -> None:
+def test_the_moving_line_of_a_terminal_is_rewritten(clock: Clock) -> None:
     """The line has the time since the beginning, is cut to the width, and goes at the end; a log has none."""
-    written: list[str] = []
-    for is_terminal in (False, True):
-        with Screen(written.append, is_terminal=is_terminal, width=20) as screen:
+    for height in (0, 24):
+        out = on(20, height)
+        with moving(out) as move:
             clock.now_s += 20
-            screen.move("looking: at the model")
-    assert written == [f"{REWRITE}20s looking: at …", REWRITE]
+            move("looking: at the model")
+            text = written(out)
+            assert ("20s looking: at …" in text) == bool(height)
+        assert (REWRITE in written(out)) == bool(height)
 
 
 @pytest.mark.parametrize(
@@ -141,7 +163,8 @@ def test_a_text_is_cut_between_words(width: int, expected: str) -> None:
 
 def test_who_asks_for_silence_hears_warnings_alone(clock: Clock) -> None:
     """The end of the run says what it found."""
-    assert said(clock, -1) == said(clock, -1, height=24) == "warning: the machine is busy\n"
+    text = "warning: the machine is busy\n"
+    assert said(clock, -1) == Text.from_ansi(said(clock, -1, height=24)).plain + "\n" == text
 
 
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (200, 50), (60, 8)])
@@ -159,17 +182,16 @@ def test_the_display_fits_the_terminal(clock: Clock, width: int, height: int) ->
 
 def test_the_display_goes_when_the_end_repeats_its_lines(clock: Clock) -> None:
     """Without `keep` nothing is printed after it."""
-    written: list[str] = []
-    display = Progress(SWEEP, 2, Screen(written.append, is_terminal=True, width=80, height=24))
+    out = on(height=24)
+    display = Progress(SWEEP, 2, out)
     display.opened(Path("there"))
     display.follow(run())
     display.told(POINTS[0])
-    del written[:]
+    written(out)
     display.close()
-    assert re.search(r"(\x1b\[1A\x1b\[2K)+$", "".join(written)), "every line of the display is cleared at the end"
-    del written[:]
+    assert re.search(r"(\x1b\[1A\x1b\[2K)+$", written(out)), "every line of the display is cleared at the end"
     display.close(keep=True)
-    assert written == []
+    assert written(out) == ""
 
 
 # A race
@@ -183,17 +205,14 @@ class Raced:
     """A race over two points; `written` is what its progress wrote since it was last read."""
 
     def __init__(self, *, height: int = 0, detail: int = 0) -> None:
-        self._written: list[str] = []
-        screen = Screen(self._written.append, is_terminal=bool(height), width=110, height=height)
-        self.progress = Progress(RACE, 2, screen, detail=detail)
+        self._out = on(110, height)
+        self.progress = Progress(RACE, 2, self._out, detail=detail)
         self.progress.opened(Path("there"))
         self.progress.follow(run(end_s=90.0))
 
     def written(self) -> str:
         """Return what was written since the last call, without colours."""
-        text = Text.from_ansi("".join(self._written)).plain
-        self._written.clear()
-        return text
+        return Text.from_ansi(written(self._out)).plain
 
     def judged(self, at: int, answer: Answer | None) -> list[str]:
         """Tell what is known of a point, and return the lines of points."""
