@@ -123,8 +123,7 @@ def _measure(config: pytest.Config, state: State) -> list[Point]:
     It stops after Ctrl-C, if nothing can be written, and with -x and --maxfail when so many points failed. Raises
     UsageError if the run can't be opened.
     """
-    measured: list[Point] = []
-    failed = 0
+    measured, failed = list[Point](), 0
     try:
         run, progress = _open(config, state)
         for point in run.measured(state.points, progress.told):
@@ -350,6 +349,12 @@ def _console(config: pytest.Config) -> "Console":
                 reporter.write(text, flush=True)
             return len(text)
 
-    file, is_terminal, size = cast("IO[str]", Written()), bool(reporter.isatty), shutil.get_terminal_size()
-    sizes = {"width": size.columns, "height": size.lines}
-    return Console(file=file, force_terminal=is_terminal, highlight=False, theme=THEME, **sizes)
+    size = shutil.get_terminal_size()
+    return Console(
+        file=cast("IO[str]", Written()),
+        force_terminal=bool(reporter.isatty),
+        width=size.columns,
+        height=size.lines,
+        highlight=False,
+        theme=THEME,
+    )

@@ -50,9 +50,6 @@ num_heads = 2
 """
 """Points that make no picture, and cases that are all ok, each measured twice."""
 
-RACE = STEADY.replace("race = false", "bound = {bound}\nwithin_s = {within_s}").replace("[1, 2, 3]", "[1, 2]")
-"""A race over two of these points."""
-
 
 @dataclass
 class Done:
@@ -153,7 +150,8 @@ def test_a_folder_says_that_its_run_was_a_race(scripted: Bench, pytester: pytest
     To go on with what is answered measures nothing more, and gives the same answer.
     """
     sweep = tmp_path / "race.toml"
-    sweep.write_text(RACE.format(bound=0.9, within_s=15).replace('"sdpa"', '"sdpa", "test:half"'))
+    race = STEADY.replace("race = false", "bound = 0.9\nwithin_s = 15").replace("[1, 2, 3]", "[1, 2]")
+    sweep.write_text(race.replace('"sdpa"', '"sdpa", "test:half"'))
     done = scripted("--sweep", str(sweep))
     assert done.status == 0, done.text
     assert "a race to 90% within 15s" in " ".join(done.text.split())
@@ -175,33 +173,6 @@ def test_a_folder_says_that_its_run_was_a_race(scripted: Bench, pytester: pytest
     assert (done.folder / journal.JOURNAL).read_bytes() == before
     assert "\n".join(again.outlines).rpartition("]")[0].rpartition("Use ")[2] == answer
     assert load(done.folder)["latency_s"].tolist() == table["latency_s"].tolist()
-
-
-def test_a_race_goes_on_beyond_its_base_until_its_time_is_up(scripted: Bench, tmp_path: Path) -> None:
-    """Two that are as fast as each other get more processes than the base has, after the base of all points.
-
-    Each point has a line after its base, when its answer is good, and when it is as fine as was asked for.
-
-    With a wider bound the run is answered as it is, and measures nothing more, though it had the time.
-    """
-    sweep = tmp_path / "race.toml"
-    sweep.write_text(RACE.format(bound=0.00001, within_s=2))
-    done = scripted("--sweep", str(sweep), "--no-control")
-    assert done.status == 0
-    records = journal.read(done.folder)
-    assert Counter((record.case.point.batch, record.process) for record in records[:8]) == dict.fromkeys(
-        [(1, 0), (1, 1), (2, 0), (2, 1)], 2
-    )
-    counts = Counter((record.case.point, record.case.implementation) for record in records)
-    assert min(counts.values()) >= 2
-    assert max(counts.values()) > 2
-    assert done.points[0].startswith("[1/2]")
-    assert {line[:5] for line in done.points} == {"[1/2]", "[2/2]"}
-    assert all(1 <= sum(f"B={batch}:" in line for line in done.points) <= 3 for batch in (1, 2))
-    before = (done.folder / journal.JOURNAL).read_bytes()
-    again = scripted("--sweep", str(sweep), "--no-control", "--bound", "90%", "--within", "1h")
-    assert (again.status, len(again.points)) == (0, 2)
-    assert (done.folder / journal.JOURNAL).read_bytes() == before
 
 
 def test_a_log_holds_the_sweeps_lines_and_nothing_of_pytests(scripted: Bench) -> None:
@@ -266,6 +237,15 @@ def test_an_own_implementation_that_is_not_ok_fails_its_points(scripted: Bench) 
     assert all("1 not timed" in point for point in done.points)
     assert scripted("--impl", "eager,test:raises", "--fail-on", "none").status == 0
     assert scripted("--impl", "eager,test:raises", "--fail-on", "oom,timeout").status == 0
+
+
+def test_with_x_nothing_is_measured_after_a_point_that_fails(scripted: Bench, tmp_path: Path) -> None:
+    """The points before it are handed to pytest-benchmark, and it is the reason for status 1."""
+    report = tmp_path / "out.json"
+    done = scripted("-x", "--impl", "eager,test:raises", f"--benchmark-json={report}")
+    assert (done.status, len(done.points)) == (1, 1)
+    assert {record.case.point.batch for record in journal.read(done.folder)} == {1}
+    assert len(json.loads(report.read_text())["benchmarks"]) == 1
 
 
 def test_a_device_that_is_not_there_fails(scripted: Bench) -> None:
