@@ -265,17 +265,19 @@ class Progress:
 
         Its line comes after its base, and again, with its number, once its answer is good, or when it is done.
         """
-        before, now_s = self._answers.get(point), monotonic.now_s()
+        before = self._answers.get(point)
         if answer is not None:
             self._answers[point] = answer
         elif before is not None and before.is_good:
             return
         if before is None:
-            took_s = now_s - self._began_s if self._sweep.effort.spread_s is None else 0.0  # else all end at once
-            self._time_left.finished(point, took_s)
-            self._done, self._began_s = self._done + 1, now_s
+            took_s = monotonic.now_s() - self._began_s
+            self._time_left.finished(point, took_s if self._sweep.effort.spread_s is None else 0.0)  # else all at once
+            self._done += 1
         is_last = answer is None or answer.is_good
         self._note(point, is_news=before is None or (is_last and not before.is_good))
+        if before is None:
+            self._began_s = monotonic.now_s()
 
     @property
     def _answered(self) -> int:
