@@ -87,15 +87,15 @@ class Race:
     def measured(self) -> Iterator[Point]:
         """Measure until all points have a good answer or the time is up, then yield the points."""
         self._groups = [group for group in self._groups if self._base(group)]
-        self._answer()
+        self._measure_on()
         if self._bound > self._run.sweep.effort.bound:
             self._bound = self._run.sweep.effort.bound
             for group in self._groups:
                 self._judge(group)
-            self._answer()
+            self._measure_on()
         yield from self._points
 
-    def _answer(self) -> None:
+    def _measure_on(self) -> None:
         """Measure on until all answers are good or the time is up."""
         while groups := [group for group in self._groups if group.members and group.least_s < self._left_s]:
             in_time = [group for group in groups if group.expected_s < self._left_s]
