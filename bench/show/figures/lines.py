@@ -22,8 +22,6 @@ from impls.catalogue import DOTTED, LONG, Dash, Style
 STRIP_GAP = 0.12
 """The gap between the lines and the strip of failures, in inches."""
 
-TICK_LENGTH = 3.5
-
 LINE_WIDTH, REFERENCE_WIDTH = 1.8, 1.2
 MARKER_SIZE, MARKER_STEP = 7.5, 0.5
 """Markers shrink from the first line to the last, so that the ones behind are visible."""
@@ -43,8 +41,8 @@ ALLOCATOR_DASHES = {"system": DOTTED, HUGE: LONG}
 
 LEADER: dict[str, Any] = {"linewidth": 0.7, "alpha": 0.6}
 
-LEADER_END, SAMPLES = 0.16, (0.18, 0.37, 0.56)
-"""From the axes to the end of a leader, and to both ends and the middle of a label's line sample."""
+LEADER_END = 1.03
+"""The end of a leader beside the axes, in their widths."""
 
 
 def figures(table: pd.DataFrame) -> Iterator[page.Drawing]:
@@ -56,35 +54,30 @@ def figures(table: pd.DataFrame) -> Iterator[page.Drawing]:
 def figure(picture: Picture) -> Figure:
     """Return the picture as a figure."""
     by = ", by allocator" if picture.by_allocator else ""
-    names = [*(line.label for line in picture.lines), *(failure.label for failure in picture.failures)]
-    sheet = page.new_figure(
-        f"{picture.quantity.filled(picture.quantity.axis.title)} against {picture.axis.name}{by}",
-        facts(picture.point, picture.rows, picture.varying),
-        notes(picture),
-        [plot_height(picture), *([page.ROW_HEIGHT * len(picture.failures)] if picture.failures else [])],
-        right=page.LABEL_START + max(map(page.text_width, [*names, picture.reference])) + page.EDGE,
-        gap=STRIP_GAP,
-    )
-    page.share_places(sheet, picture.xs, x_label(picture))
-    main, bottom = sheet.axes[0], sheet.axes[-1]
-    bottom.tick_params(axis="x", length=TICK_LENGTH)
-    set_vertical_scale(main, picture)
+    heading = f"{picture.quantity.filled(picture.quantity.axis.title)} against {picture.axis.name}{by}"
+    strip = [page.ROW_HEIGHT * len(picture.failures)] if picture.failures else []
+    sheet = new_sheet(picture, heading, notes(picture), strip, STRIP_GAP)
+    main, *below = sheet.axes
     draw_lines(main, picture)
     draw_labels(main, picture)
-    if picture.failures:
-        draw_failures(bottom, picture.failures)
+    for axes in below:
+        draw_failures(axes, picture.failures)
+    return sheet
+
+
+def new_sheet(picture: Picture, heading: str, notes: Sequence[str], below: Sequence[float], gap: float) -> Figure:
+    """Return a figure with axes for a picture, and panels of these heights below them; `gap` is between panels."""
+    panels = [plot_height(picture), *below]
+    sheet = page.new_figure(heading, facts(picture.point, picture.rows, picture.varying), notes, panels, gap)
+    follows = "  (token length = channels)" if "token_len" in picture.varying else ""
+    page.set_places(sheet, picture.xs, f"{picture.axis.name} {picture.axis.symbol}{follows}")
+    _set_vertical_scale(sheet.axes[0], picture)
     return sheet
 
 
 def plot_height(picture: Picture) -> float:
     """Return a height in inches that has room for the label of every line."""
     return max(page.AXES_HEIGHT, page.LABEL_GAP * (len(picture.lines) + 2))
-
-
-def x_label(picture: Picture) -> str:
-    """Return the label of the horizontal axis."""
-    follows = "  (token length = channels)" if "token_len" in picture.varying else ""
-    return f"{picture.axis.name} {picture.axis.symbol}{follows}"
 
 
 def notes(picture: Picture) -> list[str]:
@@ -98,8 +91,7 @@ def notes(picture: Picture) -> list[str]:
     return [band, *origins(picture.rows)]
 
 
-def set_vertical_scale(axes: Axes, picture: Picture) -> None:
-    """Scale the vertical axis for the values of a picture, with ticks at round numbers of its unit."""
+def _set_vertical_scale(axes: Axes, picture: Picture) -> None:
     quantity = picture.quantity
     ends = layout.limits(
         [*((1.0,) if quantity.axis.relative else ()), *(value for line in picture.lines for value in line.values)],
@@ -107,8 +99,9 @@ def set_vertical_scale(axes: Axes, picture: Picture) -> None:
         [high for line in picture.lines for high in line.highs],
     )
     ticks = quantity.ticks(*ends)
-    page.log_scale(axes.yaxis, ends, ticks, [*map(quantity.tick_label, ticks)])
-    axes.set_ylabel(quantity.filled(quantity.axis.label))
+    axes.set(yscale="log", ylim=ends, ylabel=quantity.filled(quantity.axis.label))
+    axes.set_yticks(ticks, labels=[*map(quantity.tick_label, ticks)])
+    axes.minorticks_off()
 
 
 @dataclass(frozen=True)
@@ -122,7 +115,7 @@ class LineStyle:
     @property
     def in_label(self) -> dict[str, Any]:
         """The options of the sample beside its name: in its own dashes, also if the line coincides with others."""
-        return {**self.on_axes, "linestyle": _linestyle(self.style.dash), "markevery": [1]}
+        return {**self.on_axes, "linestyle": _linestyle(self.style.dash)}
 
 
 def line_styles(picture: Picture, ends: tuple[float, float]) -> list[LineStyle]:
@@ -191,21 +184,19 @@ def _same(one: Line, other: Line, room: float) -> bool:
 
 def draw_labels(axes: Axes, picture: Picture) -> None:
     """Write each line's name beside its end, with a leader line and a sample of the line."""
-    labels: list[tuple[tuple[float, float], str, str, dict[str, Any]]] = []
+    labels: list[tuple[tuple[float, float], str, dict[str, Any]]] = []
     for each in line_styles(picture, axes.get_ylim()):
         last = max(index for index, value in enumerate(each.line.values) if math.isfinite(value))
-        end = picture.xs[last], each.line.values[last]
-        labels.append((end, each.line.label, each.style.colour, each.in_label))
+        labels.append(((picture.xs[last], each.line.values[last]), each.line.label, each.in_label))
     if picture.reference:
-        colour = reference_colour(picture)
-        sample = {"color": colour, "linewidth": REFERENCE_WIDTH}
-        labels.append(((axes.get_xlim()[1], 1.0), picture.reference, colour, sample))
-    ends = page.to_inches(axes, [end for end, *_ in labels])
-    places = spread(ends[:, 1].tolist(), page.LABEL_GAP, page.LABEL_GAP / 2, page.size(axes)[1])
-    for (_, label, colour, sample), (x, y), place in zip(labels, ends, places, strict=True):
-        _beside(axes, [x - page.AXES_WIDTH, 0, LEADER_END], [y, y, place], color=colour, **LEADER)
-        _beside(axes, SAMPLES, [place] * 3, **sample)
-        page.write_beside(axes, page.LABEL_START, place, label, colour, f"label {label}")
+        sample = {"color": reference_colour(picture), "linewidth": REFERENCE_WIDTH}
+        labels.append(((axes.get_xlim()[1], 1.0), picture.reference, sample))
+    ends, gap = page.in_axes(axes, [end for end, *_ in labels]), page.LABEL_GAP / plot_height(picture)
+    places = spread(ends[:, 1].tolist(), gap, gap / 2, 1)
+    for (_, label, sample), (x, y), place in zip(labels, ends, places, strict=True):
+        leader = {**LEADER, "color": sample["color"], "transform": axes.transAxes, "clip_on": False}
+        axes.plot([x, 1, LEADER_END], [y, y, place], **leader)
+        page.write_beside(axes, place, label, sample)
 
 
 def draw_failures(axes: Axes, failures: Sequence[Failure]) -> None:
@@ -215,18 +206,16 @@ def draw_failures(axes: Axes, failures: Sequence[Failure]) -> None:
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
     for row, failure in enumerate(failures):
-        name, colour = failure.label, style(failure.implementation).colour
-        place = page.to_inches(axes, [(failure.xs[0], row)])[0, 1]
-        options = _symbol(failure.status, colour)
-        gid = f"failure {name} {failure.status}"
+        options = _symbol(failure.status, style(failure.implementation).colour)
+        gid = f"failure {failure.label} {failure.status}"
         axes.plot(failure.xs, [row] * len(failure.xs), gid=gid, clip_on=False, **options)
-        _beside(axes, SAMPLES[1:2], [place], **options)
-        page.write_beside(axes, page.LABEL_START, place, name, colour, f"label {name}")
+        page.write_beside(axes, page.in_axes(axes, [(failure.xs[0], row)])[0, 1], failure.label, options)
 
 
 def _symbol(status: str, colour: str) -> dict[str, Any]:
     untried = status in UNTRIED
     return {
+        "color": colour,
         "linestyle": "none",
         "marker": "o" if untried else "X",
         "markersize": 5 if untried else 7.5,
@@ -234,8 +223,3 @@ def _symbol(status: str, colour: str) -> dict[str, Any]:
         "markeredgecolor": colour if untried else "white",
         "markeredgewidth": 1.1 if untried else 0.6,
     }
-
-
-def _beside(axes: Axes, xs: Sequence[float], ys: Sequence[float], **options: Any) -> None:
-    """Draw a line whose places are right of the axes, and above their lower end."""
-    axes.plot([page.AXES_WIDTH + x for x in xs], ys, transform=page.inches(axes), clip_on=False, **options)

@@ -4,26 +4,24 @@ Lengths are in inches.
 """
 
 import functools
-import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from matplotlib import style as mpl_style
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import text_to_path
-from matplotlib.transforms import BboxTransformTo, ScaledTranslation, Transform
-from numpy.typing import NDArray
+from matplotlib.transforms import Bbox
 
 from bench.plan.case import Point
 from bench.show.figures import layout
 from bench.show.palette import ink
 from bench.show.rows import Row, devices
 from bench.show.text import counted, parts
+from bench.stats.estimates import Array
 from bench.store.profile import Profile
 from impls.catalogue import Style
 
@@ -45,17 +43,17 @@ POINTS = 72
 """Points in an inch."""
 
 EDGE = 0.2
-TITLE_LINE, NOTE_LINE = 0.21, 0.19
+TITLE_LINE = 0.17
 TICK_GAP = 0.08
 """The least gap between the labels of two ticks."""
 
-LEFT, FOOT = 1.0, 0.56
-"""The room for labels beside and below axes."""
+LEFT, FOOT = 0.8, 0.55
+"""From the lowest axes to the left end of all text, and down to the notes: the room for labels of axes."""
 
-AXES_WIDTH, AXES_HEIGHT = 5.4, 3.5
+AXES_WIDTH, AXES_HEIGHT, TEXT_WIDTH = 5.4, 3.5, 7.6
 
-LABEL_START = 0.62
-"""From the axes to the text of a label: the room for the leader and a sample of the line."""
+SAMPLE, LABEL_START = (1.033, 1.068, 1.104), 1.115
+"""Beside axes, in their widths: a line sample's ends and its middle, and the start of the text of a label."""
 
 LABEL_GAP, ROW_HEIGHT = 0.185, 0.2
 """The heights of a label beside axes, and of a row of marks."""
@@ -108,94 +106,60 @@ def wrapped(words: Sequence[str], width: float, size: float = TEXT_SIZE, *, bold
 
 
 def new_figure(
-    heading: str,
-    facts: Sequence[str],
-    notes: Sequence[str],
-    panels: Sequence[float],
-    *,
-    right: float,
-    gap: float = 0.0,
+    heading: str, facts: Sequence[str], notes: Sequence[str], panels: Sequence[float], gap: float = 0.0
 ) -> Figure:
-    """Return a figure with axes of these heights from top to bottom, and all text around them.
+    """Return a figure of panels of these heights from top to bottom, and all text above and below them.
 
     The heading comes first, then the facts; the notes are at the foot. All but the heading is wrapped.
-    `right` is the room between the axes and the edge, `gap` is between axes.
+    The figure is as large as the panels with the gaps between them; a file is larger, as far as something is drawn.
     """
-    width = LEFT + AXES_WIDTH + right
-    room = width - 2 * EDGE
-    lines, footnotes = wrapped(facts, room), wrapped(notes, room, SMALL_SIZE)
-    foot = FOOT + NOTE_LINE * len(footnotes)
-    height = EDGE + TITLE_LINE * (len(lines) + 1.6) + sum(panels) + gap * (len(panels) - 1) + foot
-    figure = Figure(figsize=(width, height), facecolor="white")
-    figure.text(EDGE / width, 1 - EDGE / height, heading, size=TITLE_SIZE, weight="bold", va="top")
-    for number, text in enumerate(lines):
-        up = 1 - (EDGE + TITLE_LINE * (number + 1.25)) / height
-        figure.text(EDGE / width, up, text, color=GREY, va="top")
-    for number, text in enumerate(reversed(footnotes)):
-        up = (0.08 + NOTE_LINE * number) / height
-        figure.text(EDGE / width, up, text, size=SMALL_SIZE, color=GREY, va="bottom")
-    for number, tall in enumerate(panels):
-        bottom = foot + sum(panels[number + 1 :]) + gap * (len(panels) - 1 - number)
-        figure.add_axes((LEFT / width, bottom / height, AXES_WIDTH / width, tall / height))
+    height, lines = sum(panels) + gap * (len(panels) - 1), wrapped(facts, TEXT_WIDTH)
+    figure = Figure(figsize=(AXES_WIDTH, height), facecolor="white")
+    grid = {"left": 0, "right": 1, "bottom": 0, "top": 1, "hspace": gap * len(panels) / sum(panels)}
+    figure.subplots(len(panels), sharex=True, gridspec_kw={**grid, "height_ratios": panels})
+    footnotes = "\n".join(wrapped(notes, TEXT_WIDTH, SMALL_SIZE))
+    above, left = EDGE + TITLE_LINE * (len(lines) + 0.4), -LEFT / AXES_WIDTH
+    figure.text(left, 1 + above / height, heading, size=TITLE_SIZE, weight="bold", va="bottom")
+    figure.text(left, 1 + EDGE / height, "\n".join(lines), color=GREY, va="bottom")
+    figure.text(left, -FOOT / height, footnotes, size=SMALL_SIZE, color=GREY, va="top", linespacing=1.6)
     return figure
 
 
-def log_scale(axis: Axis, ends: tuple[float, float], ticks: Sequence[float], labels: Sequence[str]) -> None:
-    """Give an axis a logarithmic scale with these ticks alone."""
-    name = "x" if axis is axis.axes.xaxis else "y"
-    axis.axes.set(**{f"{name}scale": "log", f"{name}lim": ends})
-    axis.set_ticks(ticks, labels=labels)
-    axis.set_ticks([], minor=True)
+def set_places(figure: Figure, places: Sequence[int], label: str) -> None:
+    """Give all panels of a figure a logarithmic scale around some places, with ticks at the lowest panel alone.
 
-
-def share_places(figure: Figure, places: Sequence[int], label: str) -> None:
-    """Give all axes of a figure the same logarithmic scale around some places, with labels at the lowest alone."""
-    ends = layout.padded(places[0], places[-1])
-    for axes in figure.axes:
-        log_scale(axes.xaxis, ends, places, [])
-        axes.tick_params(axis="x", length=0)
-    bottom = figure.axes[-1]
-    bottom.set_xticks(places, labels=tick_labels(places, ends))
-    bottom.set_xlabel(label)
-
-
-def tick_labels(places: Sequence[int], ends: tuple[float, float], width: float = AXES_WIDTH) -> list[str]:
-    """Return a label for each place of a logarithmic axis, empty if there is no room.
-
-    The ends come first, then the others from the right, where the distances of a sweep's places are long.
+    A number without room is left out: the ends come first, then the others from the right, where the distances of a
+    sweep's places are long.
     """
-    scale = width / math.log(ends[1] / ends[0])
-    last = len(places) - 1
-    written = layout.spaced(
-        [math.log(place) * scale for place in places],
-        [text_width(f"{place}") + TICK_GAP for place in places],
-        [last, 0, *range(last - 1, 0, -1)],
+    axes = figure.axes[-1]
+    axes.set(xscale="log", xlim=layout.padded(places[0], places[-1]), xlabel=label)
+    axes.set_xticks(places, labels=[*map(str, places)])
+    axes.minorticks_off()
+    for each in figure.axes:
+        each.label_outer(remove_inner_ticks=True)
+    first, *others = axes.get_xticklabels()
+    written: list[Bbox] = []
+    for number in (*others[:-2:-1], first, *others[-2::-1]):
+        box = number.get_window_extent().padded(TICK_GAP / 2 * figure.dpi)
+        number.set_visible(not any(map(box.overlaps, written)))
+        written += [box] if number.get_visible() else []
+
+
+def write_beside(axes: Axes, place: float, text: str, sample: Mapping[str, Any]) -> None:
+    """Write text right of axes, in a readable shade of the colour of a sample of a line or mark, which is beside it.
+
+    The place is a share of the height of the axes.
+    """
+    options: dict[str, Any] = {"transform": axes.transAxes, "clip_on": False}
+    axes.plot(SAMPLE, [place] * len(SAMPLE), **{**sample, "markevery": [1]}, **options)
+    axes.text(
+        LABEL_START, place, text, color=ink(sample["color"]), va="center_baseline", gid=f"label {text}", **options
     )
-    return [f"{place}" if index in written else "" for index, place in enumerate(places)]
 
 
-def size(axes: Axes) -> tuple[float, float]:
-    """Return the width and the height of axes."""
-    width, height = (axes.transAxes - inches(axes)).transform((1, 1))
-    return float(width), float(height)
-
-
-def inches(axes: Axes) -> Transform:
-    """Return the transform of points that are given from the lower left corner of axes."""
-    figure = axes.get_figure(root=True)
-    assert figure is not None
-    return figure.dpi_scale_trans + ScaledTranslation(0, 0, BboxTransformTo(axes.bbox))
-
-
-def to_inches(axes: Axes, points: Sequence[tuple[float, float]]) -> NDArray[np.float64]:
-    """Return points of the data's scale from the lower left corner of axes: [points, 2]."""
-    return np.asarray((axes.transData - inches(axes)).transform(points))
-
-
-def write_beside(axes: Axes, start: float, place: float, text: str, colour: str, gid: str) -> None:
-    """Write text in a readable shade of a colour, `start` to the right of axes and `place` above their lower end."""
-    across = size(axes)[0] + start
-    axes.text(across, place, text, transform=inches(axes), color=ink(colour), va="center_baseline", gid=gid)
+def in_axes(axes: Axes, points: Sequence[tuple[float, float]]) -> Array:
+    """Return where points of the data's scale stand, in shares of the width and height of axes: [points, 2]."""
+    return np.asarray((axes.transData - axes.transAxes).transform(points))
 
 
 def marker(of: Style, size: float, edge_width: float) -> dict[str, Any]:
@@ -215,8 +179,9 @@ def save_as(figure: Figure, file: Path) -> None:
     The same figure gives the same SVG, byte for byte.
     """
     dpi = min(PNG_DPI, LARGEST_PIXELS / max(figure.get_size_inches()))
+    metadata = {"Date": None} if file.suffix == ".svg" else None
     with styled():
-        figure.savefig(file, dpi=dpi, metadata={"Date": None} if file.suffix == ".svg" else None)
+        figure.savefig(file, dpi=dpi, metadata=metadata, bbox_inches="tight", pad_inches=EDGE)
 
 
 def facts(point: Point, rows: Sequence[Row], varying: Collection[str] = ()) -> list[str]:

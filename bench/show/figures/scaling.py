@@ -9,22 +9,21 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from scipy.interpolate import make_interp_spline
 
 from bench.analyse.growth import Exponent, Growth, Scaling, scalings
 from bench.show.figures import page
-from bench.show.figures.layout import Span, sideways_steps
+from bench.show.figures.layout import Span, inside, sideways_steps
 from bench.show.figures.line_data import Line, Picture, picture, quantities
 from bench.show.figures.lines import (
     LineStyle,
     draw_labels,
     line_styles,
+    new_sheet,
     notes,
     plot_height,
-    set_vertical_scale,
-    x_label,
 )
-from bench.show.figures.page import facts
 from bench.show.palette import style
 from bench.show.rows import is_measured, plain
 from bench.stats.estimates import Array
@@ -35,9 +34,6 @@ PANEL, GAP = 1.6, 0.24
 
 Curve = Callable[[Array], Array]
 """A function from places to seconds."""
-
-LABEL_PLACE = -0.11
-"""The distance of the vertical axes' labels, as a share of the width, the same for all panels."""
 
 CURVE_POINTS = 200
 
@@ -78,19 +74,13 @@ def figure(of: Scaling) -> Figure:
         "exponent of\npeak memory": {growth.implementation: growth.memory for growth in of.growths},
     }
     slopes = {label: slopes_of for label, slopes_of in slopes.items() if any(slopes_of.values())}
-    sheet = page.new_figure(
-        f"How latency and memory grow with {of.axis.name}",
-        facts(latencies.point, latencies.rows, latencies.varying),
-        list(_notes(of, latencies)),
-        [plot_height(latencies), *[PANEL] * len(slopes)],
-        right=page.LABEL_START + max(page.text_width(line.label) for line in latencies.lines) + page.EDGE,
-        gap=GAP,
-    )
-    page.share_places(sheet, latencies.xs, x_label(latencies))
-    panels = iter(sheet.axes)
-    latency(next(panels), of, latencies)
+    heading = f"How latency and memory grow with {of.axis.name}"
+    sheet = new_sheet(latencies, heading, [*_notes(of, latencies)], [PANEL] * len(slopes), GAP)
+    main, *panels = sheet.axes
+    latency(main, of, latencies)
     for axes, (label, slopes_of) in zip(panels, slopes.items(), strict=True):
         exponents(axes, label, slopes_of)
+    sheet.align_ylabels()
     return sheet
 
 
@@ -113,8 +103,6 @@ def _notes(of: Scaling, latencies: Picture) -> Iterator[str]:
 
 def latency(axes: Axes, of: Scaling, picture: Picture) -> None:
     """Draw each implementation's latencies with their intervals, and its curve, or straight lines without one."""
-    set_vertical_scale(axes, picture)
-    axes.yaxis.set_label_coords(LABEL_PLACE, 0.5)
     growths = {growth.implementation: growth for growth in of.growths}
     curves = {line.label: _curve(growths[line.implementation], picture.xs, line.values) for line in picture.lines}
     lines = {line.label: line for line in picture.lines}
@@ -133,10 +121,8 @@ def exponents(axes: Axes, label: str, exponents_of: Mapping[str, Sequence[Expone
     ends = [(slope.low, slope.high) for slope in slopes if slope.is_known]
     bottom = max(low - REACH, min([low, *(end for end, _ in ends)])) - MARGIN
     top = min(high + REACH, max([high, *(end for _, end in ends)])) + MARGIN
-    axes.set_ylim(bottom, top)
-    axes.set_yticks(range(math.ceil(bottom), math.floor(top) + 1))
-    axes.set_ylabel(label)
-    axes.yaxis.set_label_coords(LABEL_PLACE, 0.5)
+    axes.set(ylim=(bottom, top), ylabel=label)
+    axes.set_yticks(inside(MaxNLocator(6, integer=True), bottom, top))
     for number, (implementation, of) in enumerate(exponents_of.items(), start=1):
         share = number / (len(exponents_of) + 1)
         xs = [each.start ** (1 - share) * each.end**share for each in of]
@@ -198,7 +184,7 @@ def _side_factors(axes: Axes, picture: Picture) -> dict[str, Array]:
 def _spans(axes: Axes, picture: Picture, place: int) -> list[Span]:
     """Return the vertical ends of all marks of a place with their intervals, in logarithms; NaN for a missing one."""
     low, high = np.log(axes.get_ylim())
-    room = MARK_HEIGHT / page.size(axes)[1] * float(high - low) / 2
+    room = MARK_HEIGHT / plot_height(picture) * float(high - low) / 2
     marks = np.log([(line.values[place], line.lows[place], line.highs[place]) for line in picture.lines])
     return [(float(np.fmin(value - room, bottom)), float(np.fmax(value + room, top))) for value, bottom, top in marks]
 

@@ -102,7 +102,7 @@ def test_each_allocator_has_its_own_dash() -> None:
 
 
 def test_all_words_are_on_the_sheet_and_do_not_touch() -> None:
-    """Nothing is cut off at an edge, however long a name or a device's name is, and no two words overlap.
+    """However long a name or a device's name is, no two words overlap.
 
     Labels of lines that end close together are a line of text from each other.
     """
@@ -112,8 +112,8 @@ def test_all_words_are_on_the_sheet_and_do_not_touch() -> None:
     for sheet in (*map(figure, pictures(rows)), *(each for _, each in sheets(failing=False))):
         assert_legible(sheet)
         main = [text.get_position()[1] for text in labels(sheet) if text.axes is sheet.axes[0]]
-        tall = sheet.axes[0].get_position().height * sheet.get_size_inches()[1]
-        assert all(above - below >= LABEL_GAP / tall - 1e-9 for below, above in itertools.pairwise(sorted(main)))
+        gap = LABEL_GAP * sheet.dpi / sheet.axes[0].bbox.height
+        assert all(above - below >= gap - 1e-9 for below, above in itertools.pairwise(sorted(main)))
 
 
 def test_failures_are_marked_at_their_place() -> None:

@@ -4,6 +4,7 @@ import dataclasses
 from pathlib import Path
 
 import pytest
+from matplotlib.image import imread
 
 from bench.show.figures import page
 from bench.show.rows import origins
@@ -11,40 +12,44 @@ from tests.profiles import profile, stepwise
 
 
 def test_text_and_panels_stand_below_each_other(tmp_path: Path) -> None:
-    """The heading, the facts, the panels with their gaps, the footnotes; the same figure is the same file."""
-    words = ["first " * 12, "second " * 12], ["note " * 18, "last note " * 18]
-    figure = page.new_figure("Heading", *words, [3.0, 1.0], right=1.5, gap=0.25)
-    heights = {text.get_text().split()[0]: text.get_position()[1] for text in figure.texts}
-    assert sorted(heights, key=lambda text: -heights[text]) == ["Heading", "first", "second", "note", "last"]
-    width, height = figure.get_size_inches()
-    main, strip = (axes.get_position() for axes in figure.axes)
-    assert heights["second"] > main.y1
-    assert heights["note"] < strip.y0
-    assert width == pytest.approx(page.LEFT + page.AXES_WIDTH + 1.5)
-    assert [main.x0 * width, main.width * width] == pytest.approx([page.LEFT, page.AXES_WIDTH])
-    assert [main.height * height, strip.height * height] == pytest.approx([3.0, 1.0])
-    assert (main.y0 - strip.y1) * height == pytest.approx(0.25)
-    for name in ("one.svg", "other.svg"):
+    """The heading, the facts, the panels with their gaps, the footnotes; the same figure is the same file.
+
+    The file has a white edge, so nothing is cut off.
+    """
+    words = ["first " * 16, "second " * 16], ["note " * 20, "last note " * 20]
+    figure = page.new_figure("Heading", *words, [3.0, 1.0], 0.25)
+    heading, facts, notes = (text.get_window_extent() for text in figure.texts)
+    main, strip = (axes.get_window_extent() for axes in figure.axes)
+    assert heading.y0 > facts.y1 > facts.y0 > main.y1
+    assert notes.y1 < strip.y0
+    assert [text.get_text().count("\n") for text in figure.texts] == [0, 1, 1]
+    inches = [main.width, main.height, strip.height, main.y0 - strip.y1]
+    assert [inch / figure.dpi for inch in inches] == pytest.approx([page.AXES_WIDTH, 3.0, 1.0, 0.25])
+    for name in ("one.svg", "other.svg", "one.png"):
         page.save_as(figure, tmp_path / name)
     assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "other.svg").read_bytes()
+    pixels = imread(tmp_path / "one.png")
+    assert pixels.shape[1] > (facts.x1 - facts.x0) / figure.dpi * page.PNG_DPI
+    edge = int(0.9 * page.EDGE * page.PNG_DPI)
+    assert all((strip == 1).all() for strip in (pixels[:edge], pixels[-edge:], pixels[:, :edge], pixels[:, -edge:]))
 
 
-def test_numbers_without_room_are_left_out_but_for_the_ends() -> None:
-    """The least and the rightmost that fit are named."""
-    places = (50, 51, 52, 577, 1024)
-    assert page.tick_labels(places, (45, 1100), 5.0) == ["50", "", "", "577", "1024"]
-    assert page.tick_labels(places, (45, 1100), 0.5) == ["50", "", "", "", "1024"]
-
-
-def test_text_beside_axes_keeps_its_place_in_inches() -> None:
-    """It is as far from the axes' lower right corner as it says."""
-    figure = page.new_figure("Heading", [], [], [2.0], right=1.0)
-    axes = figure.axes[0]
-    page.write_beside(axes, 0.5, 1.5, "text", "#d55e00", "label text")
-    (text,) = axes.texts
-    box = axes.get_window_extent()
-    x, y = text.get_transform().transform(text.get_position())
-    assert [(x - box.x1) / figure.dpi, (y - box.y0) / figure.dpi] == pytest.approx([0.5, 1.5])
+@pytest.mark.parametrize(
+    ("places", "written"),
+    [
+        ((50, 51, 52, 577, 1024), ["50", "577", "1024"]),
+        ((1000, 1001, 1002, 1300), ["1000", "1300"]),
+        ((50, 10**5, 10**6, 10**6 + 1), ["50", "100000", "1000001"]),
+    ],
+)
+def test_numbers_without_room_are_left_out_but_for_the_ends(places: tuple[int, ...], written: list[str]) -> None:
+    """The least and the rightmost that fit are named, below the lowest panel alone, which share their axis."""
+    figure = page.new_figure("Heading", [], [], [2.0, 1.0])
+    page.set_places(figure, places, "tokens")
+    above, lowest = figure.axes
+    assert [label.get_text() for label in lowest.get_xticklabels() if label.get_visible()] == written
+    assert not any(label.get_visible() for label in above.get_xticklabels())
+    assert above.get_xlim() == lowest.get_xlim()
 
 
 def test_facts_are_what_is_fixed_and_origins_how_it_was_profiled() -> None:

@@ -15,7 +15,7 @@ from matplotlib.lines import Line2D
 
 from bench.analyse.growth import Exponent, Scaling
 from bench.plan.case import Case, Point
-from bench.show.figures.page import AXES_WIDTH, LEFT, share_places
+from bench.show.figures.page import new_figure, set_places
 from bench.show.figures.scaling import MARKER_SIZE, exponents, figure, name
 from bench.show.terminal import scaling
 from bench.stats.estimates import Interval
@@ -121,17 +121,6 @@ def test_all_words_are_on_the_page_and_none_overlap() -> None:
         assert_legible(sheet)
 
 
-def test_panels_share_their_horizontal_axis() -> None:
-    """Places stand below each other in every panel, and are named once."""
-    sheet = figure(changing())
-    width = sheet.get_size_inches()[0]
-    assert {round(axes.get_position().x0 * width, 6) for axes in sheet.axes} == {LEFT}
-    assert {round(axes.get_position().width * width, 6) for axes in sheet.axes} == {AXES_WIDTH}
-    assert len({axes.get_xlim() for axes in sheet.axes}) == 1
-    named = [axes for axes in sheet.axes if any(label.get_text() for label in axes.get_xticklabels())]
-    assert named == sheet.axes[-1:]
-
-
 def test_names_are_stable_and_say_what_is_fixed() -> None:
     """A picture's name doesn't depend on what else was measured."""
     own = name(changing())
@@ -162,9 +151,8 @@ def test_results_without_memory_have_no_panel_for_it() -> None:
 
 def axes() -> Axes:
     """Return axes with the scale that panels share."""
-    figure = Figure()
-    figure.add_subplot()
-    share_places(figure, PLACES, "tokens")
+    figure = new_figure("Growth", [], [], [1.0])
+    set_places(figure, PLACES, "tokens")
     return figure.axes[0]
 
 
