@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
-from matplotlib.ticker import Locator, LogLocator, MaxNLocator
+from matplotlib.ticker import LogLocator, MaxNLocator
 from scipy.optimize import isotonic_regression
 
 FEW, MANY = 4, 8
@@ -67,7 +67,7 @@ def ratios(low: float, high: float, gap: float = LEAST_GAP) -> list[float]:
 
 def binary(low: float, high: float) -> list[float]:
     """Return ticks at powers of two, or at even steps of a binary unit if the axis is short."""
-    ticks = inside(LogLocator(base=2, numticks=MANY), low, high)
+    ticks = inside(LogLocator(base=2, numticks=MANY).tick_values(low, high), low, high)
     if len(ticks) >= FEW:
         return ticks
     unit = 2.0 ** (10 * max(0, math.floor(math.log2(low) / 10)))
@@ -76,12 +76,12 @@ def binary(low: float, high: float) -> list[float]:
 
 def even(low: float, high: float, bins: int = BINS[0]) -> list[float]:
     """Return evenly spaced ticks at round numbers."""
-    return inside(MaxNLocator(bins, steps=[1, 2, 2.5, 5, 10]), low, high)
+    return inside(MaxNLocator(bins, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high), low, high)
 
 
-def inside(locator: Locator, low: float, high: float) -> list[float]:
-    """Return the ticks of a locator that an axis with these ends shows."""
-    return [float(tick) for tick in locator.tick_values(low, high) if low <= tick <= high]
+def inside(ticks: Iterable[float], low: float, high: float) -> list[float]:
+    """Return the ticks that an axis with these ends shows."""
+    return [float(tick) for tick in ticks if low <= tick <= high]
 
 
 def _finite(values: Sequence[float]) -> list[float]:
@@ -90,10 +90,11 @@ def _finite(values: Sequence[float]) -> list[float]:
 
 def _decimals(low: float, high: float, gap: float) -> Iterator[list[float]]:
     """Yield two or more ticks at round decimal numbers, the most common first, with gaps between them."""
-    # steps of 2.5 would need a digit that labels don't have
-    even_ones = (MaxNLocator(bins, steps=[1, 2, 5, 10]) for bins in BINS)
-    for locator in (*(LogLocator(subs=steps, numticks=MANY) for steps in LADDERS), *even_ones):
-        ticks = inside(locator, low, high)
+    # of a short axis a LogLocator makes even steps, also of 2.5, which need a digit that labels don't have
+    ladders = (LogLocator(subs=steps, numticks=MANY).tick_values(low / 10, high * 10) for steps in LADDERS)
+    even_ones = (MaxNLocator(bins, steps=[1, 2, 5, 10]).tick_values(low, high) for bins in BINS)
+    for choice in (*ladders, *even_ones):
+        ticks = inside(choice, low, high)
         gaps = np.diff(np.log(ticks))
         if 2 <= len(ticks) <= MANY and gaps.min() >= gap * math.log(high / low):
             yield ticks

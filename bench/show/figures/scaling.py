@@ -122,7 +122,7 @@ def exponents(axes: Axes, label: str, exponents_of: Mapping[str, Sequence[Expone
     bottom = max(low - REACH, min([low, *(end for end, _ in ends)])) - MARGIN
     top = min(high + REACH, max([high, *(end for _, end in ends)])) + MARGIN
     axes.set(ylim=(bottom, top), ylabel=label)
-    axes.set_yticks(inside(MaxNLocator(6, integer=True), bottom, top))
+    axes.set_yticks(inside(MaxNLocator(6, integer=True).tick_values(bottom, top), bottom, top))
     for number, (implementation, of) in enumerate(exponents_of.items(), start=1):
         share = number / (len(exponents_of) + 1)
         xs = [each.start ** (1 - share) * each.end**share for each in of]

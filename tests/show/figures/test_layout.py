@@ -24,6 +24,7 @@ LOWS, SPANS = (st.floats(low, high).map(lambda power: 10**power) for low, high i
         (layout.decimal, 1e-3, 4.0, [1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0, 3.0]),
         (layout.ratios, 0.56, 1.79, [0.6, 0.8, 1, 1.2, 1.4, 1.6]),
         (layout.ratios, 0.95, 1.05, [0.96, 0.98, 1, 1.02, 1.04]),
+        (layout.ratios, 0.97, 1.17, [1, 1.05, 1.1, 1.15]),
         (layout.ratios, 0.98, 1.6, [1, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6]),
         (layout.ratios, 0.02, 1.02, [0.02, 0.05, 0.1, 0.2, 0.5, 1]),
         (layout.binary, 2.1e6, 5e8, [2.0**power for power in range(22, 29)]),
