@@ -1,6 +1,7 @@
 """The command line: `python -m bench COMMAND`, or `attention-bench COMMAND` of an installed package."""
 
 import argparse
+import itertools
 import os
 import signal
 import sys
@@ -11,9 +12,6 @@ from bench.commands import FIRST, NAMES, NOT_COMPARABLE, WRONG, say, to_summaris
 from bench.plan.errors import CannotWrite, NotComparable, WrongRequest
 from bench.plan.invocation import short
 from bench.show.terminal.console import console
-from bench.store import files
-from bench.store.saved_run import SavedRun
-from bench.store.table import RESULTS
 
 INTERRUPTED = 130
 """The exit status of a program that Ctrl-C ended."""
@@ -59,11 +57,14 @@ def main(words: Sequence[str] | None = None) -> int:
 
 def _warn_of_edited(arguments: argparse.Namespace) -> None:
     """Say of each run that is an argument if its table was changed after the run wrote it."""
-    for value in vars(arguments).values():
-        for saved in value if isinstance(value, list) else [value]:
-            if isinstance(saved, SavedRun) and saved.is_edited and not files.is_held(saved.folder):
-                table, again = saved.folder / RESULTS, to_summarise(saved.folder)
-                say(f"warning: {table} is not as the run wrote it; from its journal: {again}", stderr=True)
+    values = vars(arguments).values()
+    for saved in itertools.chain.from_iterable(value if isinstance(value, list) else [value] for value in values):
+        if getattr(saved, "is_edited", False):  # a SavedRun, whose module is slow to import
+            from bench.store import files, table
+
+            if not files.is_held(saved.folder):
+                edited, again = saved.folder / table.RESULTS, to_summarise(saved.folder)
+                say(f"warning: {edited} is not as the run wrote it; from its journal: {again}", stderr=True)
 
 
 def _parser(first: Sequence[str]) -> argparse.ArgumentParser:

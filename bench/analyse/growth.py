@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from scipy import special
 from scipy.optimize import brentq, nnls
 
 from bench.analyse.series import AXES, TOKENS, Axis, Row, by, groups, log_latencies
@@ -162,7 +162,7 @@ def _coefficient(powers: Array, latencies: Array, errors: Estimates, index: int)
     excess = max(1.0, least / spare) if spare else 1.0  # how many times more squares are left than errors explain
     scale = error**2 / float(assumed) * excess
     of_one = scale * float(t_quantile(freedom)) ** 2
-    of_two = scale * 2 * float(stats.f.ppf(CONFIDENCE, 2, freedom))
+    of_two = scale * 2 * float(special.fdtri(2, freedom, CONFIDENCE))
     others = np.delete(powers, index, axis=1)
 
     def beyond(candidate: float) -> float:

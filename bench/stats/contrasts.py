@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import optimize, special, stats
+from scipy import optimize, special
 from scipy.sparse.csgraph import connected_components
 
 from bench.stats.estimates import TRIMMED, Array, Estimates, joined
@@ -175,7 +175,8 @@ def normal_scores(of: Estimates) -> Array:
     """
     has_error = of.error > 0
     deviations = of.value[has_error] / of.error[has_error]
-    tails = stats.t.logsf(np.abs(deviations), of.freedom[has_error])
+    with np.errstate(divide="ignore"):  # a tail may be smaller than any number
+        tails = np.log(special.stdtr(of.freedom[has_error], -np.abs(deviations)))
     return np.asarray(-np.sign(deviations) * special.ndtri_exp(np.maximum(tails, SMALLEST_TAIL)))
 
 

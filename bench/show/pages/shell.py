@@ -1,6 +1,7 @@
 """What all pages share: the template around them, Vega's JavaScript, packed data, samples, and the file."""
 
 import base64
+import contextlib
 import functools
 import hashlib
 import json
@@ -19,6 +20,7 @@ from markupsafe import Markup
 from bench.analyse.summary import flagged
 from bench.plan.case import Case
 from bench.plan.errors import WrongRequest
+from bench.plan.invocation import COMMAND
 from bench.show.charts import interactive
 from bench.show.charts.base import CONFIG, VERSION, Spec, swatch, variables
 from bench.show.rows import Row
@@ -107,9 +109,20 @@ def render(
 
 @functools.cache
 def vega_script() -> str:
-    """Return the JavaScript of Vega, Vega-Lite and Vega-Embed; it takes some seconds to put together, once."""
+    """Return the JavaScript of Vega, Vega-Lite and Vega-Embed.
+
+    It takes seconds to put together, so the user's folder of caches keeps it for the next page, if it can be written.
+    """
+    caches = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"))  # noqa: PTH111 - never raises
+    kept = caches / COMMAND / f"vega-lite-{VERSION}-of-vl-convert-{vl_convert.__version__}.js"
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        return kept.read_text(encoding="utf-8")
     # its stub doesn't know that the snippet has a default, which is what we want
-    return str(vl_convert.javascript_bundle(vl_version=VERSION))  # type: ignore[call-arg]
+    script = str(vl_convert.javascript_bundle(vl_version=VERSION))  # type: ignore[call-arg]
+    with contextlib.suppress(OSError):
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        files.replace(kept, script)
+    return script
 
 
 def write(path: Path, text: str) -> Path:
