@@ -6,7 +6,7 @@ So the rounds of the sides are paired like those of two implementations, and an 
 import dataclasses
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,6 @@ from bench.engine.replicate import Replicate
 from bench.engine.run import Run
 from bench.engine.schedule import Missing
 from bench.engine.trials import SHAPE_S, NotSeen, asked
-from bench.engine.worker import Died
 from bench.machine import facts, monotonic
 from bench.plan.case import Case, Point
 from bench.plan.errors import WrongRequest
@@ -189,10 +188,9 @@ class Duel(Run):
             super().keep(members, number, replicate)
 
     def _start(self, point: Point) -> None:
-        """Begin to start the servers of both sides at once; what can't be started is said when it is needed."""
+        """Begin to start the servers of both sides at once."""
         for pool in self._pools:
-            with suppress(Died):
-                pool.begin(point)
+            pool.begin(point)
 
     def _observed(self, state: dict[str, Any]) -> Environment:
         """Return the environment of the first side, with what is known of both; looks at their modules first.

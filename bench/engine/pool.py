@@ -8,14 +8,16 @@ import tempfile
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, Self
 
+from bench.engine import admission
 from bench.engine.worker import Died, Server, Worker, started
 from bench.machine import facts
 from bench.plan.case import Point
 from bench.plan.errors import WrongRequest
 from bench.plan.invocation import SUITE
-from bench.plan.names import is_own_code
+from bench.plan.names import is_own_code, libraries_of
+from bench.plan.sweep import Sweep
 
 MODULE = f"{SUITE}.measure.server"
 """The module of a server; it is not imported here, because it imports torch."""
@@ -86,14 +88,34 @@ class Pool:
         """The environments and settings of a device whose rates this run has measured."""
         self._scratch = Scratch()
 
+    @classmethod
+    def of(cls, sweep: Sweep, servers: int | None = None) -> Self:
+        """Return the pool of a sweep, with a server for each replicate of a point, or with so many.
+
+        If nothing fits into the free memory, it has one server, which identifies the machine.
+        """
+        libraries = libraries_of(sweep.points)
+        if admission.nothing_fits(sweep, facts.available_bytes()):
+            return cls(1, (), libraries=libraries)
+        return cls(servers or sweep.effort.processes, sweep.implementations, libraries=libraries)
+
     @property
     def folder(self) -> Path:
         """The folder for the outputs of this run's processes; it is removed with the pool."""
         return self._scratch.folder
 
     def begin(self, point: Point) -> None:
-        """Begin to start the servers of a point, unless they are there, and don't wait for them; raises Died."""
-        self._begin(self._keys(point))
+        """Begin to start the servers of a point, unless they are there, and don't wait for them.
+
+        What can't be started is said when it is needed.
+        """
+        with suppress(Died):
+            self._begin(self._keys(point))
+
+    def settle(self) -> None:
+        """Wait until the servers that have begun to start do nothing more; one that can't start is said later."""
+        with suppress(Died):
+            self._start([*self._cold])
 
     def keep(self, points: Iterable[Point]) -> None:
         """End the servers of settings that none of these points has."""

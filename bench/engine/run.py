@@ -23,7 +23,7 @@ from bench.engine.worker import unheard
 from bench.machine import facts, monotonic, quiet
 from bench.plan.case import Case, Point
 from bench.plan.grid import without_columns
-from bench.plan.names import libraries_of, may_have_own_memory
+from bench.plan.names import may_have_own_memory
 from bench.plan.sweep import Sweep, load_sweep
 from bench.sampling.rounds import Length
 from bench.store import environment
@@ -78,7 +78,7 @@ class Run:
         self.folder = folder
         self.retry_failed = retry_failed
         self.heard: Heard = unheard
-        self._pools = pools or [_pool_of(sweep, servers or sweep.effort.processes)]
+        self._pools = pools or [Pool.of(sweep, servers)]
         self._pool = self._pools[0]
         self._needed = sweep.implementations if needs_all else ()
         self.run_folder = RunFolder(sweep, folder, extend=extend)
@@ -126,6 +126,7 @@ class Run:
             self._begin_s = monotonic.now_s() - self.sweep.effort.seconds(len(self.sweep.points))
             self.run_folder.open(before)
             return []
+        self._pool.settle()
         state = quiet.watch()
         self.run_folder.open(self._observed(dataclasses.asdict(state)))
         threads = max(point.threads for point in self.sweep.points)
@@ -306,14 +307,6 @@ class Run:
         """Write a record of each member that is measured, or that failed and is not tried again."""
         ended = [member for member in members if not member.lacks_memory and not self.deaths.allow(member)]
         self.run_folder.keep_members(ended, number, replicate)
-
-
-def _pool_of(sweep: Sweep, servers: int) -> Pool:
-    """Return the pool of a sweep, with so many servers, or one that identifies the machine if nothing fits."""
-    libraries = libraries_of(sweep.points)
-    if admission.nothing_fits(sweep, facts.available_bytes()):
-        return Pool(1, (), libraries=libraries)
-    return Pool(servers, sweep.implementations, libraries=libraries)
 
 
 class Deaths:

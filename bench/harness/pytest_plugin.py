@@ -17,6 +17,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 import pytest
 
 from bench.engine import admission
+from bench.engine.pool import Pool
 from bench.harness import options
 from bench.harness.progress import Progress, put, say
 from bench.plan.case import Point
@@ -282,11 +283,15 @@ def _open(config: pytest.Config, state: State) -> "tuple[Run, Progress]":
     folder = options.run_folder(option, name)
     progress = state.progress = Progress(sweep, len(state.points), _console(config), detail=state.detail)
     progress.opened(folder)
+    pool = Pool.of(sweep)
+    if not folder.exists():  # the servers import torch while this process imports the engine
+        pool.begin(sweep.points[0])
     from bench.engine.run import Run
 
     run = Run(
         sweep,
         folder,
+        pools=[pool],
         extend=option.extend,
         retry_failed=option.retry_failed,
         machine_name=option.machine_name or "",

@@ -14,8 +14,8 @@ import numpy as np
 
 from bench.machine import facts, monotonic
 
-WATCH_S = 1.0
-"""The length of the check before a run."""
+WATCH_S = 0.5
+"""The length of the check before a run: the system counts the load in hundredths of a second."""
 
 PRODUCT = 64
 """The side of the matrices that are multiplied meanwhile: small enough for one thread and the first cache."""
@@ -38,7 +38,7 @@ QUANTILES = 20
 
 @dataclass(frozen=True)
 class Preflight:
-    """The state of the machine during one second.
+    """The state of the machine during some time.
 
     `others_cores` is the number of cores that other processes used, `switches` the involuntary context switches of
     this process, `spread` the interquartile range divided by the median of a small fixed product's times.

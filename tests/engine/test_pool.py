@@ -132,6 +132,21 @@ def test_a_server_that_does_not_start_is_tried_again(two: Pool, monkeypatch: pyt
     assert lives(server_of(two.worker(point())))
 
 
+def test_servers_that_begin_early_fork_the_workers(two: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The beginning waits for nothing and refuses nothing; a server that can't start is said by who needs it."""
+    before = children()
+    with monkeypatch.context() as patch:
+        patch.setattr(pool, "MODULE", "tests.engine.no_such_server")
+        two.begin(point())
+        two.settle()
+        with pytest.raises(WrongRequest, match="No module named"):
+            two.check([point()])
+    two.begin(point())
+    begun = children() - before
+    two.settle()
+    assert {server_of(two.worker(point(), number)) for number in (0, 1)} == begun
+
+
 def test_a_server_that_is_killed_is_replaced(two: Pool) -> None:
     """Its workers end, the one that it can't fork is lost, and the next one comes from a fresh server."""
     worker = two.worker(point())
@@ -206,6 +221,7 @@ def test_a_process_that_the_system_refuses_to_start_has_died(two: Pool, monkeypa
             with pytest.raises(Died, match=os.strerror(errno.EAGAIN)) as refusal:
                 make(point())
             assert refusal.value.is_outside
+        two.begin(point())
         with pytest.raises(WrongRequest, match=os.strerror(errno.EAGAIN)):
             two.check([point()])
     worker = two.worker(point())

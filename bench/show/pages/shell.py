@@ -10,6 +10,7 @@ import statistics
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -114,7 +115,7 @@ def vega_script() -> str:
     It takes seconds to put together, so the user's folder of caches keeps it for the next page, if it can be written.
     """
     caches = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"))  # noqa: PTH111 - never raises
-    kept = caches / COMMAND / f"vega-lite-{VERSION}-of-vl-convert-{vl_convert.__version__}.js"
+    kept = caches / COMMAND / f"vega-lite-{VERSION}-of-vl-convert-{version('vl-convert-python')}.js"
     with contextlib.suppress(OSError, UnicodeDecodeError):
         return kept.read_text(encoding="utf-8")
     # its stub doesn't know that the snippet has a default, which is what we want
