@@ -34,5 +34,5 @@ def run(arguments: argparse.Namespace) -> int:
             run_folder.save()
         finally:
             run_folder.close()
-        say(*run_folder.notices, f"{saved.path / RESULTS}: {len(run_folder.results())} rows")
+        say(*run_folder.notices, f"{saved.path / RESULTS}: {len(run_folder.records.results())} rows")
     return FINE

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from bench.analyse.analysed_run import AnalysedRun
 from bench.analyse.growth import Exponent, scalings
 from bench.analyse.series import AXES, SERIES, TOKENS, Axis, groups, places, point_of
 from bench.plan.case import Case
@@ -24,7 +25,7 @@ from bench.show.pages.shell import ANY, Figure
 from bench.show.rows import Row, is_measured, measured
 from bench.show.text import differences, order, parts, varying
 from bench.store.record import Record
-from bench.store.saved_run import SavedRun, runs_of
+from bench.store.saved_run import runs_of
 
 NOTES = {
     "speedup": "How many times as fast as {baseline}; above 1 is faster. Bands and bars are 99 % intervals. What to "
@@ -62,14 +63,14 @@ class View:
     `refused` has a sentence for each machine that is left out.
     """
 
-    machines: Mapping[str, SavedRun]
+    machines: Mapping[str, AnalysedRun]
     points: Mapping[str, Sequence[At]]
     shown: Sequence[Shown]
     ignored: frozenset[str]
     refused: Sequence[str]
 
     @property
-    def first(self) -> SavedRun:
+    def first(self) -> AnalysedRun:
         """The run of the first machine."""
         return next(iter(self.machines.values()))
 
@@ -132,12 +133,12 @@ class View:
         """The records of each machine's points; those of points that the page leaves out are not read."""
         return [list(self._loaded(number, run)) for number, run in enumerate(self.machines.values())]
 
-    def _loaded(self, machine: int, run: SavedRun) -> Iterator[Record]:
+    def _loaded(self, machine: int, run: AnalysedRun) -> Iterator[Record]:
         points = {each.at.point for each in self.shown if each.machine == machine}
         return run.loaded(entry for entry in run.entries if entry.case.point in points)
 
 
-def view_of(saved: SavedRun) -> View:
+def view_of(saved: AnalysedRun) -> View:
     """Return what the page of a run shows, a merged one with each of its machines.
 
     Raises WrongRequest if it has no rows.
@@ -155,7 +156,7 @@ def view_of(saved: SavedRun) -> View:
     return View(machines, points, _that_fit(points, ignored), ignored, refused)
 
 
-def _machines(saved: SavedRun) -> tuple[dict[str, SavedRun], list[str]]:
+def _machines(saved: AnalysedRun) -> tuple[dict[str, AnalysedRun], list[str]]:
     """Return the runs of the machines by the names that the page gives them, and a sentence for each without rows.
 
     A machine has the name that its user gave it, or that of its device. Raises WrongRequest if none has rows.
