@@ -15,8 +15,8 @@ class AnalysedRun(SavedRun):
     @cached_property
     def summary(self) -> Summary:
         """The rows of all points, made of the journal's records, of which one point is in memory at a time."""
-        by_point = grouped(self.entries, lambda entry: entry.case.point)
-        return Summary(self.baseline or "", map(self.loaded, by_point.values()))
+        by_point = grouped(self.contents.entries, lambda entry: entry.case.point)
+        return Summary(self.baseline or "", (map(self.contents.load, own) for own in by_point.values()))
 
     @cached_property
     def choices(self) -> list[CoreChoice]:
@@ -26,5 +26,5 @@ class AnalysedRun(SavedRun):
     @cached_property
     def changes(self) -> list[Change]:
         """The change to each narrower precision, if the run has several."""
-        dtypes = {entry.case.point.dtype for entry in self.entries}
+        dtypes = {entry.case.point.dtype for entry in self.contents.entries}
         return conclusions.changes(self.records) if len(dtypes) > 1 else []

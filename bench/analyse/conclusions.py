@@ -14,7 +14,8 @@ from bench.analyse.summary import Summary, rounds_of
 from bench.plan.case import CONTROL, Point
 from bench.stats.contrasts import Contrasts, contrasts, normal_scores, prior, values
 from bench.stats.estimates import PAIR, UNKNOWN, Estimates, Interval, interval
-from bench.store.record import Record, latest
+from bench.store.journal import latest
+from bench.store.record import Record
 from bench.store.table import baseline_of, cases
 from impls.catalogue import IMPLEMENTATIONS, parse, shapes_itself
 from impls.table import SDPA

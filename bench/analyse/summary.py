@@ -16,8 +16,9 @@ from bench.analyse.standing import MOST_FURTHER_S, NAMED, Answer, Place, answer,
 from bench.plan.case import CONTROL, Case, Point
 from bench.stats.contrasts import Common, Contrasts, Prior, Values, common, contrasts, own_errors, prior, values
 from bench.stats.estimates import MEDIAN_EFFICIENCY, PAIR, Array, Estimates, half_widths, interval, mean, t_quantile
+from bench.store.journal import latest
 from bench.store.metrics import combine, derive
-from bench.store.record import STATUSES, Record, latest
+from bench.store.record import STATUSES, Record
 from bench.store.table import SCHEMA_VERSION, of_rows
 
 FLAGGED_PER_S = 20

@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
 def content_of(saved: AnalysedRun, chosen: Sequence[CoreChoice]) -> dict[str, Any]:
     """Return the content of the table of a run, as `docs/table.schema.json` describes it."""
     identity = saved.environment.identity if saved.environment else {}
-    first = min((entry.line for entry in saved.entries), key=lambda line: line.started_at)
+    first = min((entry.line for entry in saved.contents.entries), key=lambda line: line.started_at)
     return {
         "format": table.FORMAT,
         "schema_version": table.VERSION,

@@ -3,19 +3,18 @@
 import dataclasses
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import BinaryIO
 
 import pandas as pd
 
 from bench.analyse.series import grouped
 from bench.analyse.summary import Summary, rows
-from bench.plan.case import Point
-from bench.plan.errors import CannotWrite, refusing
+from bench.plan.case import Case, Point
+from bench.plan.errors import CannotWrite
 from bench.plan.sweep import Sweep
 from bench.store import journal, table
 from bench.store.files import Lock
-from bench.store.journal import Entry
-from bench.store.record import Record, decode_line, encode_line, latest
+from bench.store.journal import JournalEntry, latest
+from bench.store.record import Record, decode_line, encode_line
 
 LATEST = 64
 """The records that stay in memory after they were read, about those of a point: two callers read them."""
@@ -32,42 +31,24 @@ class Records:
         self.contents = contents
         self._sweep = sweep
         self._lock = lock
-        self._file: BinaryIO | None = None
         self._entries = grouped(contents.entries, lambda entry: entry.case.point)
-        self._unwritten: dict[Entry, Record] = {}
+        self._unwritten: dict[JournalEntry, Record] = {}
         self._loaded = lru_cache(LATEST)(self._load)
-        self._fresh: set[Entry] = set()
+        self._fresh: set[JournalEntry] = set()
         self._summary = Summary(sweep.baseline)
         self._unread = dict.fromkeys(self._entries)  # the points of which the summary lacks records, in their order
         self._results: pd.DataFrame | None = None
 
-    def close(self) -> None:
-        """Close the journal; what is read later opens it again."""
-        if self._file:
-            self._file.close()
-            self._file = None
-
     def of(self, point: Point) -> list[Record]:
         """Return the valid records of a point, in the order in which they were measured."""
-        return [self._loaded(entry) for entry in self.entries(point)]
+        return [*map(self._loaded, self.entries(point))]
 
-    def entries(self, point: Point, *, is_kept: bool = False) -> list[Entry]:
-        """Return the cases and facts of the valid records of a point, which need no reading.
+    def entries(self, point: Point) -> list[JournalEntry]:
+        """Return the cases and facts of the valid records of a point, which need no reading."""
+        return latest(self._entries.get(point, []))
 
-        With `is_kept` those that the journal has: all but what the disk didn't take.
-        """
-        entries = self._entries.get(point, [])
-        return latest([entry for entry in entries if entry not in self._unwritten] if is_kept else entries)
-
-    def _load(self, entry: Entry) -> Record:
-        return self._unwritten[entry] if entry in self._unwritten else journal.load(self._opened(), entry)
-
-    def _opened(self) -> BinaryIO:
-        """Return the journal for reading; it stays open, so that a folder that is moved meanwhile can be read."""
-        if self._file is None:
-            with refusing(f"{self.contents.path} can't be read", CannotWrite):
-                self._file = self.contents.path.open("rb")
-        return self._file
+    def _load(self, entry: JournalEntry) -> Record:
+        return self._unwritten[entry] if entry in self._unwritten else self.contents.load(entry)
 
     def next_process(self, point: Point) -> int:
         """Return the number of the point's next process."""
@@ -103,10 +84,9 @@ class Records:
             good = {name: measured & good.get(baseline, set()) for name, measured in good.items()}
         return [name for name in self._sweep.measured if name not in failed and len(good.get(name, ())) < processes]
 
-    def is_new(self, point: Point, implementations: Sequence[str]) -> bool:
-        """Return whether one of the implementations has no successful record at the point yet."""
-        good = {entry.case.implementation for entry in self.entries(point) if entry.status == "ok"}
-        return not good.issuperset(implementations)
+    def is_new(self, case: Case) -> bool:
+        """Return whether a case has no successful record yet."""
+        return not any(entry.case == case and entry.status == "ok" for entry in self.entries(case.point))
 
     def keep(self, records: Sequence[Record]) -> None:
         """Add the records of a replicate at one point; they are in the journal when this returns.
@@ -125,17 +105,16 @@ class Records:
                 self._lock.check()
             entries = self.contents.append(records)
         except CannotWrite as error:
-            lost = {Entry(each.case, decode_line(encode_line(each)), 0, -1, 0): each for each in records}
+            lost = {JournalEntry(each.case, decode_line(encode_line(each)), (-1, 0)): each for each in records}
             self._unwritten |= lost
             self._add(point, lost)
             message = f"{error}; process {records[0].process} of {point.name} is lost"
             has_journal = self.contents.path.exists()
             raise CannotWrite(f"{message}, what was measured before it is kept" if has_journal else message) from None
-        self._opened()
         self._add(point, entries)
         self._unread[point], self._results = None, None
 
-    def _add(self, point: Point, entries: Iterable[Entry]) -> None:
+    def _add(self, point: Point, entries: Iterable[JournalEntry]) -> None:
         self._entries.setdefault(point, []).extend(entries)
         self._fresh.update(entries)
 
@@ -148,7 +127,8 @@ class Records:
     def summary(self) -> Summary:
         """What all records say that the journal has; points are in the journal's order, because sums depend on it."""
         for point in [*self._unread]:
-            self._summary.put(self._in_order([self._loaded(entry) for entry in self.entries(point, is_kept=True)]))
+            written = latest([entry for entry in self._entries[point] if entry not in self._unwritten])
+            self._summary.put(self._in_order([*map(self._loaded, written)]))
             del self._unread[point]
         return self._summary
 

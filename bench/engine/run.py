@@ -183,7 +183,7 @@ class Run:
         self._dismiss(point)
         reasons = dict.fromkeys(missing, admission.huge_pages_missing([point]))
         if not any(reasons.values()):
-            new = {name: self.sweep.computed_by(name) for name in missing if self.records.is_new(point, [name])}
+            new = {name: self.sweep.computed_by(name) for name in missing if self.records.is_new(Case(point, name))}
             too_large = admission.too_large(point, [*new.values()], facts.available_bytes()) | self._frontier(point)
             reasons = {name: too_large[computed_by] for name, computed_by in new.items() if computed_by in too_large}
             status = "skipped"
@@ -303,7 +303,7 @@ class Run:
 
     def member(self, case: Case) -> Member:
         """Return a case to be measured in a replicate."""
-        thorough = self.records.is_new(case.point, [case.implementation])
+        thorough = self.records.is_new(case)
         return Member(case, self._pool, self.environment.env_id, thorough, self.sweep.computed_by(case.implementation))
 
     def seed(self, point: Point) -> int:

@@ -98,7 +98,7 @@ class RunFolder:
             self._release()
 
     def _release(self) -> None:
-        self.records.close()
+        self.records.contents.close()
         if self._lock:
             self._lock.release()
             self._lock = None

@@ -4,7 +4,7 @@ A merged run has a folder for each machine, and a file that lists them.
 """
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -96,15 +96,6 @@ class SavedRun:
     def records(self) -> list[Record]:
         """The journal's records that count, in the order in which they were measured; none without a journal."""
         return self.contents.records
-
-    @property
-    def entries(self) -> list[journal.Entry]:
-        """The journal's lines that count, without what is read only when it is needed."""
-        return self.contents.entries
-
-    def loaded(self, entries: Iterable[journal.Entry]) -> Iterator[Record]:
-        """Yield the records of some lines of the journal."""
-        return self.contents.loaded(entries)
 
     @property
     def is_behind(self) -> bool:

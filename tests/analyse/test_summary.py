@@ -11,7 +11,8 @@ import pytest
 from bench.analyse.standing import Answer
 from bench.analyse.summary import Summary, of_records, rows, summarise
 from bench.plan.case import CONTROL, Point
-from bench.store.record import STATUSES, Record, Samples, latest
+from bench.store.journal import latest
+from bench.store.record import STATUSES, Record, Samples
 from bench.store.table import COLUMNS
 from tests.examples import ORIGIN, case, record, timed
 

@@ -20,7 +20,8 @@ from bench.stats.best import GOOD, bounds
 from bench.stats.contrasts import Contrasts, Prior, Values, contrasts, normal_scores, prior, values
 from bench.stats.estimates import Estimates, combined, half_widths, joined
 from bench.stats.limits import LEVEL, MARGIN, Limits, holm
-from bench.store.record import Record, latest
+from bench.store.journal import latest
+from bench.store.record import Record
 from bench.store.saved_run import SavedRun
 
 POWER = 0.8

@@ -185,7 +185,7 @@ def step_records(folder: Path, _cases: int) -> None:
     """Read every record with its samples, one after the other."""
     saved = SavedRun(folder / RUNS[0])
     begin = time.perf_counter()
-    count = sum(len(record.samples.rounds) for record in saved.loaded(saved.entries[:50_000]))
+    count = sum(len(record.samples.rounds) for record in map(saved.contents.load, saved.contents.entries[:50_000]))
     taken_s = time.perf_counter() - begin
     print(f"  {count:,} samples, {1e6 * taken_s / max(1, count):.2f} µs a sample")
 

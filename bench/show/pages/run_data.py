@@ -13,7 +13,6 @@ from bench.analyse.series import AXES, SERIES, TOKENS, Axis, groups, places, poi
 from bench.plan.case import Case
 from bench.plan.errors import WrongRequest
 from bench.plan.grid import machine_columns, without_columns
-from bench.plan.sweep import Effort
 from bench.show import answer, intervals
 from bench.show.answer import At
 from bench.show.charts import interactive
@@ -24,7 +23,6 @@ from bench.show.pages import shell
 from bench.show.pages.shell import ANY, Figure
 from bench.show.rows import Row, is_measured, measured
 from bench.show.text import differences, order, parts, varying
-from bench.store.record import Record
 from bench.store.saved_run import runs_of
 
 NOTES = {
@@ -79,14 +77,6 @@ class View:
         """The baseline of all runs."""
         return self.first.baseline
 
-    @cached_property
-    def effort(self) -> Effort:
-        """The effort of the run, the usual one if it isn't known."""
-        try:
-            return self.first.effort or Effort()
-        except WrongRequest:  # a plan that this suite can't carry out
-            return Effort()
-
     @property
     def several(self) -> bool:
         """Whether there are several machines."""
@@ -127,15 +117,6 @@ class View:
         rows = measured(self.rows)
         drawn = [each for each in quantities(self.baseline) if any(row[each.column] for row in rows)]
         return sorted(drawn, key=lambda each: (not each.axis.relative, each.place))
-
-    @cached_property
-    def records(self) -> list[list[Record]]:
-        """The records of each machine's points; those of points that the page leaves out are not read."""
-        return [list(self._loaded(number, run)) for number, run in enumerate(self.machines.values())]
-
-    def _loaded(self, machine: int, run: AnalysedRun) -> Iterator[Record]:
-        points = {each.at.point for each in self.shown if each.machine == machine}
-        return run.loaded(entry for entry in run.entries if entry.case.point in points)
 
 
 def view_of(saved: AnalysedRun) -> View:
@@ -380,8 +361,12 @@ def _compilation(view: View) -> Iterator[Figure]:
 
 
 def _samples(view: View) -> dict[str, Any]:
-    """Return the samples of the cases of the page."""
-    records = [shell.by_case(own) for own in view.records]
+    """Return the samples of the cases of the page; those of points that it leaves out are not read."""
+    shown = {(each.machine, each.at.point) for each in view.shown}
+    records = [
+        shell.by_case(run.contents.load(entry) for entry in run.contents.entries if (number, entry.case.point) in shown)
+        for number, run in enumerate(view.machines.values())
+    ]
     rows = {number: row for number, row in enumerate(view.rows) if is_measured(row)}
     return shell.samples([
         {number: (row, records[row["machine"]].get(Case.from_columns(row), [])) for number, row in rows.items()}
