@@ -4,7 +4,6 @@ import os
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from bench.analyse.analysed_run import AnalysedRun
 from bench.engine.records import Records
@@ -14,7 +13,6 @@ from bench.plan.sweep import Sweep
 from bench.store import environment, files, journal, plan, table
 from bench.store.environment import Environment
 from bench.store.files import Lock
-from bench.store.record import Origin
 
 FILES = (environment.ENVIRONMENT, journal.JOURNAL, plan.PLAN, table.RESULTS)
 
@@ -123,12 +121,15 @@ class RunFolder:
         here, entries = self.here, self.records.contents.entries
         if stored and (differing := "; ".join(environment.differences(stored, here))):
             raise WrongRequest(f"{self.folder} was measured under other conditions ({differing}); use another folder")
-        origins = Counter(_origin(entry.line) for entry in entries)
-        foreign = [origin for origin in origins if origin.env_id != here.env_id]
-        if not stored:
-            foreign = [origin for origin in origins if not self._is_from_here(origin)]
+        origins = Counter((entry.line.env_id, entry.line.torch_version, entry.line.device_name) for entry in entries)
+        devices = {here.device_name(entry.case.point.device) for entry in entries}
+        own = {(here.env_id, here.identity["torch"], device) for device in devices}
+        foreign = [origin for origin in origins if (origin[0] != here.env_id if stored else origin not in own)]
         if foreign:
-            counts = ", ".join(f"{origins[origin]} of {_description(origin)}" for origin in foreign)
+            counts = ", ".join(
+                f"{origins[env_id, torch, device]} of {env_id} (torch {torch} on {device or 'an unnamed device'})"
+                for env_id, torch, device in foreign
+            )
             missing = "" if stored else f" and has no {environment.ENVIRONMENT}"
             raise WrongRequest(
                 f"{self.folder} holds records of another environment{missing}: {counts}; "
@@ -142,11 +143,6 @@ class RunFolder:
         self.notices.append(
             f"{self.folder} had no {environment.ENVIRONMENT}: written again, because all its records come from here"
         )
-
-    def _is_from_here(self, origin: Origin) -> bool:
-        names = {self.here.device_name(entry.case.point.device) for entry in self.records.contents.entries}
-        identity = (self.here.env_id, self.here.identity["torch"])
-        return (origin.env_id, origin.torch_version) == identity and origin.device_name in names
 
     def tabulate(self) -> None:
         """Write results.csv if it is due; raises CannotWrite if it can't be written."""
@@ -173,12 +169,3 @@ class RunFolder:
         """The run for pages and tables, with what its records say: nothing of it is read a second time."""
         records = self.records
         return AnalysedRun(self.folder, contents=records.contents, whole=records.results(), summary=records.summary)
-
-
-def _origin(line: Any) -> Origin:
-    """Return a record's origin without the commit and the time, which differ between records of one folder."""
-    return Origin(line.env_id, line.device_name, line.torch_version, commit="", started_at="")
-
-
-def _description(origin: Origin) -> str:
-    return f"{origin.env_id} (torch {origin.torch_version} on {origin.device_name or 'an unnamed device'})"

@@ -7,7 +7,7 @@ from bench.engine.records import Records
 from bench.plan.case import Case, Point
 from bench.plan.sweep import Sweep
 from bench.store import journal
-from bench.store.record import Origin, Record
+from bench.store.record import Origin
 from tests import examples
 from tests.examples import measured
 from tests.points import point
@@ -29,13 +29,10 @@ def kept(
     scatter: float = 1e-3,
 ) -> None:
     """Keep a record of each implementation in a point's next process; times scatter by so much."""
-    number, cases = records.next_process(at or point()), [Case(at or point(), name) for name in implementations]
-    samples = [measured(case, number, 1e-3, scatter=scatter).samples for case in reversed(cases)]
-    metrics = {"settled": True}
-    records.keep([
-        Record(case, number, status, ORIGIN, "", own, metrics, own_cause=own_cause)
-        for case, own in zip(reversed(cases), samples, strict=True)
-    ])  # fmt: skip
+    at = at or point()
+    cases, number = [Case(at, name) for name in reversed(implementations)], records.next_process(at)
+    measurements = [measured(case, number, 1e-3, scatter=scatter, origin=ORIGIN) for case in cases]
+    records.keep([dataclasses.replace(each, status=status, own_cause=own_cause) for each in measurements])
 
 
 def session(run: Path, sweep: Sweep = SWEEP) -> Records:
