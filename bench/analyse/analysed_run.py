@@ -2,9 +2,9 @@
 
 from functools import cached_property
 
-from bench.analyse import conclusions
-from bench.analyse.conclusions import Change, CoreChoice
-from bench.analyse.series import grouped
+from bench.analyse.choices import CoreChoice, choices
+from bench.analyse.precision import Change, changes
+from bench.analyse.rows import grouped
 from bench.analyse.summary import Summary
 from bench.store.saved_run import SavedRun
 
@@ -21,10 +21,10 @@ class AnalysedRun(SavedRun):
     @cached_property
     def choices(self) -> list[CoreChoice]:
         """The core to use at each point at which sdpa was measured."""
-        return conclusions.choices(self.summary)
+        return choices(self.summary)
 
     @cached_property
     def changes(self) -> list[Change]:
         """The change to each narrower precision, if the run has several."""
         dtypes = {entry.case.point.dtype for entry in self.contents.entries}
-        return conclusions.changes(self.records) if len(dtypes) > 1 else []
+        return changes(self.records) if len(dtypes) > 1 else []

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bench.analyse.series import grouped
+from bench.analyse.rows import grouped
 from bench.analyse.standing import MOST_FURTHER_S, NAMED, Answer, Place, answer, behind, cost, places
 from bench.plan.case import CONTROL, Case, Point
 from bench.stats.contrasts import Common, Contrasts, Prior, Values, common, contrasts, own_errors, prior, values

@@ -14,7 +14,7 @@ import pandas as pd
 
 from bench.analyse import advice as analyse
 from bench.analyse.advice import Advice, Kind
-from bench.analyse.conclusions import changes
+from bench.analyse.precision import changes
 from bench.analyse.summary import summarise
 from bench.commands import BAD, FINE, say, write
 from bench.engine.run import Run

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.analyse.analysed_run import AnalysedRun
-from bench.analyse.conclusions import CoreChoice
+from bench.analyse.choices import CoreChoice
 from bench.commands import FINE, say
 from bench.machine.facts import physical_cores
 from bench.plan.errors import WrongRequest

@@ -12,7 +12,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.analyse.series import grouped
+from bench.analyse.rows import grouped
 from bench.engine.run_folder import FILES, RunFolder
 from bench.plan.case import Case
 from bench.plan.errors import WrongRequest, refusing

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import pandas as pd
 
-from bench.analyse.series import grouped
+from bench.analyse.rows import grouped
 from bench.analyse.summary import Summary, rows
 from bench.plan.case import Case, Point
 from bench.plan.errors import CannotWrite

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from bench.analyse.forecast import LEAST_RACE_S
-from bench.analyse.series import grouped
+from bench.analyse.rows import grouped
 from bench.analyse.standing import Answer
 from bench.analyse.summary import Summary
 from bench.engine import admission

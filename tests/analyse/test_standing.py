@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bench.analyse.series import Row
+from bench.analyse.rows import Row
 from bench.analyse.standing import (
     ALONE,
     BEHIND,

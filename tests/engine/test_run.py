@@ -17,7 +17,7 @@ import psutil
 import pytest
 from scipy import stats
 
-from bench.analyse.conclusions import changes
+from bench.analyse.precision import changes
 from bench.analyse.standing import Answer
 from bench.analyse.summary import Summary
 from bench.engine import run as engine

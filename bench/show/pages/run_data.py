@@ -8,8 +8,9 @@ from functools import cached_property
 from typing import Any
 
 from bench.analyse.analysed_run import AnalysedRun
+from bench.analyse.axes import AXES, SERIES, TOKENS, Axis, groups, places
 from bench.analyse.growth import Exponent, scalings
-from bench.analyse.series import AXES, SERIES, TOKENS, Axis, groups, places, point_of
+from bench.analyse.rows import point_of
 from bench.plan.case import Case
 from bench.plan.errors import WrongRequest
 from bench.plan.grid import machine_columns, without_columns
