@@ -1,20 +1,20 @@
 """The records of a run: what was measured at each point, what is missing there, and the rows that follow."""
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 
 import pandas as pd
 
 from bench.analyse.rows import grouped
-from bench.analyse.summary import Summary, rows
+from bench.analyse.summary import Summary
 from bench.plan.case import Case, Point
 from bench.plan.errors import CannotWrite
 from bench.plan.sweep import Sweep
 from bench.store import journal, table
 from bench.store.files import Lock
 from bench.store.journal import JournalEntry, latest
-from bench.store.record import Record, decode_line, encode_line
+from bench.store.record import Record
 
 LATEST = 64
 """The records that stay in memory after they were read, about those of a point: two callers read them."""
@@ -32,8 +32,7 @@ class Records:
         self._sweep = sweep
         self._lock = lock
         self._entries = grouped(contents.entries, lambda entry: entry.case.point)
-        self._unwritten: dict[JournalEntry, Record] = {}
-        self._loaded = lru_cache(LATEST)(self._load)
+        self._loaded = lru_cache(LATEST)(contents.load)
         self._fresh: set[JournalEntry] = set()
         self._summary = Summary(sweep.baseline)
         self._unread = dict.fromkeys(self._entries)  # the points of which the summary lacks records, in their order
@@ -46,9 +45,6 @@ class Records:
     def entries(self, point: Point) -> list[JournalEntry]:
         """Return the cases and facts of the valid records of a point, which need no reading."""
         return latest(self._entries.get(point, []))
-
-    def _load(self, entry: JournalEntry) -> Record:
-        return self._unwritten[entry] if entry in self._unwritten else self.contents.load(entry)
 
     def next_process(self, point: Point) -> int:
         """Return the number of the point's next process."""
@@ -91,7 +87,7 @@ class Records:
     def keep(self, records: Sequence[Record]) -> None:
         """Add the records of a replicate at one point; they are in the journal when this returns.
 
-        Raises CannotWrite if they can't be written; then `rows` alone has them.
+        Raises CannotWrite if they can't be written.
         """
         if not records:
             return
@@ -105,18 +101,12 @@ class Records:
                 self._lock.check()
             entries = self.contents.append(records)
         except CannotWrite as error:
-            lost = {JournalEntry(each.case, decode_line(encode_line(each)), (-1, 0)): each for each in records}
-            self._unwritten |= lost
-            self._add(point, lost)
             message = f"{error}; process {records[0].process} of {point.name} is lost"
             has_journal = self.contents.path.exists()
             raise CannotWrite(f"{message}, what was measured before it is kept" if has_journal else message) from None
-        self._add(point, entries)
-        self._unread[point], self._results = None, None
-
-    def _add(self, point: Point, entries: Iterable[JournalEntry]) -> None:
         self._entries.setdefault(point, []).extend(entries)
         self._fresh.update(entries)
+        self._unread[point], self._results = None, None
 
     def _in_order(self, records: Sequence[Record]) -> list[Record]:
         """Return records in the order of the sweep's implementations; those of other implementations come last."""
@@ -125,10 +115,9 @@ class Records:
 
     @property
     def summary(self) -> Summary:
-        """What all records say that the journal has; points are in the journal's order, because sums depend on it."""
+        """What all records say; points are in the journal's order, because sums depend on it."""
         for point in [*self._unread]:
-            written = latest([entry for entry in self._entries[point] if entry not in self._unwritten])
-            self._summary.put(self._in_order([*map(self._loaded, written)]))
+            self._summary.put(self._in_order(self.of(point)))
             del self._unread[point]
         return self._summary
 
@@ -141,12 +130,7 @@ class Records:
         return self._results
 
     def rows(self, point: Point) -> pd.DataFrame:
-        """Return the table of a measured point, what the disk didn't take included.
-
-        Its errors are by the points that were measured so far.
-        """
-        if self._unwritten:
-            return table.of_rows(rows(self._in_order(self.of(point)), self._sweep.baseline))
+        """Return the table of a measured point; its errors are by the points that were measured so far."""
         return table.of_rows(self.summary.rows(point))
 
     @property

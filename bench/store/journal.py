@@ -110,7 +110,7 @@ class Contents:
                 offset = _write(file, b"".join(lines))
             finally:
                 os.close(file)
-        _ = self.file  # from now on it is open for reading
+            _ = self.file  # from now on it is open for reading
         entries = []
         for record, each in zip(records, lines, strict=True):
             entries.append(JournalEntry(record.case, decode_line(each[:-1]), (offset, len(each) - 1)))

@@ -61,6 +61,8 @@ def test_what_failed_is_tried_again_in_a_later_session_if_it_was_not_the_cause_o
     assert third.next_process(point()) == 4
     kept(third, "eager", "sdpa")
     assert third.missing(point(), 1) == []
+    assert third.missing(point(), 2) == ["sdpa"]
+    assert not third.is_new(Case(point(), "sdpa"))
     assert third.results()[["status", "processes"]].to_numpy().tolist() == [["ok", 2], ["ok", 1]]
 
 

@@ -14,7 +14,8 @@ from bench.cli import main
 from bench.engine.run_folder import RunFolder
 from bench.plan.errors import CannotWrite, WrongRequest
 from bench.plan.sweep import Sweep
-from bench.store import journal
+from bench.show.pages.run import page
+from bench.store import journal, table
 from bench.store.environment import ENVIRONMENT
 from bench.store.environment import load as load_environment
 from bench.store.files import LOCK
@@ -52,21 +53,11 @@ def left(folder: Path, *implementations: str) -> None:
 
 
 def test_what_is_kept_stands_in_the_journal_and_the_table(tmp_path: Path) -> None:
-    """Records of a replicate are in the order of the sweep, and count those that were measured together.
-
-    A run that goes on knows what is missing, what is new and which process comes next.
-    """
-    left(tmp_path / "both", "eager", "sdpa")
-    records = journal.read(tmp_path / "both")
+    """Records of a replicate are in the order of the sweep, and count those that were measured together."""
+    left(tmp_path, "eager", "sdpa")
+    records = journal.read(tmp_path)
     assert [(record.case.implementation, record.replicate_size) for record in records] == [("eager", 2), ("sdpa", 2)]
-    assert load(tmp_path / "both")["implementation"].tolist() == ["eager", "sdpa"]
-    left(tmp_path, "eager")
-    again = opened(tmp_path).records
-    assert again.missing(point(), 1) == ["sdpa"]
-    assert again.missing(point(), 2) == ["eager", "sdpa"]
-    assert [again.is_new(case) for case in SWEEP.cases()] == [False, True]
-    assert again.next_process(point()) == 1
-    assert not again.has_new
+    assert load(tmp_path)["implementation"].tolist() == ["eager", "sdpa"]
 
 
 # A table whose rows have their variances pooled
@@ -103,13 +94,27 @@ def test_a_run_that_has_all_reads_no_samples(tmp_path: Path, monkeypatch: pytest
     of_three(tmp_path, 0, 0, 1, 2).close()
     before = load(tmp_path)
     with monkeypatch.context() as without:
-        without.delattr(journal.Contents, "load")
+        without.delattr(journal.Contents, "content")
         of_three(tmp_path).close()
     assert load(tmp_path).equals(before)
-    run_folder = of_three(tmp_path)
-    assert run_folder.records.results().equals(before)
-    assert run_folder.records.rows(THREE[0]).equals(before[:2])
-    run_folder.close()
+    records = of_three(tmp_path).records
+    assert records.results().equals(before)
+    assert records.rows(THREE[0]).equals(before[:2])
+
+
+def test_a_run_that_is_shown_reads_its_journal_and_its_table_no_second_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its table, its choices and the page come from what it knows; a page reads the samples of its cases alone."""
+    run_folder = of_three(tmp_path, 0, 0, 1, 1, 2)
+    monkeypatch.delattr(journal, "scan")
+    monkeypatch.delattr(table, "load")
+    saved = run_folder.saved
+    assert saved.whole["num_tokens"].tolist() == [5, 5, 7, 7, 9, 9]
+    assert [choice.point for choice in saved.choices] == [*THREE]
+    assert saved.changes == []
+    assert page(saved).count("<h1>") == 1
+    assert saved.summary.poolings == run_folder.saved.summary.poolings
 
 
 @pytest.mark.parametrize(
@@ -242,7 +247,7 @@ def test_a_full_disk_loses_the_replicate_in_flight_alone(tmp_path: Path) -> None
     size = (tmp_path / journal.JOURNAL).stat().st_size
     with full_after(size + 300), pytest.raises(CannotWrite, match=r"too large; process 1 of .* is lost.* kept"):
         kept(run_folder.records, "eager", "sdpa")
-    assert run_folder.records.rows(point())["processes"].tolist() == [2, 2]
+    assert run_folder.records.next_process(point()) == 1
     run_folder.close()
     assert (tmp_path / journal.JOURNAL).stat().st_size == size
     assert load(tmp_path)["processes"].tolist() == [1, 1]

@@ -83,17 +83,13 @@ def _title(folder: Path, view: View) -> str:
 def _verdicts(view: View) -> Iterator[tuple[str, str]]:
     """Yield what else is said of each machine before the charts; sentences that judge are `good` or `bad`."""
     for name, run in view.machines.items():
-        yield from (("", view.of(name, sentence)) for sentence in _gains(run))
+        gains = [*precision_words(run.whole, run.changes), *for_programs(run.choices, run.folder)]
+        yield from (("", view.of(name, sentence)) for sentence in gains)
     for name, points in view.points.items():
         yield "bad" if any(at.failed for at in points) else "good", view.of(name, answer.failures(points))
     for name, run in view.machines.items():
         is_quiet, sentence = answer.machine(run.whole)
         yield "good" if is_quiet else "bad", view.of(name, sentence)
-
-
-def _gains(saved: AnalysedRun) -> list[str]:
-    """Return what each other precision brings if the run has several, and the command that exports its choices."""
-    return [*precision_words(saved.whole, saved.changes), *for_programs(saved.choices, saved.folder)]
 
 
 def _left_out(view: View, saved: AnalysedRun) -> list[str]:
