@@ -2,6 +2,7 @@
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 from bench.engine.records import Records
 from bench.plan.case import Case, Point
@@ -21,18 +22,13 @@ ORIGIN = Origin.of(HERE, "cpu", "2026-01-31T12:00:00+00:00")
 
 
 def kept(
-    records: Records,
-    *implementations: str,
-    at: Point | None = None,
-    status: str = "ok",
-    own_cause: bool = True,
-    scatter: float = 1e-3,
+    records: Records, *implementations: str, at: Point | None = None, scatter: float = 1e-3, **outcome: Any
 ) -> None:
-    """Keep a record of each implementation in a point's next process; times scatter by so much."""
+    """Keep a record of each implementation, with such an outcome, in a point's next process."""
     at = at or point()
     cases, number = [Case(at, name) for name in reversed(implementations)], records.next_process(at)
     measurements = [measured(case, number, 1e-3, scatter=scatter, origin=ORIGIN) for case in cases]
-    records.keep([dataclasses.replace(each, status=status, own_cause=own_cause) for each in measurements])
+    records.keep([dataclasses.replace(each, **outcome) for each in measurements])
 
 
 def session(run: Path, sweep: Sweep = SWEEP) -> Records:

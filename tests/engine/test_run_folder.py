@@ -203,19 +203,6 @@ def test_a_table_behind_its_journal_is_said(tmp_path: Path, capsys: pytest.Captu
     assert capsys.readouterr().err == ""
 
 
-def test_a_table_has_all_that_the_journal_had_when_it_was_written(tmp_path: Path) -> None:
-    """Two points are kept and then tabulated one after the other: the first may not write the second one's old rows."""
-    pair = tuple(point(dtype=dtype) for dtype in ("float32", "bfloat16"))
-    sweep = Sweep("pair", pair, ("eager", "sdpa"))
-    for expected in ([1, 1, 1, 1], [2, 2, 2, 2]):
-        run_folder = opened(tmp_path, sweep)
-        for at in pair:
-            kept(run_folder.records, "eager", "sdpa", at=at)
-        run_folder.tabulate()
-        assert load(tmp_path)["processes"].tolist() == expected
-        run_folder.close()
-
-
 def test_a_record_that_was_damaged_meanwhile_keeps_no_lock(tmp_path: Path) -> None:
     """The table can't be made of it, but the folder is unlocked for the run that sets it aside."""
     run_folder = begun(tmp_path, "eager")
