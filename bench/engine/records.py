@@ -24,7 +24,7 @@ class Records:
     """The records of a run by point, those of its journal and the new ones, and the rows that follow from them.
 
     Of records all but the samples stay in memory; `of` reads these from the journal, but for the latest.
-    With the `lock` of its folder, which is checked before each, new ones can be kept.
+    The `lock` of the folder is checked before new ones are kept.
     """
 
     def __init__(self, sweep: Sweep, contents: journal.Contents, lock: Lock | None = None) -> None:
