@@ -27,10 +27,10 @@ def test_sweep(
     from bench.show.rows import plain
     from bench.store.table import without_control
 
-    records = run.run_folder.of(point)
+    records = run.records.of(point)
     if not records:
         pytest.skip("it waits: its base was not expected to end within the time")
-    rows = without_control(run.run_folder.rows(point))
+    rows = without_control(run.records.rows(point))
     hand_over(benchmark, records, rows)
     if bad := reasons(pytestconfig, run, point):
         record_property(WHY, ", ".join(reason.brief for reason in bad))

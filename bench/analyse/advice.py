@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bench.analyse.conclusions import WIDEST, across_precisions, in_precision
-from bench.analyse.series import grouped, log_latencies, log_speedups
+from bench.analyse.precision import WIDEST, across_precisions, in_precision
+from bench.analyse.rows import grouped, log_latencies, log_speedups
 from bench.analyse.standing import SLOWER
 from bench.plan.case import AS_IS, Point
 from bench.stats.estimates import PAIR, UNKNOWN, Estimates, Interval, combined, interval, intervals, joined, mean

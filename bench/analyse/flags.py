@@ -4,7 +4,7 @@ import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from bench.analyse.series import Row, times_as_fast
+from bench.analyse.rows import Row, times_as_fast
 
 FAULT_S = 1e-6
 """Approximate cost of a page fault: 34,000 of them took 35 ms of an eager layer at N = 577."""

@@ -8,7 +8,8 @@ import numpy as np
 from scipy import special
 from scipy.optimize import brentq, nnls
 
-from bench.analyse.series import AXES, TOKENS, Axis, Row, by, groups, log_latencies
+from bench.analyse.axes import AXES, TOKENS, Axis, groups
+from bench.analyse.rows import Row, by, log_latencies
 from bench.analyse.standing import Choice, choice
 from bench.stats.estimates import (
     CONFIDENCE,

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from bench.analyse.series import Row
+from bench.analyse.rows import Row
 from bench.plan.case import AS_IS, CONTROL
 from bench.stats.best import GOOD, bounds, ends, growth
 from bench.stats.contrasts import Contrasts, Values

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -10,13 +11,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bench.analyse.series import grouped
+from bench.analyse.rows import grouped
 from bench.analyse.standing import MOST_FURTHER_S, NAMED, Answer, Place, answer, behind, cost, places
 from bench.plan.case import CONTROL, Case, Point
 from bench.stats.contrasts import Common, Contrasts, Prior, Values, common, contrasts, own_errors, prior, values
 from bench.stats.estimates import MEDIAN_EFFICIENCY, PAIR, Array, Estimates, half_widths, interval, mean, t_quantile
+from bench.store.journal import latest
 from bench.store.metrics import combine, derive
-from bench.store.record import STATUSES, Record, latest
+from bench.store.record import STATUSES, Record
 from bench.store.table import SCHEMA_VERSION, of_rows
 
 FLAGGED_PER_S = 20
@@ -34,37 +36,42 @@ DIED, ENOUGH = ("oom", "timeout", "crashed"), 2
 FULL_SPEED = 0.92
 """At this share of the highest known speed, or more, a sample was taken at full speed."""
 
-LENT_ANEW = 1.05
-"""What a run lends to its points is estimated anew when the number of its replicates has grown by this factor."""
+POOLED_ANEW = 1.05
+"""The variances of a run are pooled anew when the number of its replicates has grown by this factor."""
 
 
 @dataclass(frozen=True)
 class _PointSummary:
-    """What the records of a point say without the other points of the run: rows that lack the cells that need these.
+    """The rows of a point before variances are pooled over the run: they lack the cells that need these.
 
     `levels` has for each row the variance of the log medians of its processes, and its degrees of freedom.
-    `effort_s` are the seconds in which the point was measured.
+    `effort_s` are the seconds in which the point was measured, `timed_s` those of the samples of the replicates by
+    their beginnings.
     """
 
     rows: Mapping[Case, dict[str, Any]]
     values: Values
     levels: Array  # [rows, 2]
     effort_s: float
+    timed_s: Mapping[str, float]
 
 
 class Summary:
-    """The rows of the points of a run.
+    """The rows of the points of a run, of which `points` has the records.
 
-    Errors of a point lean on the scatter of the whole run: the run lends it (`stats.contrasts.Prior`).
-    `lendings` counts how often the scatter was estimated: each time all errors change.
+    Errors of a point follow from the variances of the whole run, which are pooled (`stats.contrasts.Prior`).
+    `poolings` counts how often that was done: each time all errors change.
     """
 
-    def __init__(self, baseline: str) -> None:
+    def __init__(self, baseline: str, points: Iterable[Iterable[Record]] = ()) -> None:
         self._baseline = baseline
         self._points: dict[Point, _PointSummary] = {}
-        self._lent = Prior(0.0, Common(1.0, 0.0, 0.0))
+        self._pooled = Prior(0.0, Common(1.0, 0.0, 0.0))
         self._level = Common(1.0, 0.0, 0.0)
-        self._replicates = self._lent_to = self.lendings = 0
+        self._replicates = self._pooled_at = self.poolings = 0
+        self._is_pooled = True
+        for records in points:
+            self.put(records)
 
     def __contains__(self, point: Point) -> bool:
         return point in self._points
@@ -84,19 +91,20 @@ class Summary:
         }
         levels = np.array([_level(timed.get(case.implementation, [])) for case in cells_of])
         before = self._points.get(point)
-        after = _PointSummary(cells_of, values_of(timed), levels, _effort_s(by_case.values()))
+        after = _PointSummary(cells_of, values_of(timed), levels, *_seconds(by_case.values()))
+        self._is_pooled = False
         self._replicates += after.values.logs.shape[1] - (before.values.logs.shape[1] if before else 0)
         self._points[point] = after
 
-    def lend(self) -> None:
-        """Estimate anew what the run lends to its points."""
-        points = [*self._points.values()]
-        if not points:
+    def pool(self) -> None:
+        """Pool the variances of all points, unless nothing is new."""
+        if self._is_pooled:
             return
-        self._lent = prior([each.values for each in points], (CONTROL, self._baseline))
+        points = [*self._points.values()]
+        self._pooled = prior([each.values for each in points], (CONTROL, self._baseline))
         self._level = common(*np.concatenate([each.levels for each in points]).T)
-        self._lent_to = self._replicates
-        self.lendings += 1
+        self._is_pooled, self._pooled_at = True, self._replicates
+        self.poolings += 1
 
     def answer(self, point: Point, bound: float) -> Answer:
         """Return who is named at a point so far, and who is measured on until that can cost `bound` at most."""
@@ -110,7 +118,7 @@ class Summary:
 
     def contrasts(self, point: Point) -> Contrasts:
         """Return the contrasts of the implementations of a point, without the control."""
-        return contrasts(self._current(point).values, self._lent).without(CONTROL)
+        return contrasts(self._current(point).values, self._pooled).without(CONTROL)
 
     def behind(self, point: Point) -> set[str]:
         """Return the implementations that are far behind in the first replicate of a point; the baseline never is."""
@@ -119,11 +127,25 @@ class Summary:
     def scatter(self, point: Point) -> float:
         """Return the variance of a value by the rounds of the latest replicate over that between processes, or 0."""
         latest = self._points[point].values.variances[:, -1:]
-        return float(np.nanmedian(latest)) / (self._lent.process_variance or math.inf) if latest.size else 0.0
+        return float(np.nanmedian(latest)) / (self._pooled.process_variance or math.inf) if latest.size else 0.0
 
     def measured_s(self, points: Iterable[Point] | None = None) -> float:
         """Return the seconds in which these points were measured, all of them if none are given."""
         return sum(self._points[point].effort_s for point in (self._points if points is None else points))
+
+    def period(self) -> tuple[datetime, datetime] | None:
+        """Return when the first replicate began and when the last one ended, as far as beginnings and samples tell.
+
+        None without records, or if their times can't be read.
+        """
+        took_s = defaultdict[str, float](float)
+        for start, seconds in (item for each in self._points.values() for item in each.timed_s.items()):
+            took_s[start] += seconds
+        try:
+            began = {datetime.fromisoformat(start): seconds for start, seconds in took_s.items()}
+            return (min(began), max(start + timedelta(seconds=s) for start, s in began.items())) if began else None
+        except (ValueError, TypeError):  # a journal that was written by hand
+            return None
 
     def further_s(self, point: Point) -> float:
         """Return about how many more seconds a point needs until the one to use costs GOOD at most, 0 if none help.
@@ -139,9 +161,9 @@ class Summary:
         return further_s if further_s <= MOST_FURTHER_S else 0.0
 
     def _current(self, point: Point) -> _PointSummary:
-        """Return what a point's records say, after what the run lends was estimated anew if that is due."""
-        if self._replicates > LENT_ANEW * self._lent_to:
-            self.lend()
+        """Return what a point's records say, after the variances were pooled anew if that is due."""
+        if self._replicates > POOLED_ANEW * self._pooled_at:
+            self.pool()
         return self._points[point]
 
     def rows(self, point: Point) -> list[dict[str, Any]]:
@@ -153,10 +175,10 @@ class Summary:
             for (case, cells), *level in zip(own.rows.items(), variances, freedoms, strict=True)
         }
         if own.values.names:
-            of = contrasts(own.values, self._lent)
+            of = contrasts(own.values, self._pooled)
             for case, cells in cells_of.items():
                 if {case.implementation, self._baseline} <= {*of.names}:
-                    cells.update(_ratio(of.speedup(case.implementation, self._baseline), self._lent.factor))
+                    cells.update(_ratio(of.speedup(case.implementation, self._baseline), self._pooled.factor))
             compared = of.without(CONTROL)
             for name, error in zip(compared.names, own_errors(compared).tolist(), strict=True):
                 cells_of[Case(point, name)]["log_time_error"] = error
@@ -181,11 +203,7 @@ def rows(records: Iterable[Record], baseline: str) -> list[dict[str, Any]]:
 
 def of_records(records: Iterable[Record], baseline: str) -> Summary:
     """Return the summary of the records of a run."""
-    summary = Summary(baseline)
-    for own in grouped(records, lambda record: record.case.point).values():
-        summary.put(own)
-    summary.lend()
-    return summary
+    return Summary(baseline, grouped(records, lambda record: record.case.point).values())
 
 
 def row(case: Case, records: Sequence[Record]) -> dict[str, Any]:
@@ -227,21 +245,6 @@ def timed_s(record: Record) -> float:
     return sum(map(sum, record.samples.timings_s)) * _calls_per_timing(record)
 
 
-def period(records: Iterable[Record]) -> tuple[datetime, datetime] | None:
-    """Return when the first replicate began and when the last one ended, as far as beginnings and samples tell.
-
-    None without records, or if their times can't be read.
-    """
-    took_s: dict[str, float] = {}
-    for record in records:
-        took_s[record.origin.started_at] = took_s.get(record.origin.started_at, 0.0) + timed_s(record)
-    try:
-        began = {datetime.fromisoformat(start): seconds for start, seconds in took_s.items()}
-        return (min(began), max(start + timedelta(seconds=s) for start, s in began.items())) if began else None
-    except (ValueError, TypeError):  # a journal that was written by hand
-        return None
-
-
 def _ratio(log: Estimates, factor: float) -> dict[str, Any]:
     """Return the cells of a speed-up; its error stands there without the factor by which the control widens it."""
     value, half = float(log.value), float(half_widths(log, PAIR))
@@ -270,19 +273,21 @@ def _level(records: Sequence[Record]) -> tuple[float, float]:
     return (float(np.var(logs, ddof=1)), len(logs) - 1.0) if len(logs) > 1 else (math.nan, 0.0)
 
 
-def _effort_s(cases: Iterable[Sequence[Record]]) -> float:
-    """Return the seconds in which the replicates of a point were measured, as far as samples and beginnings tell.
+def _seconds(cases: Iterable[Sequence[Record]]) -> tuple[float, dict[str, float]]:
+    """Return the seconds in which a point was measured, and those of the samples of its replicates by their beginnings.
 
     A replicate takes the least time from a beginning to the next: a run may have been interrupted.
     """
     records = [record for own in cases for record in own]
+    by_start = grouped(records, lambda record: record.origin.started_at)
+    took_s = {start: sum(map(timed_s, own)) for start, own in by_start.items()}
     try:
-        began = sorted({datetime.fromisoformat(record.origin.started_at) for record in records})
+        began = sorted(map(datetime.fromisoformat, {*took_s}))
     except ValueError:  # a journal that was written by hand
         began = []
     gaps_s = [(after - before).total_seconds() for before, after in itertools.pairwise(began)]
     least_s = sum(map(timed_s, records))
-    return max(least_s, len({record.process for record in records}) * min(gaps_s, default=0.0))
+    return max(least_s, len({record.process for record in records}) * min(gaps_s, default=0.0)), took_s
 
 
 def _standings(

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bench.analyse.series import Row
+from bench.analyse.rows import Row
 from bench.plan.case import Point
 from bench.stats.contrasts import Contrasts
 from bench.stats.estimates import PAIR, UNKNOWN, Interval, half_widths, t_quantile

@@ -14,7 +14,7 @@ import pandas as pd
 
 from bench.analyse import advice as analyse
 from bench.analyse.advice import Advice, Kind
-from bench.analyse.conclusions import changes
+from bench.analyse.precision import changes
 from bench.analyse.summary import summarise
 from bench.commands import BAD, FINE, say, write
 from bench.engine.run import Run
@@ -225,8 +225,8 @@ def _compared(
         if not is_quiet:
             say(f"results go to {folder}", *(f"warning: {warning}" for warning in run.warnings))
         [*run.measured()]
-        records = {point: run.run_folder.of(point) for point in asked.points}
-        tables = {point: run.run_folder.rows(point) for point in asked.points}
+        records = {point: run.records.of(point) for point in asked.points}
+        tables = {point: run.records.rows(point) for point in asked.points}
     of_layers = tuple(name for name in measured if name not in COMPILED)
     kinds = {point: analyse.measured_kinds(answers[point].kinds) if of_layers[1:] else [] for point in asked.points}
     layers = _layers(asked, kinds, of_layers, folder / "layers", is_quiet) if any(kinds.values()) else {}
@@ -251,9 +251,7 @@ def _layers(
     every = tuple(point for own in points.values() for point in own.values())
     with _opened(Sweep("advise-layers", every, names, AS_IS, effort), folder, is_quiet, servers=1) as run:
         [*run.measured()]
-        return {
-            model: {path: run.run_folder.rows(point) for path, point in own.items()} for model, own in points.items()
-        }
+        return {model: {path: run.records.rows(point) for path, point in own.items()} for model, own in points.items()}
 
 
 def _layer(model: Point, kind: Kind) -> Point:

@@ -22,7 +22,7 @@ from bench.analyse.comparable import (
     unlike_conditions,
     unmatched,
 )
-from bench.analyse.series import grouped
+from bench.analyse.rows import grouped
 from bench.analyse.summary import summarise
 from bench.commands import BAD, FINE, say, write
 from bench.commands.duel import interpreter, measure

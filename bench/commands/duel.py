@@ -16,6 +16,7 @@ from typing import Any
 
 from bench.analyse import advice
 from bench.analyse.advice import Advice
+from bench.analyse.analysed_run import AnalysedRun
 from bench.analyse.verdict import Verdict, needed, verdict
 from bench.commands import BAD, FINE, say, write
 from bench.engine.duel import Duel, Ground, grounds
@@ -37,7 +38,6 @@ from bench.show.duel import Told
 from bench.show.markdown import markdown
 from bench.show.rows import by_point
 from bench.show.terminal.console import console, render
-from bench.store.saved_run import SavedRun
 from bench.store.table import of_rows
 
 PRINT_TORCH = "from importlib.metadata import distributions as d; print(*[t.version for t in d(name='torch')][:1])"
@@ -188,7 +188,7 @@ def _put(told: Told, arguments: argparse.Namespace, folder: Path) -> int:
     if arguments.report:
         from bench.show.pages import run as page  # slow to import
 
-        write(arguments.report, page.page(SavedRun(folder), [*show.blocks(told)]))
+        write(arguments.report, page.page(AnalysedRun(folder), [*show.blocks(told)]))
     return BAD if told.is_bad else FINE
 
 

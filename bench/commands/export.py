@@ -10,13 +10,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.analyse.conclusions import CoreChoice, choices
-from bench.analyse.summary import of_records
+from bench.analyse.analysed_run import AnalysedRun
+from bench.analyse.choices import CoreChoice
 from bench.commands import FINE, say
 from bench.machine.facts import physical_cores
 from bench.plan.errors import WrongRequest
 from bench.store import files
-from bench.store.saved_run import SavedRun
 from impls import table
 
 FORMATS = ("json", "python")
@@ -30,7 +29,7 @@ ANNOTATED = re.compile(r"def nearest\(.*\) -> str:")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    parser.add_argument("run", metavar="RUN", type=SavedRun, help="a run folder that measured sdpa")
+    parser.add_argument("run", metavar="RUN", type=AnalysedRun, help="a run folder that measured sdpa")
     parser.add_argument("out", metavar="OUT", type=Path, nargs="?", help="the file (default: attention.json or .py)")
     parser.add_argument(
         "--format", choices=FORMATS, default="json", help="a table for measured[table=OUT], or a function"
@@ -42,8 +41,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     Raises WrongRequest for a run in which sdpa was measured beside no other core, and a file that can't be written.
     """
-    saved: SavedRun = arguments.run
-    chosen = choices(of_records(saved.records, saved.baseline or ""))
+    saved: AnalysedRun = arguments.run
+    chosen = saved.choices
     if not any(math.isfinite(choice.slowdown_high) for choice in chosen):
         raise WrongRequest(
             f"{saved} has no point at which sdpa was measured beside another core, such as eager; layers of models "
@@ -67,19 +66,19 @@ def run(arguments: argparse.Namespace) -> int:
     return FINE
 
 
-def content_of(saved: SavedRun, chosen: Sequence[CoreChoice]) -> dict[str, Any]:
+def content_of(saved: AnalysedRun, chosen: Sequence[CoreChoice]) -> dict[str, Any]:
     """Return the content of the table of a run, as `docs/table.schema.json` describes it."""
     identity = saved.environment.identity if saved.environment else {}
-    first = min(saved.records, key=lambda record: record.origin.started_at)
+    first = min((entry.line for entry in saved.contents.entries), key=lambda line: line.started_at)
     return {
         "format": table.FORMAT,
         "schema_version": table.VERSION,
         "run": saved.folder.resolve().name,
-        "measured_at": first.origin.started_at,
+        "measured_at": first.started_at,
         "environment": {
             "cpu": identity.get("cpu", ""),
             "gpus": identity.get("gpus", {}),
-            "torch": first.origin.torch_version,
+            "torch": first.torch_version,
         },
         "points": [_entry(choice) for choice in chosen],
     }

@@ -2,19 +2,19 @@
 
 import argparse
 
+from bench.analyse.analysed_run import AnalysedRun
 from bench.commands import FINE, say
 from bench.plan.errors import WrongRequest
-from bench.store.saved_run import SavedRun
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    parser.add_argument("run", metavar="RUN", type=SavedRun, help="a run folder")
+    parser.add_argument("run", metavar="RUN", type=AnalysedRun, help="a run folder")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Write report.html into the folder of a run, and print its path."""
-    saved: SavedRun = arguments.run
+    saved: AnalysedRun = arguments.run
     if saved.path.is_file() and saved.is_alone:
         raise WrongRequest(f"{saved} is a table alone; expected a run folder, which has the samples too")
     from bench.show.pages import run as page  # slow to import

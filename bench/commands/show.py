@@ -6,7 +6,7 @@ import sys
 import pandas as pd
 from rich.text import Text
 
-from bench.analyse.conclusions import changes
+from bench.analyse.analysed_run import AnalysedRun
 from bench.analyse.selection import RULE, UNTRIED, most_important, point_count, where
 from bench.commands import FINE, say, to_summarise
 from bench.plan.again import MOST_COMMANDS, Again
@@ -17,7 +17,7 @@ from bench.show.side_by_side import machines, precisions, references
 from bench.show.terminal.console import console, render
 from bench.show.terminal.results import results
 from bench.store import files
-from bench.store.saved_run import SavedRun, runs_of
+from bench.store.saved_run import runs_of
 from bench.store.table import RESULTS, cases, without_control
 
 MOST_POINTS = 100
@@ -29,7 +29,7 @@ TOP = 20
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    parser.add_argument("run", metavar="RUN", type=SavedRun, help="a run folder or a results.csv")
+    parser.add_argument("run", metavar="RUN", type=AnalysedRun, help="a run folder or a results.csv")
     kinds = parser.add_mutually_exclusive_group()
     kinds.add_argument("--reference", action="store_true", help="our times beside figures that others published")
     kinds.add_argument("--across", choices=["dtype"], help="what a change of precision brings, and its error")
@@ -59,12 +59,12 @@ def run(arguments: argparse.Namespace) -> int:
     return FINE
 
 
-def _show(saved: SavedRun, arguments: argparse.Namespace) -> None:
+def _show(saved: AnalysedRun, arguments: argparse.Namespace) -> None:
     """Print the results of one machine."""
     if saved.is_behind:
         say(f"warning: {_behind(saved)}", stderr=True)
     if arguments.across:
-        console().print(render(precisions(saved.table, changes(saved.records))))
+        console().print(render(precisions(saved.table, saved.changes)))
         return
     if arguments.reference:
         published = [figure for name in shipped_names() for figure in load_sweep(name).published]
@@ -82,7 +82,7 @@ def _show(saved: SavedRun, arguments: argparse.Namespace) -> None:
         _tell_the_rest(chosen, top, count)
 
 
-def _behind(saved: SavedRun) -> str:
+def _behind(saved: AnalysedRun) -> str:
     """Return what to do about a table that lacks the newest records."""
     if files.is_held(saved.folder):
         return f"the run is at work, so {RESULTS} may lack its newest records"

@@ -1,6 +1,7 @@
 """Write results.csv of a run anew from its journal."""
 
 import argparse
+from contextlib import closing
 
 from bench.commands import FINE, say
 from bench.engine.run_folder import RunFolder
@@ -25,14 +26,11 @@ def run(arguments: argparse.Namespace) -> int:
         if not (saved.path / JOURNAL).exists():
             raise WrongRequest(f"{saved} holds no {JOURNAL}, from which {RESULTS} could be written")
         planned = plan.load(saved.path)
-        if planned is None or not saved.entries:
+        if planned is None or not saved.contents.entries:
             say(*saved.notices, stderr=True)
             raise WrongRequest(f"{saved.path / JOURNAL} holds no line that counts; {RESULTS} stays as it is")
-        run_folder = RunFolder(planned, saved.path)
-        try:
+        with closing(RunFolder(planned, saved.path)) as run_folder:
             run_folder.prepare()
             run_folder.save()
-        finally:
-            run_folder.close()
-        say(*run_folder.notices, f"{saved.path / RESULTS}: {len(run_folder.results())} rows")
+        say(*run_folder.notices, f"{saved.path / RESULTS}: {len(run_folder.records.results())} rows")
     return FINE

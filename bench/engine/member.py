@@ -17,7 +17,8 @@ from bench.engine.pool import Pool
 from bench.engine.worker import Died, Heard, Worker, unheard
 from bench.plan.case import Case, Point
 from bench.sampling.inputs import JudgedCalls
-from bench.store.record import SESSION, Samples, Status
+from bench.store.environment import Environment
+from bench.store.record import SESSION, Origin, Record, Samples, Status, reported
 from bench.store.typed import Amount, Count, Positive, Seconds, convert
 
 CORES_SPARE = 0.1
@@ -39,6 +40,9 @@ DENORMAL_SLOWDOWN = 1.25
 
 LONG_IMPORT_S = 2.0
 """An import that takes longer is worth a line: each process pays it."""
+
+SECOND_DEATH = "second death, in a fresh process"
+NOT_ITS_OWN = ", not known to be its own fault, so a resumed run tries it again"
 
 Reply = TypeVar("Reply", bound=Struct)
 
@@ -220,6 +224,31 @@ class Member:
     def end(self, status: str, detail: str, death: Died | None = None) -> None:
         """End the case, perhaps by the death of a process."""
         self.status, self.detail, self.death = status, detail, death
+
+    def record(self, number: int, started_at: str, seed: int, here: Environment) -> Record:
+        """Return its record in a replicate, which has samples if it is ok.
+
+        If a metric is invalid, the record has the status `error` and keeps the valid metrics.
+        """
+        status, detail, valid = self.status, self.detail, dict[str, Any]()
+        metrics = {"seed": seed, "pid": self.pid, **self.metrics}
+        if self.death is not None:
+            metrics.setdefault("own_cause", not self.death.is_outside)
+            detail += f" ({SECOND_DEATH}{NOT_ITS_OWN if self.death.is_outside else ''})"
+        mistakes = []
+        for name, value in metrics.items():
+            try:
+                valid[name] = reported(name, value)
+            except ValueError as error:
+                mistakes.append(f"the worker reported an invalid value: {error}")
+        if mistakes:
+            status, detail = "error", mistakes[0]
+        origin = Origin.of(here, self.case.point.device, started_at)
+        if self.torch_version:
+            origin = dataclasses.replace(origin, torch_version=self.torch_version)
+        session = {name: valid.pop(name) for name in SESSION if name in valid}
+        samples = self.samples if status == "ok" else Samples()
+        return Record(self.case, number, status, origin, detail, samples, valid, **session)
 
     def close(self) -> None:
         """End its process, and remove its files."""

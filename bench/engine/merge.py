@@ -12,7 +12,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.analyse.series import grouped
+from bench.analyse.rows import grouped
 from bench.engine.run_folder import FILES, RunFolder
 from bench.plan.case import Case
 from bench.plan.errors import WrongRequest, refusing
@@ -22,7 +22,7 @@ from bench.plan.sweep import Sweep
 from bench.store import environment, files, journal, plan, saved_run
 from bench.store.environment import Environment
 from bench.store.files import Lock
-from bench.store.journal import Entry
+from bench.store.journal import JournalEntry
 from bench.store.table import RESULTS
 
 BESIDE = f"{short()} compare and history show runs beside each other, pandas.concat joins their tables"
@@ -129,16 +129,15 @@ def _comparable(sweep: Sweep, *, whole: bool) -> dict[str, object]:
     }
 
 
-def _lines(sources: Sequence[Source]) -> Iterator[tuple[Source, Entry]]:
+def _lines(sources: Sequence[Source]) -> Iterator[tuple[Source, JournalEntry]]:
     """Yield each line that counts once, with its source; raises WrongRequest for two records of one case and process.
 
     Of a line only a checksum stays in memory.
     """
     digests: dict[tuple[Case, int], tuple[bytes, Path]] = {}
     for source in sources:
-        for entry, content in zip(
-            source.contents.entries, source.contents.copied(source.contents.entries), strict=True
-        ):
+        for entry in source.contents.entries:
+            content = source.contents.content(entry.place)
             key, digest = (entry.case, entry.process), hashlib.blake2b(content, digest_size=16).digest()
             if key not in digests:
                 digests[key] = digest, source.folder
@@ -165,7 +164,7 @@ def _folder_name(of: Environment) -> str:
     return re.sub(r"[^\w.-]+", "-", name).strip(".-") or of.env_id
 
 
-def _write(folder: Path, sources: Sequence[Source], lines: Sequence[tuple[Source, Entry]]) -> Merged:
+def _write(folder: Path, sources: Sequence[Source], lines: Sequence[tuple[Source, JournalEntry]]) -> Merged:
     """Write the run of one machine; a file that would stay the same is not touched."""
     sweep, here = sources[0].sweep, _joined(sources)
     path = folder / journal.JOURNAL
@@ -180,9 +179,7 @@ def _write(folder: Path, sources: Sequence[Source], lines: Sequence[tuple[Source
             try:
                 plan.save(sweep, folder)
                 files.replace_json(folder / environment.ENVIRONMENT, {"env_id": here.env_id, **vars(here)})
-                groups = itertools.groupby(lines, key=lambda pair: pair[0])
-                copies = (source.contents.copied(entry for _, entry in group) for source, group in groups)
-                files.replace(path, itertools.chain.from_iterable(copies))
+                files.replace(path, (source.contents.content(entry.place) + b"\n" for source, entry in lines))
             finally:
                 lock.release()
         with closing(RunFolder(sweep, folder)) as run_folder:

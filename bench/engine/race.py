@@ -78,7 +78,7 @@ class Race:
         self._end_s = end_s
         self._judged = judged
         self._bound = rough(run.sweep.effort.bound)
-        self._lendings = 0
+        self._poolings = 0
         self._replicate_s = 0.0
         together = dict.fromkeys(tuple(run.together(point)) for point in points)
         # points of little work come first, so that there are answers soon
@@ -150,7 +150,7 @@ class Race:
         if group.round_s:
             scatter = max(summary.scatter(point) for point in group.points)
             group.rounds = max(LEAST_ROUNDS, math.sqrt(group.beside_s / group.round_s * scatter * group.latest))
-        have_changed, self._lendings = summary.lendings > self._lendings, summary.lendings
+        have_changed, self._poolings = summary.poolings > self._poolings, summary.poolings
         for other in self._groups if have_changed else ():
             for point, before in [*other.answers.items()]:
                 other.answers[point] = each = self._run.answer(point, bound)

@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import Any, Self
 
 from bench.analyse.forecast import LEAST_RACE_S
-from bench.analyse.series import grouped
+from bench.analyse.rows import grouped
 from bench.analyse.standing import Answer
 from bench.analyse.summary import Summary
 from bench.engine import admission
 from bench.engine.member import Member
 from bench.engine.pool import Pool
 from bench.engine.race import Judged, Race
-from bench.engine.replicate import Replicate
+from bench.engine.records import Records
+from bench.engine.replicate import Replicate, now
 from bench.engine.run_folder import RunFolder
 from bench.engine.schedule import EqualShares, Missing, Spread
 from bench.engine.worker import unheard
@@ -29,7 +30,7 @@ from bench.sampling.rounds import Length
 from bench.store import environment
 from bench.store import plan as stored
 from bench.store.environment import Environment
-from bench.store.record import Record
+from bench.store.record import Origin, Record
 
 MOST_DEATHS = 2
 """The deaths of a case's process after which it is not tried again: one may have come from outside."""
@@ -47,7 +48,7 @@ class Run:
 
     Entering it raises WrongRequest if the sweep has more threads than there are cores, if the folder can't be written
     or another process writes into it, or if it has another sweep or results that were measured under other conditions.
-    Then `run_folder` has the results so far, and `warnings` lists problems of the machine and repairs of the folder.
+    Then `records` has the results so far, and `warnings` lists problems of the machine and repairs of the folder.
     With `extend` the sweep may add to the folder's own.
     `servers` is the number of servers that fork processes; by default, one for each replicate of a point.
     With `retry_failed` all cases that failed in an earlier session are tried again; without it only those that are not
@@ -169,7 +170,7 @@ class Run:
         """Return the number of cases that have a record of at least one process."""
         names = {*self.sweep.implementations}
         return sum(
-            len({entry.case.implementation for entry in self.run_folder.entries(point)} & names)
+            len({entry.case.implementation for entry in self.records.entries(point)} & names)
             for point in self.sweep.points
         )
 
@@ -183,11 +184,13 @@ class Run:
         self._dismiss(point)
         reasons = dict.fromkeys(missing, admission.huge_pages_missing([point]))
         if not any(reasons.values()):
-            new = {name: self.sweep.computed_by(name) for name in missing if self.run_folder.is_new(point, [name])}
+            new = {name: self.sweep.computed_by(name) for name in missing if self.records.is_new(Case(point, name))}
             too_large = admission.too_large(point, [*new.values()], facts.available_bytes()) | self._frontier(point)
             reasons = {name: too_large[computed_by] for name, computed_by in new.items() if computed_by in too_large}
             status = "skipped"
-        self.run_folder.leave_out(point, status, reasons)
+        number, origin = self.records.next_process(point), Origin.of(self.environment, point.device, now())
+        cases = {Case(point, name): reason for name, reason in reasons.items()}
+        self.records.keep([Record(case, number, status, origin, reason) for case, reason in cases.items()])
 
     def _frontier(self, point: Point) -> dict[str, str]:
         """Return the implementations that ran out of memory at the same point with fewer tokens, each with a reason."""
@@ -195,7 +198,7 @@ class Run:
             return {}
         shape = [each for each in self._shapes[_without_tokens(point)] if each.num_tokens < point.num_tokens]
         by_tokens = sorted(shape, key=lambda each: each.num_tokens, reverse=True)
-        reached = {name: each.num_tokens for each in by_tokens for name in self.run_folder.out_of_memory(each)}
+        reached = {name: each.num_tokens for each in by_tokens for name in self.records.out_of_memory(each)}
         return {name: f"out of memory at N = {tokens}; --no-frontier tries it" for name, tokens in reached.items()}
 
     @property
@@ -222,9 +225,14 @@ class Run:
         return self._begin_s + self.sweep.effort.seconds(points)
 
     @property
+    def records(self) -> Records:
+        """The records of all points so far, and the rows that follow from them."""
+        return self.run_folder.records
+
+    @property
     def summary(self) -> Summary:
         """What the samples of all points say so far."""
-        return self.run_folder.summary
+        return self.records.summary
 
     def missing(self, point: Point, processes: int | None = None) -> list[str]:
         """Return what needs more processes at a point; in a race, without what is far behind in the first of them.
@@ -232,7 +240,7 @@ class Run:
         `processes` is the number to reach, if not the sweep's.
         """
         effort = self.sweep.effort
-        missing = self.run_folder.missing(point, processes or effort.processes, retry_failed=self.retry_failed)
+        missing = self.records.missing(point, processes or effort.processes, retry_failed=self.retry_failed)
         behind = self.summary.behind(point) if missing and effort.race else ()
         return [name for name in missing if name not in behind]
 
@@ -254,7 +262,7 @@ class Run:
         """
         crowded = [point for point in missing if point in self._crowded][:1]
         groups = {point: self._group(point, missing[point], with_baseline) for point in crowded or missing}
-        first, number = next(iter(groups)), max(map(self.run_folder.next_process, groups))
+        first, number = next(iter(groups)), max(map(self.records.next_process, groups))
         self._dismiss(first)
         members = [self.member(Case(point, name)) for point, names in groups.items() for name in names]
         baselines = {each.case.point: each for each in members if each.case.implementation == self.sweep.baseline}
@@ -290,13 +298,13 @@ class Run:
         others = [name for name in missing if name != baseline]
         is_tight = Case(point, baseline) in alone
         group = [name for name in others if is_tight or Case(point, name) in alone][:1] or missing
-        has_failed = baseline in self.run_folder.failed(point) - {*missing}
+        has_failed = baseline in self.records.failed(point) - {*missing}
         is_beside = with_baseline and baseline in self.sweep.implementations and baseline not in group
         return [baseline, *group] if is_beside and not has_failed else [*group]
 
     def member(self, case: Case) -> Member:
         """Return a case to be measured in a replicate."""
-        thorough = self.run_folder.is_new(case.point, [case.implementation])
+        thorough = self.records.is_new(case)
         return Member(case, self._pool, self.environment.env_id, thorough, self.sweep.computed_by(case.implementation))
 
     def seed(self, point: Point) -> int:
@@ -306,7 +314,7 @@ class Run:
     def keep(self, members: Iterable[Member], number: int, replicate: Replicate) -> None:
         """Write a record of each member that is measured, or that failed and is not tried again."""
         ended = [member for member in members if not member.lacks_memory and not self.deaths.allow(member)]
-        self.run_folder.keep_members(ended, number, replicate)
+        self.records.keep([each.record(number, replicate.started, replicate.seed, self.environment) for each in ended])
 
 
 class Deaths:
@@ -352,4 +360,4 @@ def run(
     sweep = stored.continued(sweep, stored.load(folder), folder, extend=extend)
     with Run(sweep, folder, extend=extend, retry_failed=retry_failed) as opened:
         for point in opened.measured():
-            yield opened.run_folder.of(point)
+            yield opened.records.of(point)

@@ -291,7 +291,7 @@ class Progress:
         from bench.show.summary import at_point, log_line, outcomes
         from bench.store.table import without_control
 
-        at = self._points[point] = at_point(without_control(self._run.run_folder.rows(point)), self._labels)
+        at = self._points[point] = at_point(without_control(self._run.records.rows(point)), self._labels)
         if is_news and (self._detail or not self._live):
             is_open = self._done < self._total or self._answered < len(self._answers)
             left = units.duration(self._time_left.left_s()) if is_open else ""

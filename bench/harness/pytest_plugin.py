@@ -27,12 +27,11 @@ from bench.plan.sweep import Sweep
 from bench.show.text import counted
 
 if TYPE_CHECKING:
-    import pandas as pd
     from rich.console import Console
 
+    from bench.analyse.analysed_run import AnalysedRun
     from bench.engine.run import Run
     from bench.show.failures import Reason
-    from bench.store.saved_run import SavedRun
 
 QUIET = -2
 """pytest's verbosity unless one is asked for: no header, no file before each line, no count of tests; -v has them."""
@@ -129,7 +128,7 @@ def _measure(config: pytest.Config, state: State) -> list[Point]:
         run, progress = _open(config, state)
         for point in run.measured(state.points, progress.told):
             measured.append(point)
-            if not run.run_folder.entries(point):  # its base waits
+            if not run.records.entries(point):  # its base waits
                 continue
             progress.told(point)
             failed += bool(config.option.maxfail and reasons(config, run, point))
@@ -155,7 +154,7 @@ def reasons(config: pytest.Config, run: "Run", point: Point) -> "list[Reason]":
     from bench.store.table import without_control
 
     lacks_device = bool(admission.missing_devices([point], run.environment.identity["gpus"]))
-    rows = plain(without_control(run.run_folder.rows(point)))
+    rows = plain(without_control(run.records.rows(point)))
     return failing(rows, options.fail_on(config.option), lacks_device=lacks_device)
 
 
@@ -198,51 +197,47 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     """Print the table and the failures with their reasons, draw the pictures, write the page, and print the paths."""
     state = config.stash[STATE]
     run = state.run
-    if run is None or not run.run_folder.has_results or state.status is not None:
+    if run is None or not run.records.contents.entries or state.status is not None:
         return
-    from bench.analyse.conclusions import changes, choices
     from bench.show import summary
     from bench.show.failures import blocks
     from bench.show.terminal.console import PLAIN_WIDTH, render, rendered
     from bench.show.terminal.results import results
-    from bench.store.saved_run import SavedRun
-    from bench.store.table import without_control
 
-    table, saved = run.run_folder.results(), SavedRun(run.folder)
+    saved = run.run_folder.saved
     is_long = state.detail > 0
     if is_long:
         terminalreporter.section("attention-bench")
     width = shutil.get_terminal_size((PLAIN_WIDTH, 24)).columns
-    of_dtypes = changes(saved.records) if table["dtype"].nunique() > 1 else []
     if is_long:
-        parts = [results(table, run.sweep.baseline), render(blocks(table))]
+        parts = [results(saved.whole, run.sweep.baseline), render(blocks(saved.whole))]
     else:
         width = min(width, summary.WIDEST)
-        parts = [render(summary.blocks(table, run.sweep.baseline, of_dtypes))]
+        parts = [render(summary.blocks(saved.whole, run.sweep.baseline, saved.changes))]
     for part in parts:
         terminalreporter.write(rendered(part, width=width, colour=bool(terminalreporter.isatty)))
     for line in summary.go_on(_command(run), run.sweep.effort, run.summary, state.points):
         terminalreporter.write_line(line)
     terminalreporter.flush()  # the answer is here before its pictures and its page
-    is_drawn = not run.run_folder.has_new and saved.page.exists() and not saved.traces.exists()
-    pictures = [] if is_drawn else _pictures(saved, without_control(table), terminalreporter)
+    is_drawn = not run.records.has_new and saved.page.exists() and not saved.traces.exists()
+    pictures = [] if is_drawn else _pictures(saved, terminalreporter)
     page = saved.page if is_drawn else _page(saved, terminalreporter)
     if is_long:
-        lines = summary.closing(table, run.folder, pictures, of_dtypes)
+        lines = summary.closing(saved.whole, run.folder, pictures, saved.changes)
     else:
-        lines = summary.where(run.folder, page, choices(run.run_folder.summary))
+        lines = summary.where(run.folder, page, saved.choices)
     for line in lines:
         terminalreporter.write_line(line)
     _print_failures(terminalreporter, len(state.points), _console(config))
 
 
-def _pictures(saved: "SavedRun", results: "pd.DataFrame", terminalreporter: pytest.TerminalReporter) -> list[Path]:
+def _pictures(saved: "AnalysedRun", terminalreporter: pytest.TerminalReporter) -> list[Path]:
     """Draw the pictures of the run, and return their files; a line says why if some can't be drawn."""
     from bench.show.charts import catalogue
 
     pictures: list[Path] = []
     try:
-        pictures += catalogue.draw(saved.plots, results=results)
+        pictures += catalogue.draw(saved.plots, results=saved.table)
         pictures += catalogue.draw(saved.plots, profiles=saved.profiles)
     except OSError as error:
         terminalreporter.write_line(f"No pictures: {saved.plots} can't be written: {error.strerror}")
@@ -251,7 +246,7 @@ def _pictures(saved: "SavedRun", results: "pd.DataFrame", terminalreporter: pyte
     return pictures
 
 
-def _page(saved: "SavedRun", terminalreporter: pytest.TerminalReporter) -> Path | None:
+def _page(saved: "AnalysedRun", terminalreporter: pytest.TerminalReporter) -> Path | None:
     """Write the page of the run, and return its file; None, with a line that says why, if it can't be written."""
     from bench.show.pages import run as page
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from bench.analyse.advice import LITTLE, WHOLE_ENCODER, Advice, Kind, PerItem, disagrees
-from bench.analyse.series import grouped
+from bench.analyse.rows import grouped
 from bench.plan.case import AS_IS
 from bench.show import intervals
 from bench.show.blocks import GAP, GOOD, HEAD, PLAIN, QUIET, WARNING, Block, Code, Column, Lines, Table, of_texts

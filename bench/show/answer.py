@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from bench.analyse.conclusions import control
+from bench.analyse.control import control
 from bench.analyse.flags import SLOW, Flag, disturbed, flags
 from bench.analyse.standing import ALONE, FASTEST, NOTHING, SLOWER, Choice, is_for_profiles
 from bench.plan.case import Point

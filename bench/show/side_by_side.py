@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pandas as pd
 
-from bench.analyse.conclusions import WIDEST, Change
 from bench.analyse.history import History
+from bench.analyse.precision import WIDEST, Change
 from bench.plan.case import Case, Point
 from bench.plan.errors import WrongRequest
 from bench.plan.grid import machine_columns, without_columns

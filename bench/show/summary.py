@@ -10,8 +10,9 @@ from pathlib import Path
 import pandas as pd
 
 from bench.analyse import forecast
-from bench.analyse.conclusions import Change, CoreChoice, gain
+from bench.analyse.choices import CoreChoice, gain
 from bench.analyse.growth import has_series
+from bench.analyse.precision import Change
 from bench.analyse.standing import by_rank
 from bench.analyse.summary import Summary
 from bench.plan.case import Point

@@ -8,8 +8,9 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 from bench.plan.case import Case
 from bench.plan.errors import CannotWrite, WrongRequest, refusing
@@ -34,17 +35,12 @@ Place = tuple[int, int]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Entry:
-    """A line of the file: its case and facts, its number, counted from 1, and its place without the end of line.
-
-    Its samples are read when they are needed: see `load`.
-    """
+class JournalEntry:
+    """A line of the file: its case, its facts and its place; `Contents.load` reads its samples."""
 
     case: Case
     line: Any
-    number: int
-    offset: int
-    length: int
+    place: Place
 
     @property
     def process(self) -> int:
@@ -56,54 +52,55 @@ class Entry:
         """How the case ended."""
         return str(self.line.status)
 
-    @property
-    def place(self) -> Place:
-        """The place of the line, and its length."""
-        return self.offset, self.length
-
 
 @dataclass
 class Contents:
-    """The lines of a journal that count, those set aside, and the numbers of these by fault.
+    """The lines of a journal that count, and those set aside by their fault, with their numbers and places.
 
     `end` is the length of the file.
     """
 
     path: Path
-    entries: list[Entry] = field(default_factory=list)
-    aside: list[Place] = field(default_factory=list)
-    faults: dict[str, list[int]] = field(default_factory=dict)
+    entries: list[JournalEntry] = field(default_factory=list)
+    aside: dict[str, list[tuple[int, Place]]] = field(default_factory=dict)
     end: int = 0
 
     @property
     def records(self) -> list[Record]:
         """The records that count, in the order in which they were measured."""
-        return list(self.loaded(self.entries))
+        return [*map(self.load, self.entries)]
 
-    def loaded(self, entries: Iterable[Entry]) -> Iterator[Record]:
-        """Yield the records of some lines."""
-        if entries := [*entries]:
-            with self._opened() as file:
-                yield from (load(file, entry) for entry in entries)
+    def load(self, entry: JournalEntry) -> Record:
+        """Return the record of a line; raises WrongRequest if it can't be read any more."""
+        try:
+            return record_of(entry.case, entry.line, self.content(entry.place))
+        except ValueError as error:
+            raise WrongRequest(f"{self.path}: the line at byte {entry.place[0]} can't be read: {error}") from None
 
-    def copied(self, entries: Iterable[Entry]) -> Iterator[bytes]:
-        """Yield some lines with their ends, as they stand in the file."""
-        if entries := [*entries]:
-            with self._opened() as file:
-                yield from _copied(file, [entry.place for entry in entries])
-
-    def _opened(self) -> BinaryIO:
+    def content(self, place: Place) -> bytes:
+        """Return the bytes of a line, without its end."""
         with refusing(f"{self.path} can't be read"):
-            return self.path.open("rb")
+            self.file.seek(place[0])
+            return self.file.read(place[1])
+
+    @cached_property
+    def file(self) -> BinaryIO:
+        """The file, which stays open, so that a folder that is moved meanwhile can be read."""
+        return self.path.open("rb")
+
+    def close(self) -> None:
+        """Close the file; what is read later opens it again."""
+        if "file" in vars(self):
+            self.file.close()
+            del self.file
 
     def notices(self) -> list[str]:
         """Return one line for each fault, with the numbers of its lines."""
-        return [f"{self.path}: {_numbers(numbers)} {fault}" for fault, numbers in self.faults.items()]
+        return [f"{self.path}: {_numbers([n for n, _ in lines])} {fault}" for fault, lines in self.aside.items()]
 
-    def append(self, records: Sequence[Record]) -> list[Entry]:
-        """Append the records of one replicate to the file; on return they have reached the disk.
+    def append(self, records: Sequence[Record]) -> list[JournalEntry]:
+        """Append the records of one replicate to the file, and return their lines, which have reached the disk.
 
-        Returns their lines, whose numbers are not known: they are 0.
         Raises CannotWrite if the disk doesn't take all of them; then the journal is as before.
         """
         lines = [encode_line(record) + b"\n" for record in records]
@@ -113,17 +110,25 @@ class Contents:
                 offset = _write(file, b"".join(lines))
             finally:
                 os.close(file)
+            _ = self.file  # from now on it is open for reading
         entries = []
         for record, each in zip(records, lines, strict=True):
-            entries.append(Entry(record.case, decode_line(each[:-1]), 0, offset, len(each) - 1))
+            entries.append(JournalEntry(record.case, decode_line(each[:-1]), (offset, len(each) - 1)))
             self.end = offset = offset + len(each)
         self.entries += entries
         return entries
 
-    def put_aside(self, number: int, place: Place, fault: str) -> None:
-        """Set a line aside for a fault."""
-        self.aside.append(place)
-        self.faults.setdefault(fault, []).append(number)
+
+Ended = TypeVar("Ended", Record, JournalEntry)
+
+
+def latest(records: Iterable[Ended]) -> list[Ended]:
+    """Return the records that count: those that are ok, and failures that are the last record of their case."""
+    records = list(records)
+    if all(record.status == "ok" for record in records):
+        return records
+    last = {record.case: index for index, record in enumerate(records)}
+    return [record for index, record in enumerate(records) if record.status == "ok" or index == last[record.case]]
 
 
 def append(run: Path, records: Sequence[Record]) -> None:
@@ -153,17 +158,6 @@ def _write(file: int, lines: bytes) -> int:
 def read(run: Path) -> list[Record]:
     """Return the records of a run that count, in the order in which they were measured; see `scan`."""
     return scan(run).records
-
-
-def load(file: BinaryIO, entry: Entry) -> Record:
-    """Return the record of a line of a journal's file; raises WrongRequest if it can't be read any more."""
-    with refusing("the journal can't be read"):
-        file.seek(entry.offset)
-        line = file.read(entry.length)
-    try:
-        return record_of(entry.case, entry.line, line)
-    except ValueError as error:
-        raise WrongRequest(f"{file.name}: the line at byte {entry.offset} can't be read: {error}") from None
 
 
 def scan(run: Path) -> Contents:
@@ -199,6 +193,7 @@ def _sort(file: BinaryIO, contents: Contents) -> None:
     for number, line in enumerate(file, start=1):
         offset, end = end, end + len(line)
         line = line.removesuffix(b"\n")
+        place = offset, len(line)
         if not line.strip():
             continue
         try:
@@ -206,15 +201,15 @@ def _sort(file: BinaryIO, contents: Contents) -> None:
         except WrongRequest as error:
             raise WrongRequest(f"{contents.path}: line {number}: {error}") from None
         except ValueError as error:
-            contents.put_aside(number, (offset, len(line)), f"no record of attention-bench ({error})")
+            contents.aside.setdefault(f"no record of attention-bench ({error})", []).append((number, place))
             continue
         case = cases.of(decoded)
         key = (id(case), decoded.process)  # equal cases are the same object
         if key in keys:
-            contents.put_aside(number, (offset, len(line)), REPEATED)
+            contents.aside.setdefault(REPEATED, []).append((number, place))
         else:
             keys.add(key)
-            contents.entries.append(Entry(case, decoded, number, offset, len(line)))
+            contents.entries.append(JournalEntry(case, decoded, place))
     contents.end = end
 
 
@@ -226,21 +221,15 @@ def repair(run: Path) -> tuple[Contents, list[str]]:
     contents = scan(run)
     if not contents.aside:
         return contents, []
-    with contents.path.open("rb") as journal:
-        with (run / SET_ASIDE).open("ab") as aside:
-            aside.writelines(_copied(journal, contents.aside))
-            aside.flush()
-            os.fsync(aside.fileno())
-        files.replace(contents.path, _copied(journal, [entry.place for entry in contents.entries]))
+    with (run / SET_ASIDE).open("ab") as aside:
+        places = sorted(place for lines in contents.aside.values() for _, place in lines)
+        aside.writelines(contents.content(place) + b"\n" for place in places)
+        aside.flush()
+        os.fsync(aside.fileno())
+    files.replace(contents.path, (contents.content(entry.place) + b"\n" for entry in contents.entries))
+    contents.close()
     notices = [f"{notice}; set aside in {SET_ASIDE}" for notice in contents.notices()]
     return scan(run), notices
-
-
-def _copied(file: BinaryIO, places: Iterable[Place]) -> Iterator[bytes]:
-    """Yield the lines at these places, with their ends."""
-    for offset, length in places:
-        file.seek(offset)
-        yield file.read(length) + b"\n"
 
 
 def _numbers(numbers: Sequence[int]) -> str:

@@ -6,11 +6,11 @@ A line is JSON with a checksum at its end. Its samples are read only when they a
 import dataclasses
 import json
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from operator import attrgetter
-from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar, get_type_hints
+from typing import Annotated, Any, Self, get_type_hints
 
 import msgspec
 from msgspec import Meta
@@ -21,9 +21,6 @@ from bench.plan.errors import WrongRequest, suggestion
 from bench.store.environment import Environment
 from bench.store.metrics import REPORTED
 from bench.store.typed import Amount, Count, Positive, Seconds, convert, decode
-
-if TYPE_CHECKING:
-    from bench.store.journal import Entry
 
 SCHEMA_VERSION = 9
 """The version of the journal's lines and of plans."""
@@ -157,18 +154,6 @@ def reported(name: str, value: Any) -> Any:
     if kind is None:
         raise ValueError(f"unknown metric {name!r}{suggestion(name, METRICS)}; bench/store/metrics.py declares them")
     return convert(value, kind, name)
-
-
-Ended = TypeVar("Ended", Record, "Entry")
-
-
-def latest(records: Iterable[Ended]) -> list[Ended]:
-    """Return the records that count: those that are ok, and failures that are the last record of their case."""
-    records = list(records)
-    if all(record.status == "ok" for record in records):
-        return records
-    last = {record.case: index for index, record in enumerate(records)}
-    return [record for index, record in enumerate(records) if record.status == "ok" or index == last[record.case]]
 
 
 class Versioned(msgspec.Struct):

@@ -4,10 +4,10 @@ A merged run has a folder for each machine, and a file that lists them.
 """
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pandas as pd
 
@@ -39,12 +39,14 @@ Seen = Mapping[str, Any]
 class SavedRun:
     """The saved parts of a run, by the path of its folder or of its results file; each is read once, when needed.
 
+    `known` are parts by their names that need no reading, because this process has made them.
     More can be written if it `is_folder`. A results file that isn't called results.csv `is_alone`: files beside it
     belong to another run. `folder` has the results; `plots`, `page` and `traces` are in it, and may not exist.
     Every part raises WrongRequest if its file can't be read or is broken.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, **known: Any) -> None:
+        vars(self).update(known)
         self.path = Path(path)
         self.is_folder = self.path.is_dir()
         self.is_alone = not self.is_folder and self.path.name != table.RESULTS
@@ -93,16 +95,7 @@ class SavedRun:
     @property
     def records(self) -> list[Record]:
         """The journal's records that count, in the order in which they were measured; none without a journal."""
-        return self._journal.records
-
-    @property
-    def entries(self) -> list[journal.Entry]:
-        """The journal's lines that count, without what is read only when it is needed."""
-        return self._journal.entries
-
-    def loaded(self, entries: Iterable[journal.Entry]) -> Iterator[Record]:
-        """Yield the records of some lines of the journal."""
-        return self._journal.loaded(entries)
+        return self.contents.records
 
     @property
     def is_behind(self) -> bool:
@@ -123,7 +116,7 @@ class SavedRun:
     @property
     def notices(self) -> list[str]:
         """One line for each fault of the journal."""
-        return self._journal.notices()
+        return self.contents.notices()
 
     @cached_property
     def profiles(self) -> list[Profile]:
@@ -131,8 +124,12 @@ class SavedRun:
         return [] if self.is_alone else profile.load(self.folder)
 
     @cached_property
-    def _journal(self) -> journal.Contents:
+    def contents(self) -> journal.Contents:
+        """The lines of the journal, none if there is no journal."""
         return journal.Contents(self.path) if self.is_alone else journal.scan(self.folder)
+
+
+Run = TypeVar("Run", bound=SavedRun)
 
 
 def load(path: str | Path) -> pd.DataFrame:
@@ -162,11 +159,11 @@ def folders_of(run: Path) -> dict[str, str]:
         raise WrongRequest(f"{path} is no list of machines") from None
 
 
-def runs_of(saved: SavedRun) -> dict[str, SavedRun]:
+def runs_of(saved: Run) -> dict[str, Run]:
     """Return the runs of the machines of a merged run by their names, a single run by its machine's."""
     folders = folders_of(saved.path)
     if folders:
-        return {name: SavedRun(saved.path / name) for name in folders}
+        return {name: type(saved)(saved.path / name) for name in folders}
     return {name_of(saved.environment) if saved.environment else "": saved}
 
 

@@ -20,7 +20,7 @@ DRAWS, HELD = 100, 90
 """Intervals of 95 % are drawn so often, and must hold the truth so often."""
 
 ALONE = (Common(1.0, 0.0, math.inf),) * 2
-"""Nothing is lent: the processes of a row tell its scatter."""
+"""Nothing is pooled: the processes of a row tell its scatter."""
 
 Law = Callable[[int], float]
 """From the place on an axis to seconds."""
@@ -117,16 +117,16 @@ def timed_row(
     latencies_s: Sequence[float],
     baseline_s: Sequence[float] = (),
     *,
-    lent: tuple[Common, Common] = ALONE,
+    pooled: tuple[Common, Common] = ALONE,
     peak_bytes: float | None = None,
     **columns: Any,
 ) -> Row:
     """Return the row of an implementation from a latency for each process, and those of the baseline beside them.
 
-    `lent` are the variances that a run has in common, of latencies and of ratios.
+    `pooled` are the variances that a run has in common, of latencies and of ratios.
     """
     logs, base = np.log(latencies_s), np.log(baseline_s)
-    level, of = _mean(logs, lent[0]), _mean(base - logs if base.size else logs * math.nan, lent[1])
+    level, of = _mean(logs, pooled[0]), _mean(base - logs if base.size else logs * math.nan, pooled[1])
     half = half_widths(level) * (MEDIAN_EFFICIENCY if len(logs) > 2 else 1.0)
     latency_s = np.median(latencies_s)
     ends = dict(zip(("latency_low_s", "latency_high_s"), latency_s * np.exp([-half, half]), strict=True))
@@ -136,10 +136,10 @@ def timed_row(
     return {**case(name, **columns).columns(), **others, **known}
 
 
-def _mean(logs: Array, lent: Common) -> Estimates:
+def _mean(logs: Array, pooled: Common) -> Estimates:
     """Return the mean over processes; what doesn't scatter at all is the baseline over itself."""
     scatters = len(logs) > 1 and np.ptp(logs) > 0
-    variance, freedom = (lent if scatters else ALONE[0]).moderate(
+    variance, freedom = (pooled if scatters else ALONE[0]).moderate(
         np.asarray(np.var(logs, ddof=1) if len(logs) > 1 else math.nan), np.asarray(len(logs) - 1.0)
     )
     error = np.sqrt(variance / len(logs))
@@ -169,12 +169,12 @@ def planted(
         times = {name: law(place) * np.exp(rng.normal(0, scatter, processes)) for name, law in laws.items()}
         base = next(iter(times.values()))
         times_of += [(name, place, values, base) for name, values in times.items()]
-    lent = (
+    pooled = (
         _common([np.log(own) for *_, own, _ in times_of]),
         _common([np.log(base / own) for *_, own, base in times_of]),
     )
     return [
-        timed_row(name, own.tolist(), base.tolist(), lent=lent, **{column: place})
+        timed_row(name, own.tolist(), base.tolist(), pooled=pooled, **{column: place})
         for name, place, own, base in times_of
     ]
 

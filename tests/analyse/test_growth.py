@@ -6,8 +6,9 @@ from itertools import islice
 import numpy as np
 import pytest
 
+from bench.analyse.axes import AXES, CHANNELS, HEADS, TOKENS, Axis
 from bench.analyse.growth import Fit, Scaling, exponents, fit, scalings
-from bench.analyse.series import AXES, CHANNELS, HEADS, TOKENS, Axis, Row, by, log_latencies
+from bench.analyse.rows import Row, by, log_latencies
 from bench.analyse.standing import NAMED, SLOWER
 from bench.stats.estimates import Interval
 from tests.analyse.tables import HELD, Law, draws, exact, planted, timed_row

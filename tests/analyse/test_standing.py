@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bench.analyse.series import Row
+from bench.analyse.rows import Row
 from bench.analyse.standing import (
     ALONE,
     BEHIND,
@@ -131,9 +131,9 @@ def test_bounds_keep_their_level(truth: Sequence[float]) -> None:
     sds = 0.008 * np.exp(rng.normal(0, 0.3, (count, len(logs), 1))) * np.geomspace(0.7, 2, count)[:, None, None]
     drawn = logs[:, None] + rng.normal(0, sds, (count, len(logs), 4))
     points = [Values(tuple(NAMES[: len(logs)]), own, np.full(own.shape, 2e-5)) for own in drawn]
-    lent, wrong = prior(points), np.zeros(3)
+    pooled, wrong = prior(points), np.zeros(3)
     for each in points:
-        by_name = places(contrasts(each, lent), COSTS)
+        by_name = places(contrasts(each, pooled), COSTS)
         first, *others = (place.standing for place in by_name.values())
         assert first in (FASTEST, NAMED)
         assert {*others} <= ({SLOWER} if first == FASTEST else {SLOWER, OPEN})

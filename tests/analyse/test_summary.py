@@ -9,9 +9,10 @@ import pandas as pd
 import pytest
 
 from bench.analyse.standing import Answer
-from bench.analyse.summary import Summary, period, rows, summarise
+from bench.analyse.summary import Summary, of_records, rows, summarise
 from bench.plan.case import CONTROL, Point
-from bench.store.record import STATUSES, Record, Samples, latest
+from bench.store.journal import latest
+from bench.store.record import STATUSES, Record, Samples
 from bench.store.table import COLUMNS
 from tests.examples import ORIGIN, case, record, timed
 
@@ -178,10 +179,11 @@ def test_a_run_ends_when_its_last_replicate_does() -> None:
     """A replicate is all records that began together; here each record has 7 s in its samples, two calls a timing."""
     starts = ["2025-01-31T23:59:30Z", "2025-01-31T23:59:54Z", "2025-01-31T23:59:54Z", "2025-01-31T23:59:00+00:00"]
     records = [record(origin=dataclasses.replace(ORIGIN, started_at=start)) for start in starts]
-    between = period(records)
+    between = of_records(records, "eager").period()
     assert between is not None
     assert [each.isoformat() for each in between] == ["2025-01-31T23:59:00+00:00", "2025-02-01T00:00:08+00:00"]
-    assert period([]) is period([record(origin=dataclasses.replace(ORIGIN, started_at="at noon"))]) is None
+    at_noon = record(origin=dataclasses.replace(ORIGIN, started_at="at noon"))
+    assert Summary("eager").period() is of_records([at_noon], "eager").period() is None
 
 
 @pytest.mark.parametrize(
@@ -349,7 +351,7 @@ def test_a_failure_counts_until_its_case_was_tried_again() -> None:
     assert by_name(*after, again)["detail"]["sdpa"] == "timeout after 2 processes, which count: silent"
 
 
-# what a run lends to its points
+# variances that are pooled over a run
 
 
 def noisy(tokens: int, sd: float = 0.02, seed: int = 0) -> list[Record]:
@@ -367,7 +369,7 @@ def point_of(tokens: int) -> Point:
     return case(num_tokens=tokens).point
 
 
-def test_a_run_lends_its_points_degrees_of_freedom() -> None:
+def test_a_run_gives_its_points_degrees_of_freedom() -> None:
     """A pair in four processes alone has three at most six, those of its point; among 60 such points it has more.
 
     The intervals of latencies hold the truth, a second, in about 95 of 100; in a little more of few processes, whose
@@ -388,7 +390,7 @@ def test_the_rows_of_a_summary_are_those_of_all_its_points() -> None:
     before = summary.rows(point_of(1))[1]["log_ratio_freedom"]
     for tokens in (1, 2, 3):
         summary.put(noisy(tokens))
-    summary.lend()
+    summary.pool()
     assert [*summary] == [point_of(tokens) for tokens in (1, 2, 3)]
     assert point_of(4) not in summary
     every = [one for tokens in (1, 2, 3) for one in noisy(tokens)]

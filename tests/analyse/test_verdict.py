@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import t
 
-from bench.analyse.series import Row
+from bench.analyse.rows import Row
 from bench.analyse.verdict import (
     AS_FAST,
     DIFFERENT,

@@ -20,7 +20,8 @@ from bench.stats.best import GOOD, bounds
 from bench.stats.contrasts import Contrasts, Prior, Values, contrasts, normal_scores, prior, values
 from bench.stats.estimates import Estimates, combined, half_widths, joined
 from bench.stats.limits import LEVEL, MARGIN, Limits, holm
-from bench.store.record import Record, latest
+from bench.store.journal import latest
+from bench.store.record import Record
 from bench.store.saved_run import SavedRun
 
 POWER = 0.8
@@ -102,23 +103,23 @@ def _times(records: Sequence[Record]) -> dict[Point, Times]:
 
 
 def _judged(points: Sequence[Values], baseline: str) -> tuple[Prior, list[Contrasts]]:
-    lent = prior(points, (CONTROL, baseline))
-    return lent, [contrasts(of, lent) for of in points]
+    pooled = prior(points, (CONTROL, baseline))
+    return pooled, [contrasts(of, pooled) for of in points]
 
 
 def _print_errors(points: Mapping[Point, Times], baseline: str) -> float:
     """Print what a run says of its errors, and return the variance between its processes."""
-    lent, judged = _judged([values(of) for of in points.values()], baseline)
+    pooled, judged = _judged([values(of) for of in points.values()], baseline)
     control = [of for of in judged if {CONTROL, baseline} <= {*of.names}]
-    scores = normal_scores(joined(of.speedup(CONTROL, baseline) for of in control)) * lent.factor
+    scores = normal_scores(joined(of.speedup(CONTROL, baseline) for of in control)) * pooled.factor
     highs = [float(np.min(bounds(of.without(CONTROL)).high)) for of in judged]
     print(
-        f"  between processes {math.sqrt(lent.process_variance):.2%}, prior {lent.scatter.freedom:.0f} degrees of "
+        f"  between processes {math.sqrt(pooled.process_variance):.2%}, prior {pooled.scatter.freedom:.0f} degrees of "
         f"freedom; control: rms of z {math.sqrt(np.mean(scores**2)) if scores.size else math.nan:.2f} at "
         f"{scores.size} points; "
         f"within 2 % {sum(high <= 1.02 for high in highs)}, 3 % {sum(high <= 1.03 for high in highs)} of {len(highs)}"
     )
-    return lent.process_variance
+    return pooled.process_variance
 
 
 def _drawn(

@@ -156,7 +156,7 @@ def step_summarise(folder: Path, _cases: int) -> None:
     """Tell the cost of making the rows of a point from the journal."""
     run_folder = opened(folder / RUNS[0])
     begin, some = time.process_time(), run_folder.sweep.points[:SUMMARISED]
-    summary.rows([record for point in some for record in run_folder.of(point)], "eager")
+    summary.rows([record for point in some for record in run_folder.records.of(point)], "eager")
     print(f"  {1e3 * (time.process_time() - begin) / len(some):.1f} processor ms a point")
     run_folder.close()
 
@@ -165,8 +165,8 @@ def step_resume(folder: Path, cases: int) -> None:
     """Read plan and journal, and decide what is missing."""
     run_folder = opened(folder / RUNS[0])
     processes = run_folder.sweep.effort.processes
-    missing = sum(len(run_folder.missing(point, processes)) for point in run_folder.sweep.points)
-    more = sum(len(run_folder.missing(point, processes + 1)) for point in run_folder.sweep.points)
+    missing = sum(len(run_folder.records.missing(point, processes)) for point in run_folder.sweep.points)
+    more = sum(len(run_folder.records.missing(point, processes + 1)) for point in run_folder.sweep.points)
     print(f"  missing: {missing} cases of {cases}; with one process more {more}")
     run_folder.close()
 
@@ -185,7 +185,7 @@ def step_records(folder: Path, _cases: int) -> None:
     """Read every record with its samples, one after the other."""
     saved = SavedRun(folder / RUNS[0])
     begin = time.perf_counter()
-    count = sum(len(record.samples.rounds) for record in saved.loaded(saved.entries[:50_000]))
+    count = sum(len(record.samples.rounds) for record in map(saved.contents.load, saved.contents.entries[:50_000]))
     taken_s = time.perf_counter() - begin
     print(f"  {count:,} samples, {1e6 * taken_s / max(1, count):.2f} µs a sample")
 
@@ -228,7 +228,7 @@ def _appended(run_folder: RunFolder) -> Iterator[tuple[float, float]]:
         some = groups[number % TEMPLATES][: len(IMPLEMENTATIONS)]
         records = [dataclasses.replace(r, case=Case(point, r.case.implementation), process=PROCESSES) for r in some]
         begin = time.perf_counter()
-        run_folder.keep(point, records)
+        run_folder.records.keep(records)
         middle = time.perf_counter()
         run_folder.tabulate()
         yield middle - begin, time.perf_counter() - middle

@@ -1,11 +1,16 @@
 """What a process claims is compared with what was seen, and its replies with their types."""
 
 from typing import Any
+from unittest import mock
 
 import pytest
 
 from bench.engine import member
-from bench.engine.member import Claims, Ended, Outcome, Prepared
+from bench.engine.member import Claims, Ended, Member, Outcome, Prepared
+from bench.engine.pool import Pool
+from bench.store.record import Samples
+from tests.engine.test_records import HERE
+from tests.examples import case, timed
 
 OUTCOME = {"status": "ok", "detail": "", "metrics": {}, "cpu_s": 0}
 SAMPLE = {"timings_s": [1e-3, 2e-3], "switches": 0, "faults": 3}
@@ -170,3 +175,26 @@ def test_a_timing_has_a_whole_number_of_calls(calls: Any) -> None:
 def test_what_is_known_of_one_that_is_prepared_has_its_type(wrong: dict[str, Any]) -> None:
     """The number of timings follows from the time of a call."""
     assert f"{next(iter(wrong))} must be" in detail_of(member.read, {"call_s": 1.0, **wrong}, Prepared)
+
+
+@pytest.mark.parametrize(
+    ("reported", "words"),
+    [
+        ({"peak_byte": 7}, ("peak_byte", "did you mean peak_bytes?")),
+        ({"saved_bytes": "many"}, ("saved_bytes", "a whole number", "'many'")),
+        ({"host_s": -1.0}, ("host_s", "at least 0", "-1.0")),
+        ({"kernels": "flash"}, ("kernels", "a list", "'flash'")),
+        ({"seed": "x"}, ("seed", "'x'")),
+    ],
+)
+def test_what_cannot_be_is_an_error_row(reported: dict[str, object], words: tuple[str, ...]) -> None:
+    """An unknown metric or a wrong value ends the case in words, without samples; what else was measured is kept."""
+    one = Member(case(), mock.create_autospec(Pool), "", thorough=False, samples=timed(1.0))
+    one.metrics = {"peak_bytes": 7}
+    good = one.record(3, "2026-01-31T12:00:00+00:00", 5, HERE)
+    one.metrics |= reported
+    bad = one.record(3, "2026-01-31T12:00:00+00:00", 5, HERE)
+    assert (good.status, good.samples, good.seed, good.process) == ("ok", timed(1.0), 5, 3)
+    assert (bad.status, bad.samples) == ("error", Samples())
+    assert all(word in bad.detail for word in words)
+    assert bad.metrics["peak_bytes"] == 7

@@ -41,7 +41,7 @@ class ScriptedRun:
         self.finer: dict[Point, int] = {}
         self.bounds: dict[Point, float] = {}
         self.summary = self
-        self.lendings = 0
+        self.poolings = 0
         self.taken: list[Taken] = []
         self.lengths: list[float] = []
         self.beside_s, self.round_s, self.share = 1.0, 0.1, 0.0
@@ -77,18 +77,18 @@ class ScriptedRun:
 
     def answer(self, point: Point, bound: float) -> Answer:
         """Return that two of the three are candidates while replicates are to come, more of them for a finer bound."""
-        self._lend()
+        self._pool()
         if self.left[point] + (self.finer.get(point, 0) if bound < EFFORT.bound else 0) <= 0:
             return Answer("a", 0.01, replicates=2)
         taken = sum(point in points for points, _, is_further in self.taken if is_further)
         bound = self.bounds.get(point, 0.1) / (1 + taken)
         return Answer("a", bound, ("a", "c"), (self._growths.get(point, 1.0),) * 2, 2)
 
-    def _lend(self) -> None:
+    def _pool(self) -> None:
         """Open a point again after the first further replicate of another, once."""
         if self.reopens is not None and any(is_further for *_, is_further in self.taken):
             self.left[self.reopens] = 1
-            self.lendings += 1
+            self.poolings += 1
             self.reopens = None
 
     def scatter(self, _point: Point) -> float:

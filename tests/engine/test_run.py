@@ -17,7 +17,7 @@ import psutil
 import pytest
 from scipy import stats
 
-from bench.analyse.conclusions import changes
+from bench.analyse.precision import changes
 from bench.analyse.standing import Answer
 from bench.analyse.summary import Summary
 from bench.engine import run as engine
@@ -64,7 +64,7 @@ def lines(folder: Path) -> Counter[tuple[Any, ...]]:
 def records_of(opened: Run, at: Point) -> list[Record]:
     """Measure a point by the schedule of its run, and return its records."""
     assert [*opened.measured([at])] == [at]
-    return opened.run_folder.of(at)
+    return opened.records.of(at)
 
 
 def ran(sweep: Sweep, folder: Path, *, extend: bool = False) -> pd.DataFrame:

@@ -12,10 +12,10 @@ import pytest
 from bench.analyse.summary import summarise
 from bench.cli import main
 from bench.engine.run_folder import RunFolder
-from bench.plan.case import Case, Point
 from bench.plan.errors import CannotWrite, WrongRequest
 from bench.plan.sweep import Sweep
-from bench.store import journal
+from bench.show.pages.run import page
+from bench.store import journal, table
 from bench.store.environment import ENVIRONMENT
 from bench.store.environment import load as load_environment
 from bench.store.files import LOCK
@@ -23,56 +23,27 @@ from bench.store.plan import PLAN
 from bench.store.record import encode_line
 from bench.store.saved_run import SavedRun
 from bench.store.table import RESULTS, load
-from tests import examples
-from tests.examples import measured
+from tests.engine.test_records import HERE, SWEEP, SWEEP_OF_THREE, THREE, kept
 from tests.points import point
 from tests.store.disk import enlarge, full_after, small
-
-SWEEP = Sweep("tiny", (point(),), ("eager", "sdpa"))
-METRICS = {"settled": True}
-SAMPLES = examples.timed(1e-3)
-STARTED = "2026-01-31T12:00:00+00:00"
-
-THREE = tuple(point(num_tokens=tokens) for tokens in (5, 7, 9))
-SWEEP_OF_THREE = Sweep("three", THREE, ("eager", "sdpa"))
 
 
 def opened(folder: Path, sweep: Sweep = SWEEP, *, extend: bool = False) -> RunFolder:
     """Return a run folder that was opened on a made-up machine."""
     run_folder = RunFolder(sweep, folder, extend=extend)
-    here = examples.environment()
     try:
         run_folder.prepare()
-        run_folder.open(dataclasses.replace(here, context={"commit": "abc"}))
+        run_folder.open(HERE)
     except WrongRequest:
         run_folder.close()
         raise
     return run_folder
 
 
-def kept(
-    run_folder: RunFolder,
-    *implementations: str,
-    at: Point | None = None,
-    status: str = "ok",
-    own_cause: bool = True,
-    scatter: float = 1e-3,
-) -> None:
-    """Keep a record of each implementation in a point's next process; times scatter by so much."""
-    at = at or point()
-    metrics = {**METRICS, "own_cause": own_cause}
-    number = run_folder.next_process(at)
-    records = []
-    for case in (Case(at, name) for name in reversed(implementations)):
-        record = run_folder.record(case, number, STARTED, status, "", metrics)
-        records.append(dataclasses.replace(record, samples=measured(case, number, 1e-3, scatter=scatter).samples))
-    run_folder.keep(at, records)
-
-
 def begun(folder: Path, *implementations: str) -> RunFolder:
     """Return a run folder whose session has kept a record of each implementation in a process."""
     run_folder = opened(folder)
-    kept(run_folder, *implementations)
+    kept(run_folder.records, *implementations)
     return run_folder
 
 
@@ -82,58 +53,21 @@ def left(folder: Path, *implementations: str) -> None:
 
 
 def test_what_is_kept_stands_in_the_journal_and_the_table(tmp_path: Path) -> None:
-    """Records of a replicate are in the order of the sweep, and count those that were measured together.
-
-    A run that goes on knows what is missing, what is new and which process comes next.
-    """
-    left(tmp_path / "both", "eager", "sdpa")
-    records = journal.read(tmp_path / "both")
+    """Records of a replicate are in the order of the sweep, and count those that were measured together."""
+    left(tmp_path, "eager", "sdpa")
+    records = journal.read(tmp_path)
     assert [(record.case.implementation, record.replicate_size) for record in records] == [("eager", 2), ("sdpa", 2)]
-    assert load(tmp_path / "both")["implementation"].tolist() == ["eager", "sdpa"]
-    left(tmp_path, "eager")
-    run_folder = opened(tmp_path)
-    assert run_folder.missing(point(), 1) == ["sdpa"]
-    assert run_folder.missing(point(), 2) == ["eager", "sdpa"]
-    assert (run_folder.is_new(point(), ["eager"]), run_folder.is_new(point(), ["sdpa"])) == (False, True)
-    assert run_folder.next_process(point()) == 1
-    assert run_folder.has_results
+    assert load(tmp_path)["implementation"].tolist() == ["eager", "sdpa"]
 
 
-def test_what_failed_is_tried_again_in_a_later_session_if_it_was_not_the_cause_or_if_asked_for(tmp_path: Path) -> None:
-    """In the session that kept it, it is not; a good record then takes the place of the failure."""
-    first = opened(tmp_path)
-    kept(first, "eager", status="crashed", own_cause=False)
-    kept(first, "sdpa", status="crashed")
-    assert first.failed(point()) == {"eager", "sdpa"}
-    assert first.missing(point(), 1) == first.missing(point(), 1, retry_failed=True) == []
-    first.close()
-    second = opened(tmp_path)
-    assert second.missing(point(), 1) == ["eager"]
-    assert second.missing(point(), 1, retry_failed=True) == ["eager", "sdpa"]
-    assert second.is_new(point(), ["eager"])
-    kept(second, "eager")
-    kept(second, "sdpa", status="timeout", own_cause=False)
-    assert second.missing(point(), 1, retry_failed=True) == []
-    assert [record.status for record in second.of(point())] == ["ok", "timeout"]
-    second.close()
-    assert load(tmp_path)["status"].tolist() == ["ok", "timeout"]
-    third = opened(tmp_path)
-    assert third.missing(point(), 1) == ["sdpa"]
-    assert third.next_process(point()) == 4
-    kept(third, "eager", "sdpa")
-    assert third.missing(point(), 1) == []
-    third.close()
-    assert load(tmp_path)[["status", "processes"]].to_numpy().tolist() == [["ok", 2], ["ok", 1]]
-
-
-# A table whose rows lend their scatter to each other
+# A table whose rows have their variances pooled
 
 
 def of_three(folder: Path, *measured: int) -> RunFolder:
     """Return a run folder in which replicates of these of three points were measured, one after the other."""
     run_folder = opened(folder, SWEEP_OF_THREE)
     for number in measured:
-        kept(run_folder, "eager", "sdpa", at=THREE[number], scatter=0.01 * (1 + number))
+        kept(run_folder.records, "eager", "sdpa", at=THREE[number], scatter=0.01 * (1 + number))
         run_folder.tabulate()
     return run_folder
 
@@ -155,31 +89,32 @@ def test_a_run_that_went_on_has_the_table_that_its_journal_gives(
     assert (tmp_path / RESULTS).read_bytes() == before
 
 
-def test_a_point_changes_the_errors_of_those_before_it(tmp_path: Path) -> None:
-    """Each row follows from the whole run: where another point scatters widely, all are less sure; times stay."""
-    run_folder = of_three(tmp_path, 0, 0, 0)
-    first = run_folder.results()
-    for _ in range(3):
-        kept(run_folder, "eager", "sdpa", at=THREE[2], scatter=0.5)
-    run_folder.close()
-    after = load(tmp_path)[:2]
-    assert after[["latency_s", "processes"]].equals(first[["latency_s", "processes"]])
-    assert after["log_ratio_error"][1] > first["log_ratio_error"][1]
-    assert run_folder.rows(THREE[0]).equals(after)
-
-
 def test_a_run_that_has_all_reads_no_samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is opened and closed without them; the rows that are asked for are those of its table."""
     of_three(tmp_path, 0, 0, 1, 2).close()
     before = load(tmp_path)
     with monkeypatch.context() as without:
-        without.delattr(journal, "load")
+        without.delattr(journal.Contents, "content")
         of_three(tmp_path).close()
     assert load(tmp_path).equals(before)
-    run_folder = of_three(tmp_path)
-    assert run_folder.results().equals(before)
-    assert run_folder.rows(THREE[0]).equals(before[:2])
-    run_folder.close()
+    records = of_three(tmp_path).records
+    assert records.results().equals(before)
+    assert records.rows(THREE[0]).equals(before[:2])
+
+
+def test_a_run_that_is_shown_reads_its_journal_and_its_table_no_second_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its table, its choices and the page come from what it knows; a page reads the samples of its cases alone."""
+    run_folder = of_three(tmp_path, 0, 0, 1, 1, 2)
+    monkeypatch.delattr(journal, "scan")
+    monkeypatch.delattr(table, "load")
+    saved = run_folder.saved
+    assert saved.whole["num_tokens"].tolist() == [5, 5, 7, 7, 9, 9]
+    assert [choice.point for choice in saved.choices] == [*THREE]
+    assert saved.changes == []
+    assert page(saved).count("<h1>") == 1
+    assert saved.summary.poolings == run_folder.saved.summary.poolings
 
 
 @pytest.mark.parametrize(
@@ -212,9 +147,9 @@ def test_a_folder_that_is_being_filled_is_refused(tmp_path: Path) -> None:
     first = opened(tmp_path)
     with pytest.raises(WrongRequest, match=f"written by process {os.getpid()} on"):
         opened(tmp_path)
-    kept(first, "eager")
+    kept(first.records, "eager")
     first.close()
-    assert opened(tmp_path).missing(point(), 1) == ["sdpa"]
+    assert opened(tmp_path).records.missing(point(), 1) == ["sdpa"]
 
 
 def test_a_folder_that_was_made_for_nothing_goes_again(tmp_path: Path) -> None:
@@ -252,7 +187,7 @@ def test_a_table_behind_its_journal_is_said(tmp_path: Path, capsys: pytest.Captu
     run_folder = begun(tmp_path, "eager")
     run_folder.tabulate()
     assert not SavedRun(tmp_path).is_behind
-    kept(run_folder, "eager", "sdpa")
+    kept(run_folder.records, "eager", "sdpa")
     assert SavedRun(tmp_path / RESULTS).is_behind
     assert main(["show", str(tmp_path)]) == 0
     assert "is at work" in capsys.readouterr().err
@@ -266,19 +201,6 @@ def test_a_table_behind_its_journal_is_said(tmp_path: Path, capsys: pytest.Captu
     assert not SavedRun(tmp_path).is_behind
     assert main(["show", str(tmp_path)]) == 0
     assert capsys.readouterr().err == ""
-
-
-def test_a_table_has_all_that_the_journal_had_when_it_was_written(tmp_path: Path) -> None:
-    """Two points are kept and then tabulated one after the other: the first may not write the second one's old rows."""
-    pair = tuple(point(dtype=dtype) for dtype in ("float32", "bfloat16"))
-    sweep = Sweep("pair", pair, ("eager", "sdpa"))
-    for expected in ([1, 1, 1, 1], [2, 2, 2, 2]):
-        run_folder = opened(tmp_path, sweep)
-        for at in pair:
-            kept(run_folder, "eager", "sdpa", at=at)
-        run_folder.tabulate()
-        assert load(tmp_path)["processes"].tolist() == expected
-        run_folder.close()
 
 
 def test_a_record_that_was_damaged_meanwhile_keeps_no_lock(tmp_path: Path) -> None:
@@ -298,7 +220,7 @@ def test_a_writer_that_lost_its_folder_writes_no_more(tmp_path: Path) -> None:
     run_folder = begun(tmp_path / "run", "eager")
     (tmp_path / "run").rename(tmp_path / "moved")
     with pytest.raises(CannotWrite, match=r"is gone.* process 1 of .* is lost"):
-        kept(run_folder, "sdpa")
+        kept(run_folder.records, "sdpa")
     with pytest.raises(CannotWrite, match=f"{RESULTS} can't be written: No such file"):
         run_folder.tabulate()
     run_folder.close()
@@ -311,12 +233,12 @@ def test_a_full_disk_loses_the_replicate_in_flight_alone(tmp_path: Path) -> None
     run_folder = begun(tmp_path, "eager", "sdpa")
     size = (tmp_path / journal.JOURNAL).stat().st_size
     with full_after(size + 300), pytest.raises(CannotWrite, match=r"too large; process 1 of .* is lost.* kept"):
-        kept(run_folder, "eager", "sdpa")
-    assert run_folder.rows(point())["processes"].tolist() == [2, 2]
+        kept(run_folder.records, "eager", "sdpa")
+    assert run_folder.records.next_process(point()) == 1
     run_folder.close()
     assert (tmp_path / journal.JOURNAL).stat().st_size == size
     assert load(tmp_path)["processes"].tolist() == [1, 1]
-    assert opened(tmp_path).next_process(point()) == 1
+    assert opened(tmp_path).records.next_process(point()) == 1
 
 
 def test_a_run_on_a_small_disk_goes_on_when_there_is_room(tmp_path: Path) -> None:
@@ -326,7 +248,7 @@ def test_a_run_on_a_small_disk_goes_on_when_there_is_room(tmp_path: Path) -> Non
 
         def fill() -> None:
             for _ in range(1_000):
-                kept(run_folder, "eager", "sdpa")
+                kept(run_folder.records, "eager", "sdpa")
 
         with pytest.raises(CannotWrite, match=r"No space left on device.* is lost.* kept"):
             fill()
@@ -337,11 +259,11 @@ def test_a_run_on_a_small_disk_goes_on_when_there_is_room(tmp_path: Path) -> Non
         assert {(entry.case, entry.process) for entry in contents.entries} == {
             (case, number) for case in SWEEP.cases() for number in range(replicates)
         }
-        assert contents.aside == []
+        assert contents.aside == {}
         enlarge(tmp_path, 1_000)
         again = opened(tmp_path / "run")
-        assert again.next_process(point()) == replicates
-        kept(again, "eager", "sdpa")
+        assert again.records.next_process(point()) == replicates
+        kept(again.records, "eager", "sdpa")
         again.tabulate()
         again.close()
         assert load(tmp_path / "run")["processes"].tolist() == [replicates + 1] * 2
@@ -425,7 +347,7 @@ def test_a_lost_environment_is_written_anew_if_all_records_come_from_here(tmp_pa
 def test_records_of_two_environments_are_never_mixed(has_environment: bool, all_foreign: bool, tmp_path: Path) -> None:
     """Records from elsewhere are refused with their number and where they come from, and the folder stays."""
     first = begun(tmp_path, "eager")
-    kept(first, "sdpa")
+    kept(first.records, "sdpa")
     first.close()
     path = tmp_path / journal.JOURNAL
     own = first.here.env_id
@@ -441,32 +363,3 @@ def test_records_of_two_environments_are_never_mixed(has_environment: bool, all_
     with pytest.raises(WrongRequest, match=rf"{2 if all_foreign else 1} of 0123456789ab \(torch .*this is {own}"):
         opened(tmp_path)
     assert path.read_bytes() == before
-
-
-# What a worker reports
-
-
-@pytest.mark.parametrize(
-    ("reported", "words"),
-    [
-        ({"peak_byte": 7}, ("peak_byte", "did you mean peak_bytes?")),
-        ({"saved_bytes": "many"}, ("saved_bytes", "a whole number", "'many'")),
-        ({"host_s": -1.0}, ("host_s", "at least 0", "-1.0")),
-        ({"kernels": "flash"}, ("kernels", "a list", "'flash'")),
-        ({"seed": "x"}, ("seed", "'x'")),
-    ],
-)
-def test_what_cannot_be_is_an_error_row(tmp_path: Path, reported: dict[str, object], words: tuple[str, ...]) -> None:
-    """An unknown metric or a wrong value ends its own case in words; what else was measured is kept."""
-    run_folder = opened(tmp_path)
-    eager, sdpa = SWEEP.cases()
-    good = dataclasses.replace(run_folder.record(eager, 0, STARTED, "ok", "", METRICS), samples=SAMPLES)
-    bad = run_folder.record(sdpa, 0, STARTED, "ok", "", {**METRICS, "peak_bytes": 7, **reported})
-    run_folder.keep(point(), [good, bad])
-    run_folder.tabulate()
-    table = load(tmp_path)
-    assert table["status"].tolist() == ["ok", "error"]
-    assert all(word in table["detail"][1] for word in words)
-    assert table["peak_bytes"][1] == 7
-    run_folder.close()
-    assert opened(tmp_path).of(point())[1].metrics["peak_bytes"] == 7

@@ -67,7 +67,7 @@ def written(out: Console) -> str:
 def run(warnings: Sequence[str] = (), end_s: float = 0.0) -> Run:
     """Return what the progress uses of a run that has all records of both points."""
     folder = SimpleNamespace(rows=lambda point: summarise(records(POINTS.index(point)), "eager"))
-    return cast(Run, SimpleNamespace(run_folder=folder, warnings=warnings, end_s=lambda _: end_s))
+    return cast(Run, SimpleNamespace(records=folder, warnings=warnings, end_s=lambda _: end_s))
 
 
 def said(clock: Clock, detail: int = 0, *, height: int = 0, width: int = 80, folder: str = "there") -> str:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bench.analyse.conclusions import changes
+from bench.analyse.precision import changes
 from bench.analyse.summary import summarise
 from bench.plan.case import Case
 from bench.plan.errors import WrongRequest

@@ -6,7 +6,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from bench.analyse.conclusions import CoreChoice, changes
+from bench.analyse.choices import CoreChoice
+from bench.analyse.precision import changes
 from bench.analyse.summary import summarise
 from bench.cli import main
 from bench.plan.case import Case

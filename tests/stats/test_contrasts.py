@@ -121,22 +121,22 @@ def test_a_choice_of_implementations_keeps_their_differences() -> None:
 
 
 def test_one_replicate_has_no_error_and_two_have_one_through_the_run() -> None:
-    """Alone a pair in two replicates has one degree of freedom; the run lends it more."""
+    """Alone a pair in two replicates has one degree of freedom; a run with more points gives it more."""
     rng = np.random.default_rng(6)
     one, *more = [of(rng.normal(0, 0.01, (2, count))) for count in (1, *[2] * 100)]
-    lent = prior([one, *more])
-    assert math.isnan(contrasts(one, lent).error[0, 1])
-    assert not math.isnan(contrasts(one, lent).difference[0, 1])
+    pooled = prior([one, *more])
+    assert math.isnan(contrasts(one, pooled).error[0, 1])
+    assert not math.isnan(contrasts(one, pooled).difference[0, 1])
     assert contrasts(more[0], prior(more[:1])).freedom[0, 1] == 1
-    assert 2 < contrasts(more[0], lent).freedom[0, 1] <= 100
+    assert 2 < contrasts(more[0], pooled).freedom[0, 1] <= 100
 
 
 def test_a_noisy_row_keeps_an_error_of_its_own() -> None:
     """One of six scatters ten times as much at each of 30 points, and its error says so; the others' stay small."""
     rng = np.random.default_rng(7)
     points = [of(rng.normal(0, [[0.01]] * 5 + [[0.1]], (6, 4))) for _ in range(30)]
-    lent = prior(points)
-    errors = np.mean([contrasts(each, lent).error for each in points], axis=0)
+    pooled = prior(points)
+    errors = np.mean([contrasts(each, pooled).error for each in points], axis=0)
     assert errors[5, :5].min() > 3 * errors[:5, :5].max()
     assert errors[0, 1] < 2 * math.sqrt(2 * 0.01**2 / 4)
 
@@ -168,7 +168,7 @@ def test_a_control_that_differs_widens_all_errors(off: float, least: float, most
 
 
 def test_a_variance_is_shrunk_as_smyth_says() -> None:
-    """Three degrees of freedom at 4 and five lent ones at 1 are eight at 17/8; all have no more than all together."""
+    """Three degrees of freedom at 4 and five common ones at 1 are eight at 17/8; all have no more than all together."""
     moderated = Common(1.0, 5.0, 100.0).moderate(np.array([4.0, 9.9]), np.array([3.0, 0.0]))
     assert [each.tolist() for each in moderated] == [[17 / 8, 1.0], [8.0, 5.0]]
     assert Common(1.0, math.inf, 40.0).moderate(np.array([4.0]), np.array([3.0]))[1] == 40
@@ -199,7 +199,7 @@ def test_the_variance_and_the_freedom_that_were_drawn_come_back(freedom: float) 
 
 
 def test_variances_that_differ_by_chance_alone_are_one() -> None:
-    """There is no limit to what they lend; of one variance, or of none, nothing is known."""
+    """There is no limit to what they give; of one variance, or of none, nothing is known."""
     quantiles = stats.chi2.ppf(np.linspace(0.1, 0.9, 20), 3) / 3
     assert common(quantiles, np.full(20, 3.0)).freedom == math.inf
     assert common(np.array([2.0]), np.array([3.0])).freedom == common(np.array([]), np.array([])).freedom == 0
@@ -226,9 +226,9 @@ def test_simulated_errors_are_right(unlike: float, places: float, replicates: in
     sds = 0.01 * np.exp(rng.normal(0, unlike, (200, 6, 1))) * scales[:, None, None]
     logs = rng.normal(0, sds, (200, 6, replicates))
     points = [of(own, (0.007 * scale) ** 2) for own, scale in zip(logs, scales.tolist(), strict=True)]
-    lent = prior(points)
+    pooled = prior(points)
     pairs = np.triu_indices(6, 1)
-    parts = [vars(contrasts(each, lent)) for each in points]
+    parts = [vars(contrasts(each, pooled)) for each in points]
     names = ("difference", "error", "freedom")
     of_all = Estimates(*(np.concatenate([each[name][pairs] for each in parts]) for name in names))
     assert np.sqrt(np.mean(normal_scores(of_all) ** 2)) == pytest.approx(1, abs=0.08)

@@ -69,6 +69,15 @@ def test_a_number_that_json_can_not_hold_is_refused(tmp_path: Path, number: floa
     assert (tmp_path / JOURNAL).read_bytes() == before
 
 
+def test_a_failure_that_was_tried_again_does_not_count() -> None:
+    """The last word on a case is its latest record; good ones all count."""
+    good, failed, last = record(process=0), record(process=1, status="oom"), record(process=2)
+    other = record("sdpa", process=1, status="error")
+    assert journal.latest([good, failed, other, last]) == [good, other, last]
+    assert journal.latest([good, failed, other]) == [good, failed, other]
+    assert journal.latest([failed, dataclasses.replace(failed, process=2)]) == [dataclasses.replace(failed, process=2)]
+
+
 # Journals that a kill cut short
 
 

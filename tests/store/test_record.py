@@ -21,7 +21,6 @@ from bench.store.record import (
     check_schema,
     decode_line,
     encode_line,
-    latest,
     record_of,
     reported,
     sealed,
@@ -85,15 +84,6 @@ def test_a_metric_has_its_type() -> None:
     """A whole number is a number too, several texts are a tuple, and empty stays empty."""
     given = {"error": 0, "kernels": ["a", "b"], "peak_bytes": None}
     assert [reported(name, value) for name, value in given.items()] == [0, ("a", "b"), None]
-
-
-def test_a_failure_that_was_tried_again_does_not_count() -> None:
-    """The last word on a case is its latest record; good ones all count."""
-    good, failed, last = record(process=0), record(process=1, status="oom"), record(process=2)
-    other = record("sdpa", process=1, status="error")
-    assert latest([good, failed, other, last]) == [good, other, last]
-    assert latest([good, failed, other]) == [good, failed, other]
-    assert latest([failed, dataclasses.replace(failed, process=2)]) == [dataclasses.replace(failed, process=2)]
 
 
 def test_another_schema_is_refused_with_the_way_out() -> None:

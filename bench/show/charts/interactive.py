@@ -9,7 +9,7 @@ from typing import Any
 
 import altair as alt
 
-from bench.analyse.series import Axis
+from bench.analyse.axes import Axis
 from bench.show.charts import base
 from bench.show.charts.base import Spec
 from bench.show.figures import layout

@@ -12,7 +12,8 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from bench.analyse.series import Row, by, gathered, point_of
+from bench.analyse.axes import gathered
+from bench.analyse.rows import Row, by, point_of
 from bench.plan.case import COLUMNS
 from bench.plan.layers import Roof, roof_of, work_of
 from bench.show.charts.base import SIZE, SMALL_PX, THIN, Sheet, Spec, chart, inline, log, looks, spec, ticks

@@ -7,7 +7,8 @@ from typing import Any, Literal
 import altair as alt
 import pandas as pd
 
-from bench.analyse.series import CHANNELS, HEADS, TOKENS, Axis, Row, gathered, moving, places, point_of
+from bench.analyse.axes import CHANNELS, HEADS, TOKENS, Axis, gathered, moving, places
+from bench.analyse.rows import Row, point_of
 from bench.analyse.standing import ALONE, FASTEST, NAMED, Choice
 from bench.plan.case import Point
 from bench.show.charts import base

@@ -10,7 +10,7 @@ from functools import cached_property
 import pandas as pd
 
 from bench.analyse.comparison import VERDICTS, WELL
-from bench.analyse.series import point_of
+from bench.analyse.rows import point_of
 from bench.analyse.standing import FASTEST
 from bench.analyse.standing import NAMED as TO_USE
 from bench.plan.again import Again

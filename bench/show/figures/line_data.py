@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from bench.analyse.series import AXES, TOKENS, Axis, by, groups, moving, places, point_of
+from bench.analyse.axes import AXES, TOKENS, Axis, groups, moving, places
+from bench.analyse.rows import by, point_of
 from bench.plan.case import Point
 from bench.show.figures import layout
 from bench.show.rows import Row, is_measured, plain
 from bench.store import units
 from bench.store.metrics import COLUMNS as METRICS
-from bench.store.metrics import Axis as VerticalAxis
-from bench.store.metrics import Metric, Unit
+from bench.store.metrics import Metric, Unit, VerticalAxis
 from bench.store.table import baseline_of
 
 ALLOCATOR = "allocator"

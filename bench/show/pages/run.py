@@ -7,10 +7,9 @@ from typing import Any
 
 import pandas as pd
 
-from bench.analyse.conclusions import changes, choices
+from bench.analyse.analysed_run import AnalysedRun
 from bench.analyse.flags import flags as flags_of
 from bench.analyse.flags import legend
-from bench.analyse.summary import of_records, period
 from bench.plan.invocation import COMMAND, short
 from bench.show import answer
 from bench.show.blocks import Block, Cell
@@ -25,14 +24,13 @@ from bench.show.summary import for_programs
 from bench.show.text import counted, shared, symbols
 from bench.store import units
 from bench.store.environment import VARIABLES, Environment
-from bench.store.saved_run import SavedRun
-from bench.store.table import END, RESULTS
+from bench.store.table import RESULTS, as_csv
 
 MOST_CSV_BYTES = 1_000_000
 """The largest packed results.csv that a page carries."""
 
 
-def write(saved: SavedRun) -> Path:
+def write(saved: AnalysedRun) -> Path:
     """Write the page of a run into its folder, and return its file.
 
     Raises WrongRequest if the run has no rows, or if the file can't be written.
@@ -40,7 +38,7 @@ def write(saved: SavedRun) -> Path:
     return shell.write(saved.page, page(saved))
 
 
-def page(saved: SavedRun, head: Sequence[Block] = ()) -> str:
+def page(saved: AnalysedRun, head: Sequence[Block] = ()) -> str:
     """Return the page of a run, a merged one with each of its machines; raises WrongRequest if it has no rows.
 
     What it says first is `head`, if that is given, else what to use.
@@ -85,7 +83,8 @@ def _title(folder: Path, view: View) -> str:
 def _verdicts(view: View) -> Iterator[tuple[str, str]]:
     """Yield what else is said of each machine before the charts; sentences that judge are `good` or `bad`."""
     for name, run in view.machines.items():
-        yield from (("", view.of(name, sentence)) for sentence in _gains(run))
+        gains = [*precision_words(run.whole, run.changes), *for_programs(run.choices, run.folder)]
+        yield from (("", view.of(name, sentence)) for sentence in gains)
     for name, points in view.points.items():
         yield "bad" if any(at.failed for at in points) else "good", view.of(name, answer.failures(points))
     for name, run in view.machines.items():
@@ -93,13 +92,7 @@ def _verdicts(view: View) -> Iterator[tuple[str, str]]:
         yield "good" if is_quiet else "bad", view.of(name, sentence)
 
 
-def _gains(saved: SavedRun) -> list[str]:
-    """Return what each other precision brings if the run has several, and the command that exports its choices."""
-    precisions = precision_words(saved.whole, changes(saved.records)) if saved.whole["dtype"].nunique() > 1 else []
-    return [*precisions, *for_programs(choices(of_records(saved.records, saved.baseline or "")), saved.folder)]
-
-
-def _left_out(view: View, saved: SavedRun) -> list[str]:
+def _left_out(view: View, saved: AnalysedRun) -> list[str]:
     shown, points = len(view.shown), sum(map(len, view.points.values()))
     if shown == points:
         return []
@@ -135,13 +128,13 @@ def _line(shown: Shown, baseline: str | None) -> dict[str, str]:
     }
 
 
-def _facts(saved: SavedRun) -> Iterator[tuple[str, Any]]:
+def _facts(saved: AnalysedRun) -> Iterator[tuple[str, Any]]:
     """Yield what is known of the machine and the software, and empty values."""
     rows = plain(saved.table)
     yield "run", saved.folder.resolve().name
     for name, column in (("device", "device_name"), ("torch", "torch_version"), ("commit", "commit")):
         yield name, ", ".join(dict.fromkeys(str(row[column]) for row in rows if row[column]))
-    if between := period(saved.records):
+    if between := saved.summary.period():
         first, last = between
         end = last.strftime("%H:%M" if last.date() == first.date() else "%Y-%m-%d %H:%M")
         yield "measured", f"{first:%Y-%m-%d %H:%M} to {end} UTC"
@@ -178,10 +171,6 @@ def _command(environment: Environment | None) -> str:
 
 def _csv(view: View) -> str:
     """Return the packed results of all machines; empty if they are too large for a page."""
-    first = view.first
-    if view.several:
-        text = pd.concat([run.whole for run in view.machines.values()]).to_csv(index=False, lineterminator=END)
-    else:
-        text = (first.folder / RESULTS if first.is_folder else first.path).read_bytes().decode()
-    packed = shell.packed(text)
+    whole = pd.concat([run.whole for run in view.machines.values()])
+    packed = shell.packed(as_csv(whole).decode())
     return packed if len(packed) <= MOST_CSV_BYTES else ""

@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from bench.analyse.analysed_run import AnalysedRun
+from bench.analyse.axes import AXES, SERIES, TOKENS, Axis, groups, places
 from bench.analyse.growth import Exponent, scalings
-from bench.analyse.series import AXES, SERIES, TOKENS, Axis, groups, places, point_of
+from bench.analyse.rows import point_of
 from bench.plan.case import Case
 from bench.plan.errors import WrongRequest
 from bench.plan.grid import machine_columns, without_columns
-from bench.plan.sweep import Effort
 from bench.show import answer, intervals
 from bench.show.answer import At
 from bench.show.charts import interactive
@@ -23,8 +24,7 @@ from bench.show.pages import shell
 from bench.show.pages.shell import ANY, Figure
 from bench.show.rows import Row, is_measured, measured
 from bench.show.text import differences, order, parts, varying
-from bench.store.record import Record
-from bench.store.saved_run import SavedRun, runs_of
+from bench.store.saved_run import runs_of
 
 NOTES = {
     "speedup": "How many times as fast as {baseline}; above 1 is faster. Bands and bars are 99 % intervals. What to "
@@ -62,14 +62,14 @@ class View:
     `refused` has a sentence for each machine that is left out.
     """
 
-    machines: Mapping[str, SavedRun]
+    machines: Mapping[str, AnalysedRun]
     points: Mapping[str, Sequence[At]]
     shown: Sequence[Shown]
     ignored: frozenset[str]
     refused: Sequence[str]
 
     @property
-    def first(self) -> SavedRun:
+    def first(self) -> AnalysedRun:
         """The run of the first machine."""
         return next(iter(self.machines.values()))
 
@@ -77,14 +77,6 @@ class View:
     def baseline(self) -> str | None:
         """The baseline of all runs."""
         return self.first.baseline
-
-    @cached_property
-    def effort(self) -> Effort:
-        """The effort of the run, the usual one if it isn't known."""
-        try:
-            return self.first.effort or Effort()
-        except WrongRequest:  # a plan that this suite can't carry out
-            return Effort()
 
     @property
     def several(self) -> bool:
@@ -127,17 +119,8 @@ class View:
         drawn = [each for each in quantities(self.baseline) if any(row[each.column] for row in rows)]
         return sorted(drawn, key=lambda each: (not each.axis.relative, each.place))
 
-    @cached_property
-    def records(self) -> list[list[Record]]:
-        """The records of each machine's points; those of points that the page leaves out are not read."""
-        return [list(self._loaded(number, run)) for number, run in enumerate(self.machines.values())]
 
-    def _loaded(self, machine: int, run: SavedRun) -> Iterator[Record]:
-        points = {each.at.point for each in self.shown if each.machine == machine}
-        return run.loaded(entry for entry in run.entries if entry.case.point in points)
-
-
-def view_of(saved: SavedRun) -> View:
+def view_of(saved: AnalysedRun) -> View:
     """Return what the page of a run shows, a merged one with each of its machines.
 
     Raises WrongRequest if it has no rows.
@@ -155,7 +138,7 @@ def view_of(saved: SavedRun) -> View:
     return View(machines, points, _that_fit(points, ignored), ignored, refused)
 
 
-def _machines(saved: SavedRun) -> tuple[dict[str, SavedRun], list[str]]:
+def _machines(saved: AnalysedRun) -> tuple[dict[str, AnalysedRun], list[str]]:
     """Return the runs of the machines by the names that the page gives them, and a sentence for each without rows.
 
     A machine has the name that its user gave it, or that of its device. Raises WrongRequest if none has rows.
@@ -379,8 +362,12 @@ def _compilation(view: View) -> Iterator[Figure]:
 
 
 def _samples(view: View) -> dict[str, Any]:
-    """Return the samples of the cases of the page."""
-    records = [shell.by_case(own) for own in view.records]
+    """Return the samples of the cases of the page; those of points that it leaves out are not read."""
+    shown = {(each.machine, each.at.point) for each in view.shown}
+    records = [
+        shell.by_case(run.contents.load(entry) for entry in run.contents.entries if (number, entry.case.point) in shown)
+        for number, run in enumerate(view.machines.values())
+    ]
     rows = {number: row for number, row in enumerate(view.rows) if is_measured(row)}
     return shell.samples([
         {number: (row, records[row["machine"]].get(Case.from_columns(row), [])) for number, row in rows.items()}

@@ -6,8 +6,9 @@ from itertools import groupby
 
 import pandas as pd
 
+from bench.analyse.axes import TOKENS, moving, places
 from bench.analyse.growth import COEFFICIENTS, Exponent, Growth, Scaling, has_series, scalings
-from bench.analyse.series import TOKENS, moving, places, point_of
+from bench.analyse.rows import point_of
 from bench.analyse.standing import FASTEST, Choice
 from bench.plan.errors import WrongRequest
 from bench.show import intervals

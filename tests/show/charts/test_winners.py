@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from bench.analyse.series import CHANNELS, HEADS
+from bench.analyse.axes import CHANNELS, HEADS
 from bench.analyse.standing import ALONE, FASTEST, NOTHING
 from bench.plan.case import Case
 from bench.plan.names import IMPLEMENTATIONS

@@ -2,7 +2,7 @@
 
 import math
 
-from bench.analyse.series import CHANNELS, HEADS, TOKENS
+from bench.analyse.axes import CHANNELS, HEADS, TOKENS
 from bench.plan.case import HUGE, Case
 from bench.plan.sweep import load_sweep
 from bench.show.figures.line_data import Failure, Picture, pictures

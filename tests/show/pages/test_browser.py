@@ -8,11 +8,11 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.select import Select
 
+from bench.analyse.analysed_run import AnalysedRun
 from bench.cli import main
 from bench.plan.case import Case
 from bench.show.pages.run import write
 from bench.store import saved_run
-from bench.store.saved_run import SavedRun
 from tests.examples import point
 from tests.show.pages import saved
 from tests.show.pages.browser import Browser, missing
@@ -28,7 +28,7 @@ KINDS = {"speedup", "latency", "memory", "winners", "compile", "growth-latency",
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the page of a run of `quick`."""
-    return write(SavedRun(saved.quick(tmp_path_factory.mktemp("quick") / "run")))
+    return write(AnalysedRun(saved.quick(tmp_path_factory.mktemp("quick") / "run")))
 
 
 def rows(chromium: Browser) -> list[str]:
@@ -107,7 +107,7 @@ def test_marking_points_of_one_machine_leaves_those_of_the_others(chromium: Brow
     saved_run.save_machines(tmp_path, {"here": "0", "there": "1"})
     for name in ("here", "there"):
         saved.of(tmp_path / name, cases)
-    chromium.open(write(SavedRun(tmp_path)))
+    chromium.open(write(AnalysedRun(tmp_path)))
     drag(chromium, (0, -0.15), (0, 0.1), (0, 0.4))
     assert "(here)" in chromium.one("#shown").text
     assert "there" not in chromium.one("#shown").text

@@ -13,13 +13,13 @@ from typing import Any
 import altair
 import pytest
 
+from bench.analyse.analysed_run import AnalysedRun
 from bench.analyse.summary import summarise
 from bench.plan.case import Case
 from bench.show.pages import run as module
 from bench.show.pages import run_data, shell
 from bench.show.pages.run import page, write
 from bench.store import environment, journal, saved_run, table, units
-from bench.store.saved_run import SavedRun
 from bench.store.table import RESULTS
 from tests import examples
 from tests.examples import case, record
@@ -36,13 +36,13 @@ PAIR = [case("eager"), case("sdpa")]
 
 
 @pytest.fixture(scope="module")
-def quick(tmp_path_factory: pytest.TempPathFactory) -> SavedRun:
+def quick(tmp_path_factory: pytest.TempPathFactory) -> AnalysedRun:
     """Return a run of `quick`."""
-    return SavedRun(saved.quick(tmp_path_factory.mktemp("quick") / "run"))
+    return AnalysedRun(saved.quick(tmp_path_factory.mktemp("quick") / "run"))
 
 
 @pytest.fixture(scope="module")
-def text(quick: SavedRun, without_vega: None) -> str:
+def text(quick: AnalysedRun, without_vega: None) -> str:
     """Return the page of that run."""
     return page(quick)
 
@@ -55,12 +55,12 @@ def data(text: str) -> dict[str, Any]:
 
 def test_the_title_names_the_sweep_and_the_device(tmp_path: Path) -> None:
     """A folder's name, which may be a date, stands among the facts; it is the title if no sweep is known."""
-    run = SavedRun(saved.of(tmp_path / "monday", PAIR))
+    run = AnalysedRun(saved.of(tmp_path / "monday", PAIR))
     assert "<h1>monday</h1>" in page(run)
     here = examples.environment()
     environment.save(dataclasses.replace(here, context={**here.context, "sweep": "quick"}), run.folder)
     device = run.table["device_name"].iloc[0]
-    assert f"<h1>Sweep quick on {device}</h1>" in page(SavedRun(run.folder))
+    assert f"<h1>Sweep quick on {device}</h1>" in page(AnalysedRun(run.folder))
 
 
 def test_the_answer_comes_first_and_nothing_is_loaded_from_elsewhere(text: str) -> None:
@@ -80,21 +80,21 @@ def test_the_page_says_when_and_under_which_variables_it_was_measured(tmp_path: 
     starts = ["2025-01-31T12:00:30Z", "2025-01-31T12:03:55Z"]
     origins = [dataclasses.replace(examples.ORIGIN, started_at=start) for start in starts]
     records = [examples.record(process=number, origin=origin) for number, origin in enumerate(origins)]
-    run = SavedRun(examples.saved(tmp_path / "run", records))
+    run = AnalysedRun(examples.saved(tmp_path / "run", records))
     environment.save(examples.environment(variables={"TORCHINDUCTOR_FREEZING": "1"}), run.folder)
-    facts = re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", page(SavedRun(run.folder)))
+    facts = re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", page(AnalysedRun(run.folder)))
     assert {("measured", "2025-01-31 12:00 to 12:04 UTC"), ("TORCHINDUCTOR_FREEZING", "1")} <= {*facts}
 
 
 def test_a_change_of_precision_is_shown(text: str, tmp_path: Path) -> None:
     """It stands with the answer; a run in one dtype has no such line."""
     both = [measured("eager", dtype, process) for dtype in ("float32", "bfloat16") for process in range(3)]
-    page_of_both = page(SavedRun(examples.saved(tmp_path / "both", both)))
+    page_of_both = page(AnalysedRun(examples.saved(tmp_path / "both", both)))
     assert page_of_both.index("bfloat16 instead of float32: eager is 2.00x") < page_of_both.index("Point by point")
     assert "instead of float32" not in text
 
 
-def test_every_case_is_in_the_table_and_in_the_data(text: str, data: dict[str, Any], quick: SavedRun) -> None:
+def test_every_case_is_in_the_table_and_in_the_data(text: str, data: dict[str, Any], quick: AnalysedRun) -> None:
     """Rows of both are in the same order, with what failed in full; the packed file is results.csv byte for byte."""
     names = data["rows"]["implementation"]
     assert len(names) == 84
@@ -105,7 +105,7 @@ def test_every_case_is_in_the_table_and_in_the_data(text: str, data: dict[str, A
     assert unpacked(packed).encode() == (quick.folder / RESULTS).read_bytes()
 
 
-def test_every_case_has_the_command_that_measures_it_again(data: dict[str, Any], quick: SavedRun) -> None:
+def test_every_case_has_the_command_that_measures_it_again(data: dict[str, Any], quick: AnalysedRun) -> None:
     """In the order of the table, with the point and the implementation of its row."""
     commands = json.loads(unpacked(data["commands"]))
     rows = data["rows"]
@@ -146,13 +146,15 @@ def test_a_cell_of_a_map_says_what_the_point_says(text: str, data: dict[str, Any
         assert each["lines"][0] == each["names"].split(",")[0]
     cases = [case(name, num_tokens=n, num_heads=h) for n in (50, 197) for h in (3, 6) for name in ("eager", "sdpa")]
     lost = [example_results.record(each, 0, ("oom", "") if each.point == cases[0].point else None) for each in cases]
-    (part,) = data_of(page(SavedRun(examples.saved(tmp_path / "lost", lost))))["figures"]["winners"]["parts"]
+    (part,) = data_of(page(AnalysedRun(examples.saved(tmp_path / "lost", lost))))["figures"]["winners"]["parts"]
     fills = {each["lines"][0]: each["fill"] for each in part["rows"]}
     assert fills.pop("nothing was measured") == "var(--open)"
     assert all("color-mix" in fill for fill in fills.values())
 
 
-def test_a_large_run_says_what_is_left_out_and_how_to_get_it(quick: SavedRun, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_run_says_what_is_left_out_and_how_to_get_it(
+    quick: AnalysedRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whole points are kept, and the answer counts all; each process keeps the same share of many samples."""
     monkeypatch.setattr(run_data, "MOST_CASES", 30)
     monkeypatch.setattr(module, "MOST_CSV_BYTES", 10)
@@ -174,12 +176,12 @@ def test_a_hostile_detail_is_text(tmp_path: Path) -> None:
     records = [record("eager"), dataclasses.replace(record("sdpa"), status="error", detail=HOSTILE)]
     journal.append(tmp_path, records)
     table.save(summarise(records, "eager"), tmp_path)
-    text = page(SavedRun(tmp_path))
+    text = page(AnalysedRun(tmp_path))
     assert HOSTILE not in text
     assert "alert(&#39;x&#39;)" in text
 
 
-def merged(folder: Path, **cases: Sequence[Case]) -> SavedRun:
+def merged(folder: Path, **cases: Sequence[Case]) -> AnalysedRun:
     """Return a merged run of machines, with the cases that each of them measured."""
     saved_run.save_machines(folder, {name: f"{number:012d}" for number, name in enumerate(cases)})
     for name, own in cases.items():
@@ -187,7 +189,7 @@ def merged(folder: Path, **cases: Sequence[Case]) -> SavedRun:
         (folder / name / environment.ENVIRONMENT).unlink(missing_ok=True)
         here = dataclasses.replace(examples.environment(), context={"machine_name": name, "sweep": "mine"})
         environment.save(here, folder / name)
-    return SavedRun(folder)
+    return AnalysedRun(folder)
 
 
 def test_a_merged_run_has_a_chart_for_each_machine(tmp_path: Path) -> None:
@@ -236,7 +238,7 @@ def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path, monkeypatch:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    run = SavedRun(saved.of(tmp_path / "run", PAIR))
+    run = AnalysedRun(saved.of(tmp_path / "run", PAIR))
     monkeypatch.setattr("bench.store.files.replace", full)
     assert refusal(write, run) == f"cannot write {run.page} (No space left on device)"
 

@@ -1,0 +1,73 @@
+"""The axes of a sweep, and series of rows whose points differ along one of them."""
+
+from collections.abc import Collection, Iterable, Sequence, Set
+from dataclasses import dataclass
+
+from bench.analyse.rows import Row, grouped, point_of
+from bench.plan.case import Point
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A column of the points along which they are compared."""
+
+    name: str
+    column: str
+    symbol: str
+
+
+TOKENS = Axis("tokens", "num_tokens", "N")
+HEADS = Axis("heads", "num_heads", "H")
+CHANNELS = Axis("channels", "channels", "C")
+
+AXES = (TOKENS, HEADS, CHANNELS)
+
+SERIES = 3
+"""The places of a series. Two are enough only if no longer series shows the same setting along this axis."""
+
+
+def groups(rows: Iterable[Row], axis: Axis, ignored: Set[str] = frozenset()) -> list[list[Row]]:
+    """Return the rows of each series along an axis, of two places or more, in which the columns `ignored` may differ.
+
+    A series of two is left out if the same layer, device, mode and so on has a longer one along that axis: a sweep of
+    heads at two numbers of tokens is no sweep of tokens.
+    """
+    series = [group for group in gathered(rows, [axis], ignored) if len(places(group, axis)) > 1]
+    long = {_setting(group) for group in series if len(places(group, axis)) >= SERIES}
+    return [group for group in series if len(places(group, axis)) >= SERIES or _setting(group) not in long]
+
+
+def gathered(rows: Iterable[Row], axes: Collection[Axis], ignored: Set[str] = frozenset()) -> list[list[Row]]:
+    """Return groups of rows: in a group, points differ only along these axes and in the columns `ignored`."""
+
+    def setting(row: Row) -> tuple[object, ...]:
+        point = point_of(row)
+        return _fixed(point, {*ignored}.union(*(moving(axis, point) for axis in axes)))
+
+    return [*grouped(rows, setting).values()]
+
+
+def moving(axis: Axis, point: Point) -> set[str]:
+    """Return the columns that change along an axis.
+
+    The token length changes with the channels if it equals them, and the size of an image with its tokens.
+    """
+    if axis is CHANNELS and point.token_len == point.channels:
+        return {axis.column, "token_len"}
+    if axis is TOKENS and point.image_size is not None:
+        return {axis.column, "image_size"}
+    return {axis.column}
+
+
+def places(rows: Iterable[Row], axis: Axis) -> tuple[int, ...]:
+    """Return the values of the rows on an axis, smallest first."""
+    return tuple(sorted({row[axis.column] for row in rows}))
+
+
+def _fixed(point: Point, without: Set[str]) -> tuple[object, ...]:
+    return tuple(None if name in without else value for name, value in vars(point).items())
+
+
+def _setting(group: Sequence[Row]) -> tuple[object, ...]:
+    point = point_of(group[0])
+    return _fixed(point, {"token_len"}.union(*(moving(axis, point) for axis in AXES)))

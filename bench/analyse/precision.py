@@ -1,0 +1,64 @@
+"""What a narrower precision brings, paired round by round."""
+
+import dataclasses
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from bench.analyse.rows import grouped
+from bench.analyse.summary import rounds_of
+from bench.plan.case import CONTROL, Point
+from bench.stats.contrasts import Contrasts, contrasts, prior, values
+from bench.stats.estimates import PAIR, Interval, interval
+from bench.store.journal import latest
+from bench.store.record import Record
+
+WIDEST = "float32"
+"""The precision to which the others are compared."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change of precision: the time in `WIDEST` over the time in `dtype`; both have the same replicates."""
+
+    point: Point
+    implementation: str
+    dtype: str
+    speedup: Interval
+
+
+def changes(records: Iterable[Record]) -> list[Change]:
+    """Return the change to each narrower precision, of each implementation that was measured in the same rounds.
+
+    `point` is that in WIDEST.
+    """
+    all_changes = []
+    for point, of in across_precisions(records).items():
+        for name in of.names:
+            implementation, _, dtype = name.rpartition(" ")
+            wide = in_precision(implementation, WIDEST)
+            if dtype != WIDEST and wide in of.names:
+                all_changes.append(Change(point, implementation, dtype, interval(of.speedup(name, wide), PAIR).exp()))
+    return [change for change in all_changes if not math.isnan(change.speedup.value)]
+
+
+def across_precisions(records: Iterable[Record]) -> dict[Point, Contrasts]:
+    """Return the contrasts of what was measured in the same rounds in several precisions, by its point in WIDEST.
+
+    They have the names of `in_precision`.
+    """
+    usable = (each for each in latest(records) if each.status == "ok" and each.seed is not None)
+    by_case = grouped((each for each in usable if each.case.implementation != CONTROL), lambda record: record.case)
+    cases_of = grouped(by_case, lambda case: dataclasses.replace(case.point, dtype=WIDEST))
+    values_of = {
+        point: values({in_precision(case.implementation, case.point.dtype): rounds_of(by_case[case]) for case in own})
+        for point, own in cases_of.items()
+        if len({case.point.dtype for case in own}) > 1
+    }
+    pooled = prior([*values_of.values()])
+    return {point: contrasts(own, pooled) for point, own in values_of.items()}
+
+
+def in_precision(implementation: str, dtype: str) -> str:
+    """Return the name of an implementation among those of several precisions."""
+    return f"{implementation} {dtype}"

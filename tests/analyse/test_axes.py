@@ -1,0 +1,63 @@
+"""Which rows stand in one series."""
+
+from typing import Any
+
+import pytest
+
+from bench.analyse.axes import AXES, CHANNELS, HEADS, TOKENS, Axis, gathered, groups, moving, places
+from bench.analyse.rows import Row, point_of
+from tests.analyse.tables import timed_row
+from tests.examples import case, point
+
+
+def at(**columns: Any) -> Row:
+    """Return a row of eager at a point."""
+    return timed_row("eager", [1.0], **columns)
+
+
+@pytest.mark.parametrize(
+    ("axis", "columns", "expected"),
+    [
+        (TOKENS, {}, {"num_tokens"}),
+        (TOKENS, {"image_size": 224, "patch_size": 16}, {"num_tokens", "image_size"}),
+        (HEADS, {}, {"num_heads"}),
+        (CHANNELS, {}, {"channels", "token_len"}),
+        (CHANNELS, {"token_len": 49, "channels": 64}, {"channels"}),
+    ],
+)
+def test_columns_that_move_along_an_axis(axis: Axis, columns: dict[str, int], expected: set[str]) -> None:
+    """An image's tokens follow its size, and the token length follows the channels where it equals them."""
+    assert moving(axis, point(**columns)) == expected
+
+
+def test_images_of_growing_size_are_one_series_of_tokens() -> None:
+    """Tokens that follow from the image change with it, and neither splits the series."""
+    (group,) = groups(
+        [at(image_size=size, num_tokens=tokens) for size, tokens in ((32, 4), (64, 16), (128, 64))], TOKENS
+    )
+    assert places(group, TOKENS) == (4, 16, 64)
+
+
+def test_any_other_column_splits_a_series() -> None:
+    """Rows of two batches are two series, whatever else they share, and so are masked and unmasked ones."""
+    rows = [at(num_tokens=tokens, batch=batch) for tokens in (50, 197) for batch in (1, 8)]
+    assert [{row["batch"] for row in group} for group in groups(rows, TOKENS)] == [{1}, {8}]
+    assert len(groups(rows, TOKENS, {"batch"})) == 1
+    masked = groups([at(num_tokens=n, mask=mask) for n in (50, 197) for mask in ("none", "causal")], TOKENS)
+    assert [{row["mask"] for row in group} for group in masked] == [{"none"}, {"causal"}]
+    assert ["causal" in point_of(group[0]).short_name({"num_tokens"}) for group in masked] == [False, True]
+
+
+def test_pairs_are_left_out_beside_a_longer_series_of_the_same_setting() -> None:
+    """Two token counts at one head are no sweep beside four at six heads, but alone they are; one place is none."""
+    long = [at(num_tokens=tokens) for tokens in (50, 197, 577, 1024)]
+    pair = [at(num_tokens=tokens, num_heads=1) for tokens in (197, 577)]
+    assert [{row["num_heads"] for row in group} for group in groups([*long, *pair], TOKENS)] == [{6}]
+    assert [{row["num_heads"] for row in group} for group in groups(pair, TOKENS)] == [{1}]
+    assert [groups([at(), {**at(), **case("sdpa").columns()}], axis) for axis in AXES] == [[], [], []]
+
+
+def test_two_axes_gather_what_differs_in_either() -> None:
+    """A cross of tokens and heads is one group over both, and two over either alone."""
+    cross = [at(num_tokens=tokens) for tokens in (50, 197)] + [at(num_heads=heads) for heads in (1, 3)]
+    assert (len(gathered(cross, [TOKENS, HEADS])), len(gathered(cross, [TOKENS]))) == (1, 3)
