@@ -13,10 +13,10 @@ from typing import Annotated, Any, TypeVar
 
 from msgspec import Meta, Struct
 
+from bench.engine.judged_calls import JudgedCalls
 from bench.engine.pool import Pool
 from bench.engine.worker import Died, Heard, Worker, unheard
 from bench.plan.case import Case, Point
-from bench.sampling.inputs import JudgedCalls
 from bench.store.record import SESSION, Samples, Status
 from bench.store.typed import Amount, Count, Positive, Seconds, convert
 

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from functools import partial
 
 from bench.engine.judge import Choices, Judge
+from bench.engine.judged_calls import JudgedCalls
 from bench.engine.member import Ended, Member, Prepared, calls_per_timing, read, sampled
 from bench.engine.pool import Pool
 from bench.engine.worker import Died, Worker, first_done, unheard
@@ -22,7 +23,7 @@ from bench.machine.quiet import Interference, Scheduling, Speed, queued_s, resch
 from bench.plan.case import Point
 from bench.plan.layers import Roof
 from bench.plan.layers.layer import Work
-from bench.sampling.inputs import AFTERWARDS, KEY_BITS, NORMAL, PEAKED, SHIFTS, TIMED, JudgedCalls
+from bench.sampling.inputs import AFTERWARDS, KEY_BITS, NORMAL, PEAKED, SHIFTS, TIMED
 from bench.sampling.rounds import Length, Sample, sample, timings
 from bench.store.record import Samples
 

@@ -13,13 +13,14 @@ from typing import Any
 import pytest
 import torch
 
+from bench.engine.judged_calls import JudgedCalls
 from bench.measure import workload
 from bench.measure.forking import Channel
 from bench.measure.judge import Judge
 from bench.measure.server import Worker
 from bench.plan.case import Point
 from bench.plan.sides import same_weights
-from bench.sampling.inputs import AFTERWARDS, NORMAL, PEAKED, TIMED, JudgedCalls, Values
+from bench.sampling.inputs import AFTERWARDS, NORMAL, PEAKED, TIMED, Values
 
 SEED = 7
 SHIFTS = {NORMAL: 0, PEAKED: 0, AFTERWARDS: 9}
