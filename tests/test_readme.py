@@ -15,7 +15,7 @@ import torch
 
 import impls
 from bench.cli import main
-from bench.engine import trials
+from bench.engine import model_look
 from bench.harness import options
 from bench.machine import facts
 from bench.plan.sweep import SWEEP_KEYS, Sweep, load_sweep, shipped_names
@@ -140,7 +140,7 @@ def test_every_command_that_measures_can_be_met(
     (tmp_path / "mine.toml").write_text(blocks(README, "toml")[0])
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(facts, "visible_cores", lambda: 4)
-    monkeypatch.setattr(trials, "shaped", tuple)  # no model is made to see its shapes
+    monkeypatch.setattr(model_look, "shaped", tuple)  # no model is made to see its shapes
     count = len(asked(words).points)
     assert count == 10 if {"128:2048:x2", "6,12"} <= {*words} else count
 

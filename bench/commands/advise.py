@@ -17,8 +17,8 @@ from bench.analyse.advice import Advice, Kind
 from bench.analyse.conclusions import changes
 from bench.analyse.summary import summarise
 from bench.commands import BAD, FINE, say, write
+from bench.engine.model_look import NotSeen, look
 from bench.engine.run import Run
-from bench.engine.trials import NotSeen, look
 from bench.harness import options
 from bench.harness.progress import moving
 from bench.plan import names

@@ -19,7 +19,7 @@ from bench.analyse.advice import Advice
 from bench.analyse.verdict import Verdict, needed, verdict
 from bench.commands import BAD, FINE, say, write
 from bench.engine.duel import Duel, Ground, grounds
-from bench.engine.trials import NotSeen, asked, shaped
+from bench.engine.model_look import NotSeen, asked, shaped
 from bench.harness import options
 from bench.harness.progress import Progress
 from bench.machine.doctor import LEAST_TORCH

@@ -226,9 +226,9 @@ def request(option: argparse.Namespace) -> Request:
 
 
 def _shaped(points: tuple[Point, ...]) -> tuple[Point, ...]:
-    from bench.engine import trials  # slow to import
+    from bench.engine import model_look  # slow to import
 
-    return trials.shaped(points)
+    return model_look.shaped(points)
 
 
 def product(

@@ -13,7 +13,7 @@ import pytest
 from bench.analyse import advice as analyse
 from bench.cli import main
 from bench.commands import advise
-from bench.engine.trials import NotSeen
+from bench.engine.model_look import NotSeen
 from bench.plan import names
 from bench.plan.case import Point
 from bench.plan.invocation import ROOT
