@@ -11,9 +11,9 @@ from bench.engine.member import Ended, Member
 from bench.engine.worker import Died, Heard
 from bench.machine import rates
 from bench.machine.rates import Judgement
-from bench.plan.layers import CEILING_BYTES, CEILING_FLOPS, Roof
-from bench.plan.layers.layer import Work
+from bench.plan.work import Roof, Work
 from bench.sampling.inputs import NORMAL, PEAKED, TIMED, Values
+from bench.store.roofline import CEILING_BYTES, CEILING_FLOPS
 
 RATES_TURNS, RATES_S = 3, 0.2
 """The least number of turns, and the least seconds, in which a device's rates are measured."""

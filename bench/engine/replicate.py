@@ -21,8 +21,7 @@ from bench.engine.worker import Died, Worker, first_done, unheard
 from bench.machine import facts, monotonic, rates
 from bench.machine.quiet import Interference, Scheduling, Speed, queued_s, reschedule, scheduling
 from bench.plan.case import Point
-from bench.plan.layers import Roof
-from bench.plan.layers.layer import Work
+from bench.plan.work import Roof, Work
 from bench.sampling.inputs import AFTERWARDS, KEY_BITS, NORMAL, PEAKED, SHIFTS, TIMED
 from bench.sampling.rounds import Length, Sample, sample, timings
 from bench.store.record import Samples

@@ -25,7 +25,7 @@ from bench.measure.failure import Outcome
 from bench.measure.forking import Channel, serve
 from bench.measure.outputs import BY_ITEM
 from bench.plan.case import Point
-from bench.plan.layers import Roof
+from bench.plan.work import Roof
 from bench.sampling.inputs import AFTERWARDS, PEAKED, TIMED, Call, Part, Values
 
 MOST_THREADS = 8

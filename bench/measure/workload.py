@@ -19,7 +19,7 @@ import impls
 from bench.measure.cores import equal_weights, is_plain
 from bench.plan import layers
 from bench.plan.case import COLUMNS, Point
-from bench.plan.layers.layer import Work
+from bench.plan.work import Work
 from bench.sampling.inputs import SHIFTS, Call, Values, windows
 from impls.contract import NO_MASK
 from impls.modules.core import with_attend
