@@ -31,7 +31,7 @@ BELOW: dict[str, set[str]] = {
     "bench.show.charts": {"bench.show.comparison", "bench.show.figures", "bench.show"},
     "bench.show.pages": {"bench.show.charts", "bench.show.comparison", "bench.show.figures", "bench.show"},
     "bench.measure": {"bench.sampling", "bench.machine", "bench.plan", "impls", DECLARED},
-    "bench.engine": {"bench.analyse", "bench.sampling", "bench.machine", "bench.store", "bench.plan"},
+    "bench.engine": {"bench.analyse", "bench.sampling", "bench.machine", "bench.store", "bench.plan", DECLARED},
     "bench.profiling": {
         "bench.engine", "bench.measure", "bench.show", "bench.analyse", "bench.machine", "bench.store", "bench.plan",
     },

@@ -37,7 +37,7 @@ from bench.show.terminal.console import console, render
 from bench.store import saved_run as stored
 from bench.store.record import Record
 from bench.store.saved_run import Seen
-from impls.catalogue import SOURCES, parse, split
+from impls.catalogue import COMPILED, SOURCES, advised, compiled_from, parse, split
 
 BATCH = 8
 """The items in a call if nothing says another number."""
@@ -50,11 +50,6 @@ WITHIN_S = 90.0
 
 PROCESSES, BUDGET_S, LAYER_BUDGET_S = 2, 10.0, 6.0
 """The replicates of a model's base and of its layers, and the seconds of rounds in all of them."""
-
-ON_CPU = ("sdpa", "eager", "sdpa_flash", "sdpa_math")
-ON_GPU = (*ON_CPU, "sdpa_efficient", "sdpa_cudnn")
-COMPILED = ("compiled", "compiled_sdpa", "compiled_eager")
-"""The settings that are tried: first the uncompiled ones."""
 
 SHAPES = ("num_tokens", "token_len", "channels", "num_heads")
 """The options of shape, for a module that is made from columns."""
@@ -102,7 +97,8 @@ def run(arguments: argparse.Namespace) -> int:
     extra = _extra(arguments)
     asked = _asked(arguments, name, batches)
     is_quiet = arguments.format != FORMATS[0]
-    settings = ON_CPU if (arguments.device or "cpu") == "cpu" else ON_GPU
+    kind = "cpu" if (arguments.device or "cpu") == "cpu" else "cuda"
+    settings = advised(kind, compiled=False)
     try:
         with moving(console(stderr=is_quiet)) as move:
             seen = look(asked.points, settings, LOOKS, asked.effort.timeout_s, lambda stage: move(f"looking: {stage}"))
@@ -120,7 +116,7 @@ def run(arguments: argparse.Namespace) -> int:
     worth = [] if arguments.look else [point for point, of in answers.items() if asks or not of.is_little]
     records: list[Record] = []
     if worth:
-        compiled = () if arguments.no_compile else COMPILED
+        compiled = [] if arguments.no_compile else advised(kind, compiled=True)
         asked = dataclasses.replace(asked, points=tuple(worth))
         records = _compared(asked, answers, looks, compiled, extra, folder, is_quiet)
     for point, advice in answers.items():
@@ -174,7 +170,8 @@ def _extra(arguments: argparse.Namespace) -> list[str]:
         except ValueError as error:
             raise WrongRequest(str(error)) from None
         if not is_implementation(name):
-            expected = (*ON_GPU, *COMPILED, "online", "manual", "flex", "mykernel:attend")
+            usual = [name for compiled in (False, True) for name in advised("cuda", compiled=compiled)]
+            expected = (*usual, "online", "manual", "flex", "mykernel:attend")
             raise WrongRequest(unknown_names("setting", [name], expected))
         if ":" in base and (mistake := names.mistake_of(name, path, "attend")):
             raise WrongRequest(mistake)
@@ -219,7 +216,7 @@ def _compared(
     """Measure the settings of a model and of its layers, put the answers in place, and return the model's records."""
     works = [name for point in asked.points for name in _working(looks[point])]
     # a compiled setting has the name of what it compiles, which must be another one than that of the model
-    compiled = [name for name in compiled if name == "compiled" or name.removeprefix("compiled_") in works]
+    compiled = [name for name in compiled if name == COMPILED or compiled_from(name) in works]
     measured = tuple(dict.fromkeys([AS_IS, *works, *compiled, *extra]))
     with _opened(dataclasses.replace(asked, implementations=measured), folder, is_quiet) as run:
         if not is_quiet:
@@ -227,7 +224,7 @@ def _compared(
         [*run.measured()]
         records = {point: run.run_folder.of(point) for point in asked.points}
         tables = {point: run.run_folder.rows(point) for point in asked.points}
-    of_layers = tuple(name for name in measured if name not in COMPILED)
+    of_layers = tuple(name for name in measured if name not in advised("cuda", compiled=True))
     kinds = {point: analyse.measured_kinds(answers[point].kinds) if of_layers[1:] else [] for point in asked.points}
     layers = _layers(asked, kinds, of_layers, folder / "layers", is_quiet) if any(kinds.values()) else {}
     for point, table in tables.items():

@@ -15,10 +15,7 @@ from bench.show.text import names, shared
 from bench.stats.estimates import Interval
 from bench.stats.limits import LEVEL
 from bench.store import units
-from impls.catalogue import IMPLEMENTATIONS, parse
-
-COMPILED = "compiled"
-"""The beginning of the names of compiled settings, which have no prediction."""
+from impls.catalogue import COMPILED, IMPLEMENTATIONS, parse
 
 BACKENDS = {
     "sdpa_math": "MATH",

@@ -19,9 +19,7 @@ from bench.plan.layers import (
     of_core,
     peak_bytes,
     steps,
-    vit,
 )
-from impls.attend import online
 from impls.modules.making import make
 from tests.points import OF_LAYER, of_layer, point
 from tests.refusals import refusal
@@ -252,8 +250,7 @@ def test_the_peak_is_predicted_to_the_byte(
 
 
 def test_without_a_formula_nothing_is_predicted() -> None:
-    """Training, and implementations without a formula, have no prediction; that of online counts with its block."""
+    """Training, and implementations without a formula, have no prediction."""
     assert peak_bytes(Case(point(mode="train"), "eager")) is None
     assert peak_bytes(Case(point(dtype="bfloat16"), "eager")) is None
     assert peak_bytes(Case(point(), "mine:kernel")) is None
-    assert vit.BLOCK_TOKENS == online.BLOCK_TOKENS
