@@ -271,6 +271,13 @@ def parse(name: str) -> Name:
     return Name(match["base"], options)
 
 
+def with_option(name: str, option: str, value: str) -> str:
+    """Return a name with one more option, or another value of it."""
+    parsed = parse(name)
+    inside = ",".join(f"{key}={each}" for key, each in {**parsed.options, option: value}.items())
+    return f"{parsed.base}[{inside}]"
+
+
 def shapes_itself(layer: str) -> bool:
     """Return whether a module's name says its shapes, so that no column does: a library's, or one with its own input.
 

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -17,7 +16,7 @@ from bench.analyse.advice import Advice, Kind
 from bench.analyse.conclusions import changes
 from bench.analyse.summary import summarise
 from bench.commands import BAD, FINE, say, write
-from bench.engine.model_look import NotSeen, look
+from bench.engine.model_look import NotSeen, completed, layer_of, look, working
 from bench.engine.run import Run
 from bench.harness import options
 from bench.harness.progress import moving
@@ -26,7 +25,7 @@ from bench.plan.case import AS_IS, Point
 from bench.plan.columns import flag
 from bench.plan.errors import WrongRequest, suggestion, unknown_names
 from bench.plan.invocation import short, suite
-from bench.plan.layers import LAYERS, of_core, shapes_itself
+from bench.plan.layers import LAYERS
 from bench.plan.names import is_implementation, is_own
 from bench.plan.sweep import MEASURED, Effort, Sweep, mistakes_of_table
 from bench.show import advice as show
@@ -37,7 +36,7 @@ from bench.show.terminal.console import console, render
 from bench.store import saved_run as stored
 from bench.store.record import Record
 from bench.store.saved_run import Seen
-from impls.catalogue import COMPILED, SOURCES, advised, compiled_from, parse, split
+from impls.catalogue import COMPILED, SOURCES, advised, compiled_from, parse, split, with_option
 
 BATCH = 8
 """The items in a call if nothing says another number."""
@@ -105,7 +104,7 @@ def run(arguments: argparse.Namespace) -> int:
     except NotSeen as reason:
         say(f"attention-bench: {name} could not be looked at: {reason}", stderr=True)
         return BAD
-    looks = _completed(seen)
+    looks = completed(seen)
     answers = {point: analyse.seen(point, seen) for point, seen in looks.items()}
     if arguments.sweep_file:
         _write_sweep(arguments.sweep_file, answers, looks)
@@ -149,7 +148,7 @@ def _model(arguments: argparse.Namespace) -> tuple[str, list[int]]:
         if batches and batches != [int(sides[0])]:
             raise WrongRequest(f"--input {given} has {sides[0]} items, and --batch says {arguments.batch}")
         batches = [int(sides[0])]
-    return _with_option(name, "input", given) if given else name, batches
+    return with_option(name, "input", given) if given else name, batches
 
 
 def _numbers(flag: str, text: str) -> list[int]:
@@ -191,19 +190,6 @@ def _asked(arguments: argparse.Namespace, name: str, batches: Sequence[int]) -> 
     return dataclasses.replace(asked, name="advise", implementations=(AS_IS,), baseline=AS_IS, effort=effort)
 
 
-def _completed(looks: Mapping[Point, Sequence[Seen]]) -> dict[Point, Sequence[Seen]]:
-    """Return what was seen at each point, with the columns of the layer that takes the most time at the first one."""
-    path = analyse.kinds(next(iter(looks.values())))[0].path
-    cores = {point: {core["layer"]: core for core in seen[0]["cores"]} for point, seen in looks.items()}
-    return {_shaped(point, cores[point][path]): seen for point, seen in looks.items()}
-
-
-def _shaped(point: Point, core: Mapping[str, Any], layer: str = "") -> Point:
-    """Return a point with the columns of a core, for its layer if that has a name; others than a module's own stay."""
-    columns = of_core(core, layer or point.layer) if shapes_itself(point.layer) else {}
-    return dataclasses.replace(point, layer=layer or point.layer, **columns)
-
-
 def _compared(
     asked: Sweep,
     answers: dict[Point, Advice],
@@ -214,7 +200,7 @@ def _compared(
     is_quiet: bool,
 ) -> list[Record]:
     """Measure the settings of a model and of its layers, put the answers in place, and return the model's records."""
-    works = [name for point in asked.points for name in _working(looks[point])]
+    works = [name for point in asked.points for name in working(looks[point])]
     # a compiled setting has the name of what it compiles, which must be another one than that of the model
     compiled = [name for name in compiled if name == COMPILED or compiled_from(name) in works]
     measured = tuple(dict.fromkeys([AS_IS, *works, *compiled, *extra]))
@@ -234,16 +220,11 @@ def _compared(
     return [record for own in records.values() for record in own]
 
 
-def _working(seen: Sequence[Seen]) -> list[str]:
-    """Return the settings that a model has and that change it."""
-    return [name for name, each in seen[0]["settings"].items() if each["status"] == "ok"]
-
-
 def _layers(
     asked: Sweep, kinds: Mapping[Point, Sequence[Kind]], names: tuple[str, ...], folder: Path, is_quiet: bool
 ) -> dict[Point, dict[str, pd.DataFrame]]:
     """Measure layers of a model by themselves; return for each of its points the table of each layer by its path."""
-    points = {model: {kind.path: _layer(model, kind) for kind in own} for model, own in kinds.items()}
+    points = {model: {kind.path: layer_of(model, kind) for kind in own} for model, own in kinds.items()}
     effort = dataclasses.replace(asked.effort, race=False, within_s=None, budget_s=LAYER_BUDGET_S)
     every = tuple(point for own in points.values() for point in own.values())
     with _opened(Sweep("advise-layers", every, names, AS_IS, effort), folder, is_quiet, servers=1) as run:
@@ -251,11 +232,6 @@ def _layers(
         return {
             model: {path: run.run_folder.rows(point) for path, point in own.items()} for model, own in points.items()
         }
-
-
-def _layer(model: Point, kind: Kind) -> Point:
-    """Return the point of a kind of layers by itself; the model's own if it has no layer with a path."""
-    return _shaped(model, kind.core, _with_option(model.layer, "at", kind.path) if kind.path else "")
 
 
 @contextmanager
@@ -268,22 +244,15 @@ def _opened(sweep: Sweep, folder: Path, is_quiet: bool, servers: int | None = No
         yield run
 
 
-def _with_option(name: str, option: str, value: str) -> str:
-    """Return a name with one more option, or another value of it."""
-    parsed = parse(name)
-    inside = ",".join(f"{key}={each}" for key, each in {**parsed.options, option: value}.items())
-    return f"{parsed.base}[{inside}]"
-
-
 def _write_sweep(path: Path, answers: Mapping[Point, Advice], looks: Mapping[Point, Sequence[Seen]]) -> None:
     """Write the distinct layers of the points as a sweep file; raises WrongRequest if it can't be written."""
-    names = dict.fromkeys(name for seen in looks.values() for name in _working(seen))
+    names = dict.fromkeys(name for seen in looks.values() for name in working(seen))
     lines = [
         f"# the distinct attention layers of a model, written by `{short()} advise`",
         f"implementations = {json.dumps([AS_IS, *names])}",
         f"baseline = {json.dumps(AS_IS)}",
     ]
-    layers = {(point, kind.path): _layer(point, kind) for point, of in answers.items() for kind in of.kinds}
+    layers = {(point, kind.path): layer_of(point, kind) for point, of in answers.items() for kind in of.kinds}
     for layer in layers.values():
         lines += ["", "[[grid]]", *(f"{name} = {json.dumps(getattr(layer, name))}" for name in SWEEP_COLUMNS)]
     write(path, "\n".join(lines) + "\n")

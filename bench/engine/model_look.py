@@ -1,10 +1,11 @@
 """A look at the models of points: where their attention is, what it takes, and which shapes they have."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from typing import Any
 
+from bench.analyse.advice import Kind, kinds
 from bench.engine.pool import Pool
 from bench.engine.worker import Died, unheard
 from bench.plan import layers
@@ -12,6 +13,7 @@ from bench.plan.case import Point
 from bench.plan.errors import WrongRequest
 from bench.plan.names import check_layers, is_module, libraries_of
 from bench.store.saved_run import Seen
+from impls.catalogue import with_option
 
 WRONG = ("error", "unsupported")
 """The ends of a look at a model that can't be used at all; the others come from the machine."""
@@ -41,6 +43,29 @@ def look(
             ]
             for point in points
         }
+
+
+def completed(looks: Mapping[Point, Sequence[Seen]]) -> dict[Point, Sequence[Seen]]:
+    """Return what was seen at each point, with the columns of the layer that takes the most time at the first one."""
+    path = kinds(next(iter(looks.values())))[0].path
+    cores = {point: {core["layer"]: core for core in seen[0]["cores"]} for point, seen in looks.items()}
+    return {_with_core(point, cores[point][path]): seen for point, seen in looks.items()}
+
+
+def _with_core(point: Point, core: Mapping[str, Any], layer: str = "") -> Point:
+    """Return a point with the columns of a core, for its layer if that has a name; others than a module's own stay."""
+    columns = layers.of_core(core, layer or point.layer) if layers.shapes_itself(point.layer) else {}
+    return dataclasses.replace(point, layer=layer or point.layer, **columns)
+
+
+def working(seen: Sequence[Seen]) -> list[str]:
+    """Return the settings that a model has and that change it."""
+    return [name for name, each in seen[0]["settings"].items() if each["status"] == "ok"]
+
+
+def layer_of(model: Point, kind: Kind) -> Point:
+    """Return the point of a kind of layers by itself; the model's own if it has no layer with a path."""
+    return _with_core(model, kind.core, with_option(model.layer, "at", kind.path) if kind.path else "")
 
 
 def shaped(points: tuple[Point, ...], pool: Pool | None = None) -> tuple[Point, ...]:
