@@ -12,7 +12,7 @@ from pathlib import Path
 import pandas as pd
 
 from bench.analyse import advice as analyse
-from bench.analyse.advice import Advice, Kind
+from bench.analyse.advice import Advice, LayerKind
 from bench.analyse.conclusions import changes
 from bench.analyse.summary import summarise
 from bench.commands import BAD, FINE, say, write
@@ -221,7 +221,7 @@ def _compared(
 
 
 def _layers(
-    asked: Sweep, kinds: Mapping[Point, Sequence[Kind]], names: tuple[str, ...], folder: Path, is_quiet: bool
+    asked: Sweep, kinds: Mapping[Point, Sequence[LayerKind]], names: tuple[str, ...], folder: Path, is_quiet: bool
 ) -> dict[Point, dict[str, pd.DataFrame]]:
     """Measure layers of a model by themselves; return for each of its points the table of each layer by its path."""
     points = {model: {kind.path: layer_of(model, kind) for kind in own} for model, own in kinds.items()}

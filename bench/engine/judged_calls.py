@@ -5,7 +5,7 @@ import random
 from collections.abc import Sequence
 from typing import Any, Generic, TypeVar
 
-from bench.sampling.inputs import KEY_BITS, Call, Part
+from bench.sampling.inputs import KEY_BITS, Part, TimedCall
 
 SLIPS = 1 / 200
 """The accepted chance to miss an implementation that skips half of its work in CALLS of its calls; with the least of
@@ -66,7 +66,7 @@ class JudgedCalls:
 
     def __init__(self, rng: random.Random, *, batch: int, timings: int, rounds: int, mode: str = "inference") -> None:
         self.parts = Reservoir[Part](parts(batch, timings), rng)
-        self.wholes = Reservoir[Call](WHOLES if mode != "inference" else 0, rng)
+        self.wholes = Reservoir[TimedCall](WHOLES if mode != "inference" else 0, rng)
         self._rng = rng
         self._mode = mode
         self._batch = batch
@@ -90,7 +90,9 @@ class JudgedCalls:
                 if (place := self.parts.offer(Part(key, number, item))) is not None:
                     items[place] = timing, item
             is_last = timing == self._timings - 1
-            if (is_last or self._mode != "forward") and (place := self.wholes.offer(Call(key, number))) is not None:
+            if (is_last or self._mode != "forward") and (
+                place := self.wholes.offer(TimedCall(key, number))
+            ) is not None:
                 wholes[place] = timing
         if not (items or wholes or self._mode == "forward"):
             return {}

@@ -211,7 +211,7 @@ class Member:
 
     def take(self, reply: dict[str, Any]) -> None:
         """Take over a reply's metrics; raises Ended if the case has ended."""
-        outcome = read(reply, Outcome)
+        outcome = read(reply, Ending)
         self.metrics |= outcome.metrics
         self.cpu_s = outcome.cpu_s
         if outcome.status != "ok":
@@ -231,7 +231,7 @@ class Member:
             self.folder = None
 
 
-class Outcome(Struct):
+class Ending(Struct):
     """How a request ended, and what was measured."""
 
     status: Status

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from typing import Any
 
-from bench.analyse.advice import Kind, kinds
+from bench.analyse.advice import LayerKind, kinds
 from bench.engine.pool import Pool
 from bench.engine.worker import Died, unheard
 from bench.plan import layers
@@ -63,7 +63,7 @@ def working(seen: Sequence[Seen]) -> list[str]:
     return [name for name, each in seen[0]["settings"].items() if each["status"] == "ok"]
 
 
-def layer_of(model: Point, kind: Kind) -> Point:
+def layer_of(model: Point, kind: LayerKind) -> Point:
     """Return the point of a kind of layers by itself; the model's own if it has no layer with a path."""
     return _with_core(model, kind.core, with_option(model.layer, "at", kind.path) if kind.path else "")
 

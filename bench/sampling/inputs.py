@@ -20,7 +20,7 @@ SHIFTS = 4096
 """The number of windows that can be cut out of random numbers, each shifted by one more number."""
 
 
-class Values(NamedTuple):
+class InputValues(NamedTuple):
     """The values of the input of a check: how far their window is shifted, and the factor that multiplies them."""
 
     shift: int = 0
@@ -44,7 +44,7 @@ def windows(key: int, calls: int) -> list[tuple[int, int]]:
     return [(rng.randrange(SHIFTS), rng.randrange(SHIFTS)) for _ in range(calls)]
 
 
-class Call(NamedTuple):
+class TimedCall(NamedTuple):
     """A timed call: the key of its timing, and the number of its input in the timing."""
 
     key: int

@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from bench.analyse.advice import LITTLE, WHOLE_ENCODER, Advice, Kind, PerItem, disagrees
+from bench.analyse.advice import LITTLE, WHOLE_ENCODER, Advice, LayerKind, PerItem, disagrees
 from bench.analyse.series import grouped
 from bench.plan.case import AS_IS
 from bench.show import intervals
@@ -198,7 +198,7 @@ def layers(advice: Advice) -> list[str]:
     return lines
 
 
-def kind(of: Kind) -> str:
+def kind(of: LayerKind) -> str:
     """Return a kind of layer in one line, with its core's shapes, strides and masks."""
     core = of.core
     q, *others = map(list, core["shapes"])

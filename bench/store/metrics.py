@@ -58,7 +58,7 @@ class Heading:
 
 
 @dataclass(frozen=True)
-class Axis:
+class VerticalAxis:
     """The vertical axis of pictures of a metric.
 
     `name` begins their file names. `over` names the axes against which the metric is drawn.
@@ -98,7 +98,7 @@ class Metric:
     combined: Combined | None = None
     derived: Callable[[Case, Values], Any] | None = None
     heading: Heading | None = None
-    axis: Axis | None = None
+    axis: VerticalAxis | None = None
 
     @property
     def empty(self) -> Any:
@@ -152,7 +152,7 @@ _TABLE = (
     Metric("point", kind=str, derived=lambda case, _: case.point.name, meaning="the point, as file names have it"),
     # time
     Metric("latency_s", unit=Unit.SECONDS, heading=Heading("latency", place=20, rank=0),
-        axis=Axis("latency", "Latency", "time per call", ("tokens", "heads", "channels"),
+        axis=VerticalAxis("latency", "Latency", "time per call", ("tokens", "heads", "channels"),
             "latency_low_s", "latency_high_s", by_allocator=True),
         meaning="seconds per call: the median over processes of each process's median sample"),
     Metric("latency_low_s", unit=Unit.SECONDS, meaning="the lower end of its 95 % interval"),
@@ -193,7 +193,7 @@ _TABLE = (
         meaning="`flops` over `latency_s`"),
     Metric("roofline_share", unit=Unit.SHARE, derived=roofline.roofline_share,
         heading=Heading("of roofline", place=114, rank=10),
-        axis=Axis("roofline", "Share of the roofline", "share of the roofline", ()),
+        axis=VerticalAxis("roofline", "Share of the roofline", "share of the roofline", ()),
         meaning="the least time that `flops` and `least_bytes` can take by the two ceilings below, the longer of both, "
         "over `latency_s`; above 1 if a cache holds the bytes or the ceilings were measured in a slower state"),
     Metric(roofline.CEILING_FLOPS, unit=Unit.FLOPS, reported=True, combined=LARGEST,
@@ -202,14 +202,14 @@ _TABLE = (
         meaning="the most that a copy had written there"),
     Metric("energy_j", unit=Unit.JOULES, reported=True, only_ok=True, combined=MEDIAN,
         heading=Heading("energy", place=116, rank=12),
-        axis=Axis("energy", "Energy", "energy of a call", ("tokens",)),
+        axis=VerticalAxis("energy", "Energy", "energy of a call", ("tokens",)),
         meaning="joules per call, of calls that follow each other without a pause after the rounds: of all CPU "
         "packages by RAPL, or of the GPU's board by NVML, idle power and other programs included; empty if no counter "
         "can be read"),
     # ratio to the baseline
     Metric("baseline", kind=str, meaning="the implementation that `speedup` refers to"),
     Metric("speedup", unit=Unit.RATIO, heading=Heading("speed-up", place=30, rank=0),
-        axis=Axis("speedup", "Speed-up over {baseline}", "times as fast as {baseline}",
+        axis=VerticalAxis("speedup", "Speed-up over {baseline}", "times as fast as {baseline}",
             ("tokens", "heads", "channels"), "speedup_low", "speedup_high", relative=True, by_allocator=True),
         meaning="the baseline's time over this one's, paired round by round in the same processes; above 1 is faster"),
     Metric("speedup_low", unit=Unit.RATIO, meaning="the lower end of its 99 % interval"),
@@ -236,7 +236,7 @@ _TABLE = (
     # memory
     Metric("memory_bytes", kind=int, unit=Unit.BYTES, derived=lambda _, row: _memory(row),
         heading=Heading("peak memory", place=50, rank=2),
-        axis=Axis("memory", "Peak memory", "peak memory of a call", ("tokens",)),
+        axis=VerticalAxis("memory", "Peak memory", "peak memory of a call", ("tokens",)),
         meaning="the peak memory of a call, and what is kept between calls: `peak_bytes`, or `system_peak_bytes` if "
         "that is unknown, and `held_bytes`"),
     Metric("peak_bytes", kind=int, unit=Unit.BYTES, reported=True, combined=FIRST,

@@ -12,8 +12,7 @@ from bench.show.figures import layout
 from bench.show.rows import Row, is_measured, plain
 from bench.store import units
 from bench.store.metrics import COLUMNS as METRICS
-from bench.store.metrics import Axis as VerticalAxis
-from bench.store.metrics import Metric, Unit
+from bench.store.metrics import Metric, Unit, VerticalAxis
 from bench.store.table import baseline_of
 
 ALLOCATOR = "allocator"

@@ -10,12 +10,12 @@ from bench.show.blocks import Cell
 from bench.show.charts import interactive
 from bench.show.figures import line_data
 from bench.show.pages.run_data import Shown, View
-from bench.store.metrics import METRICS, Axis, Heading, Metric, Unit
+from bench.store.metrics import METRICS, Heading, Metric, Unit, VerticalAxis
 from bench.store.saved_run import SavedRun
 from tests.show.pages import saved
 
 HEAT = Metric("heat_j", unit=Unit.JOULES, meaning="the heat of a call", heading=Heading("heat", place=55, rank=3),
-    axis=Axis("heat", "Heat", "heat of a call", ("tokens",)))  # fmt: skip
+    axis=VerticalAxis("heat", "Heat", "heat of a call", ("tokens",)))  # fmt: skip
 
 
 def test_a_metric_is_a_column_and_a_chart_without_other_edits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
