@@ -24,12 +24,12 @@ CORES_SPARE = 0.1
 """The cores that an implementation may use beyond its threads: the processor's seconds are read around its timings."""
 
 IDLE_SHARE, IDLE_S, FIRST_IDLE_S = 0.25, 0.001, 0.03
-"""The most work of a process between its samples is the sum of: a share of its work in samples, seconds for each
-sample, and seconds once, because a forked process copies pages when it first writes to them."""
+"""CPU time that a process may use between samples: IDLE_SHARE of its CPU time in samples, IDLE_S a sample, and
+FIRST_IDLE_S once, because a forked process copies pages when it first writes to them."""
 
 CLAIMED_SHARE, OVERHEAD_S = 0.4, 0.002
-"""In half of the samples the timings must fill this share of the time that the engine waited for it, less OVERHEAD_S.
-Honest ones were seen to fill 98 % and more, and 65 % in the lowest twentieth of samples."""
+"""In at least half of the samples the reported timings must cover CLAIMED_SHARE of the engine's own waiting time, after
+OVERHEAD_S is subtracted. Honest ones were seen to fill 98 % and more, and 65 % in the lowest twentieth of samples."""
 
 
 REUSES = "returns the same memory for every output: a caller who keeps two of them has one"

@@ -36,9 +36,9 @@ SMALLEST_TAIL = -700.0
 """The logarithm of the smallest probability that is distinguished from 0: that of 37 standard errors."""
 
 USUAL_EXCESS, EXCESS_SD = 0.33, 0.25
-"""By how much the logarithms of pairs' variances scatter beyond chance, as a variance, and how far runs differ in it:
-in nine stored runs it was -0.5 to 1.0, the most exact ones 0.1, 0.3 and 0.5. A run of few replicates can hardly tell
-it: over two of them the estimate itself scatters by 1.2."""
+"""Mean and standard deviation over runs of the excess variance of log variances of pairs: the prior for short runs. In
+nine stored runs it was -0.5 to 1.0, the most exact ones 0.1, 0.3 and 0.5. A run of few replicates can hardly tell it:
+over two of them the estimate itself scatters by 1.2."""
 
 STEPS = 20
 """The most steps in which levels of rounds and middles of implementations are fitted to each other; most need two."""
@@ -77,16 +77,16 @@ class Common:
 
     def moderate(self, variances: Array, freedoms: Array) -> tuple[Array, Array]:
         """Return variances shrunk to the common one, and their degrees of freedom: none, and NaN, if nothing tells."""
-        lent = min(self.freedom, MOST_FREEDOM)
-        freedom = lent + freedoms
-        squares = lent * self.variance + np.where(freedoms > 0, freedoms * variances, 0.0)
+        common = min(self.freedom, MOST_FREEDOM)
+        freedom = common + freedoms
+        squares = common * self.variance + np.where(freedoms > 0, freedoms * variances, 0.0)
         shrunk = np.divide(squares, freedom, out=np.full_like(squares, np.nan), where=freedom > 0)
         return shrunk, np.minimum(freedom, self.most_freedom)
 
 
 @dataclass(frozen=True)
 class Prior:
-    """What a run lends to the errors of each point.
+    """The variances that are pooled over a run, for the errors of each point.
 
     `process_variance` is the variance between processes. `scatter` is that of a pair as a share of the predicted one.
     All errors are multiplied by `factor`.
@@ -148,7 +148,7 @@ def values(times_s: Mapping[str, Mapping[Any, Mapping[int, float]]]) -> Values:
 
 
 def prior(points: Sequence[Values], control: tuple[str, str] | None = None) -> Prior:
-    """Return what the points of a run lend to each of them; `control` has the names of the control and the baseline.
+    """Return the variances that are pooled over points; `control` has the names of the control and the baseline.
 
     The variance between processes is the one by which pairs scatter as predicted on the whole.
     """
@@ -162,8 +162,8 @@ def prior(points: Sequence[Values], control: tuple[str, str] | None = None) -> P
     if excess(least) > 0:
         process_variance = float(optimize.brentq(excess, least, 1.0)) if excess(1.0) < 0 else 1.0
     scatter = Common(1.0, _prediction(some, process_variance)[1], float(sum(each.freedom for each in points)))
-    lent = Prior(process_variance, scatter)
-    pairs = [contrasts(each, lent).speedup(*control) for each in some if control and {*control} <= {*each.names}]
+    pooled = Prior(process_variance, scatter)
+    pairs = [contrasts(each, pooled).speedup(*control) for each in some if control and {*control} <= {*each.names}]
     scores = normal_scores(joined(pairs))
     return Prior(process_variance, scatter, max(1.0, math.sqrt(np.mean(scores**2))) if scores.size else 1.0)
 
@@ -179,10 +179,10 @@ def normal_scores(of: Estimates) -> Array:
     return np.asarray(-np.sign(deviations) * special.ndtri_exp(np.maximum(tails, SMALLEST_TAIL)))
 
 
-def contrasts(of: Values, lent: Prior) -> Contrasts:
+def contrasts(of: Values, pooled: Prior) -> Contrasts:
     """Return the differences of the implementations of a point by weighted least squares, with moderated errors."""
     measured = ~np.isnan(of.logs)
-    weights = np.where(measured, 1 / (lent.process_variance + np.where(measured, of.variances, 1.0)), 0.0)
+    weights = np.where(measured, 1 / (pooled.process_variance + np.where(measured, of.variances, 1.0)), 0.0)
     logs = np.where(measured, of.logs, 0.0)
     total = weights.sum(axis=0)
     levels = (weights * logs).sum(axis=0) / total
@@ -191,11 +191,11 @@ def contrasts(of: Values, lent: Prior) -> Contrasts:
     effects = covariance @ (weights * (logs - levels)).sum(axis=1)
     spread = np.diag(covariance)
     variance = np.maximum(spread[:, None] + spread[None, :] - 2 * covariance, 0.0)
-    observed, own = _scatter(of, lent.process_variance)
-    excess, freedom = lent.scatter.moderate(observed, own)
+    observed, own = _scatter(of, pooled.process_variance)
+    excess, freedom = pooled.scatter.moderate(observed, own)
     # a pair that is alone in its run borrows nothing, and may agree by chance
     least = np.where(variance > 0, 2 * LEAST_PROCESS_SD**2 / (own + 1), 0.0)
-    error = lent.factor * np.sqrt(np.maximum(variance * excess, least))
+    error = pooled.factor * np.sqrt(np.maximum(variance * excess, least))
     parts = _parts(measured)
     is_joined = parts[:, None] == parts[None, :]
     has_error = is_joined & (freedom > 0) & (of.freedom > 0)
@@ -221,7 +221,7 @@ def own_errors(of: Contrasts) -> Array:
 
 
 def common(variances: Array, freedoms: Array) -> Common:
-    """Return the variance that these have in common; of those without degrees of freedom nothing is heard."""
+    """Return the variance that these have in common; variances without degrees of freedom are ignored."""
     tells = freedoms > 0
     location, freedom = _of_f(variances[tells], freedoms[tells])
     return Common(math.exp(location), freedom, float(freedoms[tells].sum()))
@@ -317,8 +317,8 @@ def _of_f(variances: Array, freedoms: Array, independent: int = 0) -> tuple[floa
     mean = float(logs.mean())
     if excess <= 0:
         return mean, math.inf
-    lent = 2 * _inverse_trigamma(excess)
-    return mean + float(special.digamma(lent / 2)) - math.log(lent / 2), lent
+    freedom = 2 * _inverse_trigamma(excess)
+    return mean + float(special.digamma(freedom / 2)) - math.log(freedom / 2), freedom
 
 
 def _inverse_trigamma(value: float) -> float:
