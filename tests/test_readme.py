@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -114,6 +115,16 @@ def test_every_option_of_pytest_bench_is_explained() -> None:
     assert [flag for flag in sorted(flags) if f"`{flag}`" not in page and f"`{flag} " not in page] == []
     assert [key for key in SWEEP_KEYS if not re.search(rf"`\[*{key}\]*`", page)] == []
     assert [name for name in shipped_names() if f"`{name}`" not in page] == []
+
+
+def test_the_names_that_stay_exist_and_examples_import_no_others() -> None:
+    """Each name that docs/use.md promises is there, and every import of the suite in an example is one of them."""
+    rows = re.findall(r"^\| `(attention_bench[\w.]+)` \| (.+) \|$", DOCUMENTS["docs/use.md"], flags=re.MULTILINE)
+    promised = {(module, name) for module, names in rows for name in re.findall(r"`(\w+)`", names)}
+    shown = re.findall(r"^from (attention_bench[\w.]+) import (.+)$", ALL, flags=re.MULTILINE)
+    assert all(hasattr(import_module(module), name) for module, name in promised)
+    assert shown
+    assert {(module, name) for module, names in shown for name in names.split(", ")} <= promised
 
 
 @pytest.mark.parametrize("command", [name for name in COMMANDS if name != "run"])  # it has the options of pytest bench
