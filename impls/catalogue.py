@@ -165,8 +165,7 @@ IMPLEMENTATIONS: Mapping[str, Entry] = MappingProxyType({
     "sdpa": Entry("attend.sdpa:adapt", "scaled_dot_product_attention, PyTorch's choice of backend",
         Style("#0072b2", SOLID, "v"), advised=1),
     "sdpa_math": Entry("attend.sdpa:adapt_math", "scaled_dot_product_attention, the unfused backend alone",
-        Style("#332288", DASH_DOT, "<"), kernel="scaled_dot_product_attention_math", scores=ALL,
-        advised=4),
+        Style("#332288", DASH_DOT, "<"), kernel="scaled_dot_product_attention_math", scores=ALL, advised=4),
     "sdpa_flash": Entry("attend.sdpa:adapt_flash", "scaled_dot_product_attention, FlashAttention alone",
         Style("#44aa99", SOLID, ">"),
         supports="if queries, keys and values have one width, which a self layer may not have",
@@ -231,9 +230,8 @@ ENTRY_POINT_GROUP = "attention_bench.implementations"
 
 def advised(device: str, *, compiled: bool) -> list[str]:
     """Return what `advise` tries on a kind of device, cpu or cuda, in order: with torch.compile, or without."""
-    entries = {name: entry for name, entry in IMPLEMENTATIONS.items() if entry.advised and device in entry.advised_on}
-    names = sorted(entries, key=lambda name: entries[name].advised)
-    return [name for name in names if entries[name].compiles == compiled]
+    places = {entry.advised: name for name, entry in IMPLEMENTATIONS.items() if device in entry.advised_on}
+    return [places[at] for at in sorted(places) if at and IMPLEMENTATIONS[places[at]].compiles == compiled]
 
 
 def compiled_from(name: str) -> str:

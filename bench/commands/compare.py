@@ -153,15 +153,9 @@ def _report(arguments: argparse.Namespace, base: SavedRun, new: SavedRun) -> Rep
             f"BASE and NEW were not measured under the same conditions: {'; '.join(unlike)}; "
             "--force compares them all the same"
         )
-    judged = _rebased(base, new, arguments.baseline) if arguments.baseline else (base.table, new.table)
-    by_level = not arguments.baseline
-    comparison = comparing.compare(
-        *judged,
-        margin=limits.margin,
-        equivalence=limits.equivalence,
-        level=limits.level,
-        by_level=by_level,
-    )
+    baseline, by_level = arguments.baseline, not arguments.baseline
+    judged = comparing.rebased(_records(base), _records(new), baseline) if baseline else (base.table, new.table)
+    comparison = comparing.compare(*judged, **vars(limits), by_level=by_level)
     if not comparing.is_compared(comparison):
         shared = int((~comparison["verdict"].isin(ONE_SIDED)).sum())
         raise NotComparable(
@@ -171,29 +165,11 @@ def _report(arguments: argparse.Namespace, base: SavedRun, new: SavedRun) -> Rep
     contexts = [run.environment.context for run in (base, new) if run.environment]
     requests = notes.plans(*contexts) if len(contexts) == 2 else ""
     unlike_runs = tuple(filter(None, (requests, notes.unshared(*unmatched(base.table, new.table)))))
-    about = tuple(
-        filter(
-            None, _notes(base, new, arguments.baseline, comparison, comparing.differences(*judged, by_level=by_level))
-        )
-    )
+    by_rows = comparing.differences(*judged, by_level=by_level)
+    about = tuple(filter(None, _notes(base, new, baseline, comparison, by_rows)))
     sides = zip(SIDES, (base, new), strict=True)
     doubts = tuple(f"in {side} {words}" for side, run in sides if (words := control_warning(run.whole)))
-    return Report(
-        comparison,
-        limits,
-        arguments.baseline,
-        tuple(unlike),
-        doubts,
-        unlike_runs,
-        about,
-        shows_all=arguments.all,
-        again=new.again,
-    )
-
-
-def _rebased(base: SavedRun, new: SavedRun, baseline: str) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the tables of both runs with ratios to this baseline."""
-    return comparing.rebased(_records(base), _records(new), baseline)
+    return Report(comparison, limits, baseline, tuple(unlike), doubts, unlike_runs, about, arguments.all, new.again)
 
 
 def _records(saved: SavedRun) -> list[Record]:

@@ -20,7 +20,7 @@ from bench.plan.names import is_own_code
 MODULE = f"{SUITE}.measure.server"
 """The module of a server; it is not imported here, because it imports torch."""
 
-COMPILED = "compiled"
+CACHE = "compiled"
 """The folder of the compiler's cache, which all processes share."""
 
 WARM_S = 300.0
@@ -219,7 +219,7 @@ class Pool:
 
     def _started(self, allocator: str, threads: int) -> Server:
         try:
-            return Server(started(MODULE, allocator, threads, self.folder / COMPILED, self.python, self.paths))
+            return Server(started(MODULE, allocator, threads, self.folder / CACHE, self.python, self.paths))
         except OSError as error:
             raise _refused(error) from None
 
