@@ -40,6 +40,13 @@ CORE_KEYWORDS = {
 These keywords are no options of a name.
 """
 
+BLOCK_TOKENS = 128
+"""The keys per block of `online` if its name says no other number: a block of scores stays far below N², and the matrix
+product is still large enough to be fast."""
+
+KEY_SHARE = 8
+"""By this factor queries and keys of ConvSelfAttention are narrower than values."""
+
 SOURCES = ("timm", "torchvision", "transformers")
 """The libraries whose models have a name: `timm:vit_small_patch16_224`."""
 
@@ -79,6 +86,9 @@ class Style:
     hollow: bool = False
 
 
+ALL, ONE = "all", "one"
+
+
 @dataclass(frozen=True)
 class Entry:
     """One implementation.
@@ -93,6 +103,9 @@ class Entry:
     them if pip can't.
     `on_gpu` is true if it can run on a GPU alone. `flash` is the FlashAttention that torch's registry must use for it.
     One that is `for_profiles` is nothing to use.
+    `scores` says of how many heads it holds the attention scores at once, whatever the layer and the mode: ALL, ONE, or
+    empty if it may hold none. `advised` is its place among those that `advise` tries on devices of the kinds
+    `advised_on`, 0 if it is tried only when it is named.
     """
 
     adapter: str
@@ -109,6 +122,9 @@ class Entry:
     on_gpu: bool = False
     flash: str = ""
     for_profiles: bool = False
+    scores: str = ""
+    advised: int = 0
+    advised_on: tuple[str, ...] = ("cpu", "cuda")
 
     def refusal(self, layer: str) -> str:
         """Return why it can never compute the layer of this class name; empty if it may."""
@@ -132,31 +148,34 @@ _HALF = "on a GPU in bfloat16 and float16, if installed"
 
 IMPLEMENTATIONS: Mapping[str, Entry] = MappingProxyType({
     "eager": Entry("attend.eager:adapt",
-        "as the source writes it: two matrix products with a softmax between them", Style("#1a1a1a", SOLID, "o")),
+        "as the source writes it: two matrix products with a softmax between them", Style("#1a1a1a", SOLID, "o"),
+        scores=ALL, advised=2),
     "as_is": Entry("modules.core:as_is", "the layer or model as it is: its own core, its library's choice",
         Style("#8020f0", SOLID, "*", hollow=True)),
     "compiled": Entry("modules.core:compiled", "torch.compile of the layer or model as it is",
         Style("#b984f7", DASHED, "X", hollow=True), supports="if there is a compiler", options={"mode": _MODE},
-        compiles=True),
+        compiles=True, advised=7),
     "manual": Entry("attend.manual:adapt", "the articles' steps one by one, head by head",
-        Style("#d55e00", DASH_DOT, "^")),
+        Style("#d55e00", DASH_DOT, "^"), scores=ONE),
     "stepwise": Entry("whole.stepwise:adapt", "each step a labelled stage: for profiles, not for use",
-        Style("#aa3377", DASHED, "s"), supports="everywhere, for profiles", layers=_OUR_LAYERS, for_profiles=True),
+        Style("#aa3377", DASHED, "s"), supports="everywhere, for profiles", layers=_OUR_LAYERS, for_profiles=True,
+        scores=ALL),
     "online": Entry("attend.online:adapt", "softmax over blocks of keys, memory linear in tokens",
         Style("#009e73", LONG, "D"), options={"block_tokens": "keys per block"}),
     "sdpa": Entry("attend.sdpa:adapt", "scaled_dot_product_attention, PyTorch's choice of backend",
-        Style("#0072b2", SOLID, "v")),
+        Style("#0072b2", SOLID, "v"), advised=1),
     "sdpa_math": Entry("attend.sdpa:adapt_math", "scaled_dot_product_attention, the unfused backend alone",
-        Style("#332288", DASH_DOT, "<"), kernel="scaled_dot_product_attention_math"),
+        Style("#332288", DASH_DOT, "<"), kernel="scaled_dot_product_attention_math", scores=ALL, advised=4),
     "sdpa_flash": Entry("attend.sdpa:adapt_flash", "scaled_dot_product_attention, FlashAttention alone",
         Style("#44aa99", SOLID, ">"),
         supports="if queries, keys and values have one width, which a self layer may not have",
-        refuses={"ConvSelfAttention": _ONE_WIDTH}, kernel="scaled_dot_product_flash_attention"),
+        refuses={"ConvSelfAttention": _ONE_WIDTH}, kernel="scaled_dot_product_flash_attention", advised=3),
     "sdpa_efficient": Entry("attend.sdpa:adapt_efficient",
         "scaled_dot_product_attention, the memory-efficient backend alone", Style("#882255", LONG, "h"),
-        supports="on a GPU", kernel="scaled_dot_product_efficient_attention"),
+        supports="on a GPU", kernel="scaled_dot_product_efficient_attention", advised=5, advised_on=("cuda",)),
     "sdpa_cudnn": Entry("attend.sdpa:adapt_cudnn", "scaled_dot_product_attention, cuDNN's backend alone",
-        Style("#777711", DASH_DOT_DOT, "p"), supports="on a GPU", kernel="scaled_dot_product_cudnn_attention"),
+        Style("#777711", DASH_DOT_DOT, "p"), supports="on a GPU", kernel="scaled_dot_product_cudnn_attention",
+        advised=6, advised_on=("cuda",)),
     "measured": Entry("measured:adapt", "for each shape the core that a table of measured choices names",
         Style("#b3541e", LONG, "8", hollow=True), supports="with a table that the command `export` wrote",
         options={"table": "the file of the table"}),
@@ -165,16 +184,16 @@ IMPLEMENTATIONS: Mapping[str, Entry] = MappingProxyType({
     # lighter than a tint of eager's black, which people without green cones take for the green of online
     "compiled_eager": Entry("torch_compile:adapt_eager", "torch.compile of eager",
         Style("#a8a8a8", DASHED, "o", hollow=True), supports="if there is a compiler", options={"mode": _MODE},
-        compiles=True),
+        compiles=True, advised=9),
     "compiled_sdpa": Entry("torch_compile:adapt_sdpa", "torch.compile of sdpa",
         Style("#73b1d5", DASHED, "v", hollow=True), supports="if there is a compiler", options={"mode": _MODE},
-        compiles=True),
+        compiles=True, advised=8),
     "mha": Entry("whole.mha:adapt", "torch.nn.MultiheadAttention with the layer's weights",
         Style("#e69f00", DASH_DOT_DOT, "P"), supports="if token_len = channels and qk_scale is the layer's own",
         layers=_MHA_LAYERS, refuses=_NO_MHA),
     "mha_weights": Entry("whole.mha:adapt_weights", "the same, with the attention weights computed too",
         Style("#8c6100", DOTTED, "X"), supports="if token_len = channels and qk_scale is the layer's own",
-        layers=_MHA_LAYERS, refuses=_NO_MHA),
+        layers=_MHA_LAYERS, refuses=_NO_MHA, scores=ALL),
     "aot_eager": Entry("runtimes.aot:AOTInductor", "eager, compiled ahead of time by AOTInductor, without guards",
         Style("#6f6f6f", DASH_DOT, "s", hollow=True), supports="in inference, if there is a compiler"),
     "aot_sdpa": Entry("runtimes.aot:AOTInductorSDPA", "sdpa, compiled ahead of time by AOTInductor",
@@ -202,8 +221,22 @@ IMPLEMENTATIONS: Mapping[str, Entry] = MappingProxyType({
 })  # fmt: skip
 """The implementations that have a name, in the order in which they are listed."""
 
+COMPILED = "compiled"
+"""The name of the whole as it is, compiled, and the beginning of those that are compiled from another one."""
+
 ENTRY_POINT_GROUP = "attention_bench.implementations"
 """The entry point group in which installed packages name their own adapters."""
+
+
+def advised(device: str, *, compiled: bool) -> list[str]:
+    """Return what `advise` tries on a kind of device, cpu or cuda, in order: with torch.compile, or without."""
+    places = {entry.advised: name for name, entry in IMPLEMENTATIONS.items() if device in entry.advised_on}
+    return [places[at] for at in sorted(places) if at and IMPLEMENTATIONS[places[at]].compiles == compiled]
+
+
+def compiled_from(name: str) -> str:
+    """Return what an implementation is compiled from, as `sdpa` for `compiled_sdpa`; empty for others."""
+    return name.removeprefix(f"{COMPILED}_") if name.startswith(f"{COMPILED}_") else ""
 
 
 @dataclass(frozen=True)
@@ -234,6 +267,13 @@ def parse(name: str) -> Name:
         except ValueError as error:
             raise ValueError(f"{name!r}: {error}") from None
     return Name(match["base"], options)
+
+
+def with_option(name: str, option: str, value: str) -> str:
+    """Return a name with one more option, or another value of it."""
+    parsed = parse(name)
+    inside = ",".join(f"{key}={each}" for key, each in {**parsed.options, option: value}.items())
+    return f"{parsed.base}[{inside}]"
 
 
 def shapes_itself(layer: str) -> bool:

@@ -18,7 +18,7 @@ from impls.contract import NO_MASK, Attend, Implementation, Unresolved, Unsuppor
 from impls.lookup import resolve
 from impls.modules.core import with_attend
 from impls.modules.wrapper import CORE_DIMENSIONS, ORIGINAL, SDPAReplaced, stand_in
-from impls.table import SDPA, Table, WrongTable, load, nearest
+from impls.table import SDPA, ChoiceTable, WrongTable, load, nearest
 
 CAUSAL = "causal"
 
@@ -92,7 +92,7 @@ def in_place_of_sdpa(path: str | Path) -> Iterator[None]:
         yield
 
 
-def _cores(table: Table) -> dict[tuple[str, str], Attend]:
+def _cores(table: ChoiceTable) -> dict[tuple[str, str], Attend]:
     """Return the cores of a table by name and mask; sdpa stands in for one that can't be used here, with a warning."""
     wanted = {(name, mask) for (*_, mask), _, name in table.choices}
     cores, refused = dict[tuple[str, str], Attend](), dict[str, Exception]()
@@ -137,7 +137,7 @@ def _usable(core: Attend, usual: Attend, *inputs: Any) -> Attend:
     return core
 
 
-def _differences(table: Table) -> str:
+def _differences(table: ChoiceTable) -> str:
     """Return what differs here from the machine that a table was measured on, empty if nothing does."""
     devices = {kind[0] for kind, *_ in table.choices}
     gpus = {torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())}

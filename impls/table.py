@@ -32,7 +32,7 @@ class WrongTable(ValueError):  # noqa: N818 - the name of the rule that it break
 
 
 @dataclass(frozen=True)
-class Table:
+class ChoiceTable:
     """A table of choices: `cpu`, `gpus`, `torch` and `threads` are those with which it was measured."""
 
     cpu: str
@@ -42,7 +42,7 @@ class Table:
     threads: frozenset[int]
 
 
-def load(path: str | Path, threads: int = 0) -> Table:
+def load(path: str | Path, threads: int = 0) -> ChoiceTable:
     """Return the table in a file, only its points with so many threads if there are some.
 
     Raises WrongTable if it can't be read, or was not written by `export`.
@@ -58,7 +58,7 @@ def load(path: str | Path, threads: int = 0) -> Table:
         raise WrongTable(f"the table {path} must have format {FORMAT!r} and schema_version {VERSION}, got {form}")
     try:
         measured, points = content["environment"], with_threads(content["points"], threads)
-        return Table(
+        return ChoiceTable(
             str(measured["cpu"]),
             frozenset(map(str, measured["gpus"].values())),
             str(measured["torch"]),

@@ -6,7 +6,7 @@ from bench.measure import correctness, function, outputs, reference, workload
 from bench.measure.correctness import CheckResult
 from bench.measure.outputs import Incorrect
 from bench.plan.case import Point
-from bench.sampling.inputs import NORMAL, PEAKED, Values
+from bench.sampling.inputs import NORMAL, PEAKED, InputValues
 
 SHAPES: list[dict[str, Any]] = [
     {"batch": 1, "num_tokens": 1, "channels": 8, "num_heads": 2},
@@ -30,9 +30,9 @@ def expected(work: workload.Workload) -> list[reference.Check]:
     return [reference.expect(work, name, values) for name, values in inputs(work).items()]
 
 
-def inputs(work: workload.Workload) -> dict[str, Values]:
+def inputs(work: workload.Workload) -> dict[str, InputValues]:
     """Return the values of the inputs that are checked before the rounds."""
-    return {NORMAL: Values(), PEAKED: Values(0, reference.peak(work))}
+    return {NORMAL: InputValues(), PEAKED: InputValues(0, reference.peak(work))}
 
 
 def compared(subject: workload.Subject, work: workload.Workload, checks: list[reference.Check]) -> CheckResult:

@@ -20,7 +20,7 @@ os.environ["OMP_NUM_THREADS"] = "1"
 half of the suite's time."""
 
 COMPILED = Path(tempfile.gettempdir()) / f"attention-bench-tests-{os.getuid()}"
-os.environ["TORCHINDUCTOR_CACHE_DIR"] = pool.COMPILED = str(COMPILED)
+os.environ["TORCHINDUCTOR_CACHE_DIR"] = pool.CACHE = str(COMPILED)
 """The compiler's cache, which the processes of all sessions share."""
 
 os.environ.setdefault("TORCHINDUCTOR_VEC_ISA_OK", "1")

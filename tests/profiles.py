@@ -3,7 +3,7 @@
 from typing import Any
 
 from bench.plan.case import Case
-from bench.store.profile import BACKWARD, FORWARD, OPERATOR, STAGE, Block, Operator, Profile, Span, Stage
+from bench.store.profile import BACKWARD, FORWARD, OPERATOR, STAGE, Block, Profile, ProfiledOperator, Span, Stage
 from tests.examples import ORIGIN, point
 
 MIB = 1 << 20
@@ -22,12 +22,12 @@ STEPS: dict[str, tuple[str, float, int]] = {
 """Each step with the operator that does its work, its seconds and the bytes that it allocates."""
 
 
-def profile(implementation: str = "sdpa", *, operators: tuple[Operator, ...] = (), **changes: Any) -> Profile:
+def profile(implementation: str = "sdpa", *, operators: tuple[ProfiledOperator, ...] = (), **changes: Any) -> Profile:
     """Return the profile of a case without stages; columns of its point may be changed."""
     given = operators or (
-        Operator("aten::addmm", 2, 4e-3, 9 * MIB, flops=2e9),
-        Operator("aten::_scaled_dot_product_flash_attention_for_cpu", 1, 3e-3, 3 * MIB),
-        Operator("aten::add", 1, 0.3e-3, 2 * MIB, flops=6e5),
+        ProfiledOperator("aten::addmm", 2, 4e-3, 9 * MIB, flops=2e9),
+        ProfiledOperator("aten::_scaled_dot_product_flash_attention_for_cpu", 1, 3e-3, 3 * MIB),
+        ProfiledOperator("aten::add", 1, 0.3e-3, 2 * MIB, flops=6e5),
     )
     case = Case(point(**changes), implementation)
     total_s = sum(each.self_s for each in given)
@@ -47,7 +47,7 @@ def stepwise(*, residual_s: float = 0.2e-3, **changes: Any) -> Profile:
     case = Case(point(**changes), "stepwise")
     directions = (FORWARD, BACKWARD) if case.point.mode == "train" else (FORWARD,)
     stages, spans, blocks, start_s = [], [], [], 0.0
-    operators: dict[str, Operator] = {}
+    operators: dict[str, ProfiledOperator] = {}
     for direction in directions:
         for name, (operator, time_s, size) in STEPS.items():
             stages.append(Stage(name, direction, time_s, size, 2 * size, 1e9 if "mm" in operator else None))
@@ -57,8 +57,8 @@ def stepwise(*, residual_s: float = 0.2e-3, **changes: Any) -> Profile:
             if size:
                 last = name == "skip" and direction == directions[-1]
                 blocks.append(Block(size, operator, name, start_s, None if last else start_s + 4e-3))
-            before = operators.get(operator, Operator(operator, 0, 0.0, 0))
-            operators[operator] = Operator(
+            before = operators.get(operator, ProfiledOperator(operator, 0, 0.0, 0))
+            operators[operator] = ProfiledOperator(
                 operator, before.calls + 1, before.self_s + time_s, before.allocated_bytes + size, flops=None
             )
             start_s += time_s

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ import torch
 
 import impls
 from bench.cli import main
-from bench.engine import trials
+from bench.engine import model_look
 from bench.harness import options
 from bench.machine import facts
 from bench.plan.sweep import SWEEP_KEYS, Sweep, load_sweep, shipped_names
@@ -116,6 +117,16 @@ def test_every_option_of_pytest_bench_is_explained() -> None:
     assert [name for name in shipped_names() if f"`{name}`" not in page] == []
 
 
+def test_the_names_that_stay_exist_and_examples_import_no_others() -> None:
+    """Each name that docs/use.md promises is there, and every import of the suite in an example is one of them."""
+    rows = re.findall(r"^\| `(attention_bench[\w.]+)` \| (.+) \|$", DOCUMENTS["docs/use.md"], flags=re.MULTILINE)
+    promised = {(module, name) for module, names in rows for name in re.findall(r"`(\w+)`", names)}
+    shown = re.findall(r"^from (attention_bench[\w.]+) import (.+)$", ALL, flags=re.MULTILINE)
+    assert all(hasattr(import_module(module), name) for module, name in promised)
+    assert shown
+    assert {(module, name) for module, names in shown for name in names.split(", ")} <= promised
+
+
 @pytest.mark.parametrize("command", [name for name in COMMANDS if name != "run"])  # it has the options of pytest bench
 def test_every_command_is_written_with_options_that_it_has(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     """A line with a command or its nox session can be typed as it stands, and no option is found in `--help` alone."""
@@ -140,7 +151,7 @@ def test_every_command_that_measures_can_be_met(
     (tmp_path / "mine.toml").write_text(blocks(README, "toml")[0])
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(facts, "visible_cores", lambda: 4)
-    monkeypatch.setattr(trials, "shaped", tuple)  # no model is made to see its shapes
+    monkeypatch.setattr(model_look, "shaped", tuple)  # no model is made to see its shapes
     count = len(asked(words).points)
     assert count == 10 if {"128:2048:x2", "6,12"} <= {*words} else count
 

@@ -36,7 +36,7 @@ WHOLE = ("_native_multi_head_attention", WHOLE_ENCODER)
 
 
 @dataclass(frozen=True)
-class Kind:
+class LayerKind:
     """Layers of a model that are alike: one path for all, their number, and what is known of a core in them."""
 
     path: str
@@ -90,7 +90,7 @@ class Advice:
     share: Interval
     core_share: Interval
     layer_share: Interval
-    kinds: tuple[Kind, ...]
+    kinds: tuple[LayerKind, ...]
     library: str
     call_s: float
     objections: tuple[str, ...] = ()
@@ -135,7 +135,7 @@ def seen(point: Point, looks: Sequence[Seen]) -> Advice:
     )
 
 
-def _rewritten(looks: Sequence[Seen], all_kinds: Sequence[Kind]) -> Interval:
+def _rewritten(looks: Sequence[Seen], all_kinds: Sequence[LayerKind]) -> Interval:
     """Return the gain of fused cores in a model that can't be switched to them, unknown without a proposal for all."""
     if not all(kind.core.get("proposal") and kind.path in each["written"] for kind in all_kinds for each in looks):
         return UNKNOWN
@@ -148,7 +148,7 @@ def _rewritten(looks: Sequence[Seen], all_kinds: Sequence[Kind]) -> Interval:
     return interval(_over_processes(logs)).exp()
 
 
-def kinds(looks: Sequence[Seen]) -> list[Kind]:
+def kinds(looks: Sequence[Seen]) -> list[LayerKind]:
     """Return the distinct layers of a model, those that take the most time first."""
     groups = grouped(looks[0]["cores"], lambda core: repr([core[name] for name in core if name != "layer"])).values()
 
@@ -156,15 +156,15 @@ def kinds(looks: Sequence[Seen]) -> list[Kind]:
         return _shares(looks, lambda call: sum(call["layers"].get(path, 0.0) for path in paths))
 
     all_kinds = [
-        Kind(group[0]["layer"], len(group), group[0], time(dict.fromkeys(core["layer"] for core in group)))
+        LayerKind(group[0]["layer"], len(group), group[0], time(dict.fromkeys(core["layer"] for core in group)))
         for group in groups
     ]
     return sorted(all_kinds, key=lambda kind: -kind.share)
 
 
-def measured_kinds(all_kinds: Sequence[Kind]) -> list[Kind]:
+def measured_kinds(all_kinds: Sequence[LayerKind]) -> list[LayerKind]:
     """Return the kinds of layers that are measured by themselves; none if the model has no layer of its own for it."""
-    chosen: list[Kind] = []
+    chosen: list[LayerKind] = []
     whole = sum(kind.share for kind in all_kinds)
     for kind in all_kinds:
         if not kind.path or len(chosen) == MOST_LAYERS or sum(each.share for each in chosen) >= MEASURED_SHARE * whole:
@@ -271,7 +271,7 @@ def speedups(table: pd.DataFrame, names: Sequence[str]) -> dict[str, Estimates]:
     return {name: by_name[name] for name in names if name in by_name}
 
 
-def predicted(all_kinds: Sequence[Kind], layers: Mapping[str, Mapping[str, Estimates]], name: str) -> Interval:
+def predicted(all_kinds: Sequence[LayerKind], layers: Mapping[str, Mapping[str, Estimates]], name: str) -> Interval:
     """Return the gain that follows from the layers' shares and their own gains, with an interval from both.
 
     A model takes 1 - Σ s (1 - 1/k) of its time if layers with the share s become k times as fast. Layers that were not

@@ -132,7 +132,7 @@ def _typical(rows: pd.DataFrame) -> str:
 
 
 def unmatched(base: pd.DataFrame, new: pd.DataFrame) -> tuple[list[str], list[str]]:
-    """Return the implementations that only BASE, and those that only NEW, measured at a point that both measured.
+    """Return for each side the implementations that only it measured, at points that both measured.
 
     They share memory, caches and clock with the others, and can change ratios. Measured within ten minutes, with three
     processes each: a speed-up of sdpa of 1.15 in two runs with manual, stepwise and online, and of 1.20 and 1.21 in two

@@ -5,6 +5,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from bench.analyse.rows import Row, times_as_fast
+from impls.catalogue import compiled_from
 
 FAULT_S = 1e-6
 """Approximate cost of a page fault: 34,000 of them took 35 ms of an eager layer at N = 577."""
@@ -30,8 +31,6 @@ LAUNCH_SHARE = 0.9
 SLOW_SPEED = 0.75
 """A row is flagged if the machine was at a smaller share of its highest known speed: nvbench leaves out samples below
 this share of a GPU's clock."""
-
-COMPILED = "compiled_"
 
 
 @dataclass(frozen=True)
@@ -120,7 +119,7 @@ def calls_until_paid(row: Row, others: Sequence[Row], baseline: str | None) -> f
     measured = {other["implementation"]: other for other in others if other["status"] == "ok"}
     base = measured.get(baseline)
     name = str(row["implementation"])
-    plain = (name.startswith(COMPILED) and measured.get(name.removeprefix(COMPILED))) or base
+    plain = measured.get(compiled_from(name)) or base
     if plain is None:
         return None
     gain = times_as_fast(row, plain)

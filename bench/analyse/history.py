@@ -15,7 +15,7 @@ from bench.store.table import baseline_of, cases
 
 
 @dataclass(frozen=True)
-class Run:
+class PastRun:
     """A run in a history: a name, its versions in words, when it began, and its table."""
 
     name: str
@@ -25,7 +25,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Entry:
+class PastSpeed:
     """The speed-up of a case in a run; `step` is `faster` or `slower` if it is shown to have changed since the last."""
 
     speedup: Interval
@@ -39,8 +39,8 @@ class History:
     `failures` has the status of each case in each run in which it is not ok, without those that can't be measured.
     """
 
-    runs: tuple[Run, ...]
-    entries: dict[Case, dict[int, Entry]]
+    runs: tuple[PastRun, ...]
+    entries: dict[Case, dict[int, PastSpeed]]
     baseline: str
     failures: dict[Case, dict[int, str]]
 
@@ -60,15 +60,15 @@ class History:
         ]
 
 
-def run_of(name: str, table: pd.DataFrame) -> Run:
+def run_of(name: str, table: pd.DataFrame) -> PastRun:
     """Return a run of a history."""
     versions = [f"torch {each}" for each in table["torch_version"].dropna().unique()]
     commits = [str(each) for each in table["commit"].dropna().unique()]
     started = sorted(table["started_at"].dropna())
-    return Run(name, ", ".join([*versions, *commits]), str(started[0]) if started else "", table)
+    return PastRun(name, ", ".join([*versions, *commits]), str(started[0]) if started else "", table)
 
 
-def history(runs: Sequence[Run]) -> History:
+def history(runs: Sequence[PastRun]) -> History:
     """Return the history of some runs, ordered by their beginning.
 
     Raises WrongRequest if their baselines differ, because then their speed-ups say different things.
@@ -78,14 +78,14 @@ def history(runs: Sequence[Run]) -> History:
     if len({*baselines.values()}) > 1 or None in baselines.values():
         each = ", ".join(f"{name}: {baseline or 'not known'}" for name, baseline in baselines.items())
         raise WrongRequest(f"the runs of a history must have one baseline, got {each}")
-    entries, failures = dict[Case, dict[int, Entry]](), dict[Case, dict[int, str]]()
+    entries, failures = dict[Case, dict[int, PastSpeed]](), dict[Case, dict[int, str]]()
     for number, run in enumerate(ordered):
         bad = run.table[~run.table["status"].isin(UNTRIED)]
         for case, status in zip(cases(bad), bad["status"], strict=True):
             failures.setdefault(case, {})[number] = str(status)
         steps = _steps(ordered[number - 1].table, run.table) if number else {}
         for case, speedup in _speedups(run.table):
-            entries.setdefault(case, {})[number] = Entry(speedup, steps.get(case, ""))
+            entries.setdefault(case, {})[number] = PastSpeed(speedup, steps.get(case, ""))
     return History(ordered, entries, str(next(iter(baselines.values()))), failures)
 
 

@@ -8,7 +8,7 @@ from itertools import accumulate
 import pandas as pd
 
 from bench.analyse.comparable import STEADY
-from bench.store.profile import Block, Operator, Profile, Stage
+from bench.store.profile import Block, Profile, ProfiledOperator, Stage
 
 HEAVY = 0.2
 """If calls with and without the profiler differ by more than this share, times of the profile can't be trusted."""
@@ -54,7 +54,7 @@ def slowdown(profile: Profile, latency_s: float, low_s: float | None, high_s: fl
     return None if within or abs(math.log(factor)) <= math.log1p(STEADY) else factor
 
 
-def time_s(operator: Operator) -> float:
+def time_s(operator: ProfiledOperator) -> float:
     """Return an operator's time: the GPU's if the case ran on one, else the host's without the operators it called."""
     return operator.self_s if operator.device_s is None else operator.device_s
 

@@ -8,17 +8,16 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
 from bench.analyse import advice as analyse
-from bench.analyse.advice import Advice, Kind
+from bench.analyse.advice import Advice, LayerKind
 from bench.analyse.precision import changes
 from bench.analyse.summary import summarise
 from bench.commands import BAD, FINE, say, write
+from bench.engine.model_look import NotSeen, completed, layer_of, look, working
 from bench.engine.run import Run
-from bench.engine.trials import NotSeen, look
 from bench.harness import options
 from bench.harness.progress import moving
 from bench.plan import names
@@ -26,7 +25,7 @@ from bench.plan.case import AS_IS, Point
 from bench.plan.columns import flag
 from bench.plan.errors import WrongRequest, suggestion, unknown_names
 from bench.plan.invocation import short, suite
-from bench.plan.layers import LAYERS, of_core, shapes_itself
+from bench.plan.layers import LAYERS
 from bench.plan.names import is_implementation, is_own
 from bench.plan.sweep import MEASURED, Effort, Sweep, mistakes_of_table
 from bench.show import advice as show
@@ -37,7 +36,7 @@ from bench.show.terminal.console import console, render
 from bench.store import saved_run as stored
 from bench.store.record import Record
 from bench.store.saved_run import Seen
-from impls.catalogue import SOURCES, parse, split
+from impls.catalogue import COMPILED, SOURCES, advised, compiled_from, parse, split, with_option
 
 BATCH = 8
 """The items in a call if nothing says another number."""
@@ -50,11 +49,6 @@ WITHIN_S = 90.0
 
 PROCESSES, BUDGET_S, LAYER_BUDGET_S = 2, 10.0, 6.0
 """The replicates of a model's base and of its layers, and the seconds of rounds in all of them."""
-
-ON_CPU = ("sdpa", "eager", "sdpa_flash", "sdpa_math")
-ON_GPU = (*ON_CPU, "sdpa_efficient", "sdpa_cudnn")
-COMPILED = ("compiled", "compiled_sdpa", "compiled_eager")
-"""The settings that are tried: first the uncompiled ones."""
 
 SHAPES = ("num_tokens", "token_len", "channels", "num_heads")
 """The options of shape, for a module that is made from columns."""
@@ -102,14 +96,15 @@ def run(arguments: argparse.Namespace) -> int:
     extra = _extra(arguments)
     asked = _asked(arguments, name, batches)
     is_quiet = arguments.format != FORMATS[0]
-    settings = ON_CPU if (arguments.device or "cpu") == "cpu" else ON_GPU
+    kind = "cpu" if (arguments.device or "cpu") == "cpu" else "cuda"
+    settings = advised(kind, compiled=False)
     try:
         with moving(console(stderr=is_quiet)) as move:
             seen = look(asked.points, settings, LOOKS, asked.effort.timeout_s, lambda stage: move(f"looking: {stage}"))
     except NotSeen as reason:
         say(f"attention-bench: {name} could not be looked at: {reason}", stderr=True)
         return BAD
-    looks = _completed(seen)
+    looks = completed(seen)
     answers = {point: analyse.seen(point, seen) for point, seen in looks.items()}
     if arguments.sweep_file:
         _write_sweep(arguments.sweep_file, answers, looks)
@@ -120,7 +115,7 @@ def run(arguments: argparse.Namespace) -> int:
     worth = [] if arguments.look else [point for point, of in answers.items() if asks or not of.is_little]
     records: list[Record] = []
     if worth:
-        compiled = () if arguments.no_compile else COMPILED
+        compiled = [] if arguments.no_compile else advised(kind, compiled=True)
         asked = dataclasses.replace(asked, points=tuple(worth))
         records = _compared(asked, answers, looks, compiled, extra, folder, is_quiet)
     for point, advice in answers.items():
@@ -153,7 +148,7 @@ def _model(arguments: argparse.Namespace) -> tuple[str, list[int]]:
         if batches and batches != [int(sides[0])]:
             raise WrongRequest(f"--input {given} has {sides[0]} items, and --batch says {arguments.batch}")
         batches = [int(sides[0])]
-    return _with_option(name, "input", given) if given else name, batches
+    return with_option(name, "input", given) if given else name, batches
 
 
 def _numbers(flag: str, text: str) -> list[int]:
@@ -174,7 +169,8 @@ def _extra(arguments: argparse.Namespace) -> list[str]:
         except ValueError as error:
             raise WrongRequest(str(error)) from None
         if not is_implementation(name):
-            expected = (*ON_GPU, *COMPILED, "online", "manual", "flex", "mykernel:attend")
+            usual = [name for compiled in (False, True) for name in advised("cuda", compiled=compiled)]
+            expected = (*usual, "online", "manual", "flex", "mykernel:attend")
             raise WrongRequest(unknown_names("setting", [name], expected))
         if ":" in base and (mistake := names.mistake_of(name, path, "attend")):
             raise WrongRequest(mistake)
@@ -194,19 +190,6 @@ def _asked(arguments: argparse.Namespace, name: str, batches: Sequence[int]) -> 
     return dataclasses.replace(asked, name="advise", implementations=(AS_IS,), baseline=AS_IS, effort=effort)
 
 
-def _completed(looks: Mapping[Point, Sequence[Seen]]) -> dict[Point, Sequence[Seen]]:
-    """Return what was seen at each point, with the columns of the layer that takes the most time at the first one."""
-    path = analyse.kinds(next(iter(looks.values())))[0].path
-    cores = {point: {core["layer"]: core for core in seen[0]["cores"]} for point, seen in looks.items()}
-    return {_shaped(point, cores[point][path]): seen for point, seen in looks.items()}
-
-
-def _shaped(point: Point, core: Mapping[str, Any], layer: str = "") -> Point:
-    """Return a point with the columns of a core, for its layer if that has a name; others than a module's own stay."""
-    columns = of_core(core, layer or point.layer) if shapes_itself(point.layer) else {}
-    return dataclasses.replace(point, layer=layer or point.layer, **columns)
-
-
 def _compared(
     asked: Sweep,
     answers: dict[Point, Advice],
@@ -217,9 +200,9 @@ def _compared(
     is_quiet: bool,
 ) -> list[Record]:
     """Measure the settings of a model and of its layers, put the answers in place, and return the model's records."""
-    works = [name for point in asked.points for name in _working(looks[point])]
+    works = [name for point in asked.points for name in working(looks[point])]
     # a compiled setting has the name of what it compiles, which must be another one than that of the model
-    compiled = [name for name in compiled if name == "compiled" or name.removeprefix("compiled_") in works]
+    compiled = [name for name in compiled if name == COMPILED or compiled_from(name) in works]
     measured = tuple(dict.fromkeys([AS_IS, *works, *compiled, *extra]))
     with _opened(dataclasses.replace(asked, implementations=measured), folder, is_quiet) as run:
         if not is_quiet:
@@ -227,7 +210,7 @@ def _compared(
         [*run.measured()]
         records = {point: run.records.of(point) for point in asked.points}
         tables = {point: run.records.rows(point) for point in asked.points}
-    of_layers = tuple(name for name in measured if name not in COMPILED)
+    of_layers = tuple(name for name in measured if name not in advised("cuda", compiled=True))
     kinds = {point: analyse.measured_kinds(answers[point].kinds) if of_layers[1:] else [] for point in asked.points}
     layers = _layers(asked, kinds, of_layers, folder / "layers", is_quiet) if any(kinds.values()) else {}
     for point, table in tables.items():
@@ -237,26 +220,16 @@ def _compared(
     return [record for own in records.values() for record in own]
 
 
-def _working(seen: Sequence[Seen]) -> list[str]:
-    """Return the settings that a model has and that change it."""
-    return [name for name, each in seen[0]["settings"].items() if each["status"] == "ok"]
-
-
 def _layers(
-    asked: Sweep, kinds: Mapping[Point, Sequence[Kind]], names: tuple[str, ...], folder: Path, is_quiet: bool
+    asked: Sweep, kinds: Mapping[Point, Sequence[LayerKind]], names: tuple[str, ...], folder: Path, is_quiet: bool
 ) -> dict[Point, dict[str, pd.DataFrame]]:
     """Measure layers of a model by themselves; return for each of its points the table of each layer by its path."""
-    points = {model: {kind.path: _layer(model, kind) for kind in own} for model, own in kinds.items()}
+    points = {model: {kind.path: layer_of(model, kind) for kind in own} for model, own in kinds.items()}
     effort = dataclasses.replace(asked.effort, race=False, within_s=None, budget_s=LAYER_BUDGET_S)
     every = tuple(point for own in points.values() for point in own.values())
     with _opened(Sweep("advise-layers", every, names, AS_IS, effort), folder, is_quiet, servers=1) as run:
         [*run.measured()]
         return {model: {path: run.records.rows(point) for path, point in own.items()} for model, own in points.items()}
-
-
-def _layer(model: Point, kind: Kind) -> Point:
-    """Return the point of a kind of layers by itself; the model's own if it has no layer with a path."""
-    return _shaped(model, kind.core, _with_option(model.layer, "at", kind.path) if kind.path else "")
 
 
 @contextmanager
@@ -269,22 +242,15 @@ def _opened(sweep: Sweep, folder: Path, is_quiet: bool, servers: int | None = No
         yield run
 
 
-def _with_option(name: str, option: str, value: str) -> str:
-    """Return a name with one more option, or another value of it."""
-    parsed = parse(name)
-    inside = ",".join(f"{key}={each}" for key, each in {**parsed.options, option: value}.items())
-    return f"{parsed.base}[{inside}]"
-
-
 def _write_sweep(path: Path, answers: Mapping[Point, Advice], looks: Mapping[Point, Sequence[Seen]]) -> None:
     """Write the distinct layers of the points as a sweep file; raises WrongRequest if it can't be written."""
-    names = dict.fromkeys(name for seen in looks.values() for name in _working(seen))
+    names = dict.fromkeys(name for seen in looks.values() for name in working(seen))
     lines = [
         f"# the distinct attention layers of a model, written by `{short()} advise`",
         f"implementations = {json.dumps([AS_IS, *names])}",
         f"baseline = {json.dumps(AS_IS)}",
     ]
-    layers = {(point, kind.path): _layer(point, kind) for point, of in answers.items() for kind in of.kinds}
+    layers = {(point, kind.path): layer_of(point, kind) for point, of in answers.items() for kind in of.kinds}
     for layer in layers.values():
         lines += ["", "[[grid]]", *(f"{name} = {json.dumps(getattr(layer, name))}" for name in SWEEP_COLUMNS)]
     write(path, "\n".join(lines) + "\n")

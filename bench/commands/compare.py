@@ -7,10 +7,9 @@ of its own run. The times of a row are then measured alternately, so they are co
 import argparse
 import dataclasses
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from bench.analyse import comparison as comparing
@@ -22,33 +21,28 @@ from bench.analyse.comparable import (
     unlike_conditions,
     unmatched,
 )
-from bench.analyse.rows import grouped
-from bench.analyse.summary import summarise
 from bench.commands import BAD, FINE, say, write
-from bench.commands.duel import interpreter, measure
-from bench.engine.duel import Duel, grounds
+from bench.commands.duel import interpreter, measure, rows_of
+from bench.engine import rerun
 from bench.harness import options
-from bench.plan.case import AFTER, BEFORE, CONTROL, Case, Point
-from bench.plan.errors import NotComparable, WrongRequest, unknown
-from bench.plan.sides import Side
-from bench.plan.sweep import Effort, Sweep, altered
-from bench.show.answer import At, control_warning, points_of
+from bench.plan.case import CONTROL, Case
+from bench.plan.errors import NotComparable, WrongRequest
+from bench.plan.sweep import Effort, Sweep
+from bench.show.answer import control_warning
 from bench.show.comparison import notes
 from bench.show.comparison.blocks import as_csv, as_json, blocks
 from bench.show.comparison.report import ONE_SIDED, Report, headline
 from bench.show.failures import reasons
 from bench.show.markdown import markdown
-from bench.show.rows import unmeasured
+from bench.show.rows import Row, unmeasured
 from bench.show.summary import UNMEASURED
 from bench.show.terminal.console import console, render, rendered
 from bench.show.text import counted
 from bench.stats.between_runs import BetweenRuns
-from bench.stats.estimates import PAIR, of_ratios, ratios
-from bench.stats.limits import CHANGED, INCONCLUSIVE, MARGIN, Limits, holm, judged
-from bench.store import environment, journal, saved_run
+from bench.stats.limits import MARGIN, Limits
+from bench.store import journal, saved_run
 from bench.store.record import Record
 from bench.store.saved_run import SavedRun
-from bench.store.table import cases, of_rows
 
 VERDICTS = ", ".join(map(comparing.hyphened, comparing.VERDICTS))
 FAIL_ON = ",".join(map(comparing.hyphened, comparing.REGRESSIONS))
@@ -60,12 +54,6 @@ TEXTS: Mapping[str, Callable[[Report], str]] = {
 }
 
 SIDES = ("BASE", "NEW")
-
-PROCESSES = 5
-"""The processes of each side before the first look: two or three can hardly show a change beyond the margin."""
-
-SHARE = 0.8
-"""The part of its level that a test takes after a race, which may stop because of what its rows seem to show."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -165,15 +153,9 @@ def _report(arguments: argparse.Namespace, base: SavedRun, new: SavedRun) -> Rep
             f"BASE and NEW were not measured under the same conditions: {'; '.join(unlike)}; "
             "--force compares them all the same"
         )
-    judged = _rebased(base, new, arguments.baseline) if arguments.baseline else (base.table, new.table)
-    by_level = not arguments.baseline
-    comparison = comparing.compare(
-        *judged,
-        margin=limits.margin,
-        equivalence=limits.equivalence,
-        level=limits.level,
-        by_level=by_level,
-    )
+    baseline, by_level = arguments.baseline, not arguments.baseline
+    judged = comparing.rebased(_records(base), _records(new), baseline) if baseline else (base.table, new.table)
+    comparison = comparing.compare(*judged, **vars(limits), by_level=by_level)
     if not comparing.is_compared(comparison):
         shared = int((~comparison["verdict"].isin(ONE_SIDED)).sum())
         raise NotComparable(
@@ -183,33 +165,11 @@ def _report(arguments: argparse.Namespace, base: SavedRun, new: SavedRun) -> Rep
     contexts = [run.environment.context for run in (base, new) if run.environment]
     requests = notes.plans(*contexts) if len(contexts) == 2 else ""
     unlike_runs = tuple(filter(None, (requests, notes.unshared(*unmatched(base.table, new.table)))))
-    about = tuple(
-        filter(
-            None, _notes(base, new, arguments.baseline, comparison, comparing.differences(*judged, by_level=by_level))
-        )
-    )
+    by_rows = comparing.differences(*judged, by_level=by_level)
+    about = tuple(filter(None, _notes(base, new, baseline, comparison, by_rows)))
     sides = zip(SIDES, (base, new), strict=True)
     doubts = tuple(f"in {side} {words}" for side, run in sides if (words := control_warning(run.whole)))
-    return Report(
-        comparison,
-        limits,
-        arguments.baseline,
-        tuple(unlike),
-        doubts,
-        unlike_runs,
-        about,
-        shows_all=arguments.all,
-        again=new.again,
-    )
-
-
-def _rebased(base: SavedRun, new: SavedRun, baseline: str) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the tables of both runs with ratios to this baseline."""
-    in_base, in_new = _records(base), _records(new)
-    names = comparing.common_implementations(in_base, in_new)
-    if baseline not in names:
-        raise unknown("baseline", baseline, names or ["the shared implementations, of which there are none"])
-    return summarise(in_base, baseline), summarise(in_new, baseline)
+    return Report(comparison, limits, baseline, tuple(unlike), doubts, unlike_runs, about, arguments.all, new.again)
 
 
 def _records(saved: SavedRun) -> list[Record]:
@@ -291,111 +251,32 @@ def _settled(report: Report, arguments: argparse.Namespace, pythons: tuple[str, 
 
     Raises NotComparable if an interpreter is not the one of its run, unless `--force` is given.
     """
-    disputed = _disputed(report.comparison)
+    disputed = comparing.disputed(report.comparison)
     if not disputed:
         return dataclasses.replace(report, notes=(*report.notes, notes.NOTHING_IN_DISPUTE))
-    sweeps = _sweeps(disputed, arguments, report.limits.bound)
+    asked = {"bound": report.limits.bound, **options.effort(arguments)}
+    sweeps = rerun.sweeps(disputed, arguments.new.effort or Effort(), asked)
     folder = options.run_folder(arguments, "rerun")
-    measured: dict[Case, At] = {}
+    measured: dict[Case, list[Row]] = {}
     for sweep in sweeps:
         measured |= _measured_again(sweep, folder, arguments, pythons)
-    rows = _judged(measured, report.limits)
+    rows = comparing.judged_again(measured, report.limits)
     became = [str(rows[case]["verdict"]) if case in rows else UNMEASURED for case in measured]
     about = notes.rerun(became, folder)
-    return dataclasses.replace(report, comparison=_with(report.comparison, rows), notes=(*report.notes, about))
+    comparison = comparing.settled(report.comparison, rows)
+    return dataclasses.replace(report, comparison=comparison, notes=(*report.notes, about))
 
 
 def _measured_again(
     sweep: Sweep, folder: Path, arguments: argparse.Namespace, pythons: tuple[str, str]
-) -> dict[Case, At]:
-    """Return what a duel of two interpreters says of each case of an implementation."""
-    name = sweep.baseline
-    sides = (Side(BEFORE, name, python=pythons[0]), Side(AFTER, name, python=pythons[1]))
-    race = dataclasses.replace(sweep, implementations=(BEFORE, AFTER), baseline=BEFORE)
-    points, own = (sweep.points, sweep.points), folder / name.replace(":", ".")
-    with grounds(sides, 1) as grounded, Duel(race, own, grounded, points) as duel:
-        if not arguments.force:
-            _check_sides(duel, arguments)
-        measure(duel)
-        rows = [row for point in sweep.points if point in duel.summary for row in duel.summary.rows(point)]
-        found = points_of(of_rows(rows))
-    lost = [row for at in found for row in unmeasured(at.rows) if row["status"] != "skipped"]
-    say(*(f"{name}: {each}" for each in reasons(lost)))
-    return {Case(at.point, name): at for at in found}
-
-
-def _disputed(comparison: pd.DataFrame) -> dict[str, list[Point]]:
-    """Return the points of the rows in dispute by implementation.
-
-    They are the inconclusive rows, and also the changed ones if the machine ran at another speed.
-    """
-    verdicts = (INCONCLUSIVE, *CHANGED) if speed_change(comparison) else (INCONCLUSIVE,)
-    disputed = grouped(cases(comparison[comparison["verdict"].isin(verdicts)]), lambda case: case.implementation)
-    return {name: [case.point for case in own] for name, own in disputed.items()}
-
-
-def _sweeps(disputed: Mapping[str, Sequence[Point]], arguments: argparse.Namespace, bound: float) -> list[Sweep]:
-    """Return the race of each implementation; `--within` is the time of all, and each has its share by its points.
-
-    Each process has the seconds for its rounds that it had in NEW's run. Raises WrongRequest for impossible values.
-    """
-    before, rows = arguments.new.effort or Effort(), sum(map(len, disputed.values()))
-    budget_s = before.budget_s / before.processes * PROCESSES
-    own = {"processes": PROCESSES, "budget_s": budget_s, "race": True, "spread_s": None, "check_memory": False}
-    asked = {**own, "bound": bound, "within_s": None, **options.effort(arguments)}
-    sweeps = []
-    for name, points in disputed.items():
-        within_s = asked["within_s"] and asked["within_s"] * len(points) / rows
-        sweep = Sweep("rerun", tuple(points), (name,), name, before)
-        sweeps.append(altered(sweep, (), {**asked, "within_s": within_s}))
-    return sweeps
-
-
-def _check_sides(duel: Duel, arguments: argparse.Namespace) -> None:
+) -> dict[Case, list[Row]]:
+    """Return the rows of both sides at each case of an implementation."""
     runs = (arguments.base, arguments.new)
-    for side, saved, python, here in zip(SIDES, runs, arguments.python, duel.environments, strict=False):
-        if saved.environment and (unlike := environment.differences(saved.environment, here)):
-            raise NotComparable(
-                f"--python {python} is not what {side} was measured with: {'; '.join(unlike)}; "
-                "--force measures it all the same"
-            )
-
-
-def _judged(measured: Mapping[Case, At], limits: Limits) -> dict[Case, dict[str, object]]:
-    """Return the columns of the rows that could be measured, all judged together at the end of their races.
-
-    Holm's correction is taken over these rows. A race may stop because of what its rows seem to show, so each test has
-    only SHARE of its level; an interval is that of a row by itself, with 95 %.
-    """
-    sides = {case: (a, b) for case, at in measured.items() if (a := at.row(BEFORE)) and (b := at.row(AFTER))}
-    ends = ("speedup", "speedup_low", "speedup_high", "log_ratio_freedom")
-    changes = of_ratios(
-        *(np.array([b[name] for _, b in sides.values()], dtype=np.float64) for name in ends), confidence=PAIR
-    )
-    p = limits.p_changed(changes)
-    p_holm = holm(p)
-    verdicts = judged(changes, p_holm < SHARE * limits.level, limits, share=SHARE)
-    names = ("p", "p_holm", "change", "change_low", "change_high")
-    numbers = zip(*(p, p_holm, *ratios(changes)), strict=True)
-    return {
-        case: {
-            **{name: pd.NA if np.isnan(value) else value for name, value in zip(names, of_row, strict=True)},
-            "verdict": str(verdict),
-            **{f"base_{name}": a[name] for name in ("latency_s", "processes")},
-            **{f"new_{name}": b[name] for name in ("latency_s", "processes")},
-            "rerun": True,
-        }
-        for (case, (a, b)), of_row, verdict in zip(sides.items(), numbers, verdicts, strict=True)
-    }
-
-
-def _with(comparison: pd.DataFrame, rows: Mapping[Case, Mapping[str, object]]) -> pd.DataFrame:
-    """Return the comparison with the new rows, marked in the column `rerun`, in place of those in dispute.
-
-    A row that could not be measured again stays as it was.
-    """
-    merged = comparison.assign(rerun=False)
-    for place, case in zip(comparison.index, cases(comparison), strict=True):
-        if values := rows.get(case):
-            merged.loc[place, list(values)] = pd.Series(values, dtype=object)
-    return merged
+    with rerun.opened(sweep, pythons, folder) as duel:
+        if not arguments.force:
+            rerun.check(duel, {side: run.environment for side, run in zip(SIDES, runs, strict=True)}, arguments.python)
+        measure(duel)
+        found = rows_of(duel)
+    lost = [row for rows in found.values() for row in unmeasured(rows) if row["status"] != "skipped"]
+    say(*(f"{sweep.baseline}: {each}" for each in reasons(lost)))
+    return {Case(point, sweep.baseline): rows for point, rows in found.items()}

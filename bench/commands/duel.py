@@ -20,13 +20,13 @@ from bench.analyse.analysed_run import AnalysedRun
 from bench.analyse.verdict import Verdict, needed, verdict
 from bench.commands import BAD, FINE, say, write
 from bench.engine.duel import Duel, Ground, grounds
-from bench.engine.trials import NotSeen, asked, shaped
+from bench.engine.model_look import NotSeen, asked, shaped
 from bench.harness import options
 from bench.harness.progress import Progress
 from bench.machine.doctor import LEAST_TORCH
 from bench.machine.facts import here
 from bench.plan.again import Again
-from bench.plan.case import AFTER, BEFORE
+from bench.plan.case import AFTER, BEFORE, Point
 from bench.plan.errors import WrongRequest
 from bench.plan.invocation import suite
 from bench.plan.names import check_layers, is_module, search_path
@@ -36,7 +36,7 @@ from bench.show import answer
 from bench.show import duel as show
 from bench.show.duel import Told
 from bench.show.markdown import markdown
-from bench.show.rows import by_point
+from bench.show.rows import Row, by_point
 from bench.show.terminal.console import console, render
 from bench.store.table import of_rows
 
@@ -128,12 +128,16 @@ def measure(duel: Duel, *, is_quiet: bool = False) -> float:
     return duel.sweep.effort.seconds(len(points)) - max(0.0, end_s - time.monotonic())
 
 
+def rows_of(duel: Duel) -> dict[Point, list[Row]]:
+    """Return the rows of each point that a duel has measured."""
+    points = [point for point in duel.sweep.points if point in duel.summary]
+    return by_point(of_rows([row for point in points for row in duel.summary.rows(point)]))
+
+
 def verdicts_of(duel: Duel, bound: float) -> list[Verdict]:
     """Return the verdict on each point of a duel."""
-    before, after = duel.names
-    rows = {point: duel.summary.rows(point) for point in duel.sweep.points if point in duel.summary}
-    tables = {point: by_point(of_rows(own))[point] for point, own in rows.items()}
-    return [verdict(point, tables.get(point, ()), before, after, bound) for point in duel.sweep.points]
+    rows = rows_of(duel)
+    return [verdict(point, rows.get(point, ()), *duel.names, bound) for point in duel.sweep.points]
 
 
 def _told(duel: Duel, spent_s: float) -> Told:

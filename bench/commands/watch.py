@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from bench.commands import FINE, say
-from bench.engine.trials import Watch
+from bench.engine.trial import Trial
 from bench.harness import options
 from bench.plan import names
 from bench.plan.case import AS_IS
@@ -50,9 +50,9 @@ def run(arguments: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory() as folder:
         sys.path.insert(0, folder)  # before the first process starts
         try:
-            with Watch(point, baseline, sweep.effort.timeout_s) as watch:
+            with Trial(point, baseline, sweep.effort.timeout_s) as trial:
                 say(f"{name} beside {baseline}: {shared([point])}", f"watching {file}; Ctrl-C ends it")
-                _watched(watch, Versions(name, file, Path(folder)), baseline)
+                _watched(trial, Versions(name, file, Path(folder)), baseline)
         except KeyboardInterrupt:
             say("", f"A claim: {suite()} {shlex.join(['duel', baseline, name, *_asked(arguments)])}")
         finally:
@@ -93,13 +93,13 @@ class Versions:
         return f"{copy}:{self._attribute}"
 
 
-def _watched(watch: Watch, versions: Versions, baseline: str) -> None:
+def _watched(trial: Trial, versions: Versions, baseline: str) -> None:
     """Try each version as it is saved, beside the last one that was right."""
     last = ""
     while True:
         if versions.has_changed():
             name = versions.saved()
-            if _tried(watch, name, last if last != name else "", baseline):
+            if _tried(trial, name, last if last != name else "", baseline):
                 last = name
         _wait()
 
@@ -108,7 +108,7 @@ def _wait() -> None:
     time.sleep(POLL_S)
 
 
-def _tried(watch: Watch, name: str, last: str, baseline: str) -> bool:
+def _tried(trial: Trial, name: str, last: str, baseline: str) -> bool:
     """Try a version and print what it is worth; return whether it is right."""
     began_s, copy = time.monotonic(), name.partition(":")[0]
 
@@ -120,7 +120,7 @@ def _tried(watch: Watch, name: str, last: str, baseline: str) -> bool:
         tell(mistake)
         return False
     rounds: dict[str, dict[int, dict[int, float]]] = {}
-    for number, members in enumerate(watch.tried([name, *filter(None, [last])])):
+    for number, members in enumerate(trial.replicates([name, *filter(None, [last])])):
         member = members[name]
         if not member.is_ok:
             tell(f"{member.status}: {member.detail}")

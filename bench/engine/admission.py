@@ -10,18 +10,13 @@ from bench.plan.layers import least_bytes as tensors_bytes
 from bench.plan.sweep import Sweep
 from bench.sampling.inputs import LONG_SCORES, ROWS
 from bench.store import units
+from impls.catalogue import ALL, IMPLEMENTATIONS, ONE
 
 REFERENCE_BYTES = 8
 """The reference is computed in float64."""
 
 REFERENCE_SCORES = 2
 """At its softmax the reference holds the scores before and after."""
-
-ALL_SCORES = ("eager", "stepwise", "sdpa_math", "mha_weights")
-"""Implementations that hold the scores of all items and heads at once, whatever the layer and the mode."""
-
-ONE_HEAD = ("manual",)
-"""Implementations that hold the scores of one head at a time."""
 
 
 def check_threads(sweep: Sweep) -> None:
@@ -114,6 +109,5 @@ def _scores_bytes(case: Case) -> int:
     if is_own(point.layer):
         return 0
     head = point.batch * point.num_tokens**2 * ITEM_BYTES[point.dtype]
-    if case.implementation in ALL_SCORES:
-        return point.num_heads * head
-    return head if case.implementation in ONE_HEAD else 0
+    entry = IMPLEMENTATIONS.get(case.implementation)
+    return {ALL: point.num_heads * head, ONE: head}.get(entry.scores, 0) if entry else 0

@@ -15,11 +15,11 @@ from bench.analyse.standing import Answer
 from bench.analyse.verdict import goal, growth, log_speedup, may_end
 from bench.engine.checkout import Checkout, checked_out
 from bench.engine.member import Member
+from bench.engine.model_look import SHAPE_S, NotSeen, asked
 from bench.engine.pool import Pool, Scratch
 from bench.engine.replicate import Replicate
 from bench.engine.run import Run
 from bench.engine.schedule import Missing
-from bench.engine.trials import SHAPE_S, NotSeen, asked
 from bench.machine import facts, monotonic
 from bench.plan.case import Case, Point
 from bench.plan.errors import WrongRequest

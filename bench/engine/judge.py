@@ -11,9 +11,9 @@ from bench.engine.member import Ended, Member
 from bench.engine.worker import Died, Heard
 from bench.machine import rates
 from bench.machine.rates import Judgement
-from bench.plan.layers import CEILING_BYTES, CEILING_FLOPS, Roof
-from bench.plan.layers.layer import Work
-from bench.sampling.inputs import NORMAL, PEAKED, TIMED, Values
+from bench.plan.work import Roof, Work
+from bench.sampling.inputs import NORMAL, PEAKED, TIMED, InputValues
+from bench.store.roofline import CEILING_BYTES, CEILING_FLOPS
 
 RATES_TURNS, RATES_S = 3, 0.2
 """The least number of turns, and the least seconds, in which a device's rates are measured."""
@@ -85,10 +85,10 @@ class Judge:
         """The file with the weights and values of the point, for members that take them from there."""
         return self.pool.folder / f"{self.point.short_name(('layer',))}-{self._choices.seed}.pt"
 
-    def inputs(self, member: Member) -> dict[str, Values]:
+    def inputs(self, member: Member) -> dict[str, InputValues]:
         """Return the values of the inputs that a member is checked with outside of the rounds."""
         shifts = self._choices.checks(thorough=member.thorough)
-        return {name: Values(shift, self.peak if name == PEAKED else 1.0) for name, shift in shifts.items()}
+        return {name: InputValues(shift, self.peak if name == PEAKED else 1.0) for name, shift in shifts.items()}
 
     def compare(self, member: Member, check: str) -> dict[str, float]:
         """Return error and tolerance of a member's output; raises Ended if it is incorrect."""

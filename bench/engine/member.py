@@ -13,10 +13,10 @@ from typing import Annotated, Any, TypeVar
 
 from msgspec import Meta, Struct
 
+from bench.engine.judged_calls import JudgedCalls
 from bench.engine.pool import Pool
 from bench.engine.worker import Died, Heard, Worker, unheard
 from bench.plan.case import Case, Point
-from bench.sampling.inputs import JudgedCalls
 from bench.store.environment import Environment
 from bench.store.record import SESSION, Origin, Record, Samples, Status, reported
 from bench.store.typed import Amount, Count, Positive, Seconds, convert
@@ -25,12 +25,12 @@ CORES_SPARE = 0.1
 """The cores that an implementation may use beyond its threads: the processor's seconds are read around its timings."""
 
 IDLE_SHARE, IDLE_S, FIRST_IDLE_S = 0.25, 0.001, 0.03
-"""The most work of a process between its samples is the sum of: a share of its work in samples, seconds for each
-sample, and seconds once, because a forked process copies pages when it first writes to them."""
+"""CPU time that a process may use between samples: IDLE_SHARE of its CPU time in samples, IDLE_S a sample, and
+FIRST_IDLE_S once, because a forked process copies pages when it first writes to them."""
 
 CLAIMED_SHARE, OVERHEAD_S = 0.4, 0.002
-"""In half of the samples the timings must fill this share of the time that the engine waited for it, less OVERHEAD_S.
-Honest ones were seen to fill 98 % and more, and 65 % in the lowest twentieth of samples."""
+"""In at least half of the samples the reported timings must cover CLAIMED_SHARE of the engine's own waiting time, after
+OVERHEAD_S is subtracted. Honest ones were seen to fill 98 % and more, and 65 % in the lowest twentieth of samples."""
 
 
 REUSES = "returns the same memory for every output: a caller who keeps two of them has one"
@@ -215,7 +215,7 @@ class Member:
 
     def take(self, reply: dict[str, Any]) -> None:
         """Take over a reply's metrics; raises Ended if the case has ended."""
-        outcome = read(reply, Outcome)
+        outcome = read(reply, Ending)
         self.metrics |= outcome.metrics
         self.cpu_s = outcome.cpu_s
         if outcome.status != "ok":
@@ -260,7 +260,7 @@ class Member:
             self.folder = None
 
 
-class Outcome(Struct):
+class Ending(Struct):
     """How a request ended, and what was measured."""
 
     status: Status

@@ -22,7 +22,7 @@ from bench.plan.sweep import Sweep
 MODULE = f"{SUITE}.measure.server"
 """The module of a server; it is not imported here, because it imports torch."""
 
-COMPILED = "compiled"
+CACHE = "compiled"
 """The folder of the compiler's cache, which all processes share."""
 
 WARM_S = 300.0
@@ -61,8 +61,8 @@ class Checked(NamedTuple):
 class Pool:
     """The servers of a run: `size` for each combination of settings that hold from the start of a process.
 
-    They start in parallel, one on each core uses the compiler before the others. Each serves one replicate of every
-    point: the processes that it forks have one code layout, and those of another replicate have another.
+    They start in parallel. The first ones, one per core, fill the compiler's cache; the others read it. Each serves one
+    replicate of every point: the processes that it forks have one code layout, those of another replicate another one.
     `python` is the interpreter of another environment, None means this one. `libraries` are those that models come
     from; a server imports them before it forks. `paths` are folders that come first where modules are searched.
     """
@@ -241,7 +241,7 @@ class Pool:
 
     def _started(self, allocator: str, threads: int) -> Server:
         try:
-            return Server(started(MODULE, allocator, threads, self.folder / COMPILED, self.python, self.paths))
+            return Server(started(MODULE, allocator, threads, self.folder / CACHE, self.python, self.paths))
         except OSError as error:
             raise _refused(error) from None
 

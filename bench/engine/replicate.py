@@ -14,15 +14,15 @@ from datetime import UTC, datetime
 from functools import partial
 
 from bench.engine.judge import Choices, Judge
+from bench.engine.judged_calls import JudgedCalls
 from bench.engine.member import Ended, Member, Prepared, calls_per_timing, read, sampled
 from bench.engine.pool import Pool
 from bench.engine.worker import Died, Worker, first_done, unheard
 from bench.machine import facts, monotonic, rates
 from bench.machine.quiet import Interference, Scheduling, Speed, queued_s, reschedule, scheduling
 from bench.plan.case import Point
-from bench.plan.layers import Roof
-from bench.plan.layers.layer import Work
-from bench.sampling.inputs import AFTERWARDS, KEY_BITS, NORMAL, PEAKED, SHIFTS, TIMED, JudgedCalls
+from bench.plan.work import Roof, Work
+from bench.sampling.inputs import AFTERWARDS, KEY_BITS, NORMAL, PEAKED, SHIFTS, TIMED
 from bench.sampling.rounds import Length, Sample, sample, timings
 from bench.store.record import Samples
 
@@ -43,6 +43,29 @@ Heard = Callable[[str, str], None]
 
 Core = int | None
 """The core of a process, None if the system chooses it."""
+
+
+class Memory:
+    """A device's memory while members are prepared.
+
+    `prepared` is the number of members that were. `crowded` are those that were beside one that ended meanwhile.
+    """
+
+    def __init__(self, free_bytes: int) -> None:
+        self.prepared = 0
+        self.crowded: list[Member] = []
+        self._free_bytes = free_bytes
+        self._largest_bytes = 0
+
+    def room(self, busy: int) -> float:
+        """Return how many processes still fit, besides `busy` ones that are being prepared."""
+        return (self._free_bytes - SPARE_BYTES) / max(1, GROWTH * self._largest_bytes) - busy
+
+    def take(self, free_bytes: int) -> None:
+        """Take the bytes that are free after one more member was prepared."""
+        self._largest_bytes = max(self._largest_bytes, self._free_bytes - free_bytes)
+        self._free_bytes = free_bytes
+        self.prepared += 1
 
 
 class Replicate:
@@ -122,43 +145,45 @@ class Replicate:
         than the first, in 1,264 measurements of `quick`. The baseline comes first while it is unknown what fits, and
         next if there may be no room for it later. The first one is prepared alone, so that its memory is known.
         """
-        order = self._rng.sample(self._members, len(self._members))
+        waiting = self._rng.sample(self._members, len(self._members))
         if self._point.device != "cpu" or any(member.thorough for member in self._members):
-            order.sort(key=lambda member: member not in self._baselines)
+            waiting.sort(key=lambda member: member not in self._baselines)
         idle: list[Core] = [*self._cores] or [None]
         busy: dict[Worker, tuple[Member, Core]] = {}
-        crowded: list[Member] = []  # beside one that ended meanwhile
-        largest_bytes = prepared = 0
         # a GPU's free memory is known after the first preparation
-        free_bytes = facts.available_bytes() if self._point.device == "cpu" else 0
-        while order or busy:
-            # for how many more beside those that are being prepared
-            room = (free_bytes - SPARE_BYTES) / max(1, GROWTH * largest_bytes) - len(busy)
-            if not (order and idle and (not busy or (prepared and room >= 1))):
-                member, core = self._first_done(busy)
-                idle.append(core)
-                with self._ending(member):
-                    after_bytes = self._prepared(member)
-                    largest_bytes, free_bytes = max(largest_bytes, free_bytes - after_bytes), after_bytes
-                    prepared += 1
-                if not member.is_ok and together:
-                    return
-                if not member.is_ok:
-                    member.lacks_memory |= member.status == "oom" and member in crowded
-                    crowded += [other for other, _ in busy.values()]
-                    member.close()
+        memory = Memory(facts.available_bytes() if self._point.device == "cpu" else 0)
+        while waiting or busy:
+            if waiting and idle and (not busy or (memory.prepared and memory.room(len(busy)) >= 1)):
+                if member := self._next_member(waiting, memory, len(busy)):
+                    with self._ending(member):
+                        busy[self._preparing(member, idle[-1])] = member, idle[-1]
+                        idle.pop()
                 continue
-            first = [member for member in order if member in self._baselines] if room < 2 else []
-            member = (first or order)[0]
-            order.remove(member)
-            if not member.is_ok:
-                continue
-            if prepared >= FEWEST and room < 1 and member not in self._baselines:
-                member.lacks_memory = True
-                continue
-            with self._ending(member):
-                busy[self._preparing(member, idle[-1])] = member, idle[-1]
-                idle.pop()
+            member, core = self._first_done(busy)
+            idle.append(core)
+            self._take_prepared(member, memory, [other for other, _ in busy.values()])
+            if together and not member.is_ok:
+                return
+
+    def _next_member(self, waiting: list[Member], memory: Memory, busy: int) -> Member | None:
+        """Remove and return the next member to prepare beside `busy` others; None if it ended or lacks memory."""
+        room = memory.room(busy)
+        first = [member for member in waiting if member in self._baselines] if room < 2 else []
+        member = (first or waiting)[0]
+        waiting.remove(member)
+        if not member.is_ok:
+            return None
+        member.lacks_memory = memory.prepared >= FEWEST and room < 1 and member not in self._baselines
+        return None if member.lacks_memory else member
+
+    def _take_prepared(self, member: Member, memory: Memory, busy: Sequence[Member]) -> None:
+        """Take the reply of a member that was prepared beside `busy` others; close it if it can't be measured."""
+        with self._ending(member):
+            memory.take(self._prepared(member))
+        if not member.is_ok:
+            member.lacks_memory |= member.status == "oom" and member in memory.crowded
+            memory.crowded += busy
+            member.close()
 
     def _preparing(self, member: Member, core: Core) -> Worker:
         """Return the process of a member after the request to prepare it on a core; raises Died."""

@@ -10,7 +10,7 @@ from typing import Any
 from bench.engine import admission
 from bench.machine import facts
 from bench.plan.case import COLUMNS, Point
-from bench.plan.columns import Column, Kind, flag
+from bench.plan.columns import PointColumn, ValueKind, flag
 from bench.plan.errors import WrongRequest, all_of, unknown_names
 from bench.plan.grid import is_range, parse_shard
 from bench.plan.invocation import short, short_run
@@ -28,7 +28,7 @@ Option = tuple[type, str]
 """The type of an option's values, and its meaning."""
 
 
-TYPES = {Kind.COUNT: int, Kind.NUMBER: float, Kind.TRUTH: bool}
+TYPES = {ValueKind.COUNT: int, ValueKind.NUMBER: float, ValueKind.TRUTH: bool}
 """The types of values on the command line; those of other columns are words."""
 
 TRUTHS = {"true": True, "false": False}
@@ -50,7 +50,7 @@ MODULES = ("package.module:Class[argument=value]", "timm:NAME[at=PATH]")
 """The forms of the names of modules that are no layers of the suite."""
 
 
-def _meaning(column: Column) -> str:
+def _meaning(column: PointColumn) -> str:
     choices = [*LAYERS, *MODULES] if column.name == "layer" else column.choices
     return f"{column.meaning}; {', '.join(choices)}" if choices else column.meaning
 
@@ -226,9 +226,9 @@ def request(option: argparse.Namespace) -> Request:
 
 
 def _shaped(points: tuple[Point, ...]) -> tuple[Point, ...]:
-    from bench.engine import trials  # slow to import
+    from bench.engine import model_look  # slow to import
 
-    return trials.shaped(points)
+    return model_look.shaped(points)
 
 
 def product(

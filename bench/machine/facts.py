@@ -186,8 +186,8 @@ def busy_s() -> float:
 def commit() -> str:
     """Return the suite's commit, with `+` if the tree differs from it; empty outside a checkout.
 
-    An installed suite has the commit from which it was built, or its version. In a user's repository hers follows,
-    after the name of its folder.
+    An installed suite has the commit from which it was built, or its version. If the working folder is in another
+    repository, that folder's name and commit are appended.
     """
     here = "" if IS_INSTALLED else _top(Path(__file__).parent)
     described = {top: git_commit(Path(top), "+") for top in (here, _top(Path.cwd())) if top}

@@ -18,12 +18,14 @@ from dataclasses import dataclass
 
 from bench.plan.case import Point
 from bench.plan.invocation import RESULTS
-from bench.plan.layers import COPIED_BYTES, Roof
-from bench.plan.layers.layer import Work
+from bench.plan.work import Roof, Work
 from bench.store import files, units
 
 PATH = RESULTS / "ceilings.json"
 """The file lies beside the runs of this machine and, like them, is not part of the project."""
+
+COPIED_BYTES = {"cpu": 1 << 26, "cuda": 1 << 30}
+"""The size of the copy that measures a device's rate of moving bytes: larger than its caches."""
 
 Rates = dict[str, float]
 """Rates by name; only the best of each is kept."""

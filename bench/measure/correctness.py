@@ -11,7 +11,7 @@ from bench.measure import reference
 from bench.measure.outputs import BY_ITEM
 from bench.measure.reference import EQUAL_WEIGHTS, Check, Target
 from bench.measure.workload import Workload
-from bench.sampling.inputs import TIMED, Call, Part
+from bench.sampling.inputs import TIMED, Part, TimedCall
 
 AXES = {3: ("item", "token", "channel"), 4: ("item", "channel", "row", "column")}
 """The axes of an output by their number: tokens, or maps."""
@@ -55,7 +55,7 @@ def compare_timed(
     workload: Workload,
     check: Check,
     numbers: int,
-    wholes: Sequence[tuple[Call, Sequence[Tensor]]],
+    wholes: Sequence[tuple[TimedCall, Sequence[Tensor]]],
     parts: Sequence[tuple[Part, Sequence[Tensor]]],
 ) -> CheckResult:
     """Return the result of checking whole outputs and items of the outputs of timed calls, with their gradients.
@@ -76,7 +76,7 @@ def compare_timed(
 def _compared_parts(
     workload: Workload, check: Check, numbers: int, parts: Sequence[tuple[Part, Sequence[Tensor]]]
 ) -> Iterator[CheckResult]:
-    x = torch.stack([workload.timed.input(numbers, Call(*part[:2]), part.item) for part, _ in parts])
+    x = torch.stack([workload.timed.input(numbers, TimedCall(*part[:2]), part.item) for part, _ in parts])
     direction = torch.stack([workload.direction[part.item] for part, _ in parts])
     targets = reference.of_calls(workload, check, x, direction if len(parts[0][1]) > 1 else None)
     for place, (part, tensors) in enumerate(parts):

@@ -10,10 +10,11 @@ from typing import Any, TypeVar
 
 import torch
 
+from bench.machine.rates import COPIED_BYTES
 from bench.measure import workload
 from bench.measure.clock import Call, timer
 from bench.plan.case import Point
-from bench.plan.layers import COPIED_BYTES, Roof
+from bench.plan.work import Roof
 
 T = TypeVar("T")
 

@@ -25,8 +25,8 @@ from bench.measure.failure import Outcome
 from bench.measure.forking import Channel, serve
 from bench.measure.outputs import BY_ITEM
 from bench.plan.case import Point
-from bench.plan.layers import Roof
-from bench.sampling.inputs import AFTERWARDS, PEAKED, TIMED, Call, Part, Values
+from bench.plan.work import Roof
+from bench.sampling.inputs import AFTERWARDS, PEAKED, TIMED, InputValues, Part, TimedCall
 
 MOST_THREADS = 8
 """The most threads of a reference, which is a few small products."""
@@ -38,7 +38,7 @@ class Judge:
     def __init__(self) -> None:
         self._work: workload.Workload | None = None
         self._peak = 1.0
-        self._checks: dict[str, tuple[Values, reference.Check]] = {}
+        self._checks: dict[str, tuple[InputValues, reference.Check]] = {}
         self._rates: DeviceRates | None = None
         self._probe: SpeedProbe | None = None
 
@@ -58,7 +58,7 @@ class Judge:
                 workload.save(work, Path(request["save"]))
             with _all_cores(point):
                 for name, shift in request["shifts"].items():
-                    values = Values(shift, self._peak if name == PEAKED else 1.0)
+                    values = InputValues(shift, self._peak if name == PEAKED else 1.0)
                     if name not in self._checks or self._checks[name][0] != values:
                         self._checks[name] = values, reference.expect(work, name, values)
             memory.give_back()  # the reference's memory is needed by the implementations
@@ -79,7 +79,7 @@ class Judge:
         `wholes` and `parts` say which calls and items, and `numbers` is the key of the numbers of their inputs.
         """
         work, (_, check) = self._made, self._checks[AFTERWARDS]
-        wholes, parts = [Call(*call) for call in request["wholes"]], [Part(*part) for part in request["parts"]]
+        wholes, parts = [TimedCall(*call) for call in request["wholes"]], [Part(*part) for part in request["parts"]]
         like = _like(work)
         of_part = [tensor[0] for tensor in (like[:BY_ITEM] if work.point.mode == "train" else like[:1])]
 
@@ -123,7 +123,7 @@ class Judge:
     def _workload(self, point: Point, seed: int) -> workload.Workload:
         if self._work is None or self._work.seed != seed:
             workload.set_up(point)
-            self._state = process_state.State()
+            self._state = process_state.ProcessState()
             work = workload.make(point, seed)
             with _all_cores(point):
                 if self._work is None:

@@ -38,17 +38,17 @@ from bench.measure.failure import Outcome, is_out_of_memory
 from bench.measure.outputs import Incorrect, Output
 from bench.measure.timed_calls import TimedCalls, TimedOutputs
 from bench.plan.case import HUGE, RETAINED, Point
-from bench.sampling.inputs import AFTERWARDS, KEY_BITS, NORMAL, PEAKED, TIMED, Values
+from bench.sampling.inputs import AFTERWARDS, KEY_BITS, NORMAL, PEAKED, TIMED, InputValues
 from impls.catalogue import parse
 
 LAYOUT_BYTES = 1 << 16
 """A block of random size up to this is held, so that processes have different memory layouts."""
 
 TOUCHED = {RETAINED: 2, HUGE: 1}
-"""After the first calls a block of so many times their memory is written and freed, if there is room for it. Later
-calls then find pages that are there. With small pages and without it each fourth call of eager was seen to take 40,000
-page faults at 1024 tokens, and a third more time, because the allocator went on to new places. With huge pages once or
-twice the memory made no difference: samples then take 0 to 3 faults in the median.
+"""After the first calls a block of this many times their memory is written and freed, if there is room for it. The
+pages stay mapped, so timed calls have no page faults. With small pages and without it each fourth call of eager was
+seen to take 40,000 page faults at 1024 tokens, and a third more time, because the allocator went on to new places. With
+huge pages once or twice the memory made no difference: samples then take 0 to 3 faults in the median.
 If the system must first make room for huge pages, it does so here: that was seen to take seconds."""
 
 LATE, LATE_S = 0.05, 20e-6
@@ -60,7 +60,7 @@ WORKED_S = 0.05
 
 
 @dataclass(frozen=True)
-class Request:
+class CaseRequest:
     """The request to measure a case.
 
     `seed` is that of weights and inputs, `order_seed` that of the choices that this process makes.
@@ -74,7 +74,7 @@ class Request:
     implementation: str
     seed: int
     order_seed: int
-    inputs: dict[str, Values]
+    inputs: dict[str, InputValues]
     thorough: bool
     warm_up_s: float
     core: int | None
@@ -89,7 +89,7 @@ class MeasuredCase:
     the process, and whatever the implementation raises.
     """
 
-    def __init__(self, request: Request, channel: forking.Channel) -> None:
+    def __init__(self, request: CaseRequest, channel: forking.Channel) -> None:
         self.outcome = Outcome()
         self.remark = ""
         """What the implementation says about its precision, if that explains an incorrect output."""
@@ -146,7 +146,7 @@ class MeasuredCase:
         if request.thorough and not self._inspect():
             return
         self._warm_up(calls_s)
-        self._state, self._processes = process_state.State(), forking.descendants()
+        self._state, self._processes = process_state.ProcessState(), forking.descendants()
         self._last_cpu_s = forking.cpu_s()
 
     def begin(self, numbers: int, timings: int, wholes: int, parts: int) -> None:
@@ -220,7 +220,7 @@ class MeasuredCase:
         if core is not None and core != self._core:
             self._state.check()
             os.sched_setaffinity(0, {core})
-            self._core, self._state = core, process_state.State()
+            self._core, self._state = core, process_state.ProcessState()
 
     @property
     def call_s(self) -> float:
@@ -346,7 +346,7 @@ def load(name: str) -> None:
 
     Raises `impls.Unresolved` if there is none, LeftChanged if the import changes the state of the process.
     """
-    state = process_state.State()
+    state = process_state.ProcessState()
     impls.resolve(parse(name).base)
     if changes := state.changes(free=process_state.ANY):
         raise process_state.LeftChanged(f"{changes} (when it was imported)")

@@ -76,7 +76,7 @@ class LeftChanged(Exception):  # noqa: N818 - an outcome that becomes a row
     """The state of the process was left changed; the message lists the changes."""
 
 
-class State:
+class ProcessState:
     """The state of the process when this object was made."""
 
     def __init__(self) -> None:
@@ -103,7 +103,7 @@ class State:
 @contextmanager
 def kept() -> Iterator[None]:
     """Raise LeftChanged at the end if something was changed inside."""
-    state = State()
+    state = ProcessState()
     yield
     state.check()
 

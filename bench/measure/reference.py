@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from bench.measure.cores import at_random_rows, in_blocks, largest_logit
 from bench.measure.outputs import BY_ITEM, gradients
 from bench.measure.workload import Workload
-from bench.sampling.inputs import LONG_SCORES, NORMAL, PART_ROWS, PEAKED, ROWS, Values
+from bench.sampling.inputs import LONG_SCORES, NORMAL, PART_ROWS, PEAKED, ROWS, InputValues
 from impls.catalogue import shapes_itself
 from impls.contract import Unsupported
 from impls.modules.core import with_attend
@@ -99,7 +99,7 @@ class Check:
     expected: tuple[Expected, ...]
 
 
-def expect(workload: Workload, name: str, values: Values) -> Check:
+def expect(workload: Workload, name: str, values: InputValues) -> Check:
     """Return the expected results for the input of this name and these values.
 
     For a small batch they are computed in float64 on the CPU. For a larger one they are float64 results for a few
@@ -169,7 +169,7 @@ def peak(workload: Workload) -> float:
     """
     factor = PEAK
     for _ in range(PEAKINGS if workload.has_plain_core else 0):
-        largest = largest_logit(workload.layer, workload.input(Values(0, factor))[:1])
+        largest = largest_logit(workload.layer, workload.input(InputValues(0, factor))[:1])
         if LEAST_LOGIT <= largest <= 2 * LOGIT or math.isinf(largest):
             break
         factor = min(MOST_PEAK, factor * math.sqrt(LOGIT / max(largest, 1.0)))

@@ -18,11 +18,11 @@ from torch.utils.flop_counter import FlopCounterMode
 import impls
 from bench.measure import compilation, devices, failure, judge, look, memory, user_code
 from bench.measure.forking import Channel, Server, serve
-from bench.measure.measured_case import MeasuredCase, Request
+from bench.measure.measured_case import CaseRequest, MeasuredCase
 from bench.measure.workload import Given
 from bench.plan.case import Case, Point
 from bench.plan.names import is_own
-from bench.sampling.inputs import Values
+from bench.sampling.inputs import InputValues
 from impls.lookup import check
 from impls.modules import sources
 
@@ -137,11 +137,11 @@ class Worker:
     def prepare(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
         """Prepare a case; reply with its outcome so far."""
         values = request["case"]
-        inputs = {name: Values(*each) for name, each in values["inputs"].items()}
+        inputs = {name: InputValues(*each) for name, each in values["inputs"].items()}
         given = Given(Path(values["given"][0]), values["given"][1]) if values.get("given") else None
         values = {**values, "point": Point(**values["point"]), "folder": Path(values["folder"]), "inputs": inputs}
         values["given"] = given
-        self._case = MeasuredCase(Request(**values), channel)
+        self._case = MeasuredCase(CaseRequest(**values), channel)
         with self._step() as case:
             case.prepare()
         is_on_gpu = case.request.point.device != "cpu" and torch.cuda.is_initialized()

@@ -19,8 +19,8 @@ import impls
 from bench.measure.cores import equal_weights, is_plain
 from bench.plan import layers
 from bench.plan.case import COLUMNS, Point
-from bench.plan.layers.layer import Work
-from bench.sampling.inputs import SHIFTS, Call, Values, windows
+from bench.plan.work import Work
+from bench.sampling.inputs import SHIFTS, InputValues, TimedCall, windows
 from impls.contract import NO_MASK
 from impls.modules.core import with_attend
 from impls.modules.making import make as make_module
@@ -88,7 +88,7 @@ class Workload:
         """The first input."""
         return self.input()
 
-    def input(self, values: Values = Values()) -> Tensor:  # noqa: B008 - it can't be changed
+    def input(self, values: InputValues = InputValues()) -> Tensor:  # noqa: B008 - it can't be changed
         """Return an input, to be copied: a window of the values, shifted by 0 to SHIFTS of them, times a factor."""
         window = _window(self.values, values.shift, self.shape)
         return window if values.factor == 1 else window * values.factor
@@ -166,7 +166,7 @@ class TimedValues:
         radii, waves = (_window(each, shift, shape)[item] for each, shift in zip(self.numbers, of, strict=True))
         return torch.mul(radii, waves, out=out)
 
-    def input(self, numbers: int, call: Call, item: int | slice = slice(None)) -> Tensor:
+    def input(self, numbers: int, call: TimedCall, item: int | slice = slice(None)) -> Tensor:
         """Return the input of a call, or an item of it, by the key of the numbers and the call."""
         self.begin(numbers)
         return self.product(windows(call.key, call.number + 1)[-1], item)
@@ -215,7 +215,7 @@ class Inputs:
         """All tensors of the inputs, and the random numbers that they are made of."""
         return [*self._tensors, *self._workload.timed.numbers]
 
-    def holding(self, values: Values) -> Tensor:
+    def holding(self, values: InputValues) -> Tensor:
         """Return one of the inputs, with values of the workload."""
         self._windows = []
         with torch.no_grad():

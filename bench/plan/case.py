@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from bench.plan.columns import DERIVED, Column, column, columns_of
+from bench.plan.columns import DERIVED, PointColumn, column, columns_of
 from bench.plan.invocation import short
 
 RETAINED, HUGE = "retained", "retained-huge"
@@ -211,7 +211,7 @@ class Point:
         )
 
 
-COLUMNS: Mapping[str, Column] = columns_of(Point)
+COLUMNS: Mapping[str, PointColumn] = columns_of(Point)
 """The columns of a point by name, in the order of results.csv."""
 
 POINT_COLUMNS = tuple(COLUMNS)

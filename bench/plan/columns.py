@@ -16,7 +16,7 @@ from typing import Any
 from bench.plan.errors import WrongRequest, suggestion
 
 
-class Kind(Enum):
+class ValueKind(Enum):
     """The kind of a column's values; the text is the rule that users see."""
 
     TEXT = "text"
@@ -25,7 +25,13 @@ class Kind(Enum):
     TRUTH = "true or false"
 
 
-KINDS = {str: Kind.TEXT, int: Kind.COUNT, int | None: Kind.COUNT, float | None: Kind.NUMBER, bool: Kind.TRUTH}
+KINDS = {
+    str: ValueKind.TEXT,
+    int: ValueKind.COUNT,
+    int | None: ValueKind.COUNT,
+    float | None: ValueKind.NUMBER,
+    bool: ValueKind.TRUTH,
+}
 """The kind of a column by the type of its field."""
 
 
@@ -39,7 +45,7 @@ REQUIRED, DERIVED = _NoValue
 
 
 @dataclass(frozen=True, kw_only=True)
-class Column:
+class PointColumn:
     """One column of a point.
 
     `meaning` explains the value in one line; `choices` maps each allowed value to its meaning.
@@ -55,7 +61,7 @@ class Column:
     """
 
     name: str = ""
-    kind: Kind = Kind.TEXT
+    kind: ValueKind = ValueKind.TEXT
     meaning: str
     default: Any = REQUIRED
     absent: Any = REQUIRED
@@ -113,13 +119,13 @@ def column(meaning: str, **facts: Any) -> Any:
 
     The field has a default if the column has an `absent` value.
     """
-    declared = Column(meaning=meaning, **facts)
+    declared = PointColumn(meaning=meaning, **facts)
     if declared.absent is REQUIRED:
         return dataclasses.field(metadata={"column": declared})
     return dataclasses.field(default=declared.absent, metadata={"column": declared})
 
 
-def columns_of(point_type: type) -> dict[str, Column]:
+def columns_of(point_type: type) -> dict[str, PointColumn]:
     """Return the columns that a dataclass declares by name, in order."""
     types = typing.get_type_hints(point_type)
     return {
@@ -128,11 +134,11 @@ def columns_of(point_type: type) -> dict[str, Column]:
     }
 
 
-def _is_of_kind(kind: Kind, value: object) -> bool:
-    if kind is Kind.TRUTH or isinstance(value, bool):
-        return kind is Kind.TRUTH and isinstance(value, bool)
-    if kind is Kind.COUNT:
+def _is_of_kind(kind: ValueKind, value: object) -> bool:
+    if kind is ValueKind.TRUTH or isinstance(value, bool):
+        return kind is ValueKind.TRUTH and isinstance(value, bool)
+    if kind is ValueKind.COUNT:
         return isinstance(value, int) and value >= 1
-    if kind is Kind.NUMBER:
+    if kind is ValueKind.NUMBER:
         return isinstance(value, int | float) and math.isfinite(value)
     return isinstance(value, str)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, TypeGuard
 
 from bench.plan.case import COLUMNS, POINT_COLUMNS, RETAINED, Point, default_timing
-from bench.plan.columns import DERIVED, REQUIRED, Kind
+from bench.plan.columns import DERIVED, REQUIRED, ValueKind
 from bench.plan.errors import WrongRequest, refuse, suggestion, unknown_names
 from bench.plan.layers import LAYERS, complete, given_by_all, is_layer, shapes_itself
 from bench.plan.names import misspelled
@@ -91,7 +91,7 @@ def _check_own_layer(name: str) -> None:
 def _listed(key: str, value: object) -> list[Any]:
     """Return the values of a column as a list, with ranges of whole numbers expanded."""
     listed = value if isinstance(value, list) else [value]
-    if COLUMNS[key].kind is not Kind.COUNT:
+    if COLUMNS[key].kind is not ValueKind.COUNT:
         return listed
     return [number for each in listed for number in (numbers_of(key, each) if is_range(each) else [each])]
 

@@ -108,7 +108,7 @@ IF_CPU = "if_cpu"
 AVAILABLE, ACCELERATED = "available", ("float32", "bfloat16")
 """The value of `device` that means the CPU and each kind of accelerator, and the dtypes on the latter."""
 
-AROUND = "custom"
+CUSTOM = "custom"
 """The name of a sweep whose points are a product of options."""
 
 SWITCHES = ("race", "check_memory", "oversubscribe")
@@ -180,7 +180,7 @@ def load_sweep(asked: Request | str) -> Sweep:
         prefix = "" if file.parent == SHIPPED else f"{file.name}: "
         raise WrongRequest("\n".join(prefix + line for line in str(error).splitlines())) from None
     points = asked.shaped(points)
-    name = AROUND if asked.product else file.stem
+    name = CUSTOM if asked.product else file.stem
     sweep = Sweep(name, points, implementations, baseline, effort, published, has_control)
     return sweep.sharded(asked.shard) if asked.shard else sweep
 

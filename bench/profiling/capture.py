@@ -29,7 +29,7 @@ from bench.profiling.recorded import (
     name,
     recorded,
 )
-from bench.store.profile import FORWARD, Operator, Stage
+from bench.store.profile import FORWARD, ProfiledOperator, Stage
 
 Value = TypeVar("Value")
 
@@ -177,7 +177,7 @@ def _middle_half(ordered: Sequence[Value]) -> Sequence[Value]:
     return ordered[quarter : len(ordered) - quarter]
 
 
-def operators(pairs: Sequence[Pair], device: str) -> tuple[Operator, ...]:
+def operators(pairs: Sequence[Pair], device: str) -> tuple[ProfiledOperator, ...]:
     """Return the operators of the profiled calls, and events such as the entry into compiled code, longest first."""
     events: dict[str, list[FunctionEvent]] = defaultdict(list)
     for event in (each for pair in pairs for each in pair.call.host if not is_label(each)):
@@ -190,10 +190,12 @@ def operators(pairs: Sequence[Pair], device: str) -> tuple[Operator, ...]:
     return tuple(sorted(means, key=lambda operator: -(operator.device_s or operator.self_s)))
 
 
-def _operator(name: str, events: Sequence[FunctionEvent], size: int, flops: int, calls: int, device: str) -> Operator:
+def _operator(
+    name: str, events: Sequence[FunctionEvent], size: int, flops: int, calls: int, device: str
+) -> ProfiledOperator:
     kernels = [kernel for event in events for kernel in event.kernels]
     device_s = sum(kernel.duration for kernel in kernels) * MICROSECOND_S / calls
-    return Operator(
+    return ProfiledOperator(
         name,
         calls=len(events) / calls,
         self_s=sum(event.self_cpu_time_total for event in events) * MICROSECOND_S / calls,

@@ -12,7 +12,7 @@ import pandas as pd
 
 from bench.analyse.profile import operator_table
 from bench.analyse.standing import by_rank
-from bench.engine.pool import COMPILED, Scratch
+from bench.engine.pool import CACHE, Scratch
 from bench.engine.replicate import now
 from bench.engine.worker import Died, Worker, started
 from bench.machine import facts
@@ -80,7 +80,7 @@ def _ask(case: Case, path: Path, scratch: Path) -> dict[str, Any]:
         "scratch": str(scratch),
     }
     try:
-        with Worker(started(MODULE, case.point.allocator, case.point.threads, scratch / COMPILED)) as worker:
+        with Worker(started(MODULE, case.point.allocator, case.point.threads, scratch / CACHE)) as worker:
             worker.ready()
             return worker.ask(request, CASE_S)
     except Died as death:

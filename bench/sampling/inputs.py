@@ -1,33 +1,14 @@
 """The inputs whose outputs are compared with the reference: those of checks, by name, and those of timed calls, by key.
 
-The inputs of a timing follow from a key, and the calls that are judged are drawn after they were made.
-
-The engine draws the keys. A worker gets them with the request to sample, so that no input is known before; the judge
-gets them later, and makes the same inputs.
+The inputs of a timing follow from a key, which the engine draws. A worker gets it with the request to sample, so that
+no input is known before; the judge gets it later, and makes the same inputs.
 """
 
-import math
 import random
-from collections.abc import Sequence
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import NamedTuple
 
 KEY_BITS = 53
 """Bits of a key: JSON keeps such whole numbers."""
-
-SLIPS = 1 / 200
-"""How often an implementation may slip through that saves half of its work, in so many calls that it is shown half as
-long: in a third of the calls, or if the least of several timings counts, in so many that half of the samples hold one.
-"""
-
-CALLS = 1 / 3
-"""The calls in which such an implementation saves work if each sample is one timing."""
-
-TWICE = 1.1
-"""So many times as many items are judged as calls are needed, because two of them may be of the same call."""
-
-WHOLES = 2
-"""The timed calls of a process whose outputs are judged whole, in modes with gradients: the gradient of a weight is a
-sum over all items, so that it can't be judged by items."""
 
 NORMAL, PEAKED = "normal input", "peaked input"
 """Before the rounds; in a peaked softmax the largest logits are so large that their exponentials overflow."""
@@ -39,7 +20,7 @@ SHIFTS = 4096
 """The number of windows that can be cut out of random numbers, each shifted by one more number."""
 
 
-class Values(NamedTuple):
+class InputValues(NamedTuple):
     """The values of the input of a check: how far their window is shifted, and the factor that multiplies them."""
 
     shift: int = 0
@@ -63,17 +44,7 @@ def windows(key: int, calls: int) -> list[tuple[int, int]]:
     return [(rng.randrange(SHIFTS), rng.randrange(SHIFTS)) for _ in range(calls)]
 
 
-def parts(batch: int, timings: int) -> int:
-    """Return how many items of drawn calls are judged, so that few slip through that save half of the batch.
-
-    Half of the work in a share s of the calls is found in a drawn item with probability s/2, or s if the batch is one
-    item: then every part of it is compared.
-    """
-    share = CALLS if timings == 1 else 1 - 0.5 ** (1 / timings)
-    return math.ceil(TWICE * math.log(SLIPS) / math.log(1 - share * (0.5 if batch > 1 else 1.0)))
-
-
-class Call(NamedTuple):
+class TimedCall(NamedTuple):
     """A timed call: the key of its timing, and the number of its input in the timing."""
 
     key: int
@@ -86,72 +57,3 @@ class Part(NamedTuple):
     key: int
     number: int
     item: int
-
-
-Offered = TypeVar("Offered")
-
-
-class Reservoir(Generic[Offered]):
-    """A sample of all that was offered so far, at most `size`, in which each has the same chance.
-
-    Source: Vitter, Random sampling with a reservoir, ACM TOMS 1985, algorithm R.
-    """
-
-    def __init__(self, size: int, rng: random.Random) -> None:
-        self.size = size
-        self.kept: list[Offered] = []
-        self._rng = rng
-        self._offered = 0
-
-    def offer(self, each: Offered) -> int | None:
-        """Return the place at which it is kept, None if it isn't."""
-        self._offered += 1
-        place = len(self.kept) if len(self.kept) < self.size else self._rng.randrange(self._offered)
-        if place >= self.size:
-            return None
-        self.kept[place : place + 1] = [each]
-        return place
-
-
-class JudgedCalls:
-    """Which of the timed calls of a process are judged, drawn after each sample, all with the same chance.
-
-    Items of their outputs are judged, `parts`, and in modes with gradients `wholes`: all of their outputs. In mode
-    forward those come from the last timing of a sample: the next one would change the input, which the gradients need.
-    A process takes at least `rounds` samples of so many timings; each offers so many items that there are enough.
-    """
-
-    def __init__(self, rng: random.Random, *, batch: int, timings: int, rounds: int, mode: str = "inference") -> None:
-        self.parts = Reservoir[Part](parts(batch, timings), rng)
-        self.wholes = Reservoir[Call](WHOLES if mode != "inference" else 0, rng)
-        self._rng = rng
-        self._mode = mode
-        self._batch = batch
-        self._timings = timings
-        self._items = min(batch, math.ceil(self.parts.size / (rounds * timings)))
-
-    def next_keys(self) -> list[int]:
-        """Return the keys of the next sample, one for each timing."""
-        self._keys = [self._rng.getrandbits(KEY_BITS) for _ in range(self._timings)]
-        return self._keys
-
-    def draw(self, numbers: Sequence[int]) -> dict[str, Any]:
-        """Return the request to keep outputs of the last sample; `numbers` says which input each held call had.
-
-        A sample with nothing to keep has an empty one. In mode forward there is always one, which lets go of the graph.
-        """
-        items: dict[int, tuple[int, int]] = {}
-        wholes: dict[int, int] = {}
-        for timing, (key, number) in enumerate(zip(self._keys, numbers, strict=True)):
-            for item in self._rng.sample(range(self._batch), self._items):
-                if (place := self.parts.offer(Part(key, number, item))) is not None:
-                    items[place] = timing, item
-            is_last = timing == self._timings - 1
-            if (is_last or self._mode != "forward") and (place := self.wholes.offer(Call(key, number))) is not None:
-                wholes[place] = timing
-        if not (items or wholes or self._mode == "forward"):
-            return {}
-        return {
-            "parts": [[place, *taken] for place, taken in items.items()],
-            "wholes": [[*each] for each in wholes.items()],
-        }

@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from bench.analyse.advice import LITTLE, WHOLE_ENCODER, Advice, Kind, PerItem, disagrees
+from bench.analyse.advice import LITTLE, WHOLE_ENCODER, Advice, LayerKind, PerItem, disagrees
 from bench.analyse.rows import grouped
 from bench.plan.case import AS_IS
 from bench.show import intervals
@@ -15,10 +15,7 @@ from bench.show.text import names, shared
 from bench.stats.estimates import Interval
 from bench.stats.limits import LEVEL
 from bench.store import units
-from impls.catalogue import IMPLEMENTATIONS, parse
-
-COMPILED = "compiled"
-"""The beginning of the names of compiled settings, which have no prediction."""
+from impls.catalogue import COMPILED, IMPLEMENTATIONS, parse
 
 BACKENDS = {
     "sdpa_math": "MATH",
@@ -201,7 +198,7 @@ def layers(advice: Advice) -> list[str]:
     return lines
 
 
-def kind(of: Kind) -> str:
+def kind(of: LayerKind) -> str:
     """Return a kind of layer in one line, with its core's shapes, strides and masks."""
     core = of.core
     q, *others = map(list, core["shapes"])

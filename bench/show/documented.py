@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from bench.plan.case import COLUMNS
-from bench.plan.columns import DERIVED, REQUIRED, Column, Kind
+from bench.plan.columns import DERIVED, REQUIRED, PointColumn, ValueKind
 from bench.plan.layers import LAYERS
 from bench.plan.layers.layer import Layer
 from bench.show.blocks import HEAD, Block, Lines, definitions
@@ -18,7 +18,7 @@ from impls.catalogue import IMPLEMENTATIONS, Entry
 
 ROOT = Path(__file__).parents[2]
 
-SAMPLES = {Kind.COUNT: 8, Kind.NUMBER: 0.5, Kind.TRUTH: True}
+SAMPLES = {ValueKind.COUNT: 8, ValueKind.NUMBER: 0.5, ValueKind.TRUTH: True}
 """A value of each kind whose form in a file name differs from the value itself."""
 
 
@@ -88,14 +88,14 @@ def _metric_or_meaning(key: str, meaning: str) -> str:
     return f"`{key}`" if key in METRICS and METRICS[key].meaning == meaning else meaning
 
 
-def _values(column: Column) -> str:
-    kind = {Kind.TEXT: "", Kind.COUNT: "count"}.get(column.kind, column.kind.value)
+def _values(column: PointColumn) -> str:
+    kind = {ValueKind.TEXT: "", ValueKind.COUNT: "count"}.get(column.kind, column.kind.value)
     values = "; ".join(f"`{value}`: {meaning}" for value, meaning in column.choices.items()) or kind
     default = "" if column.default in (REQUIRED, DERIVED) else f"default `{column.default}`"
     return "; ".join(filter(None, (values, default)))
 
 
-def _short(column: Column) -> str:
+def _short(column: PointColumn) -> str:
     return f"`{column.shortened(SAMPLES[column.kind])}`" if column.kind in SAMPLES else ""
 
 

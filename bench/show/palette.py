@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from bench.show.text import cut
-from impls.catalogue import DASH_DOT, DASHED, IMPLEMENTATIONS, LONG, SOLID, Style, parse
+from impls.catalogue import DASH_DOT, DASHED, IMPLEMENTATIONS, LONG, SOLID, Style, compiled_from, parse
 
 PAGE_COLOURS = {
     "page": ("#f4f5f7", "#0e1115"),
@@ -33,7 +33,6 @@ PAGE_COLOURS = {
 }
 """The colours of pages by their CSS variables, in the light and in the dark; charts name them."""
 
-COMPILED = "compiled_"
 TINT = 0.45
 
 LIGHTER_IN_THE_DARK, LIGHTENED, DARK = 0.15, 0.8, 0x30
@@ -127,8 +126,8 @@ def style(implementation: str) -> Style:
     if base != implementation:
         own = _of_unknown(implementation)
         return replace(style(base), dash=own.dash, marker=own.marker)
-    if implementation.startswith(COMPILED):
-        source = style(implementation.removeprefix(COMPILED))
+    if compiled_from(implementation):
+        source = style(compiled_from(implementation))
         return replace(source, colour=mix(source.colour, "#ffffff", TINT), dash=DASHED, hollow=True)
     return _of_unknown(implementation)
 

@@ -6,8 +6,8 @@ bound is broken unless the interval of b and another one is: with n rivals at n 
 implementation is ruled out if another one is shown to be faster. Two that are equally fast are told apart at 1 % of
 points.
 
-A row that is ruled out is slower than the fastest, whichever of those that may be the fastest that is: by the least of
-its differences to them. And it is slower by as much as it is slower than the baseline, which its speed-up shows.
+A row that is ruled out is slower than the fastest by at least its smallest difference to any row that may be the
+fastest. And it is slower by as much as it is slower than the baseline, which its speed-up shows.
 """
 
 import math
@@ -26,8 +26,8 @@ GOOD = 1.02
 class Bounds:
     """By implementation: the slowdown and its bounds, NaN if they are unknown. One that may be the fastest has low = 1.
 
-    `further` is how many times as much as was measured has to be measured once more until the upper bound is GOOD; 0 if
-    it is, NaN if that is not to be expected.
+    `further`: measure this many times the data so far, in addition, and `high` should fall to GOOD; 0 if it is there,
+    NaN if that is not to be expected.
     """
 
     value: Array
@@ -66,7 +66,7 @@ def bounds(of: Contrasts, baseline: str = "") -> Bounds:
 
 
 def growth(of: Contrasts, most: Array, goal: float) -> Array:
-    """Return how many times as much as was measured has to be measured once more until the ends of pairs are `goal`.
+    """Return how many times the data so far must be measured in addition until the ends of pairs are `goal`.
 
     NaN where that is not to be expected, because the difference itself is larger.
     """

@@ -17,7 +17,7 @@ MEDIAN_SQUARE = float(special.chdtri(1, 0.5))
 """The median square of a normal deviate."""
 
 LOST = 0.8
-"""Deviations from the median of n values are too small by n / (n - 0.8) in their middle (Croux and Rousseeuw 1992)."""
+"""Small-sample factor of the median absolute deviation of n values: n / (n - LOST) (Croux and Rousseeuw 1992)."""
 
 EFFICIENCY = 0.37
 """What the scale by a median is worth beside a standard deviation, as a share of its degrees of freedom."""

@@ -36,9 +36,9 @@ SMALLEST_TAIL = -700.0
 """The logarithm of the smallest probability that is distinguished from 0: that of 37 standard errors."""
 
 USUAL_EXCESS, EXCESS_SD = 0.33, 0.25
-"""By how much the logarithms of pairs' variances scatter beyond chance, as a variance, and how far runs differ in it:
-in nine stored runs it was -0.5 to 1.0, the most exact ones 0.1, 0.3 and 0.5. A run of few replicates can hardly tell
-it: over two of them the estimate itself scatters by 1.2."""
+"""Mean and standard deviation over runs of the excess variance of log variances of pairs: the prior for short runs. In
+nine stored runs it was -0.5 to 1.0, the most exact ones 0.1, 0.3 and 0.5. A run of few replicates can hardly tell it:
+over two of them the estimate itself scatters by 1.2."""
 
 STEPS = 20
 """The most steps in which levels of rounds and middles of implementations are fitted to each other; most need two."""
@@ -222,7 +222,7 @@ def own_errors(of: Contrasts) -> Array:
 
 
 def common(variances: Array, freedoms: Array) -> Common:
-    """Return the variance that these have in common; of those without degrees of freedom nothing is heard."""
+    """Return the variance that these have in common; variances without degrees of freedom are ignored."""
     tells = freedoms > 0
     location, freedom = _of_f(variances[tells], freedoms[tells])
     return Common(math.exp(location), freedom, float(freedoms[tells].sum()))

@@ -152,8 +152,8 @@ class Lock:
     def _take_over(self, mine: Path) -> bool:
         """Take a stale lock over; return False if it changed in the meantime.
 
-        Many processes may find it stale at once. The one that makes the file named by its token may take it. If that
-        process died before it was done, the next one claims its token in turn.
+        Several processes may see the stale lock. Whoever first creates the file named after the dead holder's token
+        wins; if the winner dies, its own token is contested in the same way.
         """
         first = latest = self._stale(self.path)
         claim = self.path

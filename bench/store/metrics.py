@@ -12,8 +12,8 @@ from dataclasses import KW_ONLY, dataclass
 from enum import Enum
 from typing import Any
 
-from bench.plan import layers
 from bench.plan.case import Case
+from bench.store import roofline
 
 Values = Mapping[str, Any]
 """Metrics by name: those of one process, or the cells of a row; None or an empty tuple if it was not measured."""
@@ -189,16 +189,16 @@ _TABLE = (
         "if a layer doesn't tell"),
     Metric("least_bytes", kind=int, unit=Unit.BYTES, reported=True, combined=FIRST,
         meaning="the bytes of input, weights and output, each moved once"),
-    Metric("flops_per_s", unit=Unit.FLOPS, derived=layers.flops_per_s, heading=Heading("rate", place=112, rank=11),
+    Metric("flops_per_s", unit=Unit.FLOPS, derived=roofline.flops_per_s, heading=Heading("rate", place=112, rank=11),
         meaning="`flops` over `latency_s`"),
-    Metric("roofline_share", unit=Unit.SHARE, derived=layers.roofline_share,
+    Metric("roofline_share", unit=Unit.SHARE, derived=roofline.roofline_share,
         heading=Heading("of roofline", place=114, rank=10),
         axis=VerticalAxis("roofline", "Share of the roofline", "share of the roofline", ()),
         meaning="the least time that `flops` and `least_bytes` can take by the two ceilings below, the longer of both, "
         "over `latency_s`; above 1 if a cache holds the bytes or the ceilings were measured in a slower state"),
-    Metric(layers.CEILING_FLOPS, unit=Unit.FLOPS, reported=True, combined=LARGEST,
+    Metric(roofline.CEILING_FLOPS, unit=Unit.FLOPS, reported=True, combined=LARGEST,
         meaning="the most that matrix products had reached on the device, with this dtype and these threads"),
-    Metric(layers.CEILING_BYTES, unit=Unit.BYTE_RATE, reported=True, combined=LARGEST,
+    Metric(roofline.CEILING_BYTES, unit=Unit.BYTE_RATE, reported=True, combined=LARGEST,
         meaning="the most that a copy had written there"),
     Metric("energy_j", unit=Unit.JOULES, reported=True, only_ok=True, combined=MEDIAN,
         heading=Heading("energy", place=116, rank=12),

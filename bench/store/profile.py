@@ -28,7 +28,7 @@ STAGE, OPERATOR, KERNEL = "stage", "operator", "kernel"
 
 
 @dataclass(frozen=True)
-class Operator:
+class ProfiledOperator:
     """The work of one operator, or of one kernel that Inductor made, in a call: means over the profiled calls.
 
     `self_s` is the host's time without that of the operators it called; `device_s` is the time of the GPU kernels that
@@ -104,7 +104,7 @@ class Profile:
     calls: int
     timed_s: float
     profiled_s: float
-    operators: tuple[Operator, ...]
+    operators: tuple[ProfiledOperator, ...]
     stages: tuple[Stage, ...] = ()
     spans: tuple[Span, ...] = ()
     blocks: tuple[Block, ...] = ()

@@ -10,7 +10,7 @@ import pandas as pd
 
 from bench.plan.case import CASE_COLUMNS, CONTROL, Case
 from bench.plan.case import COLUMNS as POINT
-from bench.plan.columns import Kind
+from bench.plan.columns import ValueKind
 from bench.plan.errors import WrongRequest
 from bench.plan.invocation import suite
 from bench.store import files
@@ -30,7 +30,7 @@ WHOLE: Final = "Int64"
 NUMBER: Final = "Float64"
 TRUTH: Final = "boolean"
 
-TYPES = {Kind.TEXT: TEXT, Kind.COUNT: WHOLE, Kind.NUMBER: NUMBER, Kind.TRUTH: TRUTH}
+TYPES = {ValueKind.TEXT: TEXT, ValueKind.COUNT: WHOLE, ValueKind.NUMBER: NUMBER, ValueKind.TRUTH: TRUTH}
 """The pandas type of each kind of a point's columns."""
 
 OF_METRIC = {str: TEXT, tuple: TEXT, int: WHOLE, float: NUMBER, bool: TRUTH}

@@ -4,10 +4,8 @@ import torch
 from torch import Tensor
 
 from impls.attend import hide, repeated
+from impls.catalogue import BLOCK_TOKENS
 from impls.modules.core import with_attend
-
-BLOCK_TOKENS = 128
-"""Keys per block: a block of scores stays far below N², and the matrix product is still large enough to be fast."""
 
 
 def attend(

@@ -6,10 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from impls.attend import eager
+from impls.catalogue import KEY_SHARE
 from impls.contract import NO_MASK, Attend, masked
-
-KEY_SHARE = 8
-"""Queries and keys are narrower than values by this factor."""
 
 
 class ConvSelfAttention(nn.Module):

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from impls.modules.trace import SCORES, VALUE, Call, Node, Trace
+from impls.modules.trace import SCORES, VALUE, Node, OperatorCall, Trace
 from impls.modules.wrapper import changed
 
 LOWEST = -1000.0
@@ -59,7 +59,7 @@ WORDS = {
 class Obstacle(Exception):  # noqa: N818 - it is no error of the program
     """What stands between the products of a core and has no place in SDPA: operators, with their lines of source."""
 
-    def __init__(self, calls: Iterable[Call]) -> None:
+    def __init__(self, calls: Iterable[OperatorCall]) -> None:
         every = list(calls)
         calls = [call for call in every if call.name not in VIEWS] or every
         names = list(dict.fromkeys(call.name for call in calls))
@@ -79,10 +79,10 @@ class Term:
     kind: str
     tensor: Tensor
     layout: Tensor
-    call: Call
+    call: OperatorCall
     weight: float = 1.0
     shows: bool = False
-    causes: tuple[Call, ...] = ()
+    causes: tuple[OperatorCall, ...] = ()
     """The operators that made the tensor, if it depends on the scores."""
 
 
@@ -100,7 +100,7 @@ class Image:
     """The layout under the softmax and its dimension, once they have gone through one."""
 
 
-Handle = Callable[[Image, Sequence[Any], Call, Sequence[Call]], Image | None]
+Handle = Callable[[Image, Sequence[Any], OperatorCall, Sequence[OperatorCall]], Image | None]
 """Deals with an operator on the scores: it gets their image, the operator's arguments with the layout in their place,
 and what made those arguments that are derived from scores. None if the result isn't the scores any more."""
 
@@ -111,7 +111,7 @@ class Reader:
     def __init__(self, trace: Trace) -> None:
         self._shapes, self._roots = trace.shapes, trace.roots
         self._images: dict[int, Image] = {}
-        self._derived: dict[int, tuple[Call, ...]] = {}
+        self._derived: dict[int, tuple[OperatorCall, ...]] = {}
         """What depends on the scores without being them: the operators that took the scores for it."""
         self._parts: set[int] = set()
         """What of these are views of scores."""
@@ -128,7 +128,7 @@ class Reader:
             raise Obstacle(self._derived.get(node, (self._last,)))
         return image
 
-    def _begin(self, call: Call) -> None:
+    def _begin(self, call: OperatorCall) -> None:
         """Note the first product; one with a third operand adds it."""
         image = Image(torch.empty(self._shapes[SCORES], device="meta"))
         if len(call.args) > 2:
@@ -137,7 +137,7 @@ class Reader:
                 image = _with(image, Term(ADDED, call.args[0], image.layout, call, beta)) or image
         self._images[SCORES] = image
 
-    def _read(self, call: Call) -> None:
+    def _read(self, call: OperatorCall) -> None:
         inputs = [each for each in call.inputs if each in self._images]
         causes = tuple(dict.fromkeys(cause for each in call.inputs for cause in self._derived.get(each, ())))
         handle = HANDLES.get(call.name)
@@ -160,14 +160,14 @@ class Reader:
         is_same = old.layout.shape == new.layout.shape and old.layout.stride() == new.layout.stride()
         return new if is_same else None
 
-    def _put(self, node: int, image: Image | None, causes: tuple[Call, ...]) -> None:
+    def _put(self, node: int, image: Image | None, causes: tuple[OperatorCall, ...]) -> None:
         self._images.pop(node, None)
         if image is None:
             self._derived[node] = causes
         else:
             self._images[node] = image
 
-    def _put_in_views(self, changed_node: int, image: Image | None, causes: tuple[Call, ...]) -> None:
+    def _put_in_views(self, changed_node: int, image: Image | None, causes: tuple[OperatorCall, ...]) -> None:
         """Note a change in place in the other views of the same memory."""
         for node, old in [*self._images.items()]:
             if node != changed_node and self._roots[node] == self._roots[changed_node]:
@@ -184,7 +184,7 @@ class Reader:
         )
 
 
-def _moved(image: Image, args: Sequence[Any], call: Call, _causes: Sequence[Call]) -> Image | None:
+def _moved(image: Image, args: Sequence[Any], call: OperatorCall, _causes: Sequence[OperatorCall]) -> Image | None:
     """Give the scores another shape; None if they then lie in no regular order, or only some are left."""
     try:
         layout = args[0].view(args[1]) if "view" in call.name else call.operator(*args, **call.kwargs)
@@ -193,11 +193,11 @@ def _moved(image: Image, args: Sequence[Any], call: Call, _causes: Sequence[Call
     return replace(image, layout=layout) if layout.numel() == image.layout.numel() else None
 
 
-def _copied(image: Image, _args: Sequence[Any], _call: Call, _causes: Sequence[Call]) -> Image | None:
+def _copied(image: Image, _args: Sequence[Any], _call: OperatorCall, _causes: Sequence[OperatorCall]) -> Image | None:
     return image
 
 
-def _added(image: Image, args: Sequence[Any], call: Call, causes: Sequence[Call]) -> Image | None:
+def _added(image: Image, args: Sequence[Any], call: OperatorCall, causes: Sequence[OperatorCall]) -> Image | None:
     """Add a tensor, or subtract it, or the scores from it; a number moves all scores alike, which changes nothing."""
     alpha = float(call.kwargs.get("alpha", args[2] if len(args) > 2 else 1))
     factors = {"add": (1.0, alpha), "sub": (1.0, -alpha), "rsub": (-alpha, 1.0)}[call.name]
@@ -207,7 +207,7 @@ def _added(image: Image, args: Sequence[Any], call: Call, causes: Sequence[Call]
     return _with(image, Term(ADDED, other, image.layout, call, weight, causes=tuple(causes)))
 
 
-def _scaled(image: Image, args: Sequence[Any], call: Call, causes: Sequence[Call]) -> Image | None:
+def _scaled(image: Image, args: Sequence[Any], call: OperatorCall, causes: Sequence[OperatorCall]) -> Image | None:
     place = 0 if args[0] is image.layout else 1
     other = args[1 - place]
     if call.name == "div" and (place or call.kwargs.get("rounding_mode")):
@@ -218,16 +218,16 @@ def _scaled(image: Image, args: Sequence[Any], call: Call, causes: Sequence[Call
     return _times(image, 1 / other if call.name == "div" else other)
 
 
-def _negated(image: Image, _args: Sequence[Any], _call: Call, _causes: Sequence[Call]) -> Image | None:
+def _negated(image: Image, _args: Sequence[Any], _call: OperatorCall, _causes: Sequence[OperatorCall]) -> Image | None:
     return _times(image, -1.0)
 
 
-def _filled(image: Image, args: Sequence[Any], call: Call, causes: Sequence[Call]) -> Image | None:
+def _filled(image: Image, args: Sequence[Any], call: OperatorCall, causes: Sequence[OperatorCall]) -> Image | None:
     """Hide scores where a mask is true, by `masked_fill`."""
     return _hidden(image, args[1], args[2], call, causes, shows=False) if args[0] is image.layout else None
 
 
-def _chosen(image: Image, args: Sequence[Any], call: Call, causes: Sequence[Call]) -> Image | None:
+def _chosen(image: Image, args: Sequence[Any], call: OperatorCall, causes: Sequence[OperatorCall]) -> Image | None:
     """Hide scores by `where`, where its condition is true or where it is false."""
     condition, *both = args
     if len(both) < 2 or condition is image.layout:
@@ -236,7 +236,9 @@ def _chosen(image: Image, args: Sequence[Any], call: Call, causes: Sequence[Call
     return _hidden(image, condition, both[shows], call, causes, shows=shows)
 
 
-def _hidden(image: Image, mask: Any, value: Any, call: Call, causes: Sequence[Call], *, shows: bool) -> Image | None:
+def _hidden(
+    image: Image, mask: Any, value: Any, call: OperatorCall, causes: Sequence[OperatorCall], *, shows: bool
+) -> Image | None:
     """Hide scores; a weight that is hidden already may be set to zero."""
     if causes or mask.dtype != torch.bool:
         return None
@@ -248,7 +250,7 @@ def _hidden(image: Image, mask: Any, value: Any, call: Call, causes: Sequence[Ca
     return image if is_known and _most(value) == _most(-torch.as_tensor(value)) == 0 else None
 
 
-def _limited(image: Image, args: Sequence[Any], call: Call, causes: Sequence[Call]) -> Image | None:
+def _limited(image: Image, args: Sequence[Any], call: OperatorCall, causes: Sequence[OperatorCall]) -> Image | None:
     """Leave scores as they are if a limit is so far away that it hides what lies beyond it."""
     if causes:
         return None
@@ -258,13 +260,13 @@ def _limited(image: Image, args: Sequence[Any], call: Call, causes: Sequence[Cal
     return image if is_far else None
 
 
-def _larger(image: Image, args: Sequence[Any], _call: Call, causes: Sequence[Call]) -> Image | None:
+def _larger(image: Image, args: Sequence[Any], _call: OperatorCall, causes: Sequence[OperatorCall]) -> Image | None:
     """Take the larger of the scores and a number that hides."""
     other = args[1] if args[0] is image.layout else args[0]
     return image if not causes and _most(other) <= LOWEST else None
 
 
-def _softmaxed(image: Image, args: Sequence[Any], _call: Call, _causes: Sequence[Call]) -> Image | None:
+def _softmaxed(image: Image, args: Sequence[Any], _call: OperatorCall, _causes: Sequence[OperatorCall]) -> Image | None:
     return replace(image, softmax=(image.layout, args[1] % image.layout.dim()))
 
 

@@ -17,7 +17,7 @@ from impls.catalogue import ALIASES, parse
 from impls.contract import NO_MASK, Unresolved, Unsupported, imported, mask_of
 from impls.modules.core import calls_core, configs, switched, takes_core
 from impls.modules.sources import SOURCES, constructed, first, mended, with_input, with_x
-from impls.modules.wrapper import Place, Wrapper, wrapped
+from impls.modules.wrapper import Placeholder, Wrapper, wrapped
 from impls.signatures import POSITIONAL, VARIABLE, parameters_of
 
 Columns = Mapping[str, Any]
@@ -182,12 +182,12 @@ def _with_input(module: nn.Module, given: Any, name: str, columns: Columns) -> n
         return with_input(module, given, ())
     shape = _shape(name, module, columns)
     required = [each for each in parameters_of(module) if each.kind in POSITIONAL and each.default is each.empty]
-    args = [Place.X for number, each in enumerate(required) if number == 0 or each.name in OF_ATTENTION]
+    args = [Placeholder.X for number, each in enumerate(required) if number == 0 or each.name in OF_ATTENTION]
     is_ours = type(module).__module__.startswith(OURS)
     own = takes_core(getattr(module, "attend", None))
     if len(args) < 2 and (is_ours or (own and calls_core(module.eval(), torch.zeros(1, *shape[1:])))):
         return module
-    return Wrapper(module, shape[1:], tuple(args) or (Place.X,))
+    return Wrapper(module, shape[1:], tuple(args) or (Placeholder.X,))
 
 
 def _shape(name: str, module: nn.Module, columns: Columns) -> tuple[int, ...]:

@@ -27,7 +27,7 @@ GOLDEN = 0.6180339887
 
 
 @dataclass(frozen=True)
-class Finding:
+class Proof:
     """What is known of a core: a proven proposal with its lines to paste, or why there is none."""
 
     proposal: Proposal | None
@@ -35,22 +35,22 @@ class Finding:
     obstacle: str = ""
 
 
-def found(trace: Trace) -> Finding:
+def found(trace: Trace) -> Proof:
     """Return the lines that compute a core by SDPA, if it was proven that they do; else what stands against it."""
     if not trace.calls:
-        return Finding(None, obstacle=f"more than {MOST_CALLS} operators, too many to follow")
+        return Proof(None, obstacle=f"more than {MOST_CALLS} operators, too many to follow")
     try:
         proposal = proposed(trace)
         off = deviation(proposal)
     except Obstacle as obstacle:
-        return Finding(None, obstacle=str(obstacle))
+        return Proof(None, obstacle=str(obstacle))
     except RuntimeError as error:
-        return Finding(None, obstacle=f"operators that could not be run again: {' '.join(str(error).split())[:200]}")
+        return Proof(None, obstacle=f"operators that could not be run again: {' '.join(str(error).split())[:200]}")
     if trace.use:
         off = f"scores or weights that are used after the core too, at {trace.use}"
     if off:
-        return Finding(None, obstacle=off)
-    return Finding(proposal, tuple(lines(proposal)))
+        return Proof(None, obstacle=off)
+    return Proof(proposal, tuple(lines(proposal)))
 
 
 def deviation(proposal: Proposal) -> str:

@@ -34,7 +34,7 @@ class Node:
 
 
 @dataclass(frozen=True, eq=False)
-class Call:
+class OperatorCall:
     """An operator as it was called, with a Node in place of each tensor that depends on the scores."""
 
     operator: Any
@@ -102,7 +102,7 @@ class Trace:
     nodes are known by their memory and geometry, until another tensor takes the memory over.
     """
 
-    calls: list[Call] = field(default_factory=list)
+    calls: list[OperatorCall] = field(default_factory=list)
     operands: dict[int, Tensor] = field(default_factory=dict)
     sources: dict[int, Tensor] = field(default_factory=dict)
     output: Tensor | None = None
@@ -128,7 +128,7 @@ class Trace:
         self._take(LEFT, args[-2], copies)
         self._take(RIGHT, args[-1], copies)
         given = (*changed(tuple(args[:-2]), _detached), Node(LEFT), Node(RIGHT))
-        self.calls = [Call(operator, given, dict(kwargs or {}), (SCORES,), tuple(lines))]
+        self.calls = [OperatorCall(operator, given, dict(kwargs or {}), (SCORES,), tuple(lines))]
         self._nodes, self.roots = {memory(output): {_geometry(output): SCORES}}, {SCORES: SCORES}
         self.shapes = {SCORES: tuple(output.shape)}
 
@@ -152,7 +152,7 @@ class Trace:
         before = {memory(each) for each in tensors([args, kwargs])}
         given, options = changed((tuple(args), dict(kwargs or {})), self._held)
         outputs = tuple(self._number(each, is_new=memory(each) not in before) for each in tensors([output]))
-        self.calls.append(Call(operator, given, options, outputs, tuple(lines)))
+        self.calls.append(OperatorCall(operator, given, options, outputs, tuple(lines)))
         if len(self.calls) > MOST_CALLS:
             self.forget()
 
@@ -197,9 +197,9 @@ class Trace:
         self._take(VALUE, value, copies)
         pair = (self._held(weights), Node(VALUE))[:: -1 if is_swapped else 1]
         given = (*changed(tuple(args[:-2]), _detached), *pair)
-        self.calls.append(Call(operator, given, dict(kwargs or {}), (max(self.roots) + 1,), ()))
+        self.calls.append(OperatorCall(operator, given, dict(kwargs or {}), (max(self.roots) + 1,), ()))
         self.output, self.is_swapped, self.has_ended = output.detach(), is_swapped, True
-        needed, calls = {self.roots[each] for each in self.calls[-1].inputs if each in self.roots}, list[Call]()
+        needed, calls = {self.roots[each] for each in self.calls[-1].inputs if each in self.roots}, list[OperatorCall]()
         for call in reversed(self.calls[:-1]):
             if needed & {self.roots[each] for each in call.outputs}:
                 needed |= {self.roots[each] for each in call.inputs if each in self.roots}

@@ -35,7 +35,7 @@ SHARED = ("torch", __name__.partition(".")[0])
 """The packages whose own names of torch's function stay as they are."""
 
 
-class Place(Enum):
+class Placeholder(Enum):
     """The place of x among the arguments of a module."""
 
     X = "x"
@@ -52,7 +52,7 @@ class Held:
 class Wrapper(nn.Module):
     """A module that is called with x `[B, *item]` alone, and returns its first tensor.
 
-    `inner` is the module, `args` and `kwargs` are its arguments with Place.X in place of x.
+    `inner` is the module, `args` and `kwargs` are its arguments with Placeholder.X in place of x.
     Other tensors among them are held; those of the first item are used for every item.
     `group` is the number of rows of the inner input for each item, such as the windows of an image.
     `forms` are the arguments for each attention of the library that needs its own, such as a mask for `eager`.
@@ -64,7 +64,7 @@ class Wrapper(nn.Module):
         self,
         inner: nn.Module,
         item: tuple[int, ...],
-        args: tuple[Any, ...] = (Place.X,),
+        args: tuple[Any, ...] = (Placeholder.X,),
         kwargs: Mapping[str, Any] | None = None,
         *,
         batch: int = 0,
@@ -82,7 +82,7 @@ class Wrapper(nn.Module):
         hold = functools.partial(self._hold, batch)
         self.args, self.kwargs = changed((args, dict(kwargs or {})), hold)
         self.forms: dict[str, Any] = changed(dict(forms or {}), hold)
-        self.is_plain = self.args == (Place.X,) and not self.kwargs and group == 1
+        self.is_plain = self.args == (Placeholder.X,) and not self.kwargs and group == 1
         """Whether the module takes x alone."""
 
     @property
@@ -121,7 +121,7 @@ class Wrapper(nn.Module):
         if isinstance(value, Held):
             held = self.get_buffer(value.name)
             return held.expand(x.shape[0], *held.shape[1:]) if value.per_item else held
-        return x if value is Place.X else value
+        return x if value is Placeholder.X else value
 
 
 def wrapped(layer: nn.Module, item: tuple[int, ...]) -> Wrapper:

@@ -55,9 +55,9 @@ def test_layers_that_are_alike_are_one_kind() -> None:
 def test_the_largest_kinds_are_measured() -> None:
     """Until they have nine tenths of the time; none if the core is in the model itself."""
     shares = {"a": 0.5, "b": 0.3, "c": 0.15, "d": 0.05}
-    kinds = [advice.Kind(path, 1, {}, mean([share])) for path, share in shares.items()]
+    kinds = [advice.LayerKind(path, 1, {}, mean([share])) for path, share in shares.items()]
     assert [kind.path for kind in advice.measured_kinds(kinds)] == ["a", "b", "c"]
-    assert advice.measured_kinds([advice.Kind("", 1, {}, mean([0.5]))]) == []
+    assert advice.measured_kinds([advice.LayerKind("", 1, {}, mean([0.5]))]) == []
 
 
 def test_a_difference_between_observed_and_plain_is_an_objection() -> None:

@@ -17,7 +17,7 @@ from bench.analyse.profile import (
     stage_sum_s,
     unnamed_s,
 )
-from bench.store.profile import Block, Operator, Stage
+from bench.store.profile import Block, ProfiledOperator, Stage
 from tests.profiles import profile, stepwise
 
 BLOCKS = (
@@ -30,7 +30,7 @@ BLOCKS = (
 
 def test_overhead_is_the_share_by_which_the_profiler_slows_a_case_down() -> None:
     """A call of 4 ms that takes 5 ms under the profiler has 25 %; what is in no operator is the rest of these 5 ms."""
-    of = profile(operators=(Operator("a", 1, 3e-3, 0),))
+    of = profile(operators=(ProfiledOperator("a", 1, 3e-3, 0),))
     of = dataclasses.replace(of, timed_s=4e-3, profiled_s=5e-3)
     assert (overhead(of), unnamed_s(of)) == pytest.approx((0.25, 2e-3))
 
@@ -44,7 +44,7 @@ def test_shares_add_up_to_one() -> None:
         ([(1.0, 2.0), (9.0, 0.0)], (1.0, 0.0)),
         ([(0.0, None)], (0.0,)),
     ):
-        operators = tuple(Operator("a", 1, self_s, 0, device_s=device_s) for self_s, device_s in times)
+        operators = tuple(ProfiledOperator("a", 1, self_s, 0, device_s=device_s) for self_s, device_s in times)
         assert shares(profile(operators=operators)) == expected
 
 
@@ -79,7 +79,7 @@ def test_the_peak_is_explained_by_the_blocks_that_live_at_it() -> None:
 
 def test_the_table_of_operators_has_units_in_its_names() -> None:
     """A row for each in order; what is unknown is missing, and kernels are one cell."""
-    operators = Operator("a", 2, 3.0, 8, 1.0, 5e9, ("k", "l")), Operator("b", 1, 1.0, 0)
+    operators = ProfiledOperator("a", 2, 3.0, 8, 1.0, 5e9, ("k", "l")), ProfiledOperator("b", 1, 1.0, 0)
     table = operator_table(profile(operators=operators))
     assert list(table) == ["name", "calls", "self_s", "share", "allocated_bytes", "flops", "device_s", "kernels"]
     assert (list(table["name"]), table["kernels"][0]) == (["a", "b"], "k;l")

@@ -13,7 +13,7 @@ import pytest
 from bench.analyse import advice as analyse
 from bench.cli import main
 from bench.commands import advise
-from bench.engine.trials import NotSeen
+from bench.engine.model_look import NotSeen
 from bench.plan import names
 from bench.plan.case import Point
 from bench.plan.invocation import ROOT
@@ -207,7 +207,7 @@ def test_a_wrong_mask_in_a_model_is_incorrect(
     """A right attend is measured, and a refused one says why: all of it in real processes."""
     for name in ("LOOKS", "PROCESSES"):
         monkeypatch.setattr(advise, name, 1)
-    monkeypatch.setattr(advise, "ON_CPU", ("sdpa", "eager", "sdpa_math"))
+    monkeypatch.setattr(advise, "advised", lambda *_, **__: ["sdpa", "eager", "sdpa_math"])
     monkeypatch.setattr(analyse, "MOST_LAYERS", 0)
     names = [f"{TINY}:wrong", f"{TINY}:right", "sdpa"]
     words = ("--within", "1s", "--no-compile", "--run", tmp_path / "run", "--format", "json")

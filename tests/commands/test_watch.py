@@ -96,7 +96,7 @@ def scripted(times_s: dict[str, float]) -> Any:
         )
 
     return SimpleNamespace(
-        tried=lambda names: ({name: member(name, number) for name in ("eager", *names)} for number in range(3))
+        replicates=lambda names: ({name: member(name, number) for name in ("eager", *names)} for number in range(3))
     )
 
 
@@ -144,7 +144,7 @@ def test_the_command_for_a_claim_measures_the_watched_point(
         watched.append(point)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(watch, "Watch", enter)
+    monkeypatch.setattr(watch, "Trial", enter)
     assert main(["watch", "sdpa", "watched_kernel:adapt[block=3]", *options.split()]) == 0
     words = shlex.split(capsys.readouterr().out.splitlines()[-1])
     claimed: list[Sweep] = []
@@ -175,8 +175,8 @@ def test_a_kernel_is_measured_as_often_as_it_is_saved(
         os.utime(kernel, ns=(1, 1))
 
     monkeypatch.setattr(watch, "_wait", saved)
-    monkeypatch.setattr("bench.engine.trials.ROUNDS_S", 0.05)
-    monkeypatch.setattr("bench.engine.trials.REPLICATES", 2)
+    monkeypatch.setattr("bench.engine.trial.ROUNDS_S", 0.05)
+    monkeypatch.setattr("bench.engine.trial.REPLICATES", 2)
     shape = ["--batch", "2", "--num-tokens", "7", "--channels", "12", "--num-heads", "2"]
     assert main(["watch", "watched_kernel:adapt", *shape]) == 0
     said = capsys.readouterr().out

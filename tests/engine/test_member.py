@@ -6,7 +6,7 @@ from unittest import mock
 import pytest
 
 from bench.engine import member
-from bench.engine.member import Claims, Ended, Member, Outcome, Prepared
+from bench.engine.member import Claims, Ended, Ending, Member, Prepared
 from bench.engine.pool import Pool
 from bench.store.record import Samples
 from tests.engine.test_records import HERE
@@ -77,7 +77,7 @@ def test_work_between_samples_is_an_objection_at_once() -> None:
 
 def test_whole_replies_pass() -> None:
     """Other values beside the expected ones do no harm."""
-    assert member.read({**OUTCOME, "free_bytes": None}, Outcome).status == "ok"
+    assert member.read({**OUTCOME, "free_bytes": None}, Ending).status == "ok"
     assert member.sampled({**REPLY, "status": "ok"}, 2, 3).sample.timings_s == [1e-3, 2e-3]
     assert member.calls_per_timing({"calls_per_timing": 3}) == 3
     prepared = member.read({"call_s": 0.5, "free_bytes": 7}, Prepared)
@@ -106,7 +106,7 @@ def test_an_outcome_of_another_kind_is_a_crash(wrong: dict[str, Any]) -> None:
     """The detail names the value that is wrong or missing."""
     (name,) = wrong
     for reply in ({**OUTCOME, **wrong}, {key: value for key, value in OUTCOME.items() if key != name}):
-        assert f" {name} " in detail_of(member.read, reply, Outcome)
+        assert f" {name} " in detail_of(member.read, reply, Ending)
 
 
 @pytest.mark.parametrize(

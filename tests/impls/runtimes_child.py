@@ -13,7 +13,7 @@ import torch
 
 import impls
 from bench.measure import process_state, workload
-from bench.sampling.inputs import Values
+from bench.sampling.inputs import InputValues
 from tests.points import of_layer
 
 CALLS_S = 0.3
@@ -38,13 +38,13 @@ def main(*cases: str) -> None:
     for name, dtype, layer, mask in (case.split("/") for case in cases):
         work = workload.make(of_layer(layer, dtype=dtype, mask=mask))
         exact = copy.deepcopy(work.layer).double()
-        before = process_state.State()
+        before = process_state.ProcessState()
         try:
             with torch.inference_mode():
                 implementation = impls.build(work.layer, name)
                 first = implementation(work.x.clone()).clone()
                 cores = used_cores(implementation, work.x)
-                inputs = [work.x, work.input(Values(7))]
+                inputs = [work.x, work.input(InputValues(7))]
                 outputs = [first, implementation(inputs[1].clone()).clone()]
                 report = {
                     "errors": [deviation(y, exact(x.double())) for y, x in zip(outputs, inputs, strict=True)],

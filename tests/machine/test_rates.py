@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from bench.machine import rates
-from bench.machine.rates import BEYOND, MARGIN, counted, is_possible, judge
-from bench.plan.layers import COPIED_BYTES, Roof, flops, least_bytes
-from bench.plan.layers.layer import Work
+from bench.machine.rates import BEYOND, COPIED_BYTES, MARGIN, counted, is_possible, judge
+from bench.plan.layers import flops, least_bytes
+from bench.plan.work import Roof, Work
 from tests.points import point
 
 AT = point()

@@ -13,13 +13,14 @@ from typing import Any
 import pytest
 import torch
 
+from bench.engine.judged_calls import JudgedCalls
 from bench.measure import workload
 from bench.measure.forking import Channel
 from bench.measure.judge import Judge
 from bench.measure.server import Worker
 from bench.plan.case import Point
 from bench.plan.sides import same_weights
-from bench.sampling.inputs import AFTERWARDS, NORMAL, PEAKED, TIMED, JudgedCalls, Values
+from bench.sampling.inputs import AFTERWARDS, NORMAL, PEAKED, TIMED, InputValues
 
 SEED = 7
 SHIFTS = {NORMAL: 0, PEAKED: 0, AFTERWARDS: 9}
@@ -63,8 +64,8 @@ class Case:
         saved, names = folder.with_suffix(".pt"), same_weights(shapes(first), shapes(at)) if first else {}
         request = {"point": dataclasses.asdict(first or at), "seed": SEED, "shifts": SHIFTS}
         expected = self.judge.expect({**request, "save": str(saved)} if first else request, Announcements())
-        inputs = {check: Values(shift) for check, shift in SHIFTS.items() if check != NORMAL or thorough}
-        inputs[PEAKED] = Values(SHIFTS[PEAKED], expected.get("peak", 1.0))
+        inputs = {check: InputValues(shift) for check, shift in SHIFTS.items() if check != NORMAL or thorough}
+        inputs[PEAKED] = InputValues(SHIFTS[PEAKED], expected.get("peak", 1.0))
         self.request = {
             "point": dataclasses.asdict(at),
             "implementation": implementation,

@@ -10,7 +10,7 @@ import torch
 import impls
 from bench.measure import correctness, outputs, reference, workload
 from bench.plan.layers import LAYERS
-from bench.sampling.inputs import NORMAL, Values
+from bench.sampling.inputs import NORMAL, InputValues
 from tests import mutants
 from tests.checked import SHAPES, checked, compared, expected
 from tests.impls.reference import NOT_EAGER_ON_CPU
@@ -171,7 +171,7 @@ def test_the_place_of_an_error_names_what_is_wrong(wrong: Any, items: Sequence[i
 def test_a_kernel_that_is_wrong_from_a_token_on_is_told_where() -> None:
     """In the reason of its row, with the item's own number if only some are compared."""
     work = workload.make(point(batch=2, num_tokens=9))
-    check = reference.expect(work, NORMAL, Values())
+    check = reference.expect(work, NORMAL, InputValues())
     y = outputs.compute(workload.subject(work, "sdpa"), work.x.clone(), None).y.clone()
     y[1, 5:] *= 1.1
     assert correctness.compare(work, check, [y]).reason.endswith(", at item 1, tokens 5 to 8")

@@ -10,10 +10,10 @@ from unittest.mock import Mock
 import pytest
 import torch
 
+from bench.machine.rates import COPIED_BYTES
 from bench.measure import devices
 from bench.measure.devices import PROBE_BYTES, PROBE_SIDES, DeviceRates, SpeedProbe
 from bench.measure.server import Worker
-from bench.plan.layers import COPIED_BYTES
 from tests.measure.stub import Announcements, put_nvml
 from tests.points import point
 

@@ -16,7 +16,7 @@ from bench.measure import outputs, reference, workload
 from bench.measure.judge import Judge, obstacle
 from bench.plan.case import Point
 from bench.plan.layers import flops, least_bytes
-from bench.sampling.inputs import AFTERWARDS, NORMAL, PEAKED, TIMED, Call, Values
+from bench.sampling.inputs import AFTERWARDS, NORMAL, PEAKED, TIMED, InputValues, TimedCall
 from tests.measure.stub import Announcements
 from tests.points import point
 
@@ -78,7 +78,7 @@ def written(
 ) -> Path:
     """Return the file of what sdpa computes for the input of a check, with its output changed."""
     work = workload.make(at, seed)
-    x = work.input(Values(SHIFTS[check], reference.peak(work) if check == PEAKED else 1.0)).clone()
+    x = work.input(InputValues(SHIFTS[check], reference.peak(work) if check == PEAKED else 1.0)).clone()
     output = outputs.compute(workload.subject(work, "sdpa"), x, work.direction if work.with_gradients else None)
     outputs.write([change(output.y), *output.gradients], path)
     return path
@@ -145,15 +145,15 @@ def timed(judge: Judge, at: Point, path: Path, change: Callable[[int, Tensor], T
     """Return why the outputs of timed calls are incorrect, if one of them is changed: the whole one has number -1."""
     work = workload.make(at, SEED)
 
-    def computed(call: Call, number: int) -> list[Tensor]:
+    def computed(call: TimedCall, number: int) -> list[Tensor]:
         subject, x = workload.subject(work, "sdpa"), work.timed.input(5, call)
         output = outputs.compute(subject, x, work.direction if work.with_gradients else None)
         return [change(number, output.y), *output.gradients]
 
-    wholes = [] if at.mode == "inference" else [Call(10, 1)]
+    wholes = [] if at.mode == "inference" else [TimedCall(10, 1)]
     tensors = [tensor for call in wholes for tensor in computed(call, -1)]
     for number, (key, place, item) in enumerate(PARTS):
-        of_call = computed(Call(key, place), number)
+        of_call = computed(TimedCall(key, place), number)
         tensors += [tensor[item] for tensor in of_call[: 2 if at.mode == "train" else 1]]
     outputs.write(tensors, path)
     request = {"wholes": wholes, "numbers": 5, "parts": PARTS, "path": str(path)}

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from bench.measure import clock
-from bench.measure.process_state import ANY, State, kept
+from bench.measure.process_state import ANY, ProcessState, kept
 from tests.children import in_child
 
 _mkldnn: Any = torch.backends.mkldnn
@@ -76,7 +76,7 @@ def test_a_change_is_named_and_stays(name: str) -> None:
         pytest.skip("there is one core, or none can be chosen")
 
     def read_twice() -> str:
-        state = State()
+        state = ProcessState()
         CHANGES[name]()
         return "\n".join([state.changes(), state.changes()])
 
@@ -88,7 +88,7 @@ def test_a_change_is_named_and_stays(name: str) -> None:
 
 def test_nothing_changed_is_nothing_said() -> None:
     """Work that leaves the state alone is not blamed, even if it changes it meanwhile."""
-    state = State()
+    state = ProcessState()
     with kept():
         with torch.inference_mode(), torch.autocast("cpu"), torch.nn.attention.sdpa_kernel([]):
             torch.ones(2, 2) @ torch.ones(2, 2)
@@ -102,7 +102,7 @@ def test_nothing_changed_is_nothing_said() -> None:
 def test_importing_the_compiler_changes_nothing() -> None:
     """What is compared of torch.compile is what is not at its default; another setting is named."""
     script = (
-        "from bench.measure.process_state import State; state = State()\n"
+        "from bench.measure.process_state import ProcessState; state = ProcessState()\n"
         "import torch._dynamo.config as config; print(state.changes())\n"
         "config.suppress_errors = True; print(state.changes())"
     )
@@ -115,7 +115,7 @@ def test_variables_that_torch_sets_by_itself_are_no_change_and_edits_of_them_are
 ) -> None:
     """A compiler that leaves its own new variables behind is nobody's fault; an import may leave any."""
     monkeypatch.setenv("TORCHINDUCTOR_OF_BEFORE", "1")
-    state = State()
+    state = ProcessState()
     monkeypatch.setenv("TORCHINDUCTOR_OF_A_TEST", "1")
     assert state.changes() == ""
     monkeypatch.setenv("OF_A_TEST", "1")

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from bench.measure import cores, correctness, reference, workload
-from bench.sampling.inputs import AFTERWARDS, Values
+from bench.sampling.inputs import AFTERWARDS, InputValues
 from impls import Unsupported
 from tests.checked import checked, compared, expected
 from tests.points import OF_LAYER, of_layer, point
@@ -58,9 +58,9 @@ def test_later_checks_have_other_values_and_fewer_exact_items(monkeypatch: pytes
     """An output for one shift is no output for another; above the limit one item is compared with float64."""
     monkeypatch.setattr(reference, "WHOLE_BATCH_SCORES", 1)
     work = workload.make(point(batch=4))
-    here, there = (reference.expect(work, AFTERWARDS, Values(shift)) for shift in (3, 4))
+    here, there = (reference.expect(work, AFTERWARDS, InputValues(shift)) for shift in (3, 4))
     with torch.inference_mode():
-        y = work.layer(work.input(Values(3)))
+        y = work.layer(work.input(InputValues(3)))
     assert len(here.expected[0].items) == 1
     assert correctness.compare(work, here, [y]).reason == ""
     assert f"({AFTERWARDS})" in correctness.compare(work, there, [y]).reason
@@ -84,7 +84,7 @@ def test_long_sequences_are_checked_without_all_scores(layer: str, mode: str, mo
 def test_exponentials_of_a_peaked_inputs_logits_overflow(layer: str, dtype: str) -> None:
     """In float32 and bfloat16 that is so above 88.7, and plain eager stays finite."""
     work = workload.make(of_layer(layer, dtype=dtype))
-    x = work.input(Values(0, reference.peak(work)))
+    x = work.input(InputValues(0, reference.peak(work)))
     assert cores.largest_logit(work.layer, x[:1]) > 88.8
     with torch.inference_mode():
         assert work.layer(x).isfinite().all()
@@ -110,9 +110,9 @@ def test_nothing_is_judged_by_a_layer_that_rounds_too_much(dtype: str, added: fl
     work = workload.make(point(dtype=dtype))
     worse = dataclasses.replace(work, layer=Cancelling(work.layer, added))
     with pytest.raises(Unsupported, match=f"can't be judged: the layer itself, in {dtype}, is off by"):
-        reference.expect(worse, AFTERWARDS, Values())
+        reference.expect(worse, AFTERWARDS, InputValues())
     some = dataclasses.replace(work, layer=Cancelling(work.layer, added / 40))
-    (target,) = reference.expect(some, AFTERWARDS, Values()).expected[0].targets
+    (target,) = reference.expect(some, AFTERWARDS, InputValues()).expected[0].targets
     assert target.tolerance <= reference.MOST_TOLERANCE[work.x.dtype]
 
 
@@ -120,7 +120,7 @@ def test_nothing_is_judged_by_a_layer_that_rounds_too_much(dtype: str, added: fl
 def test_the_way_to_equal_weights_is_seen_where_the_tolerance_hides_it(share: float) -> None:
     """In bfloat16, with logits so small that attention is nearly a mean; rounding goes no part of the way."""
     work = workload.make(point(batch=2, num_tokens=300, dtype="bfloat16"))
-    check = reference.expect(work, AFTERWARDS, Values(0, 0.2))
+    check = reference.expect(work, AFTERWARDS, InputValues(0, 0.2))
     (target,) = check.expected[0].targets
     assert target.equal is not None
     y = (target.tensor + share * (target.equal - target.tensor)).to(torch.bfloat16)

@@ -6,7 +6,7 @@ import torch
 from bench.measure import outputs, workload
 from bench.measure.outputs import Incorrect
 from bench.measure.timed_calls import TimedOutputs
-from bench.sampling.inputs import Call
+from bench.sampling.inputs import TimedCall
 from tests.points import point
 
 
@@ -15,7 +15,9 @@ def test_a_timed_output_is_kept_whole_and_in_parts(mode: str) -> None:
     """The numbers are those of a checked call on the same input, with gradients if the mode has any."""
     work = workload.make(point(mode=mode))
     subject, inputs = workload.subject(work, "eager"), workload.Inputs(work)
-    checked = outputs.compute(subject, work.timed.input(1, Call(2, 0)), work.direction if work.with_gradients else None)
+    checked = outputs.compute(
+        subject, work.timed.input(1, TimedCall(2, 0)), work.direction if work.with_gradients else None
+    )
     timed = TimedOutputs(subject, work, checked, timings=2, wholes=2, parts=3)
     work.timed.begin(1)
     inputs.renew(1, 2)

@@ -10,7 +10,7 @@ from torch import Tensor
 import impls
 from bench.measure import workload
 from bench.plan.case import Point
-from bench.sampling.inputs import Call
+from bench.sampling.inputs import TimedCall
 from tests.points import of_layer, point
 
 
@@ -92,7 +92,7 @@ def test_the_calls_of_a_timing_get_the_values_of_its_key(calls: int) -> None:
         for call, x in enumerate(given):
             place, held = inputs.of_call(call)
             assert held is x
-            assert torch.equal(x, judge.timed.input(5, Call(key, place)))
+            assert torch.equal(x, judge.timed.input(5, TimedCall(key, place)))
     assert not inputs.are_edited()
     given[0].mul_(2)
     assert inputs.are_edited()
@@ -101,7 +101,9 @@ def test_the_calls_of_a_timing_get_the_values_of_its_key(calls: int) -> None:
 def test_timed_inputs_are_normal_and_follow_from_both_keys() -> None:
     """Another key of the numbers or of the timing, or another place in it, gives other values."""
     work = workload.make(point(batch=4, num_tokens=100, channels=96))
-    values = {key: work.timed.input(key[0], Call(*key[1:])) for key in [(1, 1, 0), (1, 1, 1), (1, 2, 0), (2, 1, 0)]}
+    values = {
+        key: work.timed.input(key[0], TimedCall(*key[1:])) for key in [(1, 1, 0), (1, 1, 1), (1, 2, 0), (2, 1, 0)]
+    }
     for x in values.values():
         assert abs(float(x.mean())) < 0.1
         assert float(x.std()) == pytest.approx(workload.SPREAD, rel=0.05)

@@ -13,7 +13,7 @@ from bench.harness import options
 from bench.machine import facts
 from bench.plan.again import Again
 from bench.plan.case import AS_IS, COLUMNS, CONTROL, Case, Point
-from bench.plan.columns import Kind
+from bench.plan.columns import ValueKind
 from bench.plan.errors import WrongRequest
 from bench.plan.grid import expand
 from bench.plan.invocation import pytest_bench
@@ -41,10 +41,10 @@ IMPLEMENTATIONS = (
     "math:hypot[text='a, b',sizes=(1, 2)]",
 )  # fmt: skip
 
-BY_KIND: dict[Kind, st.SearchStrategy[Any]] = {
-    Kind.COUNT: st.integers(1, 4096),
-    Kind.NUMBER: st.floats(allow_nan=False, allow_infinity=False),
-    Kind.TRUTH: st.booleans(),
+BY_KIND: dict[ValueKind, st.SearchStrategy[Any]] = {
+    ValueKind.COUNT: st.integers(1, 4096),
+    ValueKind.NUMBER: st.floats(allow_nan=False, allow_infinity=False),
+    ValueKind.TRUTH: st.booleans(),
 }
 
 OF_COLUMN: dict[str, st.SearchStrategy[Any]] = {

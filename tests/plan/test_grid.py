@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from bench.plan.case import COLUMNS, HUGE, RETAINED
-from bench.plan.columns import DERIVED, Kind
+from bench.plan.columns import DERIVED, ValueKind
 from bench.plan.grid import DEFAULTS, MODELS, Shard, expand, expand_models, is_range, numbers_of, parse_shard, part
 from bench.plan.layers import LAYERS
 from bench.plan.sweep import Request, load_sweep
@@ -103,7 +103,7 @@ def test_a_missing_key_and_an_empty_list_are_refused() -> None:
         assert refused({**ALL, key: []}) == f"{key} = [] must hold at least one value"
 
 
-@pytest.mark.parametrize("key", [name for name, column in COLUMNS.items() if column.kind is Kind.COUNT])
+@pytest.mark.parametrize("key", [name for name, column in COLUMNS.items() if column.kind is ValueKind.COUNT])
 def test_a_count_is_a_whole_number_of_at_least_one(key: str) -> None:
     """Nothing but a positive whole number is a count, and true is no number."""
     for value in (0, -1, 1.0, 2.5, True, "8", None, [3]):

@@ -21,7 +21,7 @@ from bench.plan.layers import flops, steps
 from bench.profiling import capture
 from bench.profiling.capture import Capture, Pair, operators, stages
 from bench.profiling.recorded import Call
-from bench.store.profile import BACKWARD, FORWARD, Operator, Stage
+from bench.store.profile import BACKWARD, FORWARD, ProfiledOperator, Stage
 from impls.whole import stepwise
 from tests.points import STEPWISE, of_layer, point
 from tests.profiling.taken import AT, TRAIN, captured
@@ -96,7 +96,7 @@ def test_a_pair_is_comparable_if_both_calls_fault_alike(faults: tuple[int, int],
     assert pair(1.0, faults).is_comparable is comparable
 
 
-def operators_of(at: Point) -> dict[str, Operator]:
+def operators_of(at: Point) -> dict[str, ProfiledOperator]:
     """Return the operators of eager by their names."""
     return {each.name: each for each in operators(captured(at, "eager").middle_half, "cpu")}
 

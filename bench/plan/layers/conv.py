@@ -3,9 +3,7 @@
 from bench.plan.case import Point
 from bench.plan.errors import WrongRequest
 from bench.plan.layers.layer import VIEW, Layer, Sizes, Step, Values, check_tokens, core, projection
-
-KEY_SHARE = 8
-"""Queries and keys are narrower than values by this factor, as in `impls.layers.conv`."""
+from impls.catalogue import KEY_SHARE
 
 
 def _derive(values: Values) -> Values:

@@ -39,19 +39,6 @@ class Sizes:
 
 
 @dataclass(frozen=True)
-class Work:
-    """The least work of a call: floating-point operations, None if they are unknown, and moved bytes."""
-
-    flops: int | None
-    least_bytes: int
-
-    @property
-    def intensity(self) -> float:
-        """The operations for each byte; 0 if they are unknown."""
-        return (self.flops or 0) / self.least_bytes
-
-
-@dataclass(frozen=True)
 class Layer:
     """Everything about a layer that needs no torch.
 

@@ -2,9 +2,7 @@
 
 from bench.plan.case import Point
 from bench.plan.layers.layer import Layer, Sizes, Step, Values, core, merge_heads, projection
-
-BLOCK_TOKENS = 128
-"""Keys per block of `online`, as in `impls.attend.online`."""
+from impls.catalogue import BLOCK_TOKENS
 
 
 def _derive(values: Values) -> Values:

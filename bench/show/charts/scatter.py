@@ -15,13 +15,14 @@ import pandas as pd
 from bench.analyse.axes import gathered
 from bench.analyse.rows import Row, by, point_of
 from bench.plan.case import COLUMNS
-from bench.plan.layers import Roof, roof_of, work_of
+from bench.plan.work import Roof
 from bench.show.charts.base import SIZE, SMALL_PX, THIN, Sheet, Spec, chart, inline, log, looks, spec, ticks
 from bench.show.figures import layout
 from bench.show.figures.page import facts
 from bench.show.rows import devices, is_measured, origins, plain
 from bench.show.text import parts
 from bench.store import units
+from bench.store.roofline import roof_of, work_of
 
 FIXED = ("layer", *(name for name, column in COLUMNS.items() if column.option == "execution"))
 """The columns that all points of a roofline share; their shapes differ."""

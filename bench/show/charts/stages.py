@@ -15,7 +15,7 @@ from bench.show.figures.page import calls, facts, origin_rows
 from bench.show.palette import CATEGORY_COLOURS, OTHER, RESIDUAL_COLOUR, category, on, stage_colour
 from bench.show.rows import origins
 from bench.store import units
-from bench.store.profile import BACKWARD, Operator, Profile
+from bench.store.profile import BACKWARD, Profile, ProfiledOperator
 
 MOST_NAMED, LEAST_NAMED = 6, 0.01
 """The largest number of named operators in a bar, and the least share of an operator that is named."""
@@ -80,7 +80,7 @@ def _stages(profile: Profile) -> tuple[Segment, ...]:
     )
 
 
-def _operators(operators: Sequence[Operator]) -> tuple[Segment, ...]:
+def _operators(operators: Sequence[ProfiledOperator]) -> tuple[Segment, ...]:
     """Return the largest operators in the order of the work they do, and all others as one at the end."""
     ordered = sorted(operators, key=time_s, reverse=True)
     least_s = LEAST_NAMED * sum(map(time_s, ordered))

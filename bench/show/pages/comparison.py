@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.analyse.history import Entry, History
+from bench.analyse.history import History, PastSpeed
 from bench.plan.case import Case
 from bench.show import intervals, side_by_side
 from bench.show.blocks import Column, Lines, Table
@@ -36,7 +36,7 @@ class Step:
     number: int
     run: str
     version: str
-    entry: Entry
+    entry: PastSpeed
 
 
 COLUMNS = (

@@ -19,7 +19,7 @@ from bench.show.charts.stages import by_point
 from bench.show.pages import shell
 from bench.show.text import differences, parts, varying
 from bench.store import units
-from bench.store.profile import Block, Operator, Profile, Stage
+from bench.store.profile import Block, Profile, ProfiledOperator, Stage
 
 PAGE = "profile.html"
 """The name of the page in a run's folder."""
@@ -36,7 +36,7 @@ MOST_OPERATORS, MOST_BLOCKS = 30, 12
 LEAST_SHARE = 1e-3
 """An operator or block with less than this share is bookkeeping; it is summed up with the others."""
 
-OperatorLine = tuple[Operator, float]
+OperatorLine = tuple[ProfiledOperator, float]
 """A row of the table of operators: one operator, or the sum of several, and its share in the time of all."""
 
 
@@ -196,7 +196,7 @@ def _sum(lines: Sequence[OperatorLine]) -> OperatorLine | None:
         return None
     operators = [operator for operator, _ in lines]
     flops = [operator.flops for operator in operators if operator.flops is not None]
-    total = Operator(
+    total = ProfiledOperator(
         f"{len(lines)} others",
         calls=sum(operator.calls for operator in operators),
         self_s=sum(operator.self_s for operator in operators),

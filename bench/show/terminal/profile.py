@@ -10,7 +10,7 @@ from bench.show.blocks import GAP, HEAD, PLAIN, QUIET, WARNING, Block, Lines, Ta
 from bench.show.rows import Row, by_point
 from bench.show.text import counted, parts
 from bench.store import units
-from bench.store.profile import BACKWARD, Operator, Profile
+from bench.store.profile import BACKWARD, Profile, ProfiledOperator
 
 TOP = 10
 """Operators that are shown by default; those after them are mostly bookkeeping."""
@@ -73,7 +73,7 @@ def _operators(profile: Profile, top: int) -> Table:
     )
 
 
-def _cells(operators: Sequence[Operator], share: float, on_gpu: bool) -> list[str]:
+def _cells(operators: Sequence[ProfiledOperator], share: float, on_gpu: bool) -> list[str]:
     """Return what operators took together; the host's time and the kernels only of those on a GPU."""
     with_flops = [operator for operator in operators if operator.flops is not None]
     flops, worked_s = sum(operator.flops or 0 for operator in with_flops), sum(map(analyse.time_s, with_flops))

@@ -4,11 +4,11 @@ import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 
-from impls.modules.proof import Finding, found
+from impls.modules.proof import Proof, found
 from tests.written_cores import EXPRESSIBLE, INEXPRESSIBLE, traces_of
 
 
-def finding(kind: str, *, seed: int = 1, grad: bool = False) -> Finding:
+def finding(kind: str, *, seed: int = 1, grad: bool = False) -> Proof:
     """Return what is found of a core."""
     (trace,) = traces_of(kind, seed=seed, grad=grad)
     with torch.no_grad():

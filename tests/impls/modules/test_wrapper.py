@@ -9,7 +9,7 @@ import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 from torch import nn
 
 from impls import Unresolved, Unsupported
-from impls.modules.wrapper import Held, Place, Wrapper, bridge, first_tensor
+from impls.modules.wrapper import Held, Placeholder, Wrapper, bridge, first_tensor
 from tests import tiny_models
 
 
@@ -23,11 +23,11 @@ class Masked(nn.Module):
 
 def test_other_tensors_follow_the_batch() -> None:
     """Of one that has a row for each item, the first row is that of all items that come; another one stays whole."""
-    model = Wrapper(Masked(), (3,), (Place.X,), {"mask": torch.tensor([[1.0] * 3, [2.0] * 3])}, batch=2)
+    model = Wrapper(Masked(), (3,), (Placeholder.X,), {"mask": torch.tensor([[1.0] * 3, [2.0] * 3])}, batch=2)
     assert isinstance(model.kwargs["mask"], Held)
     assert model(torch.zeros(5, 3)).tolist() == [[1.0] * 3] * 5
     assert model.to(torch.float64)(torch.zeros(1, 3, dtype=torch.float64)).dtype == torch.float64
-    of_all = Wrapper(Masked(), (3,), (Place.X,), {"mask": torch.arange(3.0)}, batch=2)
+    of_all = Wrapper(Masked(), (3,), (Placeholder.X,), {"mask": torch.arange(3.0)}, batch=2)
     assert of_all(torch.zeros(2, 3)).tolist() == [[0.0, 1.0, 2.0]] * 2
 
 
@@ -61,13 +61,13 @@ def test_a_field_named_values_is_no_mapping() -> None:
 
 def test_a_square_matrix_is_a_mask_of_queries_and_keys() -> None:
     """It has no row for each item, even if there are as many."""
-    model = Wrapper(Masked(), (3,), (Place.X,), {"mask": torch.arange(9.0).view(3, 3)}, batch=3)
+    model = Wrapper(Masked(), (3,), (Placeholder.X,), {"mask": torch.arange(9.0).view(3, 3)}, batch=3)
     assert model(torch.zeros(3, 3)).tolist() == torch.arange(9.0).view(3, 3).tolist()
 
 
 def test_which_tensor_counts_is_kept() -> None:
     """The type of what a call returned is known after it, and is empty for a tensor."""
-    model = Wrapper(Masked(), (3,), (Place.X,), {"mask": torch.ones(3)})
+    model = Wrapper(Masked(), (3,), (Placeholder.X,), {"mask": torch.ones(3)})
     assert model.returned == ""
     model(torch.zeros(1, 3))
     assert model.returned == "tuple"

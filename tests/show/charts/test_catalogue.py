@@ -14,12 +14,12 @@ from matplotlib.figure import Figure
 
 from bench.analyse.summary import summarise
 from bench.plan.case import Case
-from bench.plan.layers import CEILING_BYTES, CEILING_FLOPS
 from bench.show.charts import catalogue
 from bench.show.charts.base import Sheet, specification
 from bench.show.charts.catalogue import KINDS, PNG, SVG, Kind, Needs
 from bench.show.comparison.report import Report
 from bench.store.profile import Profile
+from bench.store.roofline import CEILING_BYTES, CEILING_FLOPS
 from tests.profiles import profile, stepwise
 from tests.show.charts.test_scatter import table_of_frontier as precisions
 from tests.show.comparison.example_comparisons import every_verdict

@@ -7,9 +7,9 @@ import pytest
 
 from bench.analyse.summary import summarise
 from bench.plan.case import Case
-from bench.plan.layers import CEILING_BYTES, CEILING_FLOPS, work_of
 from bench.show.charts.base import specification
 from bench.show.charts.scatter import best, frontiers, rooflines
+from bench.store.roofline import CEILING_BYTES, CEILING_FLOPS, work_of
 from tests.examples import point
 from tests.show.example_results import record, results
 

@@ -9,14 +9,16 @@ import pytest
 from bench.show.charts import stages as pictures
 from bench.show.charts.base import SMALL_PX, text_px
 from bench.show.palette import CATEGORY_COLOURS, OTHER, stage_colour
-from bench.store.profile import Operator, Profile
+from bench.store.profile import Profile, ProfiledOperator
 from tests.profiles import STEPS, profile, stepwise
 
 EAGER = tuple(
-    Operator(name, 1, time_s, 0)
+    ProfiledOperator(name, 1, time_s, 0)
     for name, time_s in {"aten::mm": 4e-3, "aten::bmm": 4e-3, "aten::_softmax": 2e-3, "aten::copy_": 2e-4}.items()
-) + tuple(Operator(f"aten::view{number}", 1, 1e-6, 0) for number in range(9))
-LONG = tuple(Operator(f"graph_0_cpp_fused_mul_view_transpose_softmax_{number}", 1, 1e-3, 0) for number in range(6))
+) + tuple(ProfiledOperator(f"aten::view{number}", 1, 1e-6, 0) for number in range(9))
+LONG = tuple(
+    ProfiledOperator(f"graph_0_cpp_fused_mul_view_transpose_softmax_{number}", 1, 1e-3, 0) for number in range(6)
+)
 
 
 def of_point(mode: str) -> list[Profile]:
@@ -78,7 +80,7 @@ def test_every_segment_is_named_with_its_time_in_it_or_below(mode: str) -> None:
     assert {"copy_ 200 µs", "9 other 9.00 µs"} <= {row["text"] for row in below}
 
 
-def bar_of(*operators: Operator) -> pictures.Bar:
+def bar_of(*operators: ProfiledOperator) -> pictures.Bar:
     """Return the bar of a profile with these operators."""
     (bar,) = pictures.bars([profile(operators=operators)])
     return bar
@@ -86,18 +88,20 @@ def bar_of(*operators: Operator) -> pictures.Bar:
 
 def test_a_few_operators_are_named_and_the_rest_are_one() -> None:
     """Segments make the time of all operators, in the order of their work; what takes next to nothing is not named."""
-    bar = bar_of(*(Operator(f"aten::op{number}", 1, 1e-3 * (number + 1), 0) for number in range(10)))
+    bar = bar_of(*(ProfiledOperator(f"aten::op{number}", 1, 1e-3 * (number + 1), 0) for number in range(10)))
     assert [each.name for each in bar.segments] == [
         *(f"op{9 - number}" for number in range(pictures.MOST_NAMED)),
         "4 other",
     ]
     assert bar.sum_s == pytest.approx(55e-3)
     assert bar.segments[-1].colour == CATEGORY_COLOURS[OTHER]
-    bar = bar_of(Operator("aten::mm", 1, 1.0, 0), Operator("aten::view", 1, 1e-6, 0))
+    bar = bar_of(ProfiledOperator("aten::mm", 1, 1.0, 0), ProfiledOperator("aten::view", 1, 1e-6, 0))
     assert [each.name for each in bar.segments] == ["mm", "1 other"]
-    bar = bar_of(*(Operator(name, 1, 1e-3, 0) for name in ("aten::add", "aten::_softmax", "aten::bmm", "aten::mm")))
+    bar = bar_of(
+        *(ProfiledOperator(name, 1, 1e-3, 0) for name in ("aten::add", "aten::_softmax", "aten::bmm", "aten::mm"))
+    )
     assert [each.name for each in bar.segments] == ["mm", "bmm", "_softmax", "add"]
-    assert bar_of(Operator("aten::mm", 1, 5e-6, 0, device_s=2e-3)).sum_s == 2e-3
+    assert bar_of(ProfiledOperator("aten::mm", 1, 5e-6, 0, device_s=2e-3)).sum_s == 2e-3
 
 
 def test_stages_come_first_and_then_the_slowest() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from bench.analyse.profile import distortion
 from bench.show.pages.profiles import MOST_SPANS, page, write
-from bench.store.profile import KERNEL, OPERATOR, Block, Operator, Profile, Span
+from bench.store.profile import KERNEL, OPERATOR, Block, Profile, ProfiledOperator, Span
 from tests.profiles import MIB, profile, stepwise
 from tests.refusals import refusal
 from tests.show.pages.saved import data_of, unpacked
@@ -81,7 +81,7 @@ def drawn(*profiles: Profile) -> Page:
 
 def on_gpu(*, name: str = "aten::mul", kernel: str = "gemm", spans: int = 0) -> Profile:
     """Return the profile of a case whose one operator launches one kernel."""
-    operators = (Operator(name, 2, 1e-3, 3 * MIB, device_s=4e-3, kernels=(kernel,)),)
+    operators = (ProfiledOperator(name, 2, 1e-3, 3 * MIB, device_s=4e-3, kernels=(kernel,)),)
     own = tuple(Span(kernel, KERNEL, "stream 7", 0, i * 1e-5, 1e-5) for i in range(spans))
     return dataclasses.replace(profile(operators=operators, device="cuda", timing="device-cold"), spans=own)
 
@@ -95,7 +95,7 @@ def large(number: int) -> Profile:
         Block((i % 9 + 1) * MIB, f"aten::operator_{i % 30}", "scores", i * 1e-5, i * 1e-5 + 1e-3) for i in range(400)
     )
     operators = tuple(
-        Operator(f"aten::operator_{i}", 3.5, 1e-4, MIB, 2e-4, 1e9, (f"void kernel_{i}<{'float, ' * 80}>",))
+        ProfiledOperator(f"aten::operator_{i}", 3.5, 1e-4, MIB, 2e-4, 1e9, (f"void kernel_{i}<{'float, ' * 80}>",))
         for i in range(80)
     )
     short = stepwise(mode="train", num_tokens=100 + number)

@@ -9,7 +9,7 @@ from bench.analyse.profile import HEAVY
 from bench.show.rows import Row
 from bench.show.terminal.console import render, rendered
 from bench.show.terminal.profile import blocks, row_of
-from bench.store.profile import Operator, Profile
+from bench.store.profile import Profile, ProfiledOperator
 from tests.profiles import STEPS, profile, stepwise
 from tests.show.example_results import ORIGIN, results
 
@@ -19,7 +19,7 @@ def lines(of: Profile, top: int = 10, row: Row | None = None) -> list[str]:
     return rendered(render(blocks(of, row, top))).splitlines()
 
 
-def cells(*operators: Operator, top: int = 10) -> list[list[str]]:
+def cells(*operators: ProfiledOperator, top: int = 10) -> list[list[str]]:
     """Return the cells of each line that is printed of a call of 8 ms with these operators."""
     of = replace(profile(operators=operators), timed_s=8e-3, profiled_s=9e-3)
     return [re.split(r"\s{2,}", line.strip()) for line in lines(of, top)]
@@ -27,18 +27,20 @@ def cells(*operators: Operator, top: int = 10) -> list[list[str]]:
 
 def test_operators_stand_with_their_shares_rates_and_what_is_left() -> None:
     """By hand: of 8 ms one takes three quarters, at 2 TFLOP/s; 1 ms is in none; those after the top are summed up."""
-    few = cells(Operator("aten::mm", 2, 6e-3, 3 << 20, flops=12e9), Operator("aten::exp", 1, 1e-3, 0))
+    few = cells(ProfiledOperator("aten::mm", 2, 6e-3, 3 << 20, flops=12e9), ProfiledOperator("aten::exp", 1, 1e-3, 0))
     assert ["aten::mm", "6.00 ms", "86%", "2", "3.00 MiB", "2.00 TFLOP/s"] in few
     assert few[-2:] == [["aten::exp", "1.00 ms", "14%", "1", "0 B"], ["in no operator", "2.00 ms"]]
-    many = cells(*(Operator(name, 1, 1e-3 * ms, 1024) for name, ms in zip("abcd", (5, 3, 1, 1), strict=True)), top=2)
+    many = cells(
+        *(ProfiledOperator(name, 1, 1e-3 * ms, 1024) for name, ms in zip("abcd", (5, 3, 1, 1), strict=True)), top=2
+    )
     assert ["2 others", "2.00 ms", "20%", "2", "2.00 KiB"] in many
     assert not {"c", "d"} & {row[0] for row in many}
 
 
 def test_on_a_gpu_its_time_stands_beside_the_hosts_and_kernels_are_named() -> None:
     """Shares are of the GPU's time, and every kernel that an operator launched is there."""
-    product = Operator("aten::mm", 1, 1e-5, 0, 3e-3, 6e9, ("gemm_a", "gemm_b"))
-    printed = cells(product, Operator("aten::add", 1, 1e-5, 0, 1e-3))
+    product = ProfiledOperator("aten::mm", 1, 1e-5, 0, 3e-3, 6e9, ("gemm_a", "gemm_b"))
+    printed = cells(product, ProfiledOperator("aten::add", 1, 1e-5, 0, 1e-3))
     assert ["aten::mm", "3.00 ms", "75%", "1", "0 B", "2.00 TFLOP/s", "10.0 µs", "gemm_a, gemm_b"] in printed
     assert any("GPU time" in row for row in printed)
     assert not any("in no operator" in row for row in printed)

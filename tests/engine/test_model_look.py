@@ -1,4 +1,4 @@
-"""Measurements that are no run of a sweep: looks at models, and the shapes that they show."""
+"""Looks at models, and the shapes that they show."""
 
 import dataclasses
 from typing import Any
@@ -6,7 +6,7 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from bench.engine import trials
+from bench.engine import model_look
 from bench.engine.worker import Died
 from bench.plan.errors import WrongRequest
 from tests.points import point
@@ -29,7 +29,7 @@ def pool(monkeypatch: pytest.MonkeyPatch) -> Any:
 
         pools = MagicMock()
         pools.return_value.worker.return_value.__enter__.return_value.ask = ask
-        monkeypatch.setattr(trials, "Pool", pools)
+        monkeypatch.setattr(model_look, "Pool", pools)
         return requests
 
     return replying
@@ -38,10 +38,10 @@ def pool(monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_the_first_process_tries_the_settings(pool: Any) -> None:
     """The others only look; all have the library of the model."""
     requests = pool({"status": "ok", "detail": "", "seen": {"cores": []}})
-    assert trials.look([AT], ("eager",), 3, 10.0) == {AT: [{"cores": []}] * 3}
+    assert model_look.look([AT], ("eager",), 3, 10.0) == {AT: [{"cores": []}] * 3}
     assert [request["settings"] for request in requests] == [["eager"], [], []]
     assert requests[0]["point"] == dataclasses.asdict(AT)
-    assert vars(trials)["Pool"].call_args.kwargs == {"libraries": ("timm",)}
+    assert vars(model_look)["Pool"].call_args.kwargs == {"libraries": ("timm",)}
 
 
 @pytest.mark.parametrize(
@@ -49,15 +49,15 @@ def test_the_first_process_tries_the_settings(pool: Any) -> None:
     [
         ({"status": "error", "detail": "no such model", "seen": {}}, WrongRequest),
         ({"status": "unsupported", "detail": "no such model", "seen": {}}, WrongRequest),
-        ({"status": "oom", "detail": "no memory", "seen": {}}, trials.NotSeen),
-        (Died("crashed", "no memory", is_outside=True), trials.NotSeen),
+        ({"status": "oom", "detail": "no memory", "seen": {}}, model_look.NotSeen),
+        (Died("crashed", "no memory", is_outside=True), model_look.NotSeen),
     ],
 )
 def test_a_model_that_can_not_be_used_is_a_wrong_request(pool: Any, reply: Any, kind: type[Exception]) -> None:
     """With the process's own line. If the machine lacks memory, the request was right."""
     pool(reply)
     with pytest.raises(kind, match="no such model" if kind is WrongRequest else "no memory"):
-        trials.look([AT], (), 1, 10.0)
+        model_look.look([AT], (), 1, 10.0)
 
 
 SHAPE: dict[str, Any] = {"num_tokens": 5, "token_len": 16, "channels": 16, "num_heads": 2}
@@ -68,9 +68,9 @@ def test_a_module_with_its_own_input_shows_its_shapes(pool: Any) -> None:
     requests = pool({"status": "ok", "detail": "", "seen": SHAPE})
     unknown: dict[str, Any] = dict.fromkeys(SHAPE, 1)
     points = (point(), *(dataclasses.replace(AT, batch=batch, **unknown) for batch in (1, 2)))
-    assert trials.shaped(points[:1]) == points[:1]
+    assert model_look.shaped(points[:1]) == points[:1]
     assert requests == []
-    first, *others = trials.shaped(points)
+    first, *others = model_look.shaped(points)
     assert first == points[0]
     assert others == [dataclasses.replace(each, **SHAPE) for each in points[1:]]
     assert [(request["request"], request["point"]["layer"]) for request in requests] == [("shape", AT.layer)]
@@ -80,4 +80,4 @@ def test_a_shape_that_a_module_does_not_have_is_refused(pool: Any) -> None:
     """The refusal says what it has."""
     pool({"status": "ok", "detail": "", "seen": SHAPE})
     with pytest.raises(WrongRequest, match="num_tokens = 7 must be 5 in the layer timm:vit_tiny_patch16_224; leave it"):
-        trials.shaped((AT,))
+        model_look.shaped((AT,))

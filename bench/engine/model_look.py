@@ -1,30 +1,22 @@
-"""Measurements that are no run of a sweep: a look at models, and one point tried again and again."""
+"""A look at the models of points: where their attention is, what it takes, and which shapes they have."""
 
 import dataclasses
-import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
-from typing import Any, Self
+from typing import Any
 
-from bench.engine.member import Member
+from bench.analyse.advice import LayerKind, kinds
 from bench.engine.pool import Pool
-from bench.engine.replicate import Heard, Replicate
 from bench.engine.worker import Died, unheard
-from bench.machine import facts, quiet
 from bench.plan import layers
-from bench.plan.case import Case, Point
+from bench.plan.case import Point
 from bench.plan.errors import WrongRequest
 from bench.plan.names import check_layers, is_module, libraries_of
-from bench.sampling.rounds import Length
 from bench.store.saved_run import Seen
+from impls.catalogue import with_option
 
 WRONG = ("error", "unsupported")
 """The ends of a look at a model that can't be used at all; the others come from the machine."""
-
-
-REPLICATES, ROUNDS_S = 4, 1.5
-"""The replicates of a try, and the seconds of rounds in each."""
-
 
 SHAPE_S = 300.0
 """The longest time without a sign of life of a module that is made to see its shapes."""
@@ -51,6 +43,29 @@ def look(
             ]
             for point in points
         }
+
+
+def completed(looks: Mapping[Point, Sequence[Seen]]) -> dict[Point, Sequence[Seen]]:
+    """Return what was seen at each point, with the columns of the layer that takes the most time at the first one."""
+    path = kinds(next(iter(looks.values())))[0].path
+    cores = {point: {core["layer"]: core for core in seen[0]["cores"]} for point, seen in looks.items()}
+    return {_with_core(point, cores[point][path]): seen for point, seen in looks.items()}
+
+
+def _with_core(point: Point, core: Mapping[str, Any], layer: str = "") -> Point:
+    """Return a point with the columns of a core, for its layer if that has a name; others than a module's own stay."""
+    columns = layers.of_core(core, layer or point.layer) if layers.shapes_itself(point.layer) else {}
+    return dataclasses.replace(point, layer=layer or point.layer, **columns)
+
+
+def working(seen: Sequence[Seen]) -> list[str]:
+    """Return the settings that a model has and that change it."""
+    return [name for name, each in seen[0]["settings"].items() if each["status"] == "ok"]
+
+
+def layer_of(model: Point, kind: LayerKind) -> Point:
+    """Return the point of a kind of layers by itself; the model's own if it has no layer with a path."""
+    return _with_core(model, kind.core, with_option(model.layer, "at", kind.path) if kind.path else "")
 
 
 def shaped(points: tuple[Point, ...], pool: Pool | None = None) -> tuple[Point, ...]:
@@ -103,43 +118,3 @@ def asked(
         raise NotSeen(f"{reply['status']}: {reply['detail']}")
     seen: dict[str, Any] = reply["seen"]
     return seen
-
-
-class Watch:
-    """A context manager inside which implementations are tried at a point; nothing is stored.
-
-    Entering it raises WrongRequest if no process can be started.
-    """
-
-    def __init__(self, point: Point, baseline: str, timeout_s: float) -> None:
-        self._point = point
-        self._baseline = baseline
-        self._timeout_s = timeout_s
-        self._pool = Pool(1, (baseline,))
-        self._seed = random.SystemRandom().randrange(1 << 32)
-
-    def __enter__(self) -> Self:
-        try:
-            here = facts.observe(self._pool.check([self._point]).facts, {}, dataclasses.asdict(quiet.watch()))
-        except BaseException:
-            self._pool.close()
-            raise
-        self._env_id = here.env_id
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._pool.close()
-
-    def tried(self, names: Sequence[str], heard: Heard = unheard) -> Iterator[dict[str, Member]]:
-        """Yield the members of each replicate of the baseline and these implementations, until one fails."""
-        for number in range(REPLICATES):
-            members = {
-                name: Member(Case(self._point, name), self._pool, self._env_id, thorough=number == 0)
-                for name in dict.fromkeys((self._baseline, *names))
-            }
-            baselines, length = [members[self._baseline]], Length(ROUNDS_S)
-            replicate = Replicate([*members.values()], baselines, length, self._seed, number, heard)
-            replicate.measure(self._timeout_s)
-            yield members
-            if not all(member.is_ok for member in members.values()):
-                return
