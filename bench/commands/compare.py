@@ -175,7 +175,7 @@ def _report(arguments: argparse.Namespace, base: SavedRun, new: SavedRun) -> Rep
 def _records(saved: SavedRun) -> list[Record]:
     """Return the records of a run's implementations, and print a warning for lines of its journal that don't count."""
     say(*(f"warning: {notice}" for notice in saved.notices), stderr=True)
-    if not saved.records:
+    if not saved.contents.entries:
         raise WrongRequest(
             f"--baseline needs the {journal.JOURNAL} that {saved} was made from, "
             "because ratios are paired anew within rounds; expected a run folder that holds it"

@@ -28,7 +28,7 @@ TIMES = ("latency_s", "latency_low_s", "latency_high_s")
 
 
 @dataclass(frozen=True)
-class Step:
+class PastRow:
     """A case in a run of a history, with the names of both."""
 
     case: Case
@@ -132,7 +132,7 @@ def write_history(path: Path, of: History) -> Path:
     names = list(dict.fromkeys(case.implementation for case in of.entries))
     labels = labels_of(side_by_side.points_of_history(of))
     rows = [
-        Step(case, labels[case.point], number, side_by_side.run_label(of, number), of.runs[number].version, entry)
+        PastRow(case, labels[case.point], number, side_by_side.run_label(of, number), of.runs[number].version, entry)
         for case, entries in of.entries.items()
         for number, entry in entries.items()
     ]
@@ -165,7 +165,7 @@ def write_history(path: Path, of: History) -> Path:
     return shell.write(path, page)
 
 
-def _history_row(row: Step, points: Sequence[str]) -> dict[str, Any]:
+def _history_row(row: PastRow, points: Sequence[str]) -> dict[str, Any]:
     """Return what the page's script reads of a row of the table."""
     speedup, step = row.entry.speedup, row.entry.step
     return {
