@@ -35,11 +35,15 @@ this share of a GPU's clock."""
 
 @dataclass(frozen=True)
 class Flag:
-    """A letter and what it means; `advice` says what helps, if the meaning doesn't."""
+    """A letter and what it means; `advice` says what helps, if the meaning doesn't.
+
+    `of_machine` is the sentence on the machine if rows have the flag, with a place for their number in words.
+    """
 
     letter: str
     meaning: str
     advice: str = ""
+    of_machine: str = ""
 
 
 UNSETTLED = Flag(
@@ -60,6 +64,7 @@ SLOW = Flag(
     "S",
     "the machine was at less than 75 % of its highest known speed; ratios may differ at full speed",
     "measure at another time of day",
+    "In {} it ran at less than 75 % of the highest speed that was ever measured on it.",
 )
 LAUNCH_BOUND = Flag(
     "L",
@@ -73,7 +78,11 @@ ONE_PROCESS = Flag("1", "one process only, so no interval")
 def disturbed(threads: int) -> Flag:
     """Return the flag of a row that other processes disturbed; it advises fewer threads if there are several."""
     fewer = ", or use fewer threads" if threads > 1 else ""
-    return Flag("D", f"other processes were at work during a quarter of the samples or more: quiet the machine{fewer}")
+    return Flag(
+        "D",
+        f"other processes were at work during a quarter of the samples or more: quiet the machine{fewer}",
+        of_machine="Other processes disturbed a quarter of the samples or more in {}.",
+    )
 
 
 def flags(row: Row) -> list[Flag]:

@@ -28,10 +28,10 @@ from bench.harness import options
 from bench.plan.case import CONTROL, Case
 from bench.plan.errors import NotComparable, WrongRequest
 from bench.plan.sweep import Effort, Sweep
-from bench.show.answer import control_warning
 from bench.show.comparison import notes
 from bench.show.comparison.blocks import as_csv, as_json, blocks
 from bench.show.comparison.report import ONE_SIDED, Report, headline
+from bench.show.doubts import control_warning
 from bench.show.failures import reasons
 from bench.show.markdown import markdown
 from bench.show.rows import Row, unmeasured

@@ -32,7 +32,7 @@ from bench.plan.invocation import suite
 from bench.plan.names import check_layers, is_module, search_path
 from bench.plan.sides import Side, sides_of
 from bench.plan.sweep import Sweep, load_sweep
-from bench.show import answer
+from bench.show import doubts
 from bench.show import duel as show
 from bench.show.duel import Told
 from bench.show.markdown import markdown
@@ -155,7 +155,7 @@ def _told(duel: Duel, spent_s: float) -> Told:
         spent_s=spent_s,
         allow=duel.allow,
         looks=dict(_looks(duel)),
-        machine=answer.machine(rows),
+        machine=doubts.machine(rows),
         needed_s=times * spent_s,
     )
 

@@ -5,8 +5,8 @@ import argparse
 from bench.commands import BAD, FINE, say
 from bench.plan.errors import WrongRequest
 from bench.profiling import traces
-from bench.show.answer import control_warning
 from bench.show.charts import catalogue
+from bench.show.doubts import control_warning
 from bench.show.terminal import profile as show
 from bench.show.terminal.console import console, render
 from bench.store.saved_run import SavedRun

@@ -10,8 +10,7 @@ from bench.analyse.rows import grouped
 from bench.plan.case import AS_IS
 from bench.show import intervals
 from bench.show.blocks import GAP, GOOD, HEAD, PLAIN, QUIET, WARNING, Block, Code, Column, Lines, Table, of_texts
-from bench.show.choice_text import more
-from bench.show.text import names, shared
+from bench.show.text import more, names, shared
 from bench.stats.estimates import Interval
 from bench.stats.limits import LEVEL
 from bench.store import units

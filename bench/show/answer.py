@@ -1,29 +1,28 @@
-"""The answer of a run in sentences: what to use, what it can cost, what failed, how quiet the machine was."""
+"""What to use, in sentences: at a point, the same wherever a point is shown, and over a whole run."""
 
 import math
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
 
-from bench.analyse.control import control
-from bench.analyse.flags import SLOW, Flag, disturbed, flags
-from bench.analyse.standing import ALONE, FASTEST, NOTHING, SLOWER, Choice, is_for_profiles
+from bench.analyse.standing import ALONE, FASTEST, NAMED, NOT_TOLD, NOTHING, SLOWER, Choice, choice, is_for_profiles
 from bench.plan.case import Point
 from bench.plan.names import is_own
-from bench.show import intervals
-from bench.show.choice_text import MOST, choice_of, duration, listed, more, words
+from bench.show import blocks, intervals
 from bench.show.columns import latency_text
-from bench.show.rows import UNTRIED, Row, by_point, measured, unmeasured
-from bench.show.text import counted, differences, names, varying
+from bench.show.rows import Row, by_point, measured, unmeasured
+from bench.show.text import MOST, any_of, by, capital, counted, duration, faster, listed, more, names, share_of, times
 from bench.stats.best import GOOD
 from bench.stats.estimates import Interval
 from bench.store import units
-from bench.store.table import cases, without_control
+from bench.store.table import without_control
 
 MOST_POINTS = 3
 """At most this number of points is named in a sentence; more are counted."""
+
+UNSURE = 1.15
+"""A choice that can cost as much as this is hardly better than none."""
 
 
 @dataclass(frozen=True)
@@ -50,22 +49,9 @@ class At:
         return len(unmeasured(self.rows))
 
 
-@dataclass(frozen=True)
-class Warned:
-    """A flag, the number of rows that have it, and of those that could have."""
-
-    flag: Flag
-    rows: int
-    of: int
-
-    @property
-    def where(self) -> str:
-        """The rows that have the flag, in words: `3 of 84 measured cases`."""
-        return f"{self.rows} of {counted([self.of], 'measured case', 'measured cases')}"
-
-    def __str__(self) -> str:
-        """Return the warning in words, with what to do: `3 of 84 measured cases: …; measure again`."""
-        return f"{self.where}: {'; '.join(filter(None, (self.flag.meaning, self.flag.advice)))}"
+def choice_of(rows: Sequence[Row]) -> Choice:
+    """Return the implementation to use, by the rows of one point, of which some may be left out."""
+    return choice(measured(rows))
 
 
 def points_of(table: pd.DataFrame) -> list[At]:
@@ -75,16 +61,89 @@ def points_of(table: pd.DataFrame) -> list[At]:
     return [At(point, labels[point], tuple(rows), choice_of(rows)) for point, rows in rows_at.items()]
 
 
+def words(of: Choice, width: float = math.inf) -> str:
+    """Return what to use and what that can cost, in a sentence that fits into a width if one does.
+
+    `fastest: sdpa, by 2 to 6%`, or `use sdpa: no other is more than 1.6% faster; compiled_sdpa is as good`.
+    """
+    sentences = [*_sentences(of)]
+    return next((each for each in sentences if len(each) <= width), sentences[-1])
+
+
+def _sentences(of: Choice) -> Iterator[str]:
+    """Yield sentences that say the same, the longest first."""
+    if of.standing in (NOTHING, NOT_TOLD):
+        yield of.standing
+    elif of.standing == ALONE:
+        yield f"{ALONE}: {of.name}"
+    elif of.standing == FASTEST:
+        if of.ahead:
+            yield f"fastest: {of.name}, {by(of.ahead.low, of.ahead.high)}"
+        yield f"fastest: {of.name}"
+    elif math.isnan(of.high):
+        if of.ahead and of.may_be_faster:
+            took = f"{of.may_be_faster[0]} took {units.ratio(of.ahead.value)[:-1]} times as long"
+            yield f"use {of.name}: {took} in {counted(of.processes, 'process', 'processes')}, which gives no bound"
+        yield f"use {of.name}: no bound"
+    elif of.high <= GOOD:
+        close = f"use {of.name}: no other is more than {more(of.high)} faster"
+        if of.as_good:
+            yield f"{close}; {listed(of.as_good)} {'is' if len(of.as_good) == 1 else 'are'} as good"
+        yield close
+        yield f"use {of.name}: within {more(of.high)}"
+    else:
+        others = faster(of.high)
+        named = f"use {of.name}: {any_of(of.may_be_faster)} {others}"
+        if of.further_s:
+            yield f"{named}; {_until_good(of.further_s, 'that')}"
+        yield named
+        yield f"use {of.name}: others {others}"
+        yield f"use {of.name}: others {others.removeprefix('may be ')}"
+        yield f"use {of.name}: within {more(of.high)}"
+
+
+def _until_good(further_s: float, what: str) -> str:
+    return f"{duration(further_s)} more of measuring would bring {what} below {more(GOOD)}"
+
+
+def tone(of: Choice) -> str:
+    """Return a good tone if a choice costs next to nothing, a bad one if nothing was measured."""
+    if of.standing == NOTHING:
+        return blocks.BAD
+    return blocks.GOOD if of.standing == FASTEST or of.high <= GOOD else blocks.HEAD
+
+
+def short(of: Choice) -> list[str]:
+    """Return the lines of a cell of a map: the name, and how sure it is."""
+    if of.standing in (NOTHING, NOT_TOLD):
+        return [of.standing]
+    if of.standing == ALONE:
+        return [of.name, ALONE]
+    if of.standing == FASTEST:
+        return [of.name, "fastest", *([by(of.ahead.low, of.ahead.high)] if of.ahead else [])]
+    if math.isnan(of.high):
+        return [of.name, "no bound"]
+    return [of.name, f"within {more(of.high)}"]
+
+
+def certainty(of: Choice) -> float:
+    """Return how sure a choice is, from 0 to 1: that of a fastest one is 1, that of one without a bound 0."""
+    if of.standing == FASTEST:
+        return 1.0
+    if of.standing != NAMED or math.isnan(of.high):
+        return 0.0
+    return max(0.0, 1 - math.log(of.high) / math.log(UNSURE))
+
+
 def answer(points: Sequence[At], baseline: str | None) -> list[str]:
     """Return in a few sentences what to use, what that can cost, and how it compares with the baseline."""
     chosen = [at for at in points if at.choice.standing != NOTHING]
     if not chosen:
-        cases = counted([sum(len(at.rows) for at in points)], "case", "cases")
-        return [f"Nothing was measured: none of {cases} is ok."]
+        return [f"Nothing was measured: none of {counted(sum(len(at.rows) for at in points), 'case')} is ok."]
     named = dict.fromkeys(at.choice.name for at in chosen if at.choice.name)
     if len(chosen) == 1:
         (at,) = chosen
-        return [f"{_sentence(words(at.choice))}.", *_times_of([*named], chosen, baseline), *_of_own(chosen, baseline)]
+        return [f"{capital(words(at.choice))}.", *_times_of([*named], chosen, baseline), *_of_own(chosen, baseline)]
     compared = [at for at in chosen if at.choice.standing != ALONE]
     if not compared:
         first = f"Nothing can be compared: only one implementation was measured at each point ({listed([*named])})."
@@ -96,23 +155,23 @@ def answer(points: Sequence[At], baseline: str | None) -> list[str]:
 
 
 def _times_of(names: Sequence[str], points: Sequence[At], baseline: str | None) -> Iterator[str]:
-    """Yield for each of these implementations what a call takes, and its ratio to the baseline if it isn't that.
-
-    Of several points those with the least and the most are named.
-    """
+    """Yield for each of these implementations what a call takes, and its ratio to the baseline if it isn't that."""
     for name in names:
-        pairs = [(at, row) for at in points if (row := at.row(name))]
-        if not pairs:
-            continue
-        ends = [choose(pairs, key=lambda pair: float(pair[1]["latency_s"])) for choose in (min, max)]
-        takes = _from_to([(latency_text(row), at) for at, row in ends], is_one=len(points) == 1)
-        ratio = _gain(name, points, baseline)
-        yield f"{name} takes {takes} a call{f'; it {ratio}' if ratio else ''}."
+        if takes := _from_to(name, points, "latency_s", latency_text):
+            ratio = _gain(name, points, baseline)
+            yield f"{name} takes {takes} a call{f'; it {ratio}' if ratio else ''}."
 
 
-def _from_to(ends: Sequence[tuple[str, At]], *, is_one: bool) -> str:
-    """Return a value with its point, or the two ends of a range with theirs; an only point needs no name."""
-    low, high = (text if is_one else f"{text} ({at.label})" for text, at in ends)
+def _from_to(name: str, points: Sequence[At], column: str, text: Callable[[Row], str]) -> str:
+    """Return the text of an implementation's row where a column is least, and where it is most, each with its point.
+
+    An only point needs no name. Empty if no row has a value.
+    """
+    pairs = [(at, row) for at in points if (row := at.row(name)) and row[column]]
+    if not pairs:
+        return ""
+    ends = [choose(pairs, key=lambda pair: float(pair[1][column])) for choose in (min, max)]
+    low, high = (text(row) if len(points) == 1 else f"{text(row)} ({at.label})" for at, row in ends)
     return low if low == high else f"from {low} to {high}"
 
 
@@ -126,10 +185,13 @@ def _of_own(points: Sequence[At], baseline: str | None) -> Iterator[str]:
 def _alone(points: Sequence[At]) -> str:
     """Return at which points nothing was compared, empty if there are none."""
     alone = [at for at in points if at.choice.standing == ALONE]
-    if not alone:
-        return ""
-    where = ", ".join(at.label for at in alone) if len(alone) <= MOST_POINTS else f"{len(alone)} other points"
-    return f"Nothing is compared at {where}, where one implementation was measured."
+    where = _labels(alone, "other points")
+    return f"Nothing is compared at {where}, where one implementation was measured." if alone else ""
+
+
+def _labels(points: Sequence[At], many: str) -> str:
+    """Return the names of a few points, or how many there are."""
+    return ", ".join(at.label for at in points) if len(points) <= MOST_POINTS else f"{len(points)} {many}"
 
 
 def everywhere(points: Sequence[At]) -> str:
@@ -151,56 +213,6 @@ def everywhere(points: Sequence[At]) -> str:
     return min(names, key=demerit)
 
 
-def failures(points: Sequence[At]) -> str:
-    """Return in a sentence which cases have no time."""
-    rows = [row for at in points for row in at.rows]
-    lost = [row for row in rows if row["status"] != "ok"]
-    cases = counted([len(rows)], "case", "cases")
-    if not lost:
-        return f"All {cases} were measured."
-    parts = []
-    for status in sorted({row["status"]: None for row in lost}, key=UNTRIED.__contains__):
-        numbers = Counter(row["implementation"] for row in lost if row["status"] == status)
-        where = ", ".join(f"{name} at {counted([number], 'point', 'points')}" for name, number in numbers.items())
-        parts.append(f"{numbers.total()} {status} ({where})")
-    names = len({row["implementation"] for row in rows})
-    of = f" ({len(points)} points × {names} implementations)" if len(rows) == len(points) * names > names > 1 else ""
-    return f"{len(lost)} of {cases}{of} have no time: {'; '.join(parts)}."
-
-
-def machine(table: pd.DataFrame) -> tuple[bool, str]:
-    """Return whether the machine was quiet, and in a sentence what says so.
-
-    `table` has the rows of the control, if the run has one.
-    """
-    warned = {each.flag.letter: each for each in warnings(table)}
-    busy, slow, doubt = warned.get(disturbed(1).letter), warned.get(SLOW.letter), control_warning(table)
-    noise = control_noise(table)
-    doubts = [f"{_sentence(doubt)}."] if doubt else []
-    if busy:
-        doubts.append(f"Other processes disturbed a quarter of the samples or more in {busy.where}.")
-    if slow:
-        doubts.append(f"In {slow.where} it ran at less than 75 % of the highest speed that was ever measured on it.")
-    if doubts:
-        doubts += [f"{_sentence(noise)}."] if noise and not doubt else []
-        return False, f"The machine was {'not quiet' if doubt or busy else 'slow'}. {' '.join(doubts)}"
-    rows = [row for at in points_of(table) for row in measured(at.rows)]
-    if not rows:
-        return True, ""
-    share = units.percent(max(row["flagged_share"] or 0.0 for row in rows))
-    checked = f"; {noise}" if noise else ""
-    return True, f"The machine was quiet: at most {share} of the samples of a case were disturbed{checked}."
-
-
-def warnings(table: pd.DataFrame) -> list[Warned]:
-    """Return each flag that rows have, with their number, the most frequent first."""
-    rows = [row for at in points_of(table) for row in measured(at.rows)]
-    raised = [flag for row in rows for flag in flags(row)]
-    number = Counter(flag.letter for flag in raised)
-    shortest = {flag.letter: flag for flag in sorted(raised, key=lambda flag: -len(flag.meaning))}
-    return [Warned(shortest[letter], count, len(rows)) for letter, count in number.most_common()]
-
-
 def speedup_cell(row: Row | None, baseline: str | None) -> str:
     """Return a row's speed-up with its interval, `baseline` for the baseline, empty if there is none."""
     if row is not None and row["implementation"] == baseline:
@@ -209,10 +221,6 @@ def speedup_cell(row: Row | None, baseline: str | None) -> str:
         return ""
     ends = (row[name] for name in ("speedup", "speedup_low", "speedup_high"))
     return intervals.ratio(Interval(*(math.nan if end is None else float(end) for end in ends)))
-
-
-def _sentence(words: str) -> str:
-    return f"{words[0].upper()}{words[1:]}"
 
 
 def _use(name: str, points: Sequence[At]) -> str:
@@ -224,10 +232,10 @@ def _use(name: str, points: Sequence[At]) -> str:
     if not others:
         return f"Use {name}, though another one is faster at each point: {_except(beaten, absent)}."
     highs = [row["slowdown_high"] for _, row in others]
-    where = f"all {len(points)} points" if len(others) == len(points) else f"{len(others)} of {len(points)} points"
+    where = f"{share_of(len(others), len(points))} points"
     where = f"the only point that compares anything, {points[0].label}," if len(points) == 1 else where
     most = math.inf if None in highs else max(highs)
-    bound = f"it takes at most {_times(most)} as long as the fastest one" if most < MOST else "its cost has no bound"
+    bound = f"it takes at most {times(most)} as long as the fastest one" if most < MOST else "its cost has no bound"
     near = sum((row["slowdown_low"] or 1.0) > 1 for _, row in others)
     shown = f", though at {near} of them another one is faster" if near else ""
     but = _except(beaten, absent)
@@ -244,35 +252,24 @@ def _except(beaten: Sequence[tuple[At, Row]], absent: Sequence[At]) -> str:
     worst = sorted(beaten, key=lambda pair: -float(pair[1]["slowdown_low"]))
     parts = [
         f"at {at.label} {at.choice.name if at.choice.standing == FASTEST else 'another'} is "
-        f"{_times(row['slowdown_low'], up=False)} to {_times(row['slowdown_high'])} as fast"
+        f"{times(row['slowdown_low'], up=False)} to {times(row['slowdown_high'])} as fast"
         for at, row in worst[:MOST_POINTS]
     ]
     if rest := worst[MOST_POINTS:]:
         least, most = min(row["slowdown_low"] for _, row in rest), max(row["slowdown_high"] for _, row in rest)
-        number = counted([len(rest)], "other point", "other points")
-        parts.append(f"at {number} others are {_times(least, up=False)} to {_times(most)} as fast")
+        number = counted(len(rest), "other point")
+        parts.append(f"at {number} others are {times(least, up=False)} to {times(most)} as fast")
     if absent:
-        named = len(absent) <= MOST_POINTS
-        parts.append(f"it has no time at {', '.join(at.label for at in absent) if named else f'{len(absent)} points'}")
+        parts.append(f"it has no time at {_labels(absent, 'points')}")
     return "; ".join(parts)
-
-
-def _times(ratio: float, *, up: bool = True) -> str:
-    """Return a bound as a ratio with two decimals, rounded away from what it bounds: `1.03x`."""
-    if ratio >= MOST:
-        return f"over {MOST:,.0f}x"
-    scaled = round(100 * float(ratio), 6)
-    return f"{(math.ceil(scaled) if up else math.floor(scaled)) / 100:.2f}x"
 
 
 def _gain(name: str, points: Sequence[At], baseline: str | None) -> str:
     """Return how fast an implementation is where that is least, and where it is most; empty for the baseline."""
-    pairs = [(at, row) for at in points if (row := at.row(name)) and row["speedup"]]
-    if baseline is None or name == baseline or not pairs:
+    if baseline is None or name == baseline:
         return ""
-    ends = [choose(pairs, key=lambda pair: float(pair[1]["speedup"])) for choose in (min, max)]
-    values = [(speedup_cell(row, baseline), at) for at, row in ends]
-    return f"is {_from_to(values, is_one=len(points) == 1)} as fast as {baseline}"
+    fast = _from_to(name, points, "speedup", lambda row: speedup_cell(row, baseline))
+    return f"is {fast} as fast as {baseline}" if fast else ""
 
 
 def _sureness(points: Sequence[At]) -> str:
@@ -281,7 +278,7 @@ def _sureness(points: Sequence[At]) -> str:
     bounded = [at for at in left if not math.isnan(at.choice.high)]
     if left and not bounded:
         return ""
-    where = f"{len(points) - len(left)} of {len(points)}" if left else f"all {len(points)}"
+    where = share_of(len(points) - len(left), len(points))
     sentence = f"With the one that is named at each point you are within {more(GOOD)} of the fastest at {where}"
     if not left:
         return f"{sentence}."
@@ -290,8 +287,7 @@ def _sureness(points: Sequence[At]) -> str:
     needed = [at.choice.further_s for at in bounded]
     if None in needed:
         return f"{rest}."
-    total = duration(sum(each or 0.0 for each in needed))
-    return f"{rest}; about {total} more of measuring would bring all below {more(GOOD)}."
+    return f"{rest}; about {_until_good(sum(each or 0.0 for each in needed), 'all')}."
 
 
 def _few_processes(points: Sequence[At]) -> str:
@@ -302,27 +298,3 @@ def _few_processes(points: Sequence[At]) -> str:
     if 2 in numbers:
         return "Two processes alone give no scatter: bounds lean on what all points have in common."
     return ""
-
-
-def control_noise(table: pd.DataFrame) -> str:
-    """Return by how much a second baseline differed from the first, empty if the run has no control."""
-    of = control(table)
-    if of.point is None:
-        return ""
-    ratio = max(of.speedup.value, 1 / of.speedup.value)
-    words = differences(of.point, varying(case.point for case in cases(table)))
-    return f"a second {of.baseline} differed from the first by up to {more(ratio)}{f' ({words})' if words else ''}"
-
-
-def control_warning(table: pd.DataFrame) -> str:
-    """Return that identical code differs by more than the errors say, empty if it doesn't.
-
-    `table` is the whole table of results, with the rows of the control.
-    """
-    of = control(table)
-    if not of.is_notable:
-        return ""
-    return (
-        f"identical code differs here by more than rounds and processes explain: {control_noise(table)}; so all "
-        f"intervals and bounds are {of.excess:.1f} times as wide"
-    )

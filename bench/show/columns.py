@@ -10,9 +10,8 @@ from bench.analyse.flags import calls_until_paid, flags
 from bench.plan.case import Case
 from bench.plan.layers import peak_bytes
 from bench.show.blocks import Cell, Column
-from bench.show.choice_text import by
 from bench.show.rows import Row, is_measured, reason
-from bench.show.text import cut
+from bench.show.text import by, cut
 from bench.store import units
 from bench.store.metrics import COLUMNS as METRICS
 from bench.store.metrics import Metric

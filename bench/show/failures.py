@@ -1,5 +1,6 @@
-"""Why cases have no time, each reason once: as a list, as blocks, and as what ends `pytest bench` with status 1."""
+"""Why cases have no time, each reason once: in a sentence, as a list, as blocks, and as what fails a point."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -7,6 +8,7 @@ import pandas as pd
 
 from bench.plan.case import Case, Point
 from bench.plan.names import is_own
+from bench.show.answer import At
 from bench.show.blocks import BAD, HEAD, QUIET, Block, Column, Lines, Table
 from bench.show.rows import UNTRIED, Row, plain, reason
 from bench.show.text import counted, differences, varying
@@ -49,9 +51,26 @@ def reasons(rows: Iterable[Row]) -> list[Reason]:
     return [Reason(status, detail, tuple(each), points) for (status, detail, points), each in names.items()]
 
 
+def sentence(points: Sequence[At]) -> str:
+    """Return in a sentence which cases have no time."""
+    rows = [row for at in points for row in at.rows]
+    lost = [row for row in rows if row["status"] != "ok"]
+    cases = counted(len(rows), "case")
+    if not lost:
+        return f"All {cases} were measured."
+    parts = []
+    for status in sorted({row["status"]: None for row in lost}, key=UNTRIED.__contains__):
+        numbers = Counter(row["implementation"] for row in lost if row["status"] == status)
+        where = ", ".join(f"{name} at {counted(number, 'point')}" for name, number in numbers.items())
+        parts.append(f"{numbers.total()} {status} ({where})")
+    names = len({row["implementation"] for row in rows})
+    of = f" ({len(points)} points × {names} implementations)" if len(rows) == len(points) * names > names > 1 else ""
+    return f"{len(lost)} of {cases}{of} have no time: {'; '.join(parts)}."
+
+
 def few(of: list[Reason], most: int) -> list[str]:
     """Return the first reasons in words, and how many others there are."""
-    others = [f"and {counted([len(of) - most], 'other reason', 'other reasons')}"] if len(of) > most else []
+    others = [f"and {counted(len(of) - most, 'other reason')}"] if len(of) > most else []
     return [*map(str, of[:most]), *others]
 
 
@@ -89,7 +108,7 @@ def blocks(table: pd.DataFrame) -> list[Block]:
         for title, rows in titled.items()
         if rows
         for block in (
-            Lines([f"{title}: {counted([len(rows)], 'case', 'cases')}"], HEAD),
+            Lines([f"{title}: {counted(len(rows), 'case')}"], HEAD),
             Table(columns, reasons(rows), indent=2, tone=_tone),
         )
     ]

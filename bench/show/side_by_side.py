@@ -12,8 +12,8 @@ from bench.plan.errors import WrongRequest
 from bench.plan.grid import machine_columns, without_columns
 from bench.plan.published import PARTS, Published
 from bench.show import intervals
+from bench.show.answer import choice_of, words
 from bench.show.blocks import BAD, GAP, GOOD, HEAD, PLAIN, QUIET, Block, Column, Lines, Table, of_texts
-from bench.show.choice_text import choice_of, words
 from bench.show.rows import Row, by_point, measured, plain
 from bench.show.text import names, order, parts, shared
 from bench.store import units

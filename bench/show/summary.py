@@ -20,13 +20,13 @@ from bench.plan.invocation import suite
 from bench.plan.names import is_own
 from bench.plan.sweep import Effort
 from bench.show import answer as say
-from bench.show.answer import At, speedup_cell
+from bench.show import doubts, failures
+from bench.show.answer import At, choice_of, speedup_cell, tone, words
 from bench.show.blocks import BAD, GAP, HEAD, PLAIN, QUIET, WARNING, Block, Column, Lines, Table, right
-from bench.show.choice_text import choice_of, listed, tone, words
 from bench.show.failures import few, reasons
 from bench.show.rows import Row, by_point, is_measured, measured, plain, reason, unmeasured
 from bench.show.side_by_side import precision_words
-from bench.show.text import LONGEST_NAME, counted, cut, names, symbols
+from bench.show.text import LONGEST_NAME, counted, cut, listed, names, symbols
 from bench.store import units
 
 WORTH = 0.03
@@ -35,11 +35,8 @@ WORTH = 0.03
 MOST_LINES = 40
 """The most points that are listed at the end; show lists all."""
 
-MOST_WARNINGS, MOST_REASONS = 2, 3
-"""The most kinds of warnings and of failures that are said in words at the end."""
-
-FEW = 0.1
-"""A warning about a smaller share of the measured cases stands in the table and on the page alone."""
+MOST_REASONS = 3
+"""The most kinds of failures that are said in words at the end."""
 
 WIDEST = 120
 """The end of a run takes no more of a wide terminal."""
@@ -53,9 +50,6 @@ BOUNDS = (
     "can differ by 1 to 5 %."
 )
 """What the bounds say."""
-
-OF_SPEED = ("D", "S")
-"""The letters of which the sentence about the machine speaks."""
 
 LEAST_WORDS = 12
 """The narrowest room for what to use."""
@@ -80,14 +74,14 @@ def blocks(whole: pd.DataFrame, baseline: str | None, changes: Sequence[Change] 
         yield Lines([f"… and {len(points) - MOST_LINES} more points"])
     yield Lines(precision_words(whole, changes))
     if any(at.failed for at in points):
-        yield Lines([say.failures(points)], WARNING)
+        yield Lines([failures.sentence(points)], WARNING)
         tried = [row for at in points for row in at.rows if row["status"] not in ("ok", "skipped")]
         why = few(reasons(tried), MOST_REASONS)
         yield Lines([cut(line, LONGEST_REASON) for line in why], BAD, is_list=True, indent=2)
     yield Lines(_doubts(points)[:MOST_REASONS], WARNING)
-    is_quiet, machine = say.machine(whole)
+    is_quiet, machine = doubts.machine(whole)
     yield Lines([machine] if machine else [], PLAIN if is_quiet else WARNING)
-    yield Lines([*_warnings(whole)], WARNING)
+    yield Lines([*doubts.advice(whole)], WARNING)
 
 
 def _doubts(points: Sequence[At]) -> list[str]:
@@ -132,7 +126,7 @@ def closing(table: pd.DataFrame, folder: Path, pictures: Collection[Path], chang
     """
     path = shlex.quote(str(folder))
     number = len({picture.stem for picture in pictures})
-    plots = [counted([number], "picture", "pictures")] if number else []
+    plots = [counted(number, "picture")] if number else []
     files = ", ".join(["results.csv", "journal.jsonl", "environment.json", *plots])
     lines = [f"Everything is in {path}: {files}."]
     if has_series([row for row in plain(table) if is_measured(row)]):
@@ -143,15 +137,6 @@ def closing(table: pd.DataFrame, folder: Path, pictures: Collection[Path], chang
             f"Precisions in a table: {suite()} show --across dtype {path}",
         ]
     return lines
-
-
-def _warnings(whole: pd.DataFrame) -> Iterator[str]:
-    warned = say.warnings(whole)
-    if of_speed := [each.flag for each in warned if each.flag.letter in OF_SPEED]:
-        advice = next((flag.advice for flag in of_speed if flag.advice), "quiet the machine, and measure again")
-        yield f"What helps: {advice}."
-    others = [each for each in warned if each.flag.letter not in OF_SPEED and each.rows >= FEW * each.of]
-    yield from (f"{each}." for each in others[:MOST_WARNINGS])
 
 
 def point_columns(baseline: str | None, own: Iterable[str] = ()) -> list[Column]:

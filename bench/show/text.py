@@ -1,17 +1,31 @@
-"""Points and counts as text."""
+"""Points, counts, lists, bounds and times to wait as text.
+
+Bounds are rounded away from what they bound, so that no sentence says more than its numbers.
+"""
 
 import dataclasses
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any
 
 from bench.plan.case import COLUMNS, POINT_COLUMNS, Point
+from bench.store import units
 
 LONGEST_NAME = 34
 """The longest name of a point in a table with a line for each, in characters."""
 
 MOST_NAMES = 300
 """Of more points the names aren't shortened, which takes too long."""
+
+MOST_LISTED = 3
+"""At most this number of names stands in a list; the others are counted."""
+
+MANY = 2.0
+"""From this ratio on people read times rather than percent."""
+
+MOST = 1e6
+"""A larger number is not written out: the bounds of two processes that differ wildly have no end."""
 
 
 def varying(points: Iterable[Point]) -> set[str]:
@@ -81,12 +95,77 @@ def order(point: Point) -> tuple[tuple[bool, Any], ...]:
     return tuple((value is None, 0 if value is None else value) for value in vars(point).values())
 
 
-def counted(numbers: Collection[int], one: str, many: str) -> str:
-    """Return the range of some counts: `1 process`, `3 processes`, `2 to 3 processes`, empty without any."""
-    if not numbers:
+def counted(numbers: int | Collection[int], one: str, many: str = "") -> str:
+    """Return a count, or the range of some: `1 point`, `3 points`, `2 to 3 processes`, empty without any.
+
+    `many` is `one` with an s, if it isn't given.
+    """
+    counts = {numbers} if isinstance(numbers, int) else {*numbers}
+    if not counts:
         return ""
-    low, high = min(numbers), max(numbers)
+    low, high, many = min(counts), max(counts), many or f"{one}s"
     return f"{low} to {high} {many}" if low < high else f"{low} {one if low == 1 else many}"
+
+
+def share_of(number: int, total: int) -> str:
+    """Return how many of all: `2 of 3`, or `all 3`."""
+    return f"all {total}" if number == total else f"{number} of {total}"
+
+
+def capital(words: str) -> str:
+    """Return words that begin with a capital letter."""
+    return f"{words[0].upper()}{words[1:]}"
+
+
+def cut(text: str, width: float) -> str:
+    """Return a text that fits into a width, with `…` at its end if a part is left out."""
+    return text if len(text) <= width else f"{text[: max(0, int(width) - 1)]}…"
+
+
+def by(low: float, high: float) -> str:
+    """Return by how much one is ahead: `by 2 to 6.1%`, `by over 0 to 6%` or `by 2.1x to 2.6x`."""
+    if low >= MANY:
+        return f"by {_rounded(low, 1, ROUND_FLOOR)}x to {_rounded(high, 1, ROUND_CEILING)}x"
+    least = _percent(low, ROUND_FLOOR)
+    return f"by {'over ' if least == '0' and low > 1 else ''}{least} to {_percent(high, ROUND_CEILING)}%"
+
+
+def times(ratio: float, *, up: bool = True) -> str:
+    """Return a bound as a ratio with two decimals, rounded up or down: `1.03x`."""
+    if ratio >= MOST:
+        return f"over {MOST:,.0f}x"
+    scaled = round(100 * float(ratio), 6)
+    return f"{(math.ceil(scaled) if up else math.floor(scaled)) / 100:.2f}x"
+
+
+def faster(ratio: float) -> str:
+    """Return how much faster others may be: `may be up to 3.4% faster`, or `may be up to 2.3x as fast`."""
+    if ratio >= MANY:
+        return f"may be up to {_rounded(ratio, 1, ROUND_CEILING)}x as fast"
+    return f"may be up to {more(ratio)} faster"
+
+
+def more(ratio: float) -> str:
+    """Return what a ratio is above 1, rounded up: `3.4%`, whole from 10 % on."""
+    return f"{_percent(ratio, ROUND_CEILING)}%"
+
+
+def duration(seconds: float) -> str:
+    """Return a time to wait in few digits: `40 s`, `12 min`, `3 h`."""
+    for name, unit_s in (("h", 3600.0), ("min", 60.0)):
+        if seconds >= 2 * unit_s:
+            return f"{units.significant(seconds / unit_s, digits=2, trim=True)} {name}"
+    return f"{max(1, math.ceil(seconds))} s"
+
+
+def any_of(names: Sequence[str]) -> str:
+    """Return names joined by `or`: `sdpa, mha or eager`; for many `sdpa, mha, eager or 2 others`."""
+    return _joined(names, "or")
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names joined by `and`."""
+    return _joined(names, "and")
 
 
 def _words(point: Point, columns: Collection[str]) -> list[str]:
@@ -103,6 +182,21 @@ def _merged(columns: Collection[str]) -> set[str]:
     return {COLUMNS[name].described_with or name for name in columns}
 
 
-def cut(text: str, width: float) -> str:
-    """Return a text that fits into a width, with `…` at its end if a part is left out."""
-    return text if len(text) <= width else f"{text[: max(0, int(width) - 1)]}…"
+def _joined(names: Sequence[str], last: str) -> str:
+    texts = [*names] if len(names) <= MOST_LISTED + 1 else [*names[:MOST_LISTED], f"{len(names) - MOST_LISTED} others"]
+    *some, end = texts or ["others"]
+    return f"{', '.join(some)} {last} {end}" if some else end
+
+
+def _percent(ratio: float, towards: str) -> str:
+    share = 100 * (ratio - 1)
+    return _rounded(share, 0 if share >= 10 else 1, towards)
+
+
+def _rounded(value: float, digits: int, towards: str) -> str:
+    # a float as people read it: 1.1 % is not rounded up to 1.2 % because it is stored as 1.1000000000000001
+    if value >= MOST:
+        return f"over {MOST:,.0f}"
+    step = Decimal(1).scaleb(-digits)
+    text = str(Decimal(f"{value:.9g}").quantize(step, rounding=towards))
+    return text.rstrip("0").rstrip(".") if "." in text else text

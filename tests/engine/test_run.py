@@ -32,7 +32,7 @@ from bench.plan.case import CONTROL, HUGE, Case, Point
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import BASE_S, POINT_S, Effort, Sweep
 from bench.sampling.rounds import LEAST_ROUNDS
-from bench.show.answer import control_warning
+from bench.show.doubts import control_warning
 from bench.show.rows import plain
 from bench.store import journal
 from bench.store.record import Record

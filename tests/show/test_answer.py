@@ -1,4 +1,4 @@
-"""The answer of a run in sentences."""
+"""What to use, in sentences."""
 
 import math
 import re
@@ -6,13 +6,110 @@ import re
 import pandas as pd
 import pytest
 
+from bench.analyse.standing import ALONE, FASTEST, NAMED, NOTHING, Choice
 from bench.analyse.summary import summarise
-from bench.plan.case import CONTROL, Case
-from bench.show import answer as say
-from bench.show.answer import answer, control_noise, control_warning, failures, machine, points_of, warnings
-from tests.examples import point, record
-from tests.examples import timed as samples
-from tests.show.example_results import quick, results, timed
+from bench.plan.case import Case
+from bench.show.answer import answer, certainty, choice_of, points_of, short, speedup_cell, words
+from bench.show.rows import plain
+from bench.stats.estimates import Interval
+from tests.examples import point
+from tests.show.example_results import record, results, timed
+
+SHOWN = Choice(FASTEST, "sdpa", 1.0, Interval(1.04, 1.02, 1.06))
+CLOSE = Choice(NAMED, "sdpa", 1.016, may_be_faster=("compiled_sdpa",), as_good=("compiled_sdpa",))
+WIDE = Choice(NAMED, "sdpa", 1.034, may_be_faster=("compiled_sdpa",), further_s=40.0)
+
+
+@pytest.mark.parametrize(
+    ("of", "said", "in_a_cell"),
+    [
+        (SHOWN, "fastest: sdpa, by 2 to 6%", ["sdpa", "fastest", "by 2 to 6%"]),
+        (CLOSE, "use sdpa: no other is more than 1.6% faster; compiled_sdpa is as good", ["sdpa", "within 1.6%"]),
+        (
+            WIDE,
+            "use sdpa: compiled_sdpa may be up to 3.4% faster; 40 s more of measuring would bring that below 2%",
+            ["sdpa", "within 3.4%"],
+        ),
+        (
+            Choice(NAMED, "sdpa", ahead=Interval(3.1, math.nan, math.nan), may_be_faster=("mha",), processes=1),
+            "use sdpa: mha took 3.10 times as long in 1 process, which gives no bound",
+            ["sdpa", "no bound"],
+        ),
+        (Choice(ALONE, "sdpa"), "only one measured: sdpa", ["sdpa", "only one measured"]),
+        (Choice(NOTHING), "nothing was measured", ["nothing was measured"]),
+    ],
+)
+def test_each_choice_has_its_words(of: Choice, said: str, in_a_cell: list[str]) -> None:
+    """A sentence for a line, and a few words for a cell of a map."""
+    assert words(of) == said
+    assert short(of) == in_a_cell
+
+
+@pytest.mark.parametrize("of", [SHOWN, CLOSE, WIDE])
+def test_less_room_makes_a_shorter_sentence(of: Choice) -> None:
+    """It names the implementation in any room, and fits if the shortest one does."""
+    least = len(words(of, 0))
+    for width in range(100):
+        text = words(of, width)
+        assert " sdpa" in text
+        assert len(text) <= max(width, least)
+
+
+def test_a_smaller_bound_is_surer() -> None:
+    """A choice that is shown to be the fastest is as sure as can be, one without a bound isn't sure at all."""
+    named = [Choice(NAMED, "a", high) for high in (1.005, 1.01, 1.05, 1.5)]
+    sure = [certainty(of) for of in (SHOWN, *named, Choice(NAMED, "a"), Choice(ALONE, "a"))]
+    assert sure == sorted(sure, reverse=True)
+    assert (sure[0], sure[-3], sure[-1]) == (1, 0, 0)
+    assert len({*sure}) == 5
+
+
+@pytest.fixture(scope="module")
+def table() -> pd.DataFrame:
+    """Return rows of which sdpa is the one to use, mha is open, and eager is slower."""
+    rows = timed([point()], {"eager": 2.0, "sdpa": 1.0, "mha": 1.001})
+    assert rows["standing"].tolist() == ["slower", "named", "open"]
+    return rows
+
+
+@pytest.mark.parametrize("kept", [["sdpa"], ["sdpa", "eager"], ["sdpa", "mha"]])
+def test_rows_that_are_left_out_change_no_bound(table: pd.DataFrame, kept: list[str]) -> None:
+    """The one to use stays that, even if it is the only row that is shown."""
+    whole, some = (choice_of(plain(rows)) for rows in (table, table.query("implementation in @kept")))
+    assert (some.standing, some.name, some.high) == (NAMED, "sdpa", whole.high)
+    assert "no other is more than" in words(some)
+
+
+@pytest.mark.parametrize("kept", [["eager"], ["mha"], ["eager", "mha"]])
+def test_nothing_is_named_if_the_one_to_use_is_left_out(table: pd.DataFrame, kept: list[str]) -> None:
+    """No other takes its place, and none is said to be alone."""
+    of = choice_of(plain(table.query("implementation in @kept")))
+    assert (of.name, of.names) == ("", ())
+    assert "don't tell" in words(of)
+    assert short(of) == [words(of)]
+
+
+def test_to_measure_for_days_is_no_advice(table: pd.DataFrame) -> None:
+    """Two hours are."""
+    wide = table.assign(slowdown_high=1.04)
+    days, hours = (words(choice_of(plain(wide.assign(further_s=3600.0 * hours)))) for hours in (50, 2))
+    assert days.endswith("mha may be up to 4% faster")
+    assert hours.endswith("faster; 2 h more of measuring would bring that below 2%")
+
+
+def test_rows_of_other_processes_are_not_compared() -> None:
+    """Two that share no process have no slowdown; one that shares none with two others changes nothing for them."""
+    unpaired = [record(Case(point(), name), process, None, 1.0) for process, name in enumerate(("eager", "sdpa"))]
+    assert choice_of(plain(summarise(unpaired, "eager"))).name == ""
+    both = [record(Case(point(), name), n, None, s) for name, s in (("eager", 2.0), ("sdpa", 1.0)) for n in range(3)]
+    other = [record(Case(point(), "mha"), n, None, 1.0) for n in (3, 4)]
+    two, three = (choice_of(plain(summarise(records, "sdpa"))) for records in (both, [*both, *other]))
+    assert (two.standing, two.name, two.names) == (FASTEST, "sdpa", ("sdpa",))
+    assert (three.standing, three.name, three.names) == (FASTEST, "sdpa", ("sdpa",))
+
+
+# Over a run
+
 
 AT = [point(num_tokens=tokens) for tokens in (50, 197, 577)]
 
@@ -38,8 +135,8 @@ def test_what_is_never_beaten_is_advised_with_its_speedups() -> None:
     text = said(timed(AT, {"eager": 1.0, "sdpa": 2.0}))
     assert text.startswith("Use eager: at all 3 points it takes at most 1.00x as long as the fastest one. With the")
     first = points_of(table)[0].first
-    assert say.speedup_cell(first, "eager").startswith("2.0")
-    assert (say.speedup_cell(first, "sdpa"), say.speedup_cell(None, "eager")) == ("baseline", "")
+    assert speedup_cell(first, "eager").startswith("2.0")
+    assert (speedup_cell(first, "sdpa"), speedup_cell(None, "eager")) == ("baseline", "")
 
 
 def test_points_at_which_another_one_is_faster_are_named() -> None:
@@ -86,8 +183,6 @@ def test_one_point_or_none_has_a_sentence_of_its_own() -> None:
     cases = [Case(AT[0], name) for name in ("eager", "sdpa")]
     nothing = results(cases, dict.fromkeys(cases, ("oom", "no memory")))
     assert said(nothing) == "Nothing was measured: none of 2 cases is ok."
-    assert failures(points_of(nothing)) == "2 of 2 cases have no time: 2 oom (eager at 1 point, sdpa at 1 point)."
-    assert machine(nothing) == (True, "")
 
 
 def test_a_point_with_one_measured_row_counts_for_nobody() -> None:
@@ -114,76 +209,3 @@ def test_one_implementation_alone_has_its_time() -> None:
     """Nobody runs it in vain."""
     assert re.search(r"sdpa takes \d+ ms ±[\d.]+% a call\.$", said(timed(AT[:1], {"sdpa": 1.0})))
     assert re.search(r"sdpa takes from \d+ ms .* \(N=\d+\) to .* a call\.$", said(timed(AT, {"sdpa": 1.0})))
-
-
-def test_failures_are_counted_by_status_and_implementation() -> None:
-    """What was never tried comes last; that all went well is said too."""
-    assert failures(points_of(quick())).startswith(
-        "2 of 84 cases (12 points × 7 implementations) have no time: 2 unsupported (mha at 2 points)"
-    )
-    cases = [Case(AT[0], name) for name in ("eager", "sdpa", "mha")]
-    table = results(cases, {cases[0]: ("skipped", ""), cases[1]: ("oom", "")})
-    assert failures(points_of(table)).endswith("no time: 1 oom (sdpa at 1 point); 1 skipped (eager at 1 point).")
-    assert failures(points_of(timed(AT, {"eager": 1.0, "sdpa": 1.0}))) == "All 6 cases were measured."
-
-
-def test_a_machine_is_quiet_busy_or_slow() -> None:
-    """A busy one had half of its samples disturbed, a slow one half of its speed; each warning is counted once."""
-    fair = timed(AT, {"eager": 1.0, "sdpa": 1.0})
-    assert machine(fair)[0]
-    is_quiet, words = machine(fair.assign(compute_speed=0.5))
-    assert not is_quiet
-    assert words.startswith("The machine was slow. In 6 of 6 measured cases it ran at less than 75 %")
-    assert "disturbed" not in words
-    busy = samples(1.0, 1.0, switches=(99, 99))
-    records = [record(case=Case(AT[0], name), samples=busy, calls_per_timing=1) for name in ("eager", "sdpa")]
-    is_quiet, words = machine(summarise(records, "eager"))
-    assert not is_quiet
-    assert "disturbed a quarter of the samples or more in 2 of 2 measured cases" in words
-    one = [
-        record(case=Case(AT[0], name), samples=samples(1.0, 1.0), calls_per_timing=1, settled=True)
-        for name in ("eager", "sdpa")
-    ]
-    assert list(map(str, warnings(summarise(one, "eager")))) == [
-        "2 of 2 measured cases: one process only, so no interval"
-    ]
-
-
-# The control
-
-
-def controlled(factor: float, *tokens: int) -> pd.DataFrame:
-    """Return results in which the control takes this many times as long as the baseline at the last of these tokens."""
-    points = [point(num_tokens=each) for each in tokens]
-    slow = {CONTROL: lambda at: 0.01 * (factor if at == points[-1] else 1.0)}
-    return timed(points, {"eager": 0.01, "sdpa": 0.005, **slow})
-
-
-def test_the_control_is_no_implementation_of_the_answer() -> None:
-    """It has no row there; the sentence on the machine says by how much it differed, and a right one is no warning."""
-    (at,) = points_of(controlled(1.0, 50))
-    assert {row["implementation"] for row in at.rows} == {"eager", "sdpa"}
-    is_quiet, words = machine(controlled(1.2, 50, 197, 577))
-    assert not is_quiet
-    assert words.startswith("The machine was not quiet. Identical code differs here by more than ")
-    assert not machine(controlled(1.001, 50, 197, 577))[1].endswith("disturbed.")
-    right = controlled(1.0, 50, 197)
-    noise = re.fullmatch(r"a second eager differed from the first by up to ([\d.]+)% \(N=\d+\)", control_noise(right))
-    assert noise
-    assert 0 < float(noise[1]) < 2
-    assert control_warning(right) == ""
-    without = timed([point()], {"eager": 0.01, "sdpa": 0.005})
-    assert control_noise(without) == control_warning(without) == ""
-
-
-@pytest.mark.parametrize(
-    ("factor", "tokens", "words"),
-    [
-        (1.5, (50, 197, 577), r"first by up to (4[7-9]|5[0-3])% \(N=577\); so all intervals and bounds are"),
-        (1 / 1.5, (50, 197, 577), r"first by up to (4[7-9]|5[0-3])% \(N=577\); so all intervals and bounds are"),
-        (math.e, (50,), r"first by up to 17\d%; so"),
-    ],
-)
-def test_a_control_that_differs_is_a_warning_with_its_point(factor: float, tokens: list[int], words: str) -> None:
-    """Faster or slower, the difference is a ratio above 1, and all bounds are wider; an only point needs no name."""
-    assert re.search(words, control_warning(controlled(factor, *tokens)))

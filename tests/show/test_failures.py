@@ -5,11 +5,12 @@ import re
 import pytest
 
 from bench.plan.case import Case
-from bench.show.failures import blocks, failing, few, reasons
+from bench.show.answer import points_of
+from bench.show.failures import blocks, failing, few, reasons, sentence
 from bench.show.rows import Row
 from bench.show.terminal.console import render, rendered
 from tests.examples import point
-from tests.show.example_results import results
+from tests.show.example_results import quick, results, timed
 
 OK, MHA = ("eager", "ok", ""), ("mha", "unsupported", "needs an even number of heads")
 OWN_WRONG, OWN_UNSUPPORTED = ("mykernel:adapt", "incorrect", "is off by 0.1"), ("mykernel:adapt", "unsupported", "no")
@@ -77,6 +78,17 @@ def test_a_reason_names_all_that_share_it_at_the_same_points() -> None:
     assert [str(each) for each in of] == ["sdpa, mha oom: 80 GiB (at 2 points)", "flex error"]
     assert few(of, 1) == ["sdpa, mha oom: 80 GiB (at 2 points)", "and 1 other reason"]
     assert few(of, 2) == [str(each) for each in of]
+
+
+def test_failures_are_counted_by_status_and_implementation() -> None:
+    """What was never tried comes last; that all went well is said too."""
+    assert sentence(points_of(quick())).startswith(
+        "2 of 84 cases (12 points × 7 implementations) have no time: 2 unsupported (mha at 2 points)"
+    )
+    cases = [Case(point(), name) for name in ("eager", "sdpa", "mha")]
+    table = results(cases, {cases[0]: ("skipped", ""), cases[1]: ("oom", "")})
+    assert sentence(points_of(table)).endswith("no time: 1 oom (sdpa at 1 point); 1 skipped (eager at 1 point).")
+    assert sentence(points_of(timed([point()], {"eager": 1.0, "sdpa": 1.0}))) == "All 2 cases were measured."
 
 
 def test_all_failures_are_listed_each_reason_once() -> None:

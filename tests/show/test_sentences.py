@@ -14,8 +14,8 @@ from scipy import stats
 from bench.analyse.standing import by_rank
 from bench.analyse.summary import summarise
 from bench.plan.case import CONTROL, Case
-from bench.show.answer import At, answer, control_warning, everywhere, points_of
-from bench.show.choice_text import short, words
+from bench.show.answer import At, answer, everywhere, points_of, short, words
+from bench.show.doubts import control_warning
 from bench.show.rows import Row, measured
 from tests import examples
 from tests.examples import point

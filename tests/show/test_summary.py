@@ -12,9 +12,10 @@ from bench.analyse.summary import summarise
 from bench.cli import main
 from bench.plan.case import Case
 from bench.show import summary
-from bench.show.answer import points_of, warnings
+from bench.show.answer import points_of
 from bench.show.blocks import Table
-from bench.show.summary import FEW, MOST_LINES, closing, log_line, outcomes
+from bench.show.doubts import FEW, warnings
+from bench.show.summary import MOST_LINES, closing, log_line, outcomes
 from bench.show.terminal.console import render, rendered
 from bench.stats.estimates import Interval
 from bench.store import table

@@ -1,10 +1,27 @@
-"""Points in words."""
+"""Points, counts, lists and bounds in words."""
+
+import math
 
 import pytest
 
 from bench.plan.case import POINT_COLUMNS, Point
 from bench.plan.sweep import load_sweep
-from bench.show.text import LONGEST_NAME, counted, differences, names, parts, shared, varying
+from bench.show.text import (
+    LONGEST_NAME,
+    any_of,
+    by,
+    counted,
+    differences,
+    duration,
+    faster,
+    more,
+    names,
+    parts,
+    share_of,
+    shared,
+    times,
+    varying,
+)
 from tests.examples import point
 from tests.points import of_layer
 
@@ -43,6 +60,28 @@ def test_what_differs_and_what_is_shared_is_said() -> None:
     assert shared([point(), point(num_heads=3)]) == "vit · float32 · inference · B=8 · N=197 · C=384 · 1 thread"
     texts = [counted(numbers, "process", "processes") for numbers in ([], [1, 1], [3], [5, 2])]
     assert texts == ["", "1 process", "3 processes", "2 to 5 processes"]
+    assert [counted(number, "row") for number in (1, 4)] == ["1 row", "4 rows"]
+    assert [share_of(number, 3) for number in (2, 3)] == ["2 of 3", "all 3"]
+
+
+def test_bounds_are_rounded_away_from_what_they_bound() -> None:
+    """However a computer stores a number; a number without an end is not written out."""
+    assert [more(ratio) for ratio in (1.011, 1.0111, 1.1, 1.101)] == ["1.1%", "1.2%", "10%", "11%"]
+    assert (by(1.0299, 1.0301), by(2.19, 2.21)) == ("by 2.9 to 3.1%", "by 2.1x to 2.3x")
+    assert (by(1.0, 1.06), by(1.0001, 1.06)) == ("by 0 to 6%", "by over 0 to 6%")
+    assert (times(1.0201), times(1.0299, up=False)) == ("1.03x", "1.02x")
+    assert faster(2.31) == "may be up to 2.4x as fast"
+    assert "over 1,000,000x" in faster(math.inf)
+    waits = (0.2, 39.1, 140, 7000, 10_900)
+    assert [duration(each) for each in waits] == ["1 s", "40 s", "2.3 min", "117 min", "3 h"]
+
+
+@pytest.mark.parametrize(
+    ("names", "text"), [("a", "a"), ("ab", "a or b"), ("abcd", "a, b, c or d"), ("abcdef", "a, b, c or 3 others")]
+)
+def test_of_many_names_the_last_are_counted(names: str, text: str) -> None:
+    """The only other one is named, because counting it is no shorter."""
+    assert any_of(names) == text
 
 
 def test_a_name_that_is_too_long_loses_columns_without_which_names_still_differ() -> None:

@@ -11,9 +11,9 @@ from bench.analyse.axes import CHANNELS, HEADS, TOKENS, Axis, gathered, moving, 
 from bench.analyse.rows import Row, point_of
 from bench.analyse.standing import ALONE, FASTEST, NAMED, Choice
 from bench.plan.case import Point
+from bench.show.answer import certainty, choice_of, short, words
 from bench.show.charts import base
 from bench.show.charts.base import Sheet, Spec
-from bench.show.choice_text import certainty, choice_of, short, words
 from bench.show.rows import devices, measured, origins, plain, process_count
 from bench.show.text import parts
 

@@ -14,9 +14,8 @@ from bench.analyse.rows import point_of
 from bench.analyse.standing import FASTEST
 from bench.analyse.standing import NAMED as TO_USE
 from bench.plan.again import Again
-from bench.show.choice_text import more
 from bench.show.rows import Row, plain, reason
-from bench.show.text import counted, differences, parts, varying
+from bench.show.text import counted, differences, more, parts, varying
 from bench.stats.best import GOOD
 from bench.stats.limits import CHANGED, INCONCLUSIVE, JUDGED, Limits
 from bench.store import units

@@ -11,9 +11,8 @@ from bench.analyse.analysed_run import AnalysedRun
 from bench.analyse.flags import flags as flags_of
 from bench.analyse.flags import legend
 from bench.plan.invocation import COMMAND, short
-from bench.show import answer
+from bench.show import answer, doubts, failures
 from bench.show.blocks import Block, Cell
-from bench.show.choice_text import words
 from bench.show.columns import latency_text, memory_text, of_any, of_page
 from bench.show.pages import run_data, shell
 from bench.show.pages.profiles import PAGE as PROFILES
@@ -86,9 +85,9 @@ def _verdicts(view: View) -> Iterator[tuple[str, str]]:
         gains = [*precision_words(run.whole, run.changes), *for_programs(run.choices, run.folder)]
         yield from (("", view.of(name, sentence)) for sentence in gains)
     for name, points in view.points.items():
-        yield "bad" if any(at.failed for at in points) else "good", view.of(name, answer.failures(points))
+        yield "bad" if any(at.failed for at in points) else "good", view.of(name, failures.sentence(points))
     for name, run in view.machines.items():
-        is_quiet, sentence = answer.machine(run.whole)
+        is_quiet, sentence = doubts.machine(run.whole)
         yield "good" if is_quiet else "bad", view.of(name, sentence)
 
 
@@ -120,7 +119,7 @@ def _line(shown: Shown, baseline: str | None) -> dict[str, str]:
             failed.setdefault(str(row["status"]), []).append(str(row["implementation"]))
     return {
         "label": shown.label,
-        "words": words(shown.at.choice),
+        "words": answer.words(shown.at.choice),
         "speedup": answer.speedup_cell(first, baseline),
         "latency": latency_text(first) if first else "",
         "memory": memory_text(first) if first else "",

@@ -10,10 +10,10 @@ from rich.text import Text
 from bench.analyse.flags import flags, legend
 from bench.analyse.standing import by_rank
 from bench.plan.case import Point
-from bench.show.answer import control_warning
+from bench.show.answer import choice_of, tone, words
 from bench.show.blocks import BAD, GAP, HEAD, PLAIN, QUIET, WARNING, Block, Lines, definitions
-from bench.show.choice_text import choice_of, tone, words
 from bench.show.columns import columns, complete
+from bench.show.doubts import control_warning
 from bench.show.failures import of_point
 from bench.show.rows import Row, by_point, devices, measured, process_count, unmeasured, versions
 from bench.show.terminal.console import Fitted, fit, render, row_line

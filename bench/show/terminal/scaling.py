@@ -13,9 +13,8 @@ from bench.analyse.standing import FASTEST, Choice
 from bench.plan.errors import WrongRequest
 from bench.show import intervals
 from bench.show.blocks import GAP, HEAD, QUIET, Block, Column, Lines, Table, definitions
-from bench.show.choice_text import any_of
 from bench.show.rows import Row, devices, is_measured, plain, process_count, versions
-from bench.show.text import parts
+from bench.show.text import any_of, parts
 from bench.store import units
 
 ROUNDING = 1e-9
