@@ -7,20 +7,13 @@ of its own run. The times of a row are then measured alternately, so they are co
 import argparse
 import dataclasses
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pandas as pd
 
 from bench.analyse import comparison as comparing
-from bench.analyse.comparable import (
-    common_shift,
-    raw_change,
-    speed_change,
-    state_differences,
-    unlike_conditions,
-    unmatched,
-)
+from bench.analyse.comparable import unlike_conditions
 from bench.commands import BAD, FINE, say, write
 from bench.commands.duel import interpreter, measure, rows_of
 from bench.engine import rerun
@@ -38,7 +31,6 @@ from bench.show.rows import Row, unmeasured
 from bench.show.summary import UNMEASURED
 from bench.show.terminal.console import console, render, rendered
 from bench.show.text import counted
-from bench.stats.between_runs import BetweenRuns
 from bench.stats.limits import MARGIN, Limits
 from bench.store import journal, saved_run
 from bench.store.record import Record
@@ -159,14 +151,12 @@ def _report(arguments: argparse.Namespace, base: SavedRun, new: SavedRun) -> Rep
     if not comparing.is_compared(comparison):
         shared = int((~comparison["verdict"].isin(ONE_SIDED)).sum())
         raise NotComparable(
-            f"nothing can be compared: BASE and NEW share {counted([shared], 'case', 'cases')}, "
+            f"nothing can be compared: BASE and NEW share {counted(shared, 'case')}, "
             "none of them with a speed-up on both sides besides the baseline"
         )
-    contexts = [run.environment.context for run in (base, new) if run.environment]
-    requests = notes.plans(*contexts) if len(contexts) == 2 else ""
-    unlike_runs = tuple(filter(None, (requests, notes.unshared(*unmatched(base.table, new.table)))))
     by_rows = comparing.differences(*judged, by_level=by_level)
-    about = tuple(filter(None, _notes(base, new, baseline, comparison, by_rows)))
+    about = tuple(map(str, notes.about(base, new, baseline, comparison, by_rows)))
+    unlike_runs = tuple(map(str, notes.unlike(base, new)))
     sides = zip(SIDES, (base, new), strict=True)
     doubts = tuple(f"in {side} {words}" for side, run in sides if (words := control_warning(run.whole)))
     return Report(comparison, limits, baseline, tuple(unlike), doubts, unlike_runs, about, arguments.all, new.again)
@@ -181,27 +171,6 @@ def _records(saved: SavedRun) -> list[Record]:
             "because ratios are paired anew within rounds; expected a run folder that holds it"
         )
     return [record for record in saved.records if record.case.implementation != CONTROL]
-
-
-def _notes(
-    base: SavedRun, new: SavedRun, baseline: str, comparison: pd.DataFrame, by_rows: BetweenRuns
-) -> Iterator[str]:
-    """Yield notes about the two runs, an empty line for each that doesn't apply."""
-    before, after = base.environment, new.environment
-    yield notes.origins(base.table, new.table)
-    if baseline:
-        yield notes.rebased(baseline, base.baseline or "")
-    else:
-        yield notes.unknown_baseline(base.baseline, new.baseline)
-    if before and after and (differences := state_differences(before, after)):
-        yield notes.state(differences)
-    if factor := speed_change(comparison):
-        yield notes.speed(factor)
-    elif factor := raw_change(comparison):
-        yield notes.raw(factor)
-    yield notes.widened_by_rows(by_rows)
-    if shift := common_shift(comparison):
-        yield notes.hint(shift, baseline or base.baseline or "")
 
 
 def _put(report: Report, arguments: argparse.Namespace) -> None:
@@ -253,7 +222,7 @@ def _settled(report: Report, arguments: argparse.Namespace, pythons: tuple[str, 
     """
     disputed = comparing.disputed(report.comparison)
     if not disputed:
-        return dataclasses.replace(report, notes=(*report.notes, notes.NOTHING_IN_DISPUTE))
+        return dataclasses.replace(report, notes=(*report.notes, str(notes.Note("no dispute"))))
     asked = {"bound": report.limits.bound, **options.effort(arguments)}
     sweeps = rerun.sweeps(disputed, arguments.new.effort or Effort(), asked)
     folder = options.run_folder(arguments, "rerun")
@@ -264,7 +233,7 @@ def _settled(report: Report, arguments: argparse.Namespace, pythons: tuple[str, 
     became = [str(rows[case]["verdict"]) if case in rows else UNMEASURED for case in measured]
     about = notes.rerun(became, folder)
     comparison = comparing.settled(report.comparison, rows)
-    return dataclasses.replace(report, comparison=comparison, notes=(*report.notes, about))
+    return dataclasses.replace(report, comparison=comparison, notes=(*report.notes, str(about)))
 
 
 def _measured_again(

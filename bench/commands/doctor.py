@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _verdict(bad: int, mind: int) -> str:
     if bad:
-        return f"This machine is not ready: {counted([bad], 'thing', 'things')} must be mended first."
+        return f"This machine is not ready: {counted(bad, 'thing')} must be mended first."
     if mind:
-        return f"This machine can measure. {counted([mind], 'thing', 'things')} to mind:"
+        return f"This machine can measure. {counted(mind, 'thing')} to mind:"
     return "This machine is ready."

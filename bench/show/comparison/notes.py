@@ -1,18 +1,39 @@
-"""Notes about the two runs of a comparison: origins, baseline, common shifts, and the machine's state."""
+"""Notes about the two runs of a comparison: the words of each kind, and what has to be true for it."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import pandas as pd
 
-from bench.analyse.comparable import CommonShift, StateDifference
+from bench.analyse.comparable import common_shift, raw_change, speed_change, state_differences, unmatched
 from bench.show.text import counted
 from bench.stats.between_runs import BetweenRuns
 from bench.store import units
+from bench.store.saved_run import SavedRun
 
-NOTHING_IN_DISPUTE = "rerun: no row is in dispute, so nothing was measured again"
+WORDS = {
+    "asked": "BASE and NEW were asked for differently: {}",
+    "rounds": "warning: cases were measured in rounds with other implementations ({}), which can shift a ratio by some "
+    "percent; runs of the same implementations compare best",
+    "origins": "BASE is {}; NEW is {}",
+    "rebased": "baseline: {} in place of {}; ratios to it are paired anew from the journals of both runs",
+    "unknown baseline": "warning: the baseline of {} is not known, because an older results.csv alone doesn't name it: "
+    "its own rows stand among the others, and the two sides may refer to different ones; give the run folder instead",
+    "state": "warning: the machine was in another state: {}: quiet it and measure again, or let --rerun measure both "
+    "sides alternately",
+    "speed": "warning: the median row takes {:.2f} times as long in NEW as in BASE: if the machine's speed is what "
+    "changed, ratios between dissimilar kernels shifted with it; --rerun measures changed rows again side by side",
+    "raw": "raw times: the median row takes {:.2f} times as long in NEW as in BASE; changes leave that out",
+    "scatter": "rows of these runs differ by {} (standard deviation) beyond their errors; intervals contain that",
+    "shift": "hint: {} of {} judged rows, of {} implementations, became {} together: {}, which they refer to, may be "
+    "what became {}; --baseline {} takes another one",
+    "rerun": "rerun: {} in dispute measured again side by side: {}; their change is that of the times themselves, with "
+    "a chance of error of its own; everything is in {}",
+    "no dispute": "rerun: no row is in dispute, so nothing was measured again",
+}
+"""The words of each kind of note, with places for what it names."""
 
 STATE = {
     "load_1min": "its load was {:.1f} before BASE and {:.1f} before NEW",
@@ -21,7 +42,7 @@ STATE = {
 }
 """Facts of the machine's state in words."""
 
-PLANNED = {
+ASKED = {
     "sweep": "sweep {} against {}",
     "baseline": "baseline {} against {}",
     "processes": "processes {} against {}",
@@ -35,109 +56,73 @@ PLANNED = {
 OTHER_WAY = {"slower": "faster", "faster": "slower"}
 
 
-def origins(base: pd.DataFrame, new: pd.DataFrame) -> str:
-    """Return which commits were measured, and in how many processes."""
-    return f"BASE is {_origin(base)}; NEW is {_origin(new)}"
+class Note(NamedTuple):
+    """A kind of note, and what it names."""
+
+    kind: str
+    facts: tuple[object, ...] = ()
+
+    def __str__(self) -> str:
+        """Return the note in words."""
+        return WORDS[self.kind].format(*self.facts)
+
+
+def unlike(base: SavedRun, new: SavedRun) -> Iterator[Note]:
+    """Yield in what the settings of two runs differ, and the implementations that one alone had in its rounds."""
+    contexts = [run.environment.context for run in (base, new) if run.environment]
+    sides = [{**context, **(context.get("effort") or {})} for context in contexts]
+    asked = [
+        words.format(*(side[name] for side in sides))
+        for name, words in ASKED.items()
+        if len(sides) == 2 and all(side.get(name) is not None for side in sides) and sides[0][name] != sides[1][name]
+    ]
+    if asked:
+        yield Note("asked", ("; ".join(asked),))
+    alone = zip(("BASE", "NEW"), unmatched(base.table, new.table), strict=True)
+    if others := [f"{', '.join(names)} in {side} alone" for side, names in alone if names]:
+        yield Note("rounds", ("; ".join(others),))
+
+
+def about(
+    base: SavedRun, new: SavedRun, rebased_to: str, comparison: pd.DataFrame, by_rows: BetweenRuns
+) -> Iterator[Note]:
+    """Yield origins, baseline, the machine's state and speed, the scatter between runs, and a shift of most rows.
+
+    `rebased_to` is the implementation that replaced the baseline, `by_rows` the scatter that widened intervals.
+    """
+    yield Note("origins", (_origin(base.table), _origin(new.table)))
+    unknown = [side for side, run in (("BASE", base), ("NEW", new)) if run.baseline is None]
+    if rebased_to:
+        yield Note("rebased", (rebased_to, base.baseline or "that of the runs"))
+    elif unknown:
+        yield Note("unknown baseline", (" and ".join(unknown),))
+    if base.environment and new.environment and (differences := state_differences(base.environment, new.environment)):
+        yield Note("state", ("; ".join(_state(each.name).format(each.base, each.new) for each in differences),))
+    if factor := speed_change(comparison):
+        yield Note("speed", (factor,))
+    elif factor := raw_change(comparison):
+        yield Note("raw", (factor,))
+    if by_rows.sd > 0:
+        yield Note("scatter", (units.percent(by_rows.sd),))
+    if shift := common_shift(comparison):
+        baseline, other = rebased_to or base.baseline or "the baseline", OTHER_WAY[shift.verdict]
+        of = shift.moved, shift.judged, shift.implementations, shift.verdict
+        yield Note("shift", (*of, baseline, other, shift.baseline))
 
 
 def _origin(table: pd.DataFrame) -> str:
+    """Return which commits were measured, and in how many processes."""
     commits = ", ".join(table["commit"].dropna().unique()) or "unknown"
     processes = counted(table.loc[table["status"] == "ok", "processes"].dropna().tolist(), "process", "processes")
     return f"commit {commits}" + (f" in {processes}" if processes else "")
 
 
-def rebased(to: str, baseline: str) -> str:
-    """Return that ratios refer to another implementation than the runs' own baseline."""
-    return (
-        f"baseline: {to} in place of {baseline or 'that of the runs'}; "
-        "ratios to it are paired anew from the journals of both runs"
-    )
+def _state(name: str) -> str:
+    plain = name.rpartition(".")[2].replace("_", " ")
+    return STATE.get(name, f"{plain} was {{}} before BASE and {{}} before NEW")
 
 
-def unknown_baseline(base: str | None, new: str | None) -> str:
-    """Return a warning if the baseline of a side is unknown, else an empty text."""
-    sides = " and ".join(side for side, baseline in (("BASE", base), ("NEW", new)) if baseline is None)
-    if not sides:
-        return ""
-    return (
-        f"warning: the baseline of {sides} is not known, because an older results.csv alone doesn't name it: its own "
-        "rows stand among the others, and the two sides may refer to different ones; give the run folder instead"
-    )
-
-
-def rerun(verdicts: Sequence[str], folder: Path) -> str:
+def rerun(verdicts: Sequence[str], folder: Path) -> Note:
     """Return the verdicts of the rows that were measured again, and the folder of their results."""
     became = ", ".join(f"{count} {verdict}" for verdict, count in Counter(verdicts).items())
-    rows = counted([len(verdicts)], "row", "rows")
-    return (
-        f"rerun: {rows} in dispute measured again side by side: {became}; their change is that of the times "
-        f"themselves, with a chance of error of its own; everything is in {folder}"
-    )
-
-
-def hint(shift: CommonShift, judging: str) -> str:
-    """Return a hint that the baseline may have changed, with an implementation that can replace it."""
-    rows = f"{shift.moved} of {shift.judged} judged rows, of {shift.implementations} implementations"
-    return (
-        f"hint: {rows}, became {shift.verdict} together: {judging or 'the baseline'}, which they refer to, "
-        f"may be what became {OTHER_WAY[shift.verdict]}; --baseline {shift.baseline} takes another one"
-    )
-
-
-def state(differences: Sequence[StateDifference]) -> str:
-    """Return a warning that the machine's state differed, with advice."""
-    facts = []
-    for each in differences:
-        plain = each.name.rpartition(".")[2].replace("_", " ")
-        words = STATE.get(each.name, f"{plain} was {{}} before BASE and {{}} before NEW")
-        facts.append(words.format(each.base, each.new))
-    return (
-        f"warning: the machine was in another state: {'; '.join(facts)}: "
-        "quiet it and measure again, or let --rerun measure both sides alternately"
-    )
-
-
-def plans(base: Mapping[str, Any], new: Mapping[str, Any]) -> str:
-    """Return how the settings of two runs differ, given the contexts of their environments; empty if alike."""
-    sides = [{**side, **(side.get("effort") or {})} for side in (base, new)]
-    differences = [
-        words.format(*(side[name] for side in sides))
-        for name, words in PLANNED.items()
-        if all(side.get(name) is not None for side in sides) and sides[0][name] != sides[1][name]
-    ]
-    return f"BASE and NEW were asked for differently: {'; '.join(differences)}" if differences else ""
-
-
-def unshared(only_base: Sequence[str], only_new: Sequence[str]) -> str:
-    """Return the implementations that only one run measured beside the shared cases, empty if there are none."""
-    sides = (("BASE", only_base), ("NEW", only_new))
-    alone = "; ".join(f"{', '.join(names)} in {side} alone" for side, names in sides if names)
-    if not alone:
-        return ""
-    return (
-        f"warning: cases were measured in rounds with other implementations ({alone}), which can shift a ratio by some "
-        "percent; runs of the same implementations compare best"
-    )
-
-
-def speed(factor: float) -> str:
-    """Return a warning that the machine may have run at another speed, with advice."""
-    return (
-        f"warning: the median row takes {factor:.2f} times as long in NEW as in BASE: if the machine's speed is what "
-        "changed, ratios between dissimilar kernels shifted with it; --rerun measures changed rows again side by side"
-    )
-
-
-def raw(factor: float) -> str:
-    """Return how raw times changed on the whole, which is no part of the changes."""
-    return f"raw times: the median row takes {factor:.2f} times as long in NEW as in BASE; changes leave that out"
-
-
-def widened_by_rows(between_runs: BetweenRuns) -> str:
-    """Return the standard deviation between two runs by their rows, which widened the intervals; empty if it is 0."""
-    if not between_runs.sd > 0:
-        return ""
-    return (
-        f"rows of these runs differ by {units.percent(between_runs.sd)} (standard deviation) beyond their errors; "
-        "intervals contain that"
-    )
+    return Note("rerun", (counted(len(verdicts), "row"), became, folder))

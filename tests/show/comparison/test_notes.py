@@ -1,71 +1,89 @@
-"""Lines about two runs: each says its thing on one line."""
+"""Notes about the two runs of a comparison: which kinds are said of what, and what they name."""
 
-import math
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import pandas as pd
 import pytest
 
-from bench.analyse.comparable import CommonShift, StateDifference
-from bench.show.comparison import notes
+from bench.analyse.comparison import compare
+from bench.show.comparison.notes import WORDS, about, rerun, unlike
 from bench.stats.between_runs import BetweenRuns
-from tests.analyse.tables import failed, row, table
+from bench.store.environment import Environment
+from tests.analyse.tables import at, baseline, cases, failed, row, table
 from tests.examples import case
 
-
-def test_commits_processes_and_baselines_of_both_runs_are_named() -> None:
-    """Failed rows have no processes, results from no checkout no commit; a warning says who has no baseline."""
-    base = table(row(case("sdpa"), [0.0, 0.1], commit="abc"), row(case("eager"), [0.0, 0.0, 0.0], commit="abc+"))
-    new = table(failed(case("sdpa")))
-    assert notes.origins(base, new) == "BASE is commit abc, abc+ in 2 to 3 processes; NEW is commit unknown"
-    assert notes.rebased("sdpa", "eager").startswith("baseline: sdpa in place of eager; ")
-    assert notes.rebased("sdpa", "").startswith("baseline: sdpa in place of that of the runs; ")
-    sides = {(None, "eager"): "of BASE is", ("eager", None): "of NEW is", (None, None): "of BASE and NEW is"}
-    assert all(words in notes.unknown_baseline(*baselines) for baselines, words in sides.items())
-    assert notes.unknown_baseline("eager", "eager") == ""
+TABLE = table(baseline(), at(case("sdpa"), 1.0))
 
 
-@pytest.mark.parametrize(("verdict", "other"), [("slower", "faster"), ("faster", "slower")])
-def test_the_hint_names_who_may_have_changed_and_another_baseline(verdict: str, other: str) -> None:
-    """Where all ratios fell, their common baseline may have risen."""
-    hint = notes.hint(CommonShift(verdict, 9, 10, 3, "mha"), "eager")
-    words = ("9 of 10", "3 implementations", f"became {verdict} together", "eager", other, "--baseline mha")
-    assert all(word in hint for word in words)
+def run(of: pd.DataFrame = TABLE, state: dict[str, Any] | None = None, **changes: Any) -> Any:
+    """Return a saved run of a quick sweep over eager, whose plan has these changes."""
+    context = {"sweep": "quick", "baseline": "eager", **changes}
+    return SimpleNamespace(table=of, baseline=context["baseline"], environment=Environment({}, state or {}, context))
 
 
-def test_another_state_is_a_warning_on_one_line() -> None:
-    """All that differed in words with both values, and what to do; no name of a key of environment.json."""
-    facts = {"load_1min": (0.4, 3.9), "preflight.spread": (0.28, 0.05), "preflight.others_cores": (1.04, 0.0)}
-    others = {"gpu.clock_hz": (2e9, 1e9)}
-    said = notes.state([StateDifference(name, *values) for name, values in {**facts, **others}.items()])
-    assert said.startswith("warning: ")
-    for words in ("load was 0.4 before BASE and 3.9 before NEW", "28%", "5%", "1.0 cores", "clock hz", "--rerun"):
-        assert words in said
-    assert not any(name in said for name in (*facts, *others))
+def said(base: Any, new: Any, rebased_to: str = "", sd: float = 0.0) -> dict[str, str]:
+    """Return all notes about two runs by their kinds; `sd` is the scatter between them."""
+    of = about(base, new, rebased_to, compare(base.table, new.table), BetweenRuns(sd, 20.0))
+    return {each.kind: str(each) for each in [*unlike(base, new), *of]}
 
 
-def test_runs_that_were_asked_for_differently_say_so() -> None:
-    """Sweep, baseline and effort are set side by side, as far as both runs know them."""
-    base = {"sweep": "quick", "baseline": "eager", "effort": {"processes": 3, "budget_s": 4, "timeout_s": 300}}
-    new = {"sweep": "full", "baseline": "eager", "effort": {"processes": 10, "budget_s": 4, "timeout_s": 60}}
-    said = notes.plans(base, new)
-    assert "quick against full" in said
-    assert "3 against 10" in said
-    assert all(word not in said for word in ("eager", "4 s", "300", "timeout"))
-    assert notes.plans(base, base) == notes.plans(base, {}) == notes.plans({}, new) == ""
+def of_names(speed: float, *names: str) -> Any:
+    """Return a run of three rows of each implementation, whose speed-ups are these."""
+    return run(table(baseline(), *(at(each, speed) for name in names for each in cases(3, name))))
 
 
-def test_another_speed_and_other_implementations_in_the_rounds_are_warnings() -> None:
-    """A factor of speed, and the implementations that only one side measured in its rounds, if there are any."""
-    line = notes.speed(1.493)
-    assert line.startswith("warning: the median row takes 1.49 times as long in NEW as in BASE")
-    assert "--rerun" in line
-    line = notes.unshared(["mha", "online"], ["flex"])
-    assert line.startswith("warning: ")
-    assert "(mha, online in BASE alone; flex in NEW alone)" in line
-    assert "(flex in NEW alone)" in notes.unshared([], ["flex"])
-    assert notes.unshared([], []) == ""
+PROCESSES = (row(case("sdpa"), [0.0, 0.1], commit="abc"), row(case("eager"), [0.0] * 3, commit="abc+"))
+ASKED = ({"processes": 3, "budget_s": 4, "timeout_s": 300}, {"processes": 10, "budget_s": 4, "timeout_s": 60})
+STATES = [
+    {"load_1min": load, "preflight": {"spread": spread, "others_cores": others}, "gpu": {"clock_hz": clock}}
+    for load, spread, others, clock in ((0.4, 0.28, 1.04, 2e9), (3.9, 0.05, 0.0, 1e9))
+]
+THREE = ("sdpa", "mha", "flex")
 
 
-def test_what_widened_the_intervals_is_said() -> None:
-    """The standard deviation between two runs; nothing if it is 0 or not known."""
-    assert "differ by 1.5% (standard deviation)" in notes.widened_by_rows(BetweenRuns(0.015, 20.0))
-    assert {notes.widened_by_rows(BetweenRuns(sd, 20.0)) for sd in (0.0, math.nan)} == {""}
+@pytest.mark.parametrize(
+    ("sides", "options", "kind", "named"),
+    [
+        ([run(table(*PROCESSES)), run(table(failed(case("sdpa"))))], {}, "origins",
+            "commit abc, abc+ in 2 to 3 processes; NEW is commit unknown"),
+        ([run(), run()], {"rebased_to": "sdpa"}, "rebased", "sdpa in place of eager; "),
+        ([run(baseline=None)] * 2, {"rebased_to": "sdpa"}, "rebased", "sdpa in place of that of the runs; "),
+        ([run(baseline=None), run()], {}, "unknown baseline", "of BASE is"),
+        ([run(baseline=None)] * 2, {}, "unknown baseline", "of BASE and NEW is"),
+        ([of_names(speed, *THREE) for speed in (1.0, 0.8)], {}, "shift",
+            "9 of 9 judged rows, of 3 implementations, became slower together: eager, which they refer to, may be what "
+            "became faster; --baseline "),
+        ([of_names(speed, *THREE) for speed in (0.8, 1.0)], {}, "shift", "what became slower"),
+        ([run(state=state) for state in STATES], {}, "state", "its load was 0.4 before BASE and 3.9 before NEW; its "
+            "speed varied by 28% before BASE and 5% before NEW; other processes used 1.0 cores"),
+        ([run(state=state) for state in STATES], {}, "state", "; clock hz was 2"),
+        ([run(effort=ASKED[0]), run(sweep="full", effort=ASKED[1])], {}, "asked",
+            ": sweep quick against full; processes 3 against 10"),
+        ([of_names(1.0, "sdpa", name) for name in ("mha", "flex")], {}, "rounds", "(mha in BASE alone; flex in NEW "),
+        ([of_names(1.0, *names) for names in (["sdpa"], ["sdpa", "flex"])], {}, "rounds", "(flex in NEW alone)"),
+        ([run(), run(TABLE.assign(latency_s=1.5 * TABLE["latency_s"]))], {}, "speed", "1.50 times as long"),
+        ([run(), run()], {"sd": 0.015}, "scatter", "1.5%"),
+        ([run(), run()], {}, "raw", "1.00 times as long"),
+    ],
+)  # fmt: skip
+def test_each_note_is_said_where_it_is_true(sides: list[Any], options: dict[str, Any], kind: str, named: str) -> None:
+    """Beside it, two runs have a note on their origins, and one on raw times unless the speed is another."""
+    notes = said(*sides, **options)
+    assert named in notes[kind]
+    assert {*notes} <= {"origins", "raw", kind}
+
+
+def test_nothing_is_said_of_what_one_side_does_not_know() -> None:
+    """Settings that an older run lacks, and a scatter that isn't known, are no difference."""
+    assert "asked" not in said(run(effort=ASKED[0]), run())
+    older = run(sweep="full")
+    older.environment = None
+    assert {*said(run(), older, sd=float("nan"))} == {"origins", "raw"}
+
+
+def test_every_kind_of_note_is_one_line() -> None:
+    """A note never breaks the list in which it stands."""
+    assert not any("\n" in words for words in WORDS.values())
+    assert "2 rows in dispute measured again side by side: 2 slower; " in str(rerun(["slower"] * 2, Path("again")))
