@@ -25,12 +25,17 @@ READY, MIND, BAD = "ready", "mind", "not ready"
 
 @dataclass(frozen=True)
 class Finding:
-    """What was found of one thing: its state, in words what is there, and what to do; empty if nothing is to do."""
+    """What was found of one thing: in words what is there, and what to do; empty if nothing is to do."""
 
     name: str
-    state: str
     words: str
     advice: str = ""
+    is_bad: bool = False
+
+    @property
+    def state(self) -> str:
+        """READY if nothing is to do; else BAD if nothing can be measured before that, and MIND if something can."""
+        return BAD if self.is_bad else MIND if self.advice else READY
 
 
 def findings(folder: Path) -> list[Finding]:
@@ -45,37 +50,33 @@ def _torch() -> Finding:
     version = facts.torch_version()
     words = f"Python {platform.python_version()}, torch {version or 'is not installed'}"
     if not version:
-        return Finding("versions", BAD, words, "install torch: docs/gpu.md says how")
+        return Finding("versions", words, "install torch: docs/gpu.md says how", is_bad=True)
     parts = tuple(int(part) for part in version.split("+")[0].split(".")[:2] if part.isdigit())
-    if parts < LEAST_TORCH:
-        return Finding("versions", BAD, words, f"install torch {'.'.join(map(str, LEAST_TORCH))} or newer")
-    return Finding("versions", READY, words)
+    is_old = parts < LEAST_TORCH
+    newer = f"install torch {'.'.join(map(str, LEAST_TORCH))} or newer" if is_old else ""
+    return Finding("versions", words, newer, is_bad=is_old)
 
 
 def _cores() -> Finding:
     cores, logical, threads = facts.physical_cores(), facts.visible_cores(), facts.default_threads()
     physical = "1 physical core" if cores == 1 else f"{cores} physical cores"
     words = f"{facts.cpu_model()}, {physical}, {logical} logical; a run uses {threads} of them"
-    if cores == 1:
-        return Finding(
-            "cores", MIND, words, "other work takes the only core from what is measured: expect wide intervals"
-        )
-    return Finding("cores", READY, words)
+    only = "other work takes the only core from what is measured: expect wide intervals"
+    return Finding("cores", words, only if cores == 1 else "")
 
 
 def _variables() -> Iterator[Finding]:
-    names = [name for name in (*facts.WAIT_POLICY_VARIABLES, "LD_PRELOAD") if os.environ.get(name)]
-    names += facts.variables()
-    if names:
+    others = [name for name in (*facts.WAIT_POLICY_VARIABLES, "LD_PRELOAD") if os.environ.get(name)]
+    if names := [*others, *facts.variables()]:
         words = f"set in the environment: {', '.join(names)}"
-        yield Finding("variables", MIND, words, "unset them, unless you mean to measure with them")
+        yield Finding("variables", words, "unset them, unless you mean to measure with them")
 
 
 def _allocator() -> Finding:
     if reason := facts.huge_pages_missing():
         words = f"freed memory is retained in ordinary pages: {reason}"
-        return Finding("memory pages", MIND, words, "fine; processes differ a little more than with huge pages")
-    return Finding("memory pages", READY, "freed memory is retained, in huge pages")
+        return Finding("memory pages", words, "fine; processes differ a little more than with huge pages")
+    return Finding("memory pages", "freed memory is retained, in huge pages")
 
 
 def _compiler() -> Finding:
@@ -83,48 +84,44 @@ def _compiler() -> Finding:
     path = next(filter(None, map(shutil.which, (named,) if named else COMPILERS)), None)
     if path is None:
         words = f"CXX is {named}, which is not there" if named else f"none of {', '.join(COMPILERS)}"
-        return Finding("compiler", MIND, words, "install g++: without it compiled implementations are unsupported")
-    return Finding("compiler", READY, Path(path).name)
+        return Finding("compiler", words, "install g++: without it compiled implementations are unsupported")
+    return Finding("compiler", Path(path).name)
 
 
 def _gpu() -> Finding:
     names, cuda = facts.gpus(), facts.torch_cuda()
     if not names:
-        return Finding("GPU", READY, "none is seen: runs use the CPU")
+        return Finding("GPU", "none is seen: runs use the CPU")
     words = ", ".join(dict.fromkeys(names))
     if not cuda:
-        return Finding("GPU", MIND, f"{words}, but this torch has no CUDA", "install a torch with CUDA: docs/gpu.md")
-    return Finding("GPU", READY, f"{words}; torch is built for CUDA {cuda}")
+        return Finding("GPU", f"{words}, but this torch has no CUDA", "install a torch with CUDA: docs/gpu.md")
+    return Finding("GPU", f"{words}; torch is built for CUDA {cuda}")
 
 
 def _noise() -> Iterator[Finding]:
-    cores = facts.physical_cores()
     state = quiet.watch()
-    warnings = quiet.warnings(state, facts.default_threads(), cores)
+    warnings = quiet.warnings(state, facts.default_threads(), facts.physical_cores())
     for warning in warnings:
         words, _, advice = warning.partition(": ")
-        yield Finding("noise now", MIND, words, advice)
+        yield Finding("noise now", words, advice)
     if not warnings:
-        yield Finding("noise now", READY, f"quiet: other processes use {state.others_cores:.1f} cores")
+        yield Finding("noise now", f"quiet: other processes use {state.others_cores:.1f} cores")
 
 
 def _memory() -> Finding:
     free_bytes = facts.available_bytes()
-    words = f"{units.size(free_bytes)} free"
-    if free_bytes < LEAST_MEMORY_BYTES:
-        return Finding("memory", MIND, words, "close other programs: large points are skipped if they don't fit")
-    return Finding("memory", READY, words)
+    close = "close other programs: large points are skipped if they don't fit"
+    return Finding("memory", f"{units.size(free_bytes)} free", close if free_bytes < LEAST_MEMORY_BYTES else "")
 
 
 def _disk(folder: Path) -> Finding:
     at = next(path for path in (folder, *folder.resolve().parents) if path.exists())
     if not os.access(at, os.W_OK):
-        return Finding("disk", BAD, f"{at.name or at} can't be written", "choose another folder with --run DIR")
+        return Finding("disk", f"{at.name or at} can't be written", "choose another folder with --run DIR", is_bad=True)
     free_bytes = shutil.disk_usage(at).free
+    free = "free some: a full disk ends a run, which can be gone on with"
     words = f"{units.size(free_bytes)} free for results"
-    if free_bytes < LEAST_DISK_BYTES:
-        return Finding("disk", MIND, words, "free some: a full disk ends a run, which can be gone on with")
-    return Finding("disk", READY, words)
+    return Finding("disk", words, free if free_bytes < LEAST_DISK_BYTES else "")
 
 
 def _clock() -> Iterator[Finding]:
@@ -133,7 +130,7 @@ def _clock() -> Iterator[Finding]:
     except OSError:
         return
     if governor == "performance":
-        yield Finding("clock", READY, "held high by the governor performance")
+        yield Finding("clock", "held high by the governor performance")
     else:
-        yield Finding("clock", MIND, f"changes with the load: the governor is {governor}",
+        yield Finding("clock", f"changes with the load: the governor is {governor}",
             "cpupower frequency-set -g performance, or take more --processes")  # fmt: skip

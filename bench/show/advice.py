@@ -1,7 +1,6 @@
 """The answer of `advise`: its sentences, as blocks before and after settings are compared, and as JSON."""
 
 import json
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -129,7 +128,8 @@ def as_object(advice: Advice) -> dict[str, Any]:
         "point": {name: value for name, value in vars(advice.point).items() if value is not None},
         **_plain({name: getattr(advice, name) for name in shares}),
         "layers": [
-            {"path": kind.path, "count": kind.count, "share": _finite(kind.share), **kind.core} for kind in advice.kinds
+            {"path": kind.path, "count": kind.count, "share": intervals.finite(kind.share), **kind.core}
+            for kind in advice.kinds
         ],
         "objections": advice.objections,
         "baseline": {"name": AS_IS, **_plain({name: advice.as_is.get(name) for name in ("latency_s", "peak_bytes")})},
@@ -137,7 +137,7 @@ def as_object(advice: Advice) -> dict[str, Any]:
         "recommendation": advice.recommendation,
         "paste": paste(advice.library, advice.recommendation) if advice.recommendation else [],
         "processes": advice.processes,
-        "slowdown_high": _finite(advice.as_is.get("slowdown_high")),
+        "slowdown_high": intervals.finite(advice.as_is.get("slowdown_high")),
     }
 
 
@@ -146,21 +146,10 @@ def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
     plain: dict[str, Any] = {}
     for name, value in values.items():
         if isinstance(value, Interval):
-            plain |= {
-                name: _finite(value.value),
-                f"{name}_low": _finite(value.low),
-                f"{name}_high": _finite(value.high),
-            }
+            plain |= intervals.as_numbers(name, value)
         else:
-            plain[name] = value if isinstance(value, str | tuple) else _finite(value)
+            plain[name] = value if isinstance(value, str | tuple) else intervals.finite(value)
     return plain
-
-
-def _finite(value: Any) -> float | None:
-    try:
-        return float(value) if math.isfinite(value) else None
-    except TypeError:  # None, or pandas' NA
-        return None
 
 
 def about(advice: Advice) -> str:

@@ -14,22 +14,9 @@ from bench.plan.again import MOST_COMMANDS, Again
 from bench.plan.case import AFTER, BEFORE, Case
 from bench.plan.sides import NAMES, ORDER
 from bench.show import intervals
-from bench.show.blocks import (
-    BAD,
-    GOOD,
-    HEAD,
-    PLAIN,
-    WARNING,
-    Block,
-    Code,
-    Column,
-    Folded,
-    Lines,
-    Table,
-    right,
-)
+from bench.show.blocks import BAD, GOOD, HEAD, PLAIN, WARNING, Block, Code, Column, Folded, Lines, Table, right
 from bench.show.rows import Row, reason
-from bench.show.text import names, shared
+from bench.show.text import capital, names, shared
 from bench.store import units
 from bench.store.environment import Environment
 from impls.catalogue import parse
@@ -153,8 +140,7 @@ def markdown_blocks(told: Told) -> Iterator[Block]:
 
 def headline(told: Told) -> str:
     """Return whether the second side may take the place of the first, in a sentence."""
-    words = _answer(told)
-    return words[0].upper() + words[1:] if told.after == AFTER else f"{told.after} is {words}"
+    return capital(_answer(told)) if told.after == AFTER else f"{told.after} is {_answer(told)}"
 
 
 def _answer(told: Told) -> str:
@@ -345,10 +331,8 @@ def as_json(told: Told) -> str:
         {
             "point": {name: value for name, value in vars(each.point).items() if value is not None},
             "verdict": each.kind,
-            "speedup": _finite(each.speedup.value),
-            "speedup_low": _finite(each.speedup.low),
-            "speedup_high": _finite(each.speedup.high),
-            "memory_ratio": _finite(each.memory),
+            **intervals.as_numbers("speedup", each.speedup),
+            "memory_ratio": intervals.finite(each.memory),
             BEFORE: _row(each.before),
             AFTER: _row(each.after),
         }
@@ -363,7 +347,7 @@ def as_json(told: Told) -> str:
         BEFORE: told.before,
         AFTER: told.after,
         "weights": told.weights,
-        "attention_share": {name: _finite(advice.share.value) for name, advice in told.looks.items()},
+        "attention_share": {name: intervals.finite(advice.share.value) for name, advice in told.looks.items()},
         "points": points,
         "sides": told.sides,
         "machine": told.here.identity,
@@ -375,7 +359,3 @@ def as_json(told: Told) -> str:
 def _row(row: Row) -> dict[str, Any]:
     names = ("status", "detail", "latency_s", "memory_bytes", "processes")
     return {**{name: row.get(name) for name in names}, "kernels": [*_listed(row)]}
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None

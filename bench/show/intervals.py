@@ -1,6 +1,7 @@
-"""Values with their intervals as text, rounded to the digits that the interval supports."""
+"""Values with their intervals: as text, rounded to the digits that the interval supports, and as numbers for JSON."""
 
 import math
+from typing import Any
 
 from bench.stats.estimates import Interval
 from bench.store import units
@@ -39,6 +40,19 @@ def ratio(of: Interval, decimals: int = DECIMALS, *, least: float = -math.inf) -
         return units.ratio(of.value)
     value, low, high = _rounded(of, decimals, least)
     return f"{value}x [{low}, {high}]"
+
+
+def as_numbers(name: str, of: Interval) -> dict[str, float | None]:
+    """Return an interval as three entries of a JSON object, of which those that aren't known are null."""
+    return {name: finite(of.value), f"{name}_low": finite(of.low), f"{name}_high": finite(of.high)}
+
+
+def finite(value: Any) -> float | None:
+    """Return a number for JSON, None if it isn't known, or not finite."""
+    try:
+        return float(value) if math.isfinite(value) else None
+    except TypeError:  # None, or pandas' NA
+        return None
 
 
 def _rounded(of: Interval, most: float = math.inf, least: float = -math.inf) -> tuple[str, ...]:

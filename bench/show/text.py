@@ -158,6 +158,11 @@ def duration(seconds: float) -> str:
     return f"{max(1, math.ceil(seconds))} s"
 
 
+def first(texts: Sequence[str], most: int) -> str:
+    """Return the first texts in a list that ends in `…` if there are others."""
+    return ", ".join([*texts[:most], *(["…"] if len(texts) > most else [])])
+
+
 def any_of(names: Sequence[str]) -> str:
     """Return names joined by `or`: `sdpa, mha or eager`; for many `sdpa, mha, eager or 2 others`."""
     return _joined(names, "or")

@@ -15,7 +15,7 @@ from bench.analyse.standing import FASTEST
 from bench.analyse.standing import NAMED as TO_USE
 from bench.plan.again import Again
 from bench.show.rows import Row, plain, reason
-from bench.show.text import counted, differences, more, parts, varying
+from bench.show.text import counted, differences, first, more, parts, varying
 from bench.stats.best import GOOD
 from bench.stats.limits import CHANGED, INCONCLUSIVE, JUDGED, Limits
 from bench.store import units
@@ -245,7 +245,7 @@ def _findings(report: Report) -> Iterator[str]:
         others = "every other judged row" if len(left) < len(judged) else "every judged row"
         yield f"{others} is equivalent, within {units.percent(report.limits.bound, trim=True)}"
         return
-    yield from _excluded(left, " other" if len(left) < len(judged) else "")
+    yield from _excluded(left, "other " if len(left) < len(judged) else "")
 
 
 def _excluded(left: Sequence[Row], other: str) -> Iterator[str]:
@@ -253,7 +253,7 @@ def _excluded(left: Sequence[Row], other: str) -> Iterator[str]:
     well = [row for row in left if is_well_measured(row)]
     vague, told = len(left) - len(well) if well else 0, well or left
     measured = f" that both runs measured in {WELL} processes or more" if vague else ""
-    rows = f"{len(told)}{other} {'row' if len(told) == 1 else 'rows'}{measured}"
+    rows = f"{counted(len(told), f'{other}row')}{measured}"
     bound, number = excluded(told)
     yield f"no change above {bound} in {number} of {rows}" if bound else f"{rows}: the scatter excludes no change"
     if vague:
@@ -271,15 +271,10 @@ def _use(report: Report, *, is_changed: bool) -> Iterator[str]:
     named = {point_of(row): row["implementation"] for row in report.rows if row["new_standing"] in (FASTEST, TO_USE)}
     chosen = [row for row in report.rows if row["base_standing"] in (FASTEST, TO_USE) and point_of(row) in named]
     lost = [row for row in chosen if row["new_status"] != "ok" or (row["new_slowdown_low"] or 1.0) > GOOD]
-    points, highs = (
-        counted([len(chosen)], "point", "points") if chosen else "",
-        [row["new_slowdown_high"] for row in chosen],
-    )
+    points, highs = counted(len(chosen), "point"), [row["new_slowdown_high"] for row in chosen]
     if lost and is_changed:
-        names = [
-            f"{report.point(row)} {row['implementation']} → {named[point_of(row)]}".strip() for row in lost[:NAMED]
-        ]
-        yield f"what to use changed at {len(lost)} of {points}: {', '.join([*names, *['…'] * (len(lost) > NAMED)])}"
+        names = [f"{report.point(row)} {row['implementation']} → {named[point_of(row)]}".strip() for row in lost]
+        yield f"what to use changed at {len(lost)} of {points}: {first(names, NAMED)}"
     elif chosen and not (lost or is_changed or None in highs):
         cost = "is still the fastest" if max(highs) == 1 else f"costs at most {more(max(highs))}"
         yield f"what to use is the same: at {points} BASE's choice {cost} in NEW"
@@ -298,8 +293,7 @@ def _named(affected: Sequence[Row], what: str, report: Report) -> str:
     """Return the number of affected rows, and the worst by name."""
     worst = sorted(affected, key=lambda row: -abs(math.log(row["change"])) if row["change"] else 0.0)
     names = []
-    for row in worst[:NAMED]:
+    for row in worst:
         by = signed_percent(row["change"]) if row["verdict"] in CHANGED else ""
         names.append(" ".join(filter(None, (row["implementation"], report.point(row), by))))
-    others = ["…"] if len(affected) > NAMED else []
-    return f"{counted([len(affected)], 'row', 'rows')} {what}: {', '.join([*names, *others])}"
+    return f"{counted(len(affected), 'row')} {what}: {first(names, NAMED)}"
