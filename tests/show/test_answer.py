@@ -2,13 +2,14 @@
 
 import math
 import re
+from collections.abc import Callable
 
 import pandas as pd
 import pytest
 
-from bench.analyse.standing import ALONE, FASTEST, NAMED, NOTHING, Choice
+from bench.analyse.standing import ALONE, FASTEST, NAMED, NOT_TOLD, NOTHING, Choice
 from bench.analyse.summary import summarise
-from bench.plan.case import Case
+from bench.plan.case import Case, Point
 from bench.show.answer import answer, certainty, choice_of, points_of, short, speedup_cell, words
 from bench.show.rows import plain
 from bench.stats.estimates import Interval
@@ -37,6 +38,7 @@ WIDE = Choice(NAMED, "sdpa", 1.034, may_be_faster=("compiled_sdpa",), further_s=
         ),
         (Choice(ALONE, "sdpa"), "only one measured: sdpa", ["sdpa", "only one measured"]),
         (Choice(NOTHING), "nothing was measured", ["nothing was measured"]),
+        (Choice(NOT_TOLD), "these rows don't tell what to use", ["these rows don't tell what to use"]),
     ],
 )
 def test_each_choice_has_its_words(of: Choice, said: str, in_a_cell: list[str]) -> None:
@@ -64,39 +66,6 @@ def test_a_smaller_bound_is_surer() -> None:
     assert len({*sure}) == 5
 
 
-@pytest.fixture(scope="module")
-def table() -> pd.DataFrame:
-    """Return rows of which sdpa is the one to use, mha is open, and eager is slower."""
-    rows = timed([point()], {"eager": 2.0, "sdpa": 1.0, "mha": 1.001})
-    assert rows["standing"].tolist() == ["slower", "named", "open"]
-    return rows
-
-
-@pytest.mark.parametrize("kept", [["sdpa"], ["sdpa", "eager"], ["sdpa", "mha"]])
-def test_rows_that_are_left_out_change_no_bound(table: pd.DataFrame, kept: list[str]) -> None:
-    """The one to use stays that, even if it is the only row that is shown."""
-    whole, some = (choice_of(plain(rows)) for rows in (table, table.query("implementation in @kept")))
-    assert (some.standing, some.name, some.high) == (NAMED, "sdpa", whole.high)
-    assert "no other is more than" in words(some)
-
-
-@pytest.mark.parametrize("kept", [["eager"], ["mha"], ["eager", "mha"]])
-def test_nothing_is_named_if_the_one_to_use_is_left_out(table: pd.DataFrame, kept: list[str]) -> None:
-    """No other takes its place, and none is said to be alone."""
-    of = choice_of(plain(table.query("implementation in @kept")))
-    assert (of.name, of.names) == ("", ())
-    assert "don't tell" in words(of)
-    assert short(of) == [words(of)]
-
-
-def test_to_measure_for_days_is_no_advice(table: pd.DataFrame) -> None:
-    """Two hours are."""
-    wide = table.assign(slowdown_high=1.04)
-    days, hours = (words(choice_of(plain(wide.assign(further_s=3600.0 * hours)))) for hours in (50, 2))
-    assert days.endswith("mha may be up to 4% faster")
-    assert hours.endswith("faster; 2 h more of measuring would bring that below 2%")
-
-
 def test_rows_of_other_processes_are_not_compared() -> None:
     """Two that share no process have no slowdown; one that shares none with two others changes nothing for them."""
     unpaired = [record(Case(point(), name), process, None, 1.0) for process, name in enumerate(("eager", "sdpa"))]
@@ -112,11 +81,8 @@ def test_rows_of_other_processes_are_not_compared() -> None:
 
 
 AT = [point(num_tokens=tokens) for tokens in (50, 197, 577)]
-
-
-def said(table: pd.DataFrame) -> str:
-    """Return the answer of a table as one text."""
-    return " ".join(answer(points_of(table), "eager"))
+CASES = [Case(at, name) for at in AT for name in ("eager", "sdpa")]
+OWN, OOM = "mykernel:attend", ("oom", "")
 
 
 def lead_of(*ratios: float) -> pd.DataFrame:
@@ -125,87 +91,78 @@ def lead_of(*ratios: float) -> pd.DataFrame:
     return timed(many, {"eager": 1.0, "sdpa": lambda at: ratios[at.num_tokens - 50]}, processes=5)
 
 
-def test_what_is_never_beaten_is_advised_with_its_speedups() -> None:
-    """The sentence names it, the number of points, and its smallest and largest speed-up; the baseline has none."""
-    table = timed(AT, {"eager": 2.0, "sdpa": 1.0, "manual": 2.1})
-    text = said(table)
-    assert text.startswith("Use sdpa: at all 3 points it takes at most 1.00x as long as the fastest one. sdpa is from ")
-    assert "(N=577) as fast as eager" in text
-    assert "you are within 2% of the fastest at all 3." in text
-    text = said(timed(AT, {"eager": 1.0, "sdpa": 2.0}))
-    assert text.startswith("Use eager: at all 3 points it takes at most 1.00x as long as the fastest one. With the")
-    first = points_of(table)[0].first
+def lost(*numbers: int, processes: int = 3) -> pd.DataFrame:
+    """Return results of CASES, of which these have no time."""
+    return results(CASES, {CASES[number]: OOM for number in numbers}, processes)
+
+
+def fast_at(place: int) -> Callable[[Point], float]:
+    """Return what takes a third of its time at one of AT."""
+    return lambda at: 1.0 if at == AT[place] else 3.0
+
+
+NO_COST = "at all # points it takes at most 1.00x as long as the fastest one"
+WITHIN = "With the one that is named at each point you are within 2% of the fastest at"
+BEATS = "is #x to #x as fast"
+RATIO, ENDS = "#x [#, #]", "from #x [#, #] (N=#) to #x [#, #] (N=#) as fast as eager"
+
+ANSWERS: list[tuple[Callable[[], pd.DataFrame], list[str]]] = [
+    (lambda: timed(AT, {"eager": 2.0, "sdpa": 1.0, "manual": 2.1}), [
+        f"Use sdpa: {NO_COST}.", f"sdpa is {ENDS}.", f"{WITHIN} all 3."]),
+    (lambda: timed(AT, {"eager": 1.0, "sdpa": 2.0}), [f"Use eager: {NO_COST}.", f"{WITHIN} all 3."]),
+    (lambda: lead_of(0.1, 0.1, 1.8, 1.6, 1.9, 1.1, 1.2), [
+        "Use sdpa: at 2 of 7 points it takes at most 1.00x as long as the fastest one; but "
+        f"at N=54 eager {BEATS}; at N=52 eager {BEATS}; at N=53 eager {BEATS}; at 2 other points others are "
+        "#x to #x as fast.",
+        f"sdpa is {ENDS}.", f"{WITHIN} all 7."]),
+    (lambda: timed(AT[:2], {"eager": fast_at(0), "sdpa": fast_at(1), "mha": 1.1}), [
+        f"Use mha, though another one is faster at each point: at N=50 eager {BEATS}; at N=197 sdpa {BEATS}.",
+        f"mha is {ENDS}.", f"{WITHIN} all 2."]),
+    (lambda: lost(0, 2, 4), [
+        "Nothing can be compared: only one implementation was measured at each point (sdpa).",
+        "sdpa takes from # ms ±#% (N=50) to # ms ±#% (N=577) a call."]),
+    (lambda: lost(0), [
+        f"Use sdpa: {NO_COST}.", f"sdpa is {ENDS}.", f"{WITHIN} all 2.",
+        "Nothing is compared at N=50, where one implementation was measured."]),
+    (lambda: lost(3, 5), [
+        "Use sdpa: at the only point that compares anything, N=50, it takes at most #x as long as the fastest one.",
+        f"sdpa is {RATIO} as fast as eager.",
+        f"{WITHIN} 0 of 1, and within #% at the others; about # s more of measuring would bring all below 2%.",
+        "Nothing is compared at N=197, N=577, where one implementation was measured."]),
+    (lambda: lost(processes=1), [
+        "Use sdpa: at all 3 points its cost has no bound.", "sdpa is from #x (N=#) to #x (N=#) as fast as eager.",
+        "One process gives no bound."]),
+    (lambda: lost(processes=2), [
+        f"Use sdpa: {NO_COST}.", f"sdpa is {ENDS}.", f"{WITHIN} all 3.",
+        "Two processes alone give no scatter: bounds lean on what all points have in common."]),
+    (lambda: pd.concat([lead_of(1.0).assign(slowdown_high=1.05), results(CASES[2:], processes=1)]), [
+        "Use sdpa: at all 3 points its cost has no bound.",
+        "sdpa is from #x [#, #] (N=50) to #x (N=577) as fast as eager.",
+        f"{WITHIN} 0 of 3, and within 5% at 1 of the others.", "One process gives no bound."]),
+    (lambda: results(CASES[:2], dict.fromkeys(CASES, OOM)), ["Nothing was measured: none of 2 cases is ok."]),
+    (lambda: timed(AT[:1], {"eager": 2.0, "sdpa": 1.0, OWN: 4.0, "mha": 4.0}), [
+        "Fastest: sdpa, by # to #%.", f"sdpa takes # ms ±#% a call; it is {RATIO} as fast as eager.",
+        f"{OWN} takes # s ±#% a call; it is {RATIO} as fast as eager."]),
+    (lambda: timed(AT, {"eager": 2.0, "sdpa": 1.0, OWN: 4.0, "mha": 4.0}), [
+        f"Use sdpa: {NO_COST}.", f"sdpa is {ENDS}.", f"{WITHIN} all 3.",
+        f"{OWN} takes from # s ±#% (N=#) to # s ±#% (N=#) a call; it is {ENDS}."]),
+    (lambda: timed(AT[:1], {"sdpa": 1.0}), ["Only one measured: sdpa.", "sdpa takes # ms ±#% a call."]),
+]  # fmt: skip
+"""Results, and what is said of them; # stands for a number, of which tests/show/test_sentences.py says whether it is
+right."""
+
+
+@pytest.mark.parametrize(("of", "sentences"), ANSWERS, ids=lambda each: each[0] if isinstance(each, list) else "")
+def test_each_run_has_its_sentences(of: Callable[[], pd.DataFrame], sentences: list[str]) -> None:
+    """An implementation of a user's own has its time also if it loses, and what has no rival is no doubt."""
+    said = answer(points_of(of()), "eager")
+    assert len(said) == len(sentences)
+    for text, sentence in zip(said, sentences, strict=True):
+        assert re.fullmatch(re.escape(sentence).replace(r"\#", r"[\d.]+"), text), text
+
+
+def test_the_baseline_has_no_speedup() -> None:
+    """The cell of the baseline says what it is, and that of a row that isn't there is empty."""
+    first = points_of(timed(AT[:1], {"eager": 2.0, "sdpa": 1.0}))[0].first
     assert speedup_cell(first, "eager").startswith("2.0")
     assert (speedup_cell(first, "sdpa"), speedup_cell(None, "eager")) == ("baseline", "")
-
-
-def test_points_at_which_another_one_is_faster_are_named() -> None:
-    """A reader who has such a shape learns it from the answer, with what is faster there; of five two are counted."""
-    text = said(lead_of(0.5, 0.5, 2.0))
-    assert text.startswith("Use sdpa: at 2 of 3 points it takes at most 1.00x as long as the fastest one; but at N=52 ")
-    assert re.search(r"at N=52 eager is (1\.9|2\.0)\dx to 2\.\d\dx as fast\.", text)
-    text = said(lead_of(0.1, 0.1, 1.8, 1.6, 1.9, 1.1, 1.2))
-    assert re.findall(r"at N=(\d+) eager", text) == ["54", "52", "53"]
-    rest = re.search(r"at 2 other points others are ([\d.]+)x to ([\d.]+)x as fast\.", text)
-    assert rest
-    assert 1 < float(rest[1]) < 1.1 < 1.2 < float(rest[2]) < 1.3
-
-
-def test_an_implementation_can_be_advised_that_leads_nowhere() -> None:
-    """It costs least on the whole, and the sentence says where it loses to which."""
-    eager, sdpa = (lambda at, fast=fast: 1.0 if at == fast else 3.0 for fast in AT[:2])
-    text = said(timed(AT[:2], {"eager": eager, "sdpa": sdpa, "mha": 1.1}))
-    assert text.startswith("Use mha, though another one is faster at each point: ")
-    assert "at N=50 eager is 1." in text
-    assert "at N=197 sdpa is 1." in text
-
-
-def test_points_without_a_bound_or_a_rival_are_said_to_be_so() -> None:
-    """What no rival was measured against is no doubt; what one process measured has no bound."""
-    cases = [Case(at, name) for at in AT for name in ("eager", "sdpa")]
-    alone = said(results(cases, dict.fromkeys(cases[::2], ("oom", ""))))
-    assert alone.startswith("Nothing can be compared: only one implementation")
-    some = said(results(cases, {cases[0]: ("oom", "")}))
-    assert some.startswith("Use sdpa: at all 2 points it takes at most ")
-    assert "within 2% of the fastest at all 2. Nothing is compared at N=50" in some
-    single = said(results(cases, processes=1))
-    assert single.startswith("Use sdpa: at all 3 points its cost has no bound.")
-    assert "--" not in single
-    mixed = pd.concat([lead_of(1.0).assign(slowdown_high=1.05), results(cases[2:], processes=1)])
-    assert "within 5% at 1 of the others" in said(mixed)
-
-
-def test_one_point_or_none_has_a_sentence_of_its_own() -> None:
-    """The choice of an only point is the answer; a run in which nothing was measured gets no advice."""
-    text = said(timed(AT[:1], {"eager": 2.0, "sdpa": 1.0}))
-    assert text.startswith("Fastest: sdpa, by ")
-    assert re.search(r"\. sdpa takes \d+ ms ±[\d.]+% a call; it is 2\.0\dx \[[^]]*\] as fast as eager\.$", text)
-    cases = [Case(AT[0], name) for name in ("eager", "sdpa")]
-    nothing = results(cases, dict.fromkeys(cases, ("oom", "no memory")))
-    assert said(nothing) == "Nothing was measured: none of 2 cases is ok."
-
-
-def test_a_point_with_one_measured_row_counts_for_nobody() -> None:
-    """Eager alone has a time at three of four points; at the only one that compares something sdpa is faster."""
-    many = [*AT, point(num_tokens=1024)]
-    cases = [Case(at, name) for at in many for name in ("eager", "sdpa")]
-    lost = {case: ("oom", "") for case in cases if case.implementation == "sdpa" and case.point != AT[0]}
-    text = said(results(cases, lost))
-    assert text.startswith("Use sdpa: at the only point that compares anything, N=50,")
-    assert "Nothing is compared at N=197, N=577, N=1024" in text
-
-
-def test_an_implementation_of_ones_own_has_its_time_and_ratio_also_if_it_loses() -> None:
-    """At one point and at several; another one that loses has none."""
-    own, time = "mykernel:attend", r"[34][.\d]+ m?s ±[\d.]+%"
-    places = rf"from {time} \(N=\d+\) to {time} \(N=\d+\)"
-    for at, takes in ((AT[:1], time), (AT, places)):
-        text = said(timed(at, {"eager": 2.0, "sdpa": 1.0, own: 4.0, "mha": 4.0}))
-        assert re.search(rf"{own} takes {takes} a call; it is .*0\.5\d*x .* as fast as eager", text)
-        assert "mha takes" not in text
-
-
-def test_one_implementation_alone_has_its_time() -> None:
-    """Nobody runs it in vain."""
-    assert re.search(r"sdpa takes \d+ ms ±[\d.]+% a call\.$", said(timed(AT[:1], {"sdpa": 1.0})))
-    assert re.search(r"sdpa takes from \d+ ms .* \(N=\d+\) to .* a call\.$", said(timed(AT, {"sdpa": 1.0})))
