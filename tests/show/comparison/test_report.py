@@ -1,10 +1,12 @@
 """What all outputs of a comparison say of its rows."""
 
 import math
-import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+
+import pytest
 
 from bench.analyse.comparison import compare
+from bench.plan.case import Case
 from bench.show.comparison import report as compared
 from bench.show.comparison.report import Report, headline
 from tests.analyse.tables import Row as Values
@@ -67,83 +69,66 @@ def test_only_words_that_occur_are_explained() -> None:
 # The headline
 
 
-def first(base: Sequence[Values], new: Sequence[Values]) -> str:
-    """Return the only line that a comparison of two like runs begins with."""
-    (line,) = headline(Report(compare(table(*base), table(*new))))
-    return line
-
-
-def test_changed_rows_come_first_by_name() -> None:
-    """The worst of each kind with its change, slower before faster; of many three are named. So is a new failure."""
-    rows = [case(name) for name in ("one", "two", "three")]
-    said = first(
-        [at(each, 1.0) for each in rows], [at(each, speed) for each, speed in zip(rows, (0.8, 1.1, 0.9), strict=True)]
-    )
-    assert said.startswith("2 rows are slower: ")
-    assert said.index("one -20.0%") < said.index("three -10.0%") < said.index("two +10.0%")
-    many = cases(40)
-    said = first([at(each, 1.0) for each in many], [at(each, 0.8) for each in many])
-    assert "40 rows are slower" in said
-    assert said.count("-20.0%") == 3
-    said = first([at(case("sdpa"), 1.0), at(case("mha"), 1.0)], [at(case("sdpa"), 1.0), failed(case("mha"))])
-    assert said.startswith("1 row is newly failing: mha; ")
-    assert said.endswith("every judged row is equivalent, within 2%")
-    assert "--processes" not in said
-
-
-def test_open_rows_say_which_changes_they_exclude() -> None:
-    """A bound for nine rows in ten, one of which is wild; what changed is said before, and not among these."""
-    many = cases(20)
-    noisy = [row(each, NOISY) for each in many]
-    noisy[3] = row(many[3], (-0.2, 0.0, 0.2))
-    said = first(noisy, noisy)
-    # sd 3 % on both sides of 3 processes: a standard error of 2.4 %, times t(4) = 2.776
-    assert said == "no change above 8% in 19 of 20 rows"
-    changed = at(case("mha"), 0.8)
-    said = first([*noisy, at(case("mha"), 1.0)], [*noisy, changed])
-    assert said == "1 row is slower: mha N=197 -20.0%; no change above 8% in 19 of 20 other rows"
-
-
-def test_one_process_or_a_wild_scatter_shows_nothing() -> None:
-    """The advice is a number of processes; however wide an interval is, no number of forty digits is said."""
-    single = row(case("sdpa"), [0.0])
-    assert re.fullmatch(r"1 process on a side shows no change: measure both runs with --processes \d+", first(
-        [single], [single]))  # fmt: skip
-    lost = [failed(case("sdpa"))]
-    assert first(lost, lost) == "no row was judged"
-    for scatter in (3.0, 10.0):
-        wild = row(case("sdpa"), [0.0, scatter])
-        assert first([wild], [wild]) == "1 row: the scatter excludes no change"
-
-
 def of_race(name: str, processes: int, speedup: float, scatter: Sequence[float] = NOISY, **columns: object) -> Values:
     """Return a row that so many processes measured."""
     logs = [math.log(speedup) + step for step in scatter]
     return {**row(case(name), logs), "processes": processes, "slowdown_low": 1.0, "slowdown_high": 1.1, **columns}
 
 
-def test_rows_that_few_processes_measured_are_counted_by_themselves() -> None:
-    """The bound is that of the two rows that both runs measured well, however vague the other three are."""
-    vague = [of_race(name, 2, 1.0, (-0.5, 0.0, 0.5)) for name in ("mha", "online", "manual")]
-    well = [of_race(name, 3, 1.0, (-0.01, 0.0, 0.01)) for name in ("sdpa", "flex")]
-    said = first([*vague, *well], [*vague, *well])
-    bound = re.search(
-        r"no change above (\d+)% in 2 of 2 rows that both runs measured in 3 processes or more; 3 other", said
-    )
-    assert bound
-    assert int(bound[1]) < 5
+def alike(*rows: Values) -> tuple[list[Values], list[Values]]:
+    """Return the rows of two runs that measured the same."""
+    return [*rows], [*rows]
 
 
-def test_a_change_in_what_to_use_comes_first() -> None:
-    """BASE's choice is shown to cost more than 2 % in NEW; else the sentence has the most that it can cost."""
-    before = [of_race("sdpa", 3, 1.2, standing="named"), of_race("mha", 3, 1.1, standing="slower")]
-    after = [
-        of_race("sdpa", 3, 1.0, standing="slower", slowdown_low=1.05),
-        of_race("mha", 3, 1.1, standing="named", slowdown_high=1.01),
-    ]
-    said = first(before, after)
-    assert said.startswith("what to use changed at 1 of 1 point: sdpa → mha; ")
-    assert "what to use is the same: at 1 point BASE's choice costs at most 10% in NEW" in first(before, before)
+def speeds(of: Mapping[Case, float]) -> tuple[list[Values], list[Values]]:
+    """Return the rows of two runs, of which the second has these speed-ups over the first."""
+    return [at(each, 1.0) for each in of], [at(each, speed) for each, speed in of.items()]
+
+
+MHA, MANY = case("mha"), cases(20)
+ROWS = [row(each, (-0.2, 0.0, 0.2) if number == 3 else NOISY) for number, each in enumerate(MANY)]
+VAGUE = [of_race(name, 2, 1.0, (-0.5, 0.0, 0.5)) for name in ("mha", "online", "manual")]
+WELL = [of_race(name, 3, 1.0, (-0.01, 0.0, 0.01)) for name in ("sdpa", "flex")]
+CHOSEN = [of_race("sdpa", 3, 1.2, standing="named"), of_race("mha", 3, 1.1, standing="slower")]
+NOW = [
+    of_race("sdpa", 3, 1.0, standing="slower", slowdown_low=1.05),
+    of_race("mha", 3, 1.1, standing="named", slowdown_high=1.01),
+]
+
+HEADLINES: list[tuple[tuple[list[Values], list[Values]], str]] = [
+    (speeds({case("one"): 0.8, case("two"): 1.1, case("three"): 0.9}),
+        "2 rows are slower: one -20.0%, three -10.0%; 1 row is faster: two +10.0%"),
+    (speeds(dict.fromkeys(cases(40), 0.8)),
+        "40 rows are slower: sdpa N=1 -20.0%, sdpa N=2 -20.0%, sdpa N=3 -20.0%, …"),
+    (([at(SDPA, 1.0), at(MHA, 1.0)], [at(SDPA, 1.0), failed(MHA)]),
+        "1 row is newly failing: mha; every judged row is equivalent, within 2%"),
+    # sd 3 % on both sides of 3 processes: a standard error of 2.4 %, times t(4) = 2.776; one row is wild
+    (alike(*ROWS), "no change above 8% in 19 of 20 rows"),
+    (([*ROWS, at(MHA, 1.0)], [*ROWS, at(MHA, 0.8)]),
+        "1 row is slower: mha N=197 -20.0%; no change above 8% in 19 of 20 other rows"),
+    (alike(row(SDPA, [0.0])), "1 process on a side shows no change: measure both runs with --processes 10"),
+    (alike(failed(SDPA)), "no row was judged"),
+    (alike(row(SDPA, [0.0, 3.0])), "1 row: the scatter excludes no change"),
+    (alike(row(SDPA, [0.0, 10.0])), "1 row: the scatter excludes no change"),
+    (alike(*VAGUE, *WELL), "no change above 3% in 2 of 2 rows that both runs measured in 3 processes or more; "
+        "3 other rows were measured in fewer and say little"),
+    (alike(*VAGUE[:1], *WELL), "no change above 3% in 2 of 2 rows that both runs measured in 3 processes or more; "
+        "1 other row was measured in fewer and says little"),
+    ((CHOSEN, NOW), "what to use changed at 1 of 1 point: sdpa → mha; 1 row is slower: sdpa -16.7%; "
+        "no change above 8% in 1 of 1 other row"),
+    (alike(*CHOSEN), "what to use is the same: at 1 point BASE's choice costs at most 10% in NEW; "
+        "no change above 8% in 2 of 2 rows"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("sides", "line"), HEADLINES, ids=lambda each: each if isinstance(each, str) else "")
+def test_each_comparison_has_its_headline(sides: tuple[list[Values], list[Values]], line: str) -> None:
+    """What to use comes first, then the worst rows by name, then what the others exclude, or why they exclude nothing.
+
+    The bound is that of nine rows in ten, of rows that both runs measured well, however vague the others are.
+    """
+    base, new = sides
+    assert headline(Report(compare(table(*base), table(*new)))) == [line]
 
 
 def test_what_differs_between_the_runs_stands_first() -> None:
