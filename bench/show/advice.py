@@ -9,7 +9,7 @@ from bench.analyse.rows import grouped
 from bench.plan.case import AS_IS
 from bench.show import intervals
 from bench.show.blocks import GAP, GOOD, HEAD, PLAIN, QUIET, WARNING, Block, Code, Column, Lines, Table, of_texts
-from bench.show.text import more, names, shared
+from bench.show.text import more, names, parts
 from bench.stats.estimates import Interval
 from bench.stats.limits import LEVEL
 from bench.store import units
@@ -155,9 +155,8 @@ def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
 def about(advice: Advice) -> str:
     """Return what was looked at: `timm:vit_small_patch16_224 · cpu · float32 · inference · B=8 · 1 thread`."""
     point = advice.point
-    words = shared([point]).split(" · ")
     left_out = {f"N={point.num_tokens}", f"C={point.channels}", f"H={point.num_heads}"}
-    return " · ".join(word for word in words if word not in left_out)
+    return " · ".join(word for word in parts(point) if word not in left_out)
 
 
 def bound(advice: Advice) -> str:

@@ -24,6 +24,12 @@ MOST_POINTS = 3
 UNSURE = 1.15
 """A choice that can cost as much as this is hardly better than none."""
 
+FASTEST_MEANS = "fastest: all others are shown to be slower, the next one by so much"
+"""What it means that one is the fastest."""
+
+OF_RATIOS = "All that is said of ratios is of 99 %"
+"""The probability with which bounds and intervals of ratios hold."""
+
 
 @dataclass(frozen=True)
 class At:

@@ -5,13 +5,14 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from operator import itemgetter
 from typing import Any
 
 from bench.analyse.advice import Advice
 from bench.analyse.verdict import AS_FAST, DIFFERENT, FASTER, KINDS, OPEN, SLOWER, UNMEASURED, Verdict
 from bench.plan.again import MOST_COMMANDS, Again
-from bench.plan.case import AFTER, BEFORE, Case
+from bench.plan.case import AFTER, BEFORE, Case, Point
 from bench.plan.sides import NAMES, ORDER
 from bench.show import intervals
 from bench.show.blocks import BAD, GOOD, HEAD, PLAIN, WARNING, Block, Code, Column, Folded, Lines, Table, right
@@ -75,6 +76,11 @@ class Told:
     looks: Mapping[str, Advice] = field(default_factory=dict)
     machine: tuple[bool, str] = (True, "")
     needed_s: float = math.nan
+
+    @cached_property
+    def labels(self) -> Mapping[Point, str]:
+        """The names of the points."""
+        return names([each.point for each in self.verdicts])
 
     @property
     def sides(self) -> Mapping[str, Mapping[str, Any]]:
@@ -146,14 +152,13 @@ def headline(told: Told) -> str:
 def _answer(told: Told) -> str:
     worst, count = told.worst, len(told.verdicts)
     kinds = Counter(each.kind for each in told.verdicts)
-    labels = names([each.point for each in told.verdicts])
     where = f" at {kinds[worst.kind]} of {count} points" if count > 1 else ""
     if worst.kind in (DIFFERENT, UNMEASURED):
         row = worst.before if worst.after.get("status") in ("skipped", None) else worst.after
         return f"{_said(worst.kind, told)}{where}: {(reason(row) if row else '') or 'no replicate has both sides'}"
     if count == 1:
         return f"{_single(worst, told)}{_memory(worst)}"
-    ratio = f"{intervals.ratio(worst.speedup, DECIMALS)} at {labels[worst.point]}"
+    ratio = f"{intervals.ratio(worst.speedup, DECIMALS)} at {told.labels[worst.point]}"
     if worst.kind in (FASTER, AS_FAST):
         return f"{_said(worst.kind, told)} at all {count} points, by {ratio} at worst"
     others = [f"{_said(kind, told)} at {kinds[kind]}" for kind in KINDS if kind != worst.kind and kinds[kind]]
@@ -194,14 +199,13 @@ def _allowed(told: Told) -> Iterator[str]:
     """Yield whether the second side keeps within what is allowed, if anything is said to be."""
     if told.allow is None or not told.allowed:
         return
-    of, labels = told.verdicts, names([each.point for each in told.verdicts])
     where = {
-        EXCEEDED: [labels[each.point] for each in of if each.exceeds(told.allow)],
-        UNDECIDED: [labels[each.point] for each in of if each.may_exceed(told.allow)],
+        EXCEEDED: [told.labels[each.point] for each in told.verdicts if each.exceeds(told.allow)],
+        UNDECIDED: [told.labels[each.point] for each in told.verdicts if each.may_exceed(told.allow)],
         KEPT: [],
     }[told.allowed]
     later = _later(told) if told.allowed == UNDECIDED and told.worst.kind != OPEN else ""
-    at = f" at {', '.join(where)}" if where and len(of) > 1 else ""
+    at = f" at {', '.join(where)}" if where and len(told.verdicts) > 1 else ""
     yield f"At most {units.percent(told.allow, trim=True)} slower is allowed: {told.allowed}{at}{later}"
 
 
@@ -215,13 +219,12 @@ def _doubts(told: Told) -> Iterator[str]:
 
 
 def _columns(told: Told) -> list[Column]:
-    labels = names([each.point for each in told.verdicts])
 
     def cell(name: str, text: Any, side: str) -> Any:
         return lambda of: text(value) if (value := getattr(of, side).get(name)) is not None else ""
 
     return [
-        *([Column("point", lambda of: labels[of.point])] if len(labels) > 1 else []),
+        *([Column("point", lambda of: told.labels[of.point])] if len(told.labels) > 1 else []),
         Column("speed-up", lambda of: intervals.ratio(of.speedup, DECIMALS) if of.speedup.is_known else ""),
         Column("verdict", lambda of: of.kind, tone=lambda of: TONES[of.kind]),
         Column(told.before, cell("latency_s", units.seconds, "before"), right),
@@ -234,11 +237,10 @@ def _columns(told: Told) -> list[Column]:
 
 def _failures(told: Told) -> Iterator[str]:
     """Yield which side is different, or has no time at a point, and why."""
-    labels = names([each.point for each in told.verdicts])
     for each in told.verdicts:
         for name, row in ((told.before, each.before), (told.after, each.after)):
             if len(told.verdicts) > 1 and row.get("status") not in ("ok", "skipped", None):
-                yield f"{labels[each.point]}: {name}: {reason(row)}"
+                yield f"{told.labels[each.point]}: {name}: {reason(row)}"
 
 
 def _facts(told: Told) -> Iterator[str]:
@@ -278,7 +280,7 @@ def _listed(row: Row) -> tuple[str, ...]:
 
 def _attention(told: Told) -> Iterator[str]:
     """Yield the share of attention in a model, and the most that is left to gain there."""
-    label = names([each.point for each in told.verdicts])[told.verdicts[0].point]
+    label = told.labels[told.verdicts[0].point]
     at = f" at {label}" if len(told.verdicts) > 1 else ""
     for name, advice in told.looks.items():
         share, most = units.percent(advice.share.value), units.ratio(advice.bound.value)

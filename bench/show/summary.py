@@ -45,9 +45,8 @@ LONGEST_REASON = 200
 """The reason of a failure is cut to this number of characters; the long table has all of it."""
 
 BOUNDS = (
-    "fastest: all others are shown to be slower, the next one by so much. use: others may be faster, by so much at "
-    "most. All that is said of ratios is of 99 %, and of this run: on another day, the ratio of two kernels "
-    "can differ by 1 to 5 %."
+    f"{say.FASTEST_MEANS}. use: others may be faster, by so much at most. {say.OF_RATIOS}, and of this run: on another "
+    "day, the ratio of two kernels can differ by 1 to 5 %."
 )
 """What the bounds say."""
 

@@ -11,7 +11,7 @@ from bench.analyse.axes import CHANNELS, HEADS, TOKENS, Axis, gathered, moving, 
 from bench.analyse.rows import Row, point_of
 from bench.analyse.standing import ALONE, FASTEST, NAMED, Choice
 from bench.plan.case import Point
-from bench.show.answer import certainty, choice_of, short, words
+from bench.show.answer import FASTEST_MEANS, certainty, choice_of, short, words
 from bench.show.charts import base
 from bench.show.charts.base import Sheet, Spec
 from bench.show.rows import devices, measured, origins, plain, process_count
@@ -25,6 +25,9 @@ PALEST, STRONGEST = 10, 40
 
 ANY_SHOWN = "test(regexp('(^|,)(' + join(shown, '|') + ')(,|$)'), datum.names)"
 """Whether the legend shows one of the implementations that may be the fastest in a cell."""
+
+SURENESS = "the stronger the colour, the surer; that of a compiled one is paler from the start"
+"""What the colour of a cell says."""
 
 
 @dataclass(frozen=True)
@@ -150,11 +153,11 @@ def _notes(of: WinnerMap) -> Iterator[str]:
     kinds = {each.standing for each in of.cells.values()}
     number = process_count(row for row in of.rows if row["latency_s"] is not None)
     if FASTEST in kinds:
-        yield "fastest: all others are shown to be slower, the next one by so much"
+        yield FASTEST_MEANS
     if NAMED in kinds:
         yield f"within: no other is faster by more; bounds are of 99 % over {number}"
     if kinds & {NAMED, ALONE}:
-        yield "the stronger the colour, the surer; that of a compiled one is paler from the start"
+        yield SURENESS
     if len(of.cells) < len(places(of.rows, TOKENS)) * len(places(of.rows, of.axis)):
         yield "blank: not measured"
     yield from origins(of.rows)

@@ -17,13 +17,13 @@ from bench.plan.grid import machine_columns, without_columns
 from bench.show import answer, intervals
 from bench.show.answer import At
 from bench.show.charts import interactive
-from bench.show.charts.winners import cells, maps, winners
+from bench.show.charts.winners import SURENESS, cells, maps, winners
 from bench.show.columns import complete, latency_text, of_metric
 from bench.show.figures.line_data import Quantity, quantities
 from bench.show.pages import shell
 from bench.show.pages.shell import ANY, Figure
 from bench.show.rows import Row, is_measured, measured
-from bench.show.text import differences, order, parts, varying
+from bench.show.text import capital, differences, order, parts, varying
 from bench.store.saved_run import runs_of
 
 NOTES = {
@@ -285,8 +285,7 @@ def _winners(view: View) -> Iterator[Figure]:
         yield Figure(
             kind="winners",
             title="What to use where",
-            note="A cell names what to use and what that can cost at most. The stronger the colour, the surer; that of "
-            "a compiled one is paler from the start.",
+            note=f"A cell names what to use and what that can cost at most. {capital(SURENESS)}.",
             charts={},
             parts=drawn,
             headings={"label": "point", "words": "what to use"},

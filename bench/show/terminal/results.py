@@ -10,7 +10,7 @@ from rich.text import Text
 from bench.analyse.flags import flags, legend
 from bench.analyse.standing import by_rank
 from bench.plan.case import Point
-from bench.show.answer import choice_of, tone, words
+from bench.show.answer import OF_RATIOS, choice_of, tone, words
 from bench.show.blocks import BAD, GAP, HEAD, PLAIN, QUIET, WARNING, Block, Lines, definitions
 from bench.show.columns import columns, complete
 from bench.show.doubts import control_warning
@@ -24,7 +24,7 @@ INDENT = 2
 
 READING = (
     "slower by: than the fastest of the point, from the least to the most that the run allows; 0 may be the fastest. "
-    "All that is said of ratios is of 99 %. ±: the 95 % interval of a latency; it is wide "
+    f"{OF_RATIOS}. ±: the 95 % interval of a latency; it is wide "
     "because the machine's speed changes all times of a point alike. That cancels in ratios, which are taken round by "
     "round: they are not the quotients of latencies, and give the order of the rows"
 )
