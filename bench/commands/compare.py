@@ -10,8 +10,6 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-import pandas as pd
-
 from bench.analyse import comparison as comparing
 from bench.analyse.comparable import unlike_conditions
 from bench.commands import BAD, FINE, say, write
