@@ -25,7 +25,7 @@ def test_the_ratio_is_paired_round_by_round() -> None:
 
 
 def test_each_implementation_has_its_own_change() -> None:
-    """They come in the order of the records, without the control and what failed."""
+    """The changes come in the order of the records, without the control and what failed."""
     records = [in_precision(name, dtype, 0) for name in ("eager", "sdpa", CONTROL) for dtype in ("float32", "bfloat16")]
     records.append(record(case=case("online", dtype="bfloat16"), status="unsupported", detail="no kernel"))
     records.append(in_precision("online", "float32", 0))

@@ -213,7 +213,7 @@ def test_the_first_of_several_is_the_one_that_answers_or_ends(what: str, pair: t
 
 
 def test_silence_is_a_timeout(pair: tuple[Worker, Worker]) -> None:
-    """One of several that is silent is done when its time is up; one that said something meanwhile has more of it.
+    """A silent one of several is done when its time is up; one that said something meanwhile has more of it.
 
     The silent one is ended, and the message says at which stage.
     """
@@ -278,7 +278,7 @@ def test_closing_ends_the_process(server: Server) -> None:
 
 
 def test_a_server_that_ends_takes_its_workers_with_it(tmp_path: Path) -> None:
-    """Its worker counts as killed, and no other one can be forked."""
+    """The server's worker counts as killed, and no other one can be forked."""
     with Server(started(SCRIPTED, "retained", 1, tmp_path)) as server:
         server.ready()
         worker = server.fork("worker")
@@ -310,9 +310,10 @@ def test_a_worker_dies_with_its_parent(tmp_path: Path) -> None:
 
 
 def test_the_settings_of_a_process_are_variables_of_its_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its allocator's, without the user's own; threads, which sleep soon after a call unless the user says otherwise.
+    """The allocator's settings are variables, without the user's own.
 
-    Its path is the parent's, so that module:attribute means the same in both. On macOS forking must be allowed.
+    So are those of threads, which sleep soon after a call unless the user says otherwise.
+    The path is the parent's, so that module:attribute means the same in both. On macOS forking must be allowed.
     """
     monkeypatch.setenv("MALLOC_MMAP_MAX_", "7")
     monkeypatch.setenv("MALLOC_ARENA_MAX", "1")
@@ -345,7 +346,7 @@ def test_huge_pages_are_asked_for_at_the_start_of_the_process(tmp_path: Path, mo
 def test_another_environment_imports_this_checkout_and_its_own_packages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its path holds the folder where the command was given, the checkout and what the user asked for, nothing else."""
+    """The path holds the folder where the command was given, the checkout and what the user asked for, nothing else."""
     monkeypatch.setenv("PYTHONPATH", "/mine")
     monkeypatch.chdir(tmp_path)
     path = environment("retained", 1, tmp_path, python="/other/python")["PYTHONPATH"].split(os.pathsep)
@@ -401,7 +402,7 @@ def test_a_python_without_pidfds_can_start_processes(log: IO[bytes], monkeypatch
 
 
 def test_one_that_lives_is_killed(log: IO[bytes]) -> None:
-    """Its exit status says so."""
+    """The exit status of the killed process says so."""
     process = launch([sys.executable, "-c", "import time; time.sleep(60)"], log, {}, ())
     assert not process.has_ended()
     assert process.end() == -signal.SIGKILL
@@ -409,7 +410,7 @@ def test_one_that_lives_is_killed(log: IO[bytes]) -> None:
 
 
 def test_a_forked_process_ends_with_its_group(tmp_path: Path) -> None:
-    """Its exit status comes from the server, which is asked once."""
+    """The exit status of the process comes from the server, which is asked once."""
     asked: list[int] = []
     command = [sys.executable, "-c", PARENT, CHILD.format("pass"), str(tmp_path / "pid")]
     child = subprocess.Popen(command, start_new_session=True)

@@ -55,7 +55,7 @@ def test_points_at_which_another_one_is_faster_are_named() -> None:
 
 
 def test_an_implementation_can_be_advised_that_leads_nowhere() -> None:
-    """It costs least on the whole, and the sentence says where it loses to which."""
+    """Such an implementation costs least on the whole, and the sentence says where it loses to which."""
     eager, sdpa = (lambda at, fast=fast: 1.0 if at == fast else 3.0 for fast in AT[:2])
     text = said(timed(AT[:2], {"eager": eager, "sdpa": sdpa, "mha": 1.1}))
     assert text.startswith("Use mha, though another one is faster at each point: ")
@@ -160,7 +160,10 @@ def controlled(factor: float, *tokens: int) -> pd.DataFrame:
 
 
 def test_the_control_is_no_implementation_of_the_answer() -> None:
-    """It has no row there; the sentence on the machine says by how much it differed, and a right one is no warning."""
+    """The control has no row there.
+
+    The sentence on the machine says by how much it differed, and a right one is no warning.
+    """
     (at,) = points_of(controlled(1.0, 50))
     assert {row["implementation"] for row in at.rows} == {"eager", "sdpa"}
     is_quiet, words = machine(controlled(1.2, 50, 197, 577))

@@ -46,7 +46,7 @@ def test_each_choice_has_its_words(of: Choice, said: str, in_a_cell: list[str]) 
 
 @pytest.mark.parametrize("of", [SHOWN, CLOSE, WIDE])
 def test_less_room_makes_a_shorter_sentence(of: Choice) -> None:
-    """It names the implementation in any room, and fits if the shortest one does."""
+    """The sentence names the implementation in any room, and fits if the shortest one does."""
     least = len(words(of, 0))
     for width in range(100):
         text = words(of, width)

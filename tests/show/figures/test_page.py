@@ -37,7 +37,7 @@ def test_numbers_without_room_are_left_out_but_for_the_ends() -> None:
 
 
 def test_text_beside_axes_keeps_its_place_in_inches() -> None:
-    """It is as far from the axes' lower right corner as it says."""
+    """The text is as far from the axes' lower right corner as it says."""
     figure = page.new_figure("Heading", [], [], [2.0], right=1.0)
     axes = figure.axes[0]
     page.write_beside(axes, 0.5, 1.5, "text", "#d55e00", "label text")
