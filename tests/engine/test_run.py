@@ -229,7 +229,7 @@ def test_a_process_that_dies_or_hangs_takes_one_case_with_it(tmp_path: Path, mon
 
     with Run(sweep, tmp_path) as opened:
         opened.heard = heard
-        opened.measure(sweep.points[0])
+        assert [*opened.measured()] == [*sweep.points]
     table = load(tmp_path)
     assert table["status"].tolist() == ["ok", *(status for status, _ in FAULTS.values()), "ok"]
     details = zip(table["detail"].fillna(""), ["", *(words for _, words in FAULTS.values()), ""], strict=True)
