@@ -1,7 +1,10 @@
 """A clock that is set by hand, in place of the system's."""
 
+import types
+
 import pytest
 
+from bench.engine import worker
 from bench.machine import monotonic
 
 
@@ -20,4 +23,11 @@ def set_by_hand(patch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     patch.setattr(monotonic, "now_s", lambda: clock.now_s)
     patch.setattr(monotonic, "sleep", clock.sleep)
+    return clock
+
+
+def wait_by_hand(patch: pytest.MonkeyPatch) -> Clock:
+    """Return a new clock, by which the engine tells from now on how long a process has been silent."""
+    clock = Clock()
+    patch.setattr(worker, "time", types.SimpleNamespace(monotonic=lambda: clock.now_s, sleep=clock.sleep))
     return clock

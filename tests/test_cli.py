@@ -57,7 +57,7 @@ def test_the_help_begins_with_what_most_people_need(capsys: pytest.CaptureFixtur
 
 
 def test_every_module_is_a_command_that_keeps_the_convention() -> None:
-    """It has help in its first line, adds its arguments, and is run with them; none is forgotten in the list."""
+    """A command has help in its first line, adds its arguments, and is run with them; none is forgotten in the list."""
     assert {module.name for module in pkgutil.iter_modules(commands.__path__)} == {*NAMES}
     for name in NAMES:
         module = importlib.import_module(f"bench.commands.{name}")

@@ -26,7 +26,7 @@ def test_a_part_has_its_line_and_its_output(tmp_path: Path) -> None:
 
 
 def test_a_part_that_takes_too_long_is_ended(tmp_path: Path) -> None:
-    """It has failed, with the last line that it printed."""
+    """Such a part has failed, with the last line that it printed."""
     log = tmp_path / gpu.LOG
     log.write_text("")
     line = gpu.tried("correct", "cpu", tmp_path / "runs", log, most_s=0.2)

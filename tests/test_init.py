@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def test_the_library_is_three_names() -> None:
-    """They are the functions of the packages; a typo is an AttributeError that names it."""
+    """The names are those of the functions of the packages; a typo is an AttributeError that names it."""
     assert (bench.compare, bench.load, bench.run) == (compare, load, run)
     assert bench.__all__ == ["compare", "load", "run"]
     with pytest.raises(AttributeError, match="module 'bench' has no attribute 'laod'"):

@@ -35,7 +35,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_in_a_checkout_the_name_of_the_package_is_the_same_module() -> None:
-    """So a class is the same by both names, and `except Unsupported` catches it."""
+    """A class is the same by both names, and `except Unsupported` catches it."""
     assert import_module("attention_bench.impls") is impls
     assert import_module("attention_bench.impls.contract") is contract
     assert contract.__spec__ is not None

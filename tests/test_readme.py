@@ -144,7 +144,10 @@ def test_every_command_is_written_with_options_that_it_has(command: str, capsys:
 def test_every_command_that_measures_can_be_met(
     words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its sweep, names and values pass the check that comes before anything starts; one says that it has 10 points."""
+    """The command's sweep, names and values pass the check that comes before anything starts.
+
+    One says that it has 10 points.
+    """
     (tmp_path / "mykernel.py").write_text(KERNEL)
     (tmp_path / "mylayer.py").write_text("class MyAttention: ...\n")
     written(tmp_path)

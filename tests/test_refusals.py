@@ -105,7 +105,7 @@ def status_of(command: str) -> object:
 def test_a_command_that_cannot_be_carried_out(
     command: str, runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It ends with its status, and its last line is the program's name and the message."""
+    """Such a command ends with its status, and its last line is the program's name and the message."""
     monkeypatch.chdir(runs)
     status, message = OF_COMMANDS[command]
     assert status_of(command) == status
@@ -117,7 +117,7 @@ def test_a_command_that_cannot_be_carried_out(
 
 @pytest.mark.parametrize("line", OF_SWEEPS)
 def test_a_sweep_that_cannot_be_measured(line: str, runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is refused before anything starts."""
+    """Such a sweep is refused before anything starts."""
     monkeypatch.chdir(runs)
     parser = argparse.ArgumentParser()
     options.add(parser.add_argument)

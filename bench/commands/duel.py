@@ -8,7 +8,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -23,6 +22,7 @@ from bench.engine.duel import Duel, Ground, grounds
 from bench.engine.model_look import NotSeen, asked, shaped
 from bench.harness import options
 from bench.harness.progress import Progress
+from bench.machine import monotonic
 from bench.machine.doctor import LEAST_TORCH
 from bench.machine.facts import here
 from bench.plan.again import Again
@@ -125,7 +125,7 @@ def measure(duel: Duel, *, is_quiet: bool = False) -> float:
         [*duel.measured(points, progress.told)]
     finally:
         progress.close()
-    return duel.sweep.effort.seconds(len(points)) - max(0.0, end_s - time.monotonic())
+    return duel.sweep.effort.seconds(len(points)) - max(0.0, end_s - monotonic.now_s())
 
 
 def rows_of(duel: Duel) -> dict[Point, list[Row]]:

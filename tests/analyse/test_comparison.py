@@ -113,7 +113,7 @@ def test_an_interval_holds_the_between_run_component_of_the_rows() -> None:
     [([0.0], [0.7] * 3), (CLOSE, [0.7]), ([0.0], [0.7]), ([0.5] * 3, [1.2] * 3), ([-0.201, -0.2, -0.199], [0.5] * 3)],
 )
 def test_without_an_interval_on_both_sides_a_change_is_inconclusive(base: list[float], new: list[float]) -> None:
-    """One process has none, however large the change; processes that agree to the last bit come from no clock."""
+    """A single process has none, however large the change; processes that agree to the last bit come from no clock."""
     result = judged(row(SDPA, base), row(SDPA, new))
     assert (result["verdict"], result["change"]) == ("inconclusive", pytest.approx(math.exp(0.7)))
     assert result[["change_low", "change_high", "p", "p_holm"]].isna().all()
@@ -144,7 +144,7 @@ def test_status_alone_can_be_the_verdict(base: Row | None, new: Row | None, verd
 
 
 def test_baseline_is_not_judged() -> None:
-    """Its ratio is 1 in every run: no p-value, and no part in the correction, with one process or five."""
+    """The baseline's ratio is 1 in every run: no p-value, and no part in the correction, with one process or five."""
     for processes in (1, 5):
         run = table(baseline(processes), at(1.0))
         comparison = compare(run, run)

@@ -192,7 +192,7 @@ def test_no_coefficient_is_negative() -> None:
 
 
 def test_the_deviation_is_the_largest_share_by_which_the_curve_passes_a_latency() -> None:
-    """One latency of four 20 % too high pulls the curve, which passes it by less than that and the others by more."""
+    """A latency that is 20 % too high pulls the curve, which passes it by less, and the other three by more."""
     truth = law(*TRUTHS["all"])
     rows = exact("sdpa", truth, (50, 197, 577))
     assert 0.01 < fitted([*rows, timed_row("sdpa", [1.2 * truth(1024)], num_tokens=1024)]).deviation < 0.2
@@ -208,7 +208,7 @@ def test_a_fit_needs_three_places(places: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize("scatter", [0.0, 0.02])
 def test_without_a_scatter_at_every_place_there_are_values_alone(scatter: float) -> None:
-    """One process, or processes that agree to the last digit, give coefficients and no intervals."""
+    """A single process, or processes that agree to the last digit, give coefficients and no intervals."""
     truth = law(*TRUTHS["all"])
     rows = [
         timed_row("sdpa", [truth(place) * (1 + scatter * k) for k in range(3)], num_tokens=place)

@@ -33,7 +33,7 @@ def test_a_step_is_where_a_change_is_shown(weeks: History) -> None:
 
 
 def test_runs_with_other_baselines_are_refused() -> None:
-    """Their speed-ups say different things."""
+    """Speed-ups over different baselines say different things."""
     of = [run_of(name, summarise([record("eager"), record("sdpa")], name)) for name in ("eager", "sdpa")]
     assert "must have one baseline, got eager: eager, sdpa: sdpa" in refusal(history, of)
 

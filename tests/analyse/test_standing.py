@@ -111,7 +111,7 @@ def test_what_costs_a_user_least_is_not_compiled_then_small_then_first_in_the_ca
 
 
 def test_without_errors_the_least_value_is_named() -> None:
-    """One process shows nobody to be slower; one alone is the first of one, and nobody has no place."""
+    """A single process shows nobody to be slower; one alone is the first of one, and nobody has no place."""
     by_name = places(of(0.5, 0.0, error=math.nan), COSTS)
     assert standings(by_name) == [("b", 1, NAMED), ("a", 2, OPEN)]
     assert slowdown(by_name["a"]).value == pytest.approx(math.exp(0.5))
@@ -179,7 +179,10 @@ def test_a_named_one_is_chosen_with_those_that_may_be_faster() -> None:
 
 
 def test_without_bounds_the_first_is_chosen_and_nothing_is_as_good() -> None:
-    """One process has no bounds, so any other may be faster by any share; it is said by how much the next one isn't."""
+    """A single process has no bounds, so any other may be faster by any share.
+
+    It is said by how much the next one isn't.
+    """
     rows = [row("a", 1, NAMED, 1.0, None, None), row("b", 2, OPEN, 1.5, None, None)]
     chosen = choice([{**each, "processes": number} for number, each in enumerate(rows, 1)])
     assert (chosen.name, math.isnan(chosen.high), chosen.may_be_faster, chosen.as_good) == ("a", True, ("b",), ())
@@ -271,7 +274,7 @@ def test_what_is_needed_may_be_unknown(other: int) -> None:
 
 
 def test_without_errors_all_are_left_for_an_unknown_time() -> None:
-    """One process names the one that seemed fastest, and says nothing of what that can cost."""
+    """A single process names the one that seemed fastest, and says nothing of what that can cost."""
     result = answer(of(0.1, 0.0, 0.5, error=math.nan), COSTS, 0.02)
     assert (result.named, result.candidates) == ("b", ("b", "a", "c"))
     assert np.isnan([result.bound, *result.needed]).all()
@@ -279,7 +282,7 @@ def test_without_errors_all_are_left_for_an_unknown_time() -> None:
 
 @pytest.mark.parametrize("logs", [(), (0.0,)])
 def test_without_two_there_is_nothing_to_look_at(logs: tuple[float, ...]) -> None:
-    """One alone has no rival, so its point is answered, and nobody is named."""
+    """An implementation alone has no rival, so its point is answered, and nobody is named."""
     result = answer(of(*logs), COSTS, 0.02, 2)
     assert (result.named, result.is_good, result.needed, math.isnan(result.bound)) == ("", True, (), True)
 

@@ -105,7 +105,7 @@ def test_one_process_has_a_latency_and_no_interval() -> None:
 
 
 def test_the_control_has_a_ratio_and_no_rank() -> None:
-    """It is the fastest here, and the others are ranked as if it weren't there."""
+    """The control is the fastest here, and the others are ranked as if it weren't there."""
     times = {"eager": 2.0, "sdpa": 1.0, CONTROL: 0.5}
     table = by_name(*(measured(name, n, [value + n / 100]) for n in range(3) for name, value in times.items()))
     assert table["speedup"][CONTROL] == pytest.approx(4.0, rel=0.05)
@@ -248,7 +248,7 @@ def test_cold_compilation_is_the_first_and_warm_the_median_of_the_rest(seconds: 
 
 
 def test_error_is_the_largest_of_all_processes() -> None:
-    """One that has no figure hides nothing."""
+    """A process without a figure hides no other one's."""
     records = [measured("sdpa", number, error=value) for number, value in enumerate([1e-7, None, 3e-7, 2e-7])]
     assert only(*records)["error"] == 3e-7
 

@@ -92,13 +92,13 @@ def test_a_side_without_a_time_has_no_speed_up(before: Row, after: Row, kind: st
 
 
 def test_a_point_without_rows_is_not_measured() -> None:
-    """Its time was up before it began."""
+    """A point whose time was up before it began has no rows."""
     of = verdict(point(), [], BEFORE, AFTER, BOUND)
     assert (of.kind, of.before, of.after) == (UNMEASURED, {}, {})
 
 
 def test_memory_is_relative_to_the_first_side() -> None:
-    """It is not known if one of both isn't."""
+    """The ratio of memory isn't known if that of one side isn't."""
     good = side(AFTER, 1.0, 0.99, 1.01, memory=50)
     assert judged(good).memory == 0.5
     assert math.isnan(judged(good, side(BEFORE, 1.0, memory=None)).memory)

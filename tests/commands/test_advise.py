@@ -156,7 +156,7 @@ def test_a_bad_attend_of_the_user_ends_with_1(
 
 
 def test_the_layers_are_a_sweep_file(made_up: Asked, tmp_path: Path, printed: Printed) -> None:
-    """It can be measured as it stands."""
+    """The sweep file of a model's layers can be measured as it stands."""
     made_up()
     file = tmp_path / "out.toml"
     printed("advise", "timm:vit_tiny_patch16_224", "--look", "--sweep-file", file, "--run", tmp_path / "run")

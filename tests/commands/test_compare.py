@@ -450,7 +450,7 @@ def test_a_row_that_cannot_be_measured_again_stays_in_dispute(tmp_path: Path, ca
 
 @pytest.mark.usefixtures("scripted_processes")
 def test_where_nothing_is_in_dispute_nothing_is_measured(tmp_path: Path, capsys: Capture) -> None:
-    """One line says so."""
+    """A line says that no row is in dispute."""
     runs = [of_torch(tmp_path / name, "2.0", dict.fromkeys(SCATTER, CLEAR)) for name in ("base", "new")]
     assert rerun(runs, tmp_path) == 0
     assert "no row is in dispute" in " ".join(capsys.readouterr().out.split())
@@ -488,5 +488,5 @@ TWICE = ["--python", sys.executable] * 2
 def test_a_rerun_that_cannot_be_is_wrong(
     versions: list[Path], words: list[str], message: str, refused: Refused
 ) -> None:
-    """One line says what was expected, before anything is measured."""
+    """A line says what was expected, before anything is measured."""
     assert message in refused("compare", *versions, "--force", *words)

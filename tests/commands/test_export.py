@@ -34,7 +34,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_table_keeps_its_schema_and_can_be_read(run: Path, printed: Printed) -> None:
-    """It names the run, what was measured with, and a core for each point."""
+    """The table names the run, what was measured with, and a core for each point."""
     assert "attention.json: 2 points with 1 thread, at 1 of them another core than sdpa" in printed("export", run)
     content = json.loads(Path("attention.json").read_text())
     jsonschema.validate(content, SCHEMA)
@@ -47,7 +47,7 @@ def test_a_table_keeps_its_schema_and_can_be_read(run: Path, printed: Printed) -
 
 
 def test_a_function_says_the_same_without_the_suite(run: Path, printed: Printed) -> None:
-    """It imports math alone, and its choice is that of the table at measured shapes, between and far from them."""
+    """The function imports math alone, and chooses as the table does at measured shapes, between and far from them."""
     printed("export", run, "table.json")
     printed("export", run, "choose.py", "--format", "python")
     text = Path("choose.py").read_text()
@@ -70,5 +70,5 @@ def test_a_run_without_another_core_is_refused(tmp_path: Path, refused: Printed)
 
 
 def test_a_file_that_cannot_be_written_is_said_in_one_line(run: Path, refused: Printed) -> None:
-    """Its folder isn't there."""
+    """The line names what is wrong: the file's folder isn't there."""
     assert "can't be written: No such file or directory" in refused("export", run, "no/such/folder.json")

@@ -45,7 +45,7 @@ def test_one_run_is_no_history(tmp_path: Path, refused: Printed) -> None:
 def test_a_page_that_cannot_be_written_is_one_line(
     tmp_path: Path, refused: Printed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It names the file and the reason."""
+    """The line names the file and the reason."""
     monkeypatch.setattr(shell, "vega_script", lambda: "")
     weekly(tmp_path / "runs", (0.5, 0.5))
     assert "cannot write" in refused("history", tmp_path / "runs", "--report", tmp_path / "missing" / "page.html")

@@ -47,7 +47,10 @@ def test_two_machines_are_shown_separately(tmp_path: Path, capsys: pytest.Captur
 def test_each_machine_has_a_page_of_its_comparison(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Its env_id stands in the name of the file, which the machine's line names; files of one machine are refused."""
+    """The machine's env_id stands in the name of the file, which the machine's line names.
+
+    Files of one machine are refused.
+    """
     pages: dict[str, Path] = {}
     monkeypatch.setattr(comparison, "write", lambda path, _report, base, _new: pages.update({path.name: base.folder}))
     there, out = run(tmp_path / "there", SWEEP, NAMED), str(tmp_path / "out")
@@ -68,5 +71,5 @@ def test_no_machine_in_both_is_not_comparable(tmp_path: Path, refused: Callable[
 
 
 def test_what_is_no_run_is_a_wrong_request(tmp_path: Path, refused: Callable[..., str]) -> None:
-    """One line with the folder, and exit status 2."""
+    """The refusal is a line with the folder, and exit status 2."""
     assert f"{tmp_path / 'none'} is no run that can be merged" in refused("merge", tmp_path / "out", tmp_path / "none")

@@ -53,7 +53,7 @@ def test_first_baseline_and_stepwise_are_profiled(run: Path, asked: list[Case], 
 
 
 def test_selectors_and_top_are_passed_on(run: Path, asked: list[Case], printed: Printed) -> None:
-    """One case with the stages of its point, and no more of its operators than were asked for."""
+    """The output is one case with the stages of its point, and no more of its operators than were asked for."""
     output = printed("profile", run, "--case", "implementation=sdpa,num_tokens=577", "--top", "1")
     assert asked == [CASES[4], Case(CASES[4].point, "stepwise")]
     assert [words in output for words in ("2 others", "residual", "aten::add ")] == [True, True, False]

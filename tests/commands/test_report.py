@@ -21,7 +21,7 @@ def _without_vega(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_page_lies_in_the_folder_of_the_run(tmp_path: Path, printed: Printed) -> None:
-    """Its path is what is printed."""
+    """The path of the page is what is printed."""
     run = saved.of(tmp_path / "run", [Case(point(), name) for name in ("eager", "sdpa")])
     assert printed("report", run).strip() == str(run / PAGE)
     assert "sdpa" in (run / PAGE).read_text()

@@ -28,7 +28,7 @@ def ran(folder: Path, *words: str) -> tuple[int, str]:
 
 @pytest.mark.slow
 def test_settings_of_the_folder_do_not_reach_it(repository: Path) -> None:
-    """Its pytest.ini, its conftest.py and variables of pytest change nothing, and it writes nothing there."""
+    """The folder's pytest.ini and conftest.py and pytest's variables change nothing; the run writes nothing there."""
     before = {*repository.iterdir()}
     status, text = ran(repository, "--num-tokens", "64,128", "--collect-only", "-q")
     assert (status, "2 tests collected" in text) == (0, True), text
@@ -45,6 +45,6 @@ def test_settings_of_the_folder_do_not_reach_it(repository: Path) -> None:
     ],
 )
 def test_a_wrong_request_has_the_status_of_pytest(repository: Path, words: list[str], said: str) -> None:
-    """It is 4, as when pytest itself is called, and the line names what is wrong."""
+    """The status is 4, as when pytest itself is called, and the line names what is wrong."""
     status, text = ran(repository, *words)
     assert (status, said in text) == (4, True), text

@@ -79,7 +79,7 @@ def test_only_those_that_hold_too_much_are_named() -> None:
 
 
 def test_a_sweep_of_which_nothing_fits() -> None:
-    """One case that may fit is enough to ask a worker."""
+    """A single case that may fit is enough to ask a worker."""
     huge, small = point(num_tokens=10_000_000), point()
     assert nothing_fits(Sweep("huge", (huge, huge), ("eager", "sdpa")), GIB)
     assert not nothing_fits(Sweep("mixed", (huge, small), ("eager", "sdpa")), GIB)

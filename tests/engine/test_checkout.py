@@ -92,7 +92,7 @@ def test_a_revision_is_written_into_a_folder_of_its_own(
 
 
 def test_a_folder_inside_a_repository_is_that_folder_of_the_revision(repository: Path, tmp_path: Path) -> None:
-    """So is one that is named without a path, from where the command runs."""
+    """A folder may be named without a path, from where the command runs."""
     checkout = checked_out(f"{repository / 'inner'}@first", tmp_path)
     assert (checkout.folder / "mine.py").read_text() == "value = 1\n"
     assert checkout.place(str(checkout.folder / "mine.py")) == "mine.py"
@@ -103,7 +103,7 @@ def test_a_folder_inside_a_repository_is_that_folder_of_the_revision(repository:
 
 
 def test_packages_may_lie_in_src(tmp_path: Path) -> None:
-    """It is searched before the folder itself."""
+    """The folder src is searched before the folder itself."""
     assert checked_out(str(tmp_path), tmp_path).paths == [str(tmp_path)]
     (tmp_path / "src").mkdir()
     assert checked_out(str(tmp_path), tmp_path).paths == [str(tmp_path / "src"), str(tmp_path)]
@@ -118,7 +118,7 @@ def test_a_shallow_clone_has_its_commit_alone(repository: Path, tmp_path: Path) 
 
 
 def test_a_checkout_of_a_worktree_has_its_own_head(repository: Path, tmp_path: Path) -> None:
-    """Its objects lie in another repository."""
+    """The objects of a worktree lie in another repository."""
     git(tmp_path, "clone", "--quiet", str(repository), "clone")
     git(tmp_path / "clone", "worktree", "add", "--quiet", "--detach", str(tmp_path / "tree"), "HEAD~1")
     assert (checked_out(f"{tmp_path / 'tree'}@HEAD", tmp_path).folder / MINE).read_text() == "value = 1\n"

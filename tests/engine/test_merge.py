@@ -165,7 +165,7 @@ def test_what_is_no_run_is_refused(tmp_path: Path, lacking: str) -> None:
 
 
 def test_a_torn_line_of_a_shard_is_left_out(tmp_path: Path) -> None:
-    """It is reported, and what stands around it counts."""
+    """The torn line is reported, and the lines around it count."""
     folder = run(tmp_path / "one")
     path = folder / journal.JOURNAL
     path.write_bytes(path.read_bytes()[:-100])

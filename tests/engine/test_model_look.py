@@ -64,7 +64,7 @@ SHAPE: dict[str, Any] = {"num_tokens": 5, "token_len": 16, "channels": 16, "num_
 
 
 def test_a_module_with_its_own_input_shows_its_shapes(pool: Any) -> None:
-    """It is asked once; other layers are not, and without such modules no process starts."""
+    """The module is asked once; other layers are not, and without such modules no process starts."""
     requests = pool({"status": "ok", "detail": "", "seen": SHAPE})
     unknown: dict[str, Any] = dict.fromkeys(SHAPE, 1)
     points = (point(), *(dataclasses.replace(AT, batch=batch, **unknown) for batch in (1, 2)))

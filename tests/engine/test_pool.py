@@ -148,7 +148,7 @@ def test_servers_that_begin_early_fork_the_workers(two: Pool, monkeypatch: pytes
 
 
 def test_a_server_that_is_killed_is_replaced(two: Pool) -> None:
-    """Its workers end, the one that it can't fork is lost, and the next one comes from a fresh server."""
+    """The server's workers end, the one that it can't fork is lost, and the next one comes from a fresh server."""
     worker = two.worker(point())
     first = psutil.Process(worker.pid).ppid()
     os.kill(first, signal.SIGKILL)
@@ -181,7 +181,7 @@ def test_what_can_not_be_used_is_a_wrong_request(two: Pool, tmp_path: Path) -> N
 
 
 def test_a_point_has_one_judge(two: Pool) -> None:
-    """It stays until it is replaced or dismissed; then there is a fresh one."""
+    """The judge stays until it is replaced or dismissed; then there is a fresh one."""
     first, second = two.judge(point()), two.judge(point(num_tokens=9))
     assert two.judge(point()) is first
     two.replace_judge(point())
@@ -195,7 +195,7 @@ def test_a_point_has_one_judge(two: Pool) -> None:
 
 
 def test_system_memory_has_a_process_that_returns_memory(two: Pool) -> None:
-    """Its server has the allocator's settings for that, and no other worker has them."""
+    """The server of that process has the allocator's settings for that, and no other worker has them."""
     request = {"request": "memory", "implementation": "eager"}
     with two.memory_worker(1) as returning, two.worker(point()) as retaining:
         assert returning.ask(request, CHECK_S)["peak_bytes"] == 1 << 16

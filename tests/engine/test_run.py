@@ -20,6 +20,7 @@ from scipy import stats
 from bench.analyse.precision import changes
 from bench.analyse.standing import Answer
 from bench.analyse.summary import Summary
+from bench.engine import replicate
 from bench.engine import run as engine
 from bench.engine.member import Member
 from bench.engine.pool import Pool
@@ -38,7 +39,7 @@ from bench.store import journal
 from bench.store.record import Record
 from bench.store.table import load
 from tests import mutants
-from tests.clock import Clock
+from tests.clock import Clock, wait_by_hand
 from tests.engine import threads
 from tests.points import point
 from tests.refusals import refusal
@@ -204,7 +205,7 @@ def test_every_planned_case_ends_as_a_row(tmp_path: Path) -> None:
 
 FAULTS = {
     "test:exits": ("crashed", "ended with exit status 1 during first call (second death, in a fresh process)"),
-    "test:sleeps": ("timeout", "no sign of life for 0.7 s during first call (second death, in a fresh process)"),
+    "test:sleeps": ("timeout", "no sign of life for 60 s during first call (second death, in a fresh process)"),
     "test:raises": ("error", "no"),
     "test:alarm": ("crashed", "SIGALRM during rounds (second death, in a fresh process)"),
     "test:wrong": ("incorrect", "wrong numbers"),
@@ -214,13 +215,22 @@ FAULTS = {
 
 
 @in_processes
-def test_a_process_that_dies_or_hangs_takes_one_case_with_it(tmp_path: Path) -> None:
+def test_a_process_that_dies_or_hangs_takes_one_case_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A crash, a signal in the rounds and a time-out are rows that say at which stage; the others go on.
 
     What died is tried a second time. Wrong numbers are not tried again: the row has both figures.
     """
-    effort = dataclasses.replace(QUICK, timeout_s=0.7)
-    table = ran(swept("eager", *FAULTS, "sdpa", effort=effort, tokens=(5,)), tmp_path)
+    clock, sweep = wait_by_hand(monkeypatch), swept("eager", *FAULTS, "sdpa", tokens=(5,))
+    monkeypatch.setattr(replicate, "_cores", lambda _: [])  # so that nobody else is waited for meanwhile
+
+    def heard(_point: Point, _process: int, implementation: str, stage: str) -> None:
+        if (implementation, stage) == ("test:sleeps", "first call"):
+            clock.sleep(2 * QUICK.timeout_s)
+
+    with Run(sweep, tmp_path) as opened:
+        opened.heard = heard
+        assert [*opened.measured()] == [*sweep.points]
+    table = load(tmp_path)
     assert table["status"].tolist() == ["ok", *(status for status, _ in FAULTS.values()), "ok"]
     details = zip(table["detail"].fillna(""), ["", *(words for _, words in FAULTS.values()), ""], strict=True)
     assert [(detail, words) for detail, words in details if words not in detail] == []

@@ -90,7 +90,7 @@ def test_a_run_that_went_on_has_the_table_that_its_journal_gives(
 
 
 def test_a_run_that_has_all_reads_no_samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is opened and closed without them; the rows that are asked for are those of its table."""
+    """The run is opened and closed without them; the rows that are asked for are those of its table."""
     of_three(tmp_path, 0, 0, 1, 2).close()
     before = load(tmp_path)
     with monkeypatch.context() as without:
@@ -153,7 +153,7 @@ def test_a_folder_that_is_being_filled_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_was_made_for_nothing_goes_again(tmp_path: Path) -> None:
-    """One that a refusal leaves empty is removed with the folders above it that were made; what was there stays.
+    """A folder that a refusal leaves empty is removed with the folders above it that were made; what was there stays.
 
     A file in its place is said in one line.
     """
@@ -281,7 +281,7 @@ def test_a_table_that_cannot_be_written_is_said(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_written_is_refused_at_once(
     module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is found out before any worker is asked for anything, and nothing of the folder changes."""
+    """The refusal comes before any worker is asked for anything, and nothing of the folder changes."""
     left(tmp_path, "eager")
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     patched, name = {"lock": (Path, "write_text"), "journal": (os, "open")}[module]
@@ -331,7 +331,7 @@ def test_another_sweep_is_refused_and_an_extended_one_is_kept(tmp_path: Path) ->
 
 
 def test_a_lost_environment_is_written_anew_if_all_records_come_from_here(tmp_path: Path) -> None:
-    """Its state is then not known."""
+    """The state of the machine is then not known."""
     left(tmp_path, "eager")
     identity = load_environment(tmp_path).identity  # type: ignore[union-attr]
     (tmp_path / ENVIRONMENT).unlink()

@@ -40,7 +40,7 @@ ROOT = Path(__file__).parents[2]
 STEADY = """
 implementations = ["eager", "sdpa"]
 processes = 2
-budget_s = 0.2
+budget_s = 0.02
 race = false
 [[grid]]
 batch = [1, 2, 3]

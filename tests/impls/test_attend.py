@@ -151,7 +151,7 @@ def test_a_query_that_sees_no_key_gives_zeros(name: str) -> None:
 
 
 def test_flash_attn_refuses_a_causal_mask_that_it_aligns_otherwise() -> None:
-    """Its last query sees all keys, so fewer queries than keys would see what torch's function hides."""
+    """The kernel's last query sees all keys, so fewer queries than keys would see what torch's function hides."""
     with pytest.raises(impls.Unsupported, match="the last query see all keys"):
         sdpa.attend_direct(*qkv(1, 2, 5, 8)[:1], *qkv(1, 2, 6, 8)[1:], 1.0, mask="causal")
 

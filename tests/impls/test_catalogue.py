@@ -39,7 +39,7 @@ def test_a_list_of_names_keeps_brackets_and_texts_together(names: str, parts: li
 
 @pytest.mark.parametrize("value", ["(1, 2", "[1, 2)", "(1, x)", "{1: }", "'open", "(lambda: 1)"])
 def test_a_value_that_begins_like_a_literal_and_is_none_is_refused(value: str) -> None:
-    """It is no text by mistake; the refusal has what came."""
+    """Such a value is no text by mistake; the refusal has what came."""
     with pytest.raises(ValueError, match="can't be read") as refused:
         parse(f"mine:L[a={value}]")
     assert value in str(refused.value)

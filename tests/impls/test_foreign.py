@@ -328,7 +328,7 @@ def test_no_way_to_attention_is_an_error_of_the_first_call(
 
 
 def test_a_kernel_that_is_a_little_wrong_is_left_to_the_judge() -> None:
-    """Its layout is known still: only the judge may call it incorrect."""
+    """The kernel's layout is known still: only the judge may call it incorrect."""
 
     def careless(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
         return 1.2 * flash_attn_func(q, k, v, 0.0, None, causal)[0]

@@ -93,7 +93,7 @@ def _fresh_compiler() -> Iterator[None]:
 @pytest.mark.toolchain
 @pytest.mark.usefixtures("_fresh_compiler")
 def test_a_compiled_implementation() -> None:
-    """Its gradients are the reference's too; a real worker trains the other one.
+    """A compiled implementation's gradients are the reference's too; a real worker trains the other one.
 
     It computes with the layer's weights as they are now, not as they were compiled.
     """

@@ -124,7 +124,7 @@ HERE = {"cpu": measured._cpu(), "gpus": {}, "torch": torch.__version__}
 def test_another_machine_is_said_once(
     point: dict[str, Any], environment: dict[str, Any], words: str, calls: list[tuple[int, ...]], tmp_path: Path
 ) -> None:
-    """One warning names what differs; a table of a GPU is followed by no call on a CPU."""
+    """A single warning names what differs; a table of a GPU is followed by no call on a CPU."""
     with pytest.warns(UserWarning, match=words) as said:
         attend = measured.attend_by(written(tmp_path, point, environment={**HERE, **environment}))
     assert len(said) == 1
@@ -144,7 +144,7 @@ def test_threads_that_change_later_are_said(tmp_path: Path, monkeypatch: pytest.
 
 @pytest.mark.parametrize(("mask", "words"), [("foo", "'foo'"), (torch.ones(8, 8, dtype=torch.bool), "a Tensor")])
 def test_a_mask_that_is_none_is_refused(mask: Any, words: str, tmp_path: Path) -> None:
-    """One line says what may stand there, and where a mask tensor goes."""
+    """The refusal says what may stand there, and where a mask tensor goes."""
     with pytest.raises(ValueError, match=f'mask must be None or "causal", got {words}; a mask tensor is attn_mask'):
         measured.attend_by(written(tmp_path))(*heads(), 0.3, mask=mask)
 

@@ -59,7 +59,7 @@ def test_a_runtime_computes_what_the_layer_does(name: str, tmp_path: Path) -> No
 
 
 def test_a_runtime_is_built_once_for_each_form() -> None:
-    """It is built at the first input, again for another shape, and refuses gradients."""
+    """The runtime is built at the first input, again for another shape, and refuses gradients."""
     layer, forms = ViTAttention(8, 8, 2), []
 
     class Counted(NumPy):

@@ -219,7 +219,7 @@ def test_a_module_is_described_by_its_file_and_the_commit_that_has_it(checkout: 
 
 
 def test_the_commit_of_a_users_repository(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """It follows the suite's with the name of its folder, so that two commits of a kernel can be told apart."""
+    """The repository's commit follows the suite's, with its folder's name: two commits of a kernel are told apart."""
     users = tmp_path_factory.mktemp("mykernel")
     (users / "inner").mkdir()
     (users / "mykernel.py").touch()
@@ -229,7 +229,7 @@ def test_the_commit_of_a_users_repository(checkout: Path, tmp_path_factory: pyte
 
 
 def test_the_commit_of_an_installed_suite(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is that from which the package was built, whatever repository the package lies in; hers follows."""
+    """The commit is that from which the package was built, whatever repository the package lies in; hers follows."""
     monkeypatch.setattr(facts, "IS_INSTALLED", True)
     monkeypatch.setattr(facts, "ROOT", checkout)
     (checkout / facts.BUILT_FROM).write_text("0123456789ab")

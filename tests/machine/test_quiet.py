@@ -43,7 +43,7 @@ def test_a_busy_neighbour_is_seen() -> None:
 def test_others_on_a_quarter_of_the_free_cores_are_worth_a_warning(
     others: float, threads: int, cores: int, lines: list[str]
 ) -> None:
-    """It says what to do, and advises fewer threads only if there are two; so does a single core.
+    """The warning says what to do, and advises fewer threads only if there are two; so does a single core.
 
     A clock with which a fixed product's time varies by a fifth is worth one too.
     """
@@ -188,7 +188,7 @@ def test_a_probe_that_fails_leaves_no_reading(clock: Clock) -> None:
 
 
 def test_the_best_is_a_low_quantile(clock: Clock) -> None:
-    """One reading of a hundred that is much shorter than the others is luck; one reading alone says nothing.
+    """A reading of a hundred that is much shorter than the others is luck; one reading alone says nothing.
 
     Of few readings it is no shorter than the shortest one, however far the others are.
     """

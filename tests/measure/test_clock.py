@@ -118,14 +118,14 @@ def test_device_times_are_those_of_the_calls_alone(
 
 
 def test_the_hosts_time_of_a_call_is_that_of_its_submission(on: Callable[[Device], Device]) -> None:
-    """It doesn't wait for the device."""
+    """The host's time doesn't wait for the device."""
     device = on(Device(seen_s=1.0, host_s=2e-5))
     assert clock.host_s(device.call) == pytest.approx(2e-5)
 
 
 @pytest.mark.parametrize(("unseen_s", "late_s"), [(3e-3, 2e-3), (1e-3, 0.0), (0.0, 0.0)])
 def test_work_on_another_stream_is_late(unseen_s: float, late_s: float, on: Callable[[Device], Device]) -> None:
-    """It is what the device still does after an event on the current stream has ended."""
+    """Late work is what the device still does after an event on the current stream has ended."""
     device = on(Device(unseen_s=unseen_s))
     assert clock.late_s(device.call) == pytest.approx(late_s)
 
@@ -164,7 +164,7 @@ def test_the_host_submits_a_large_product_in_less_time_than_the_device_needs() -
 def test_a_warm_up_ends_when_two_windows_agree(
     values_s: list[float], clock_s: float, calls: int, settled: bool
 ) -> None:
-    """It leaves the pace of the warm call, whose timings are long enough for the clock."""
+    """The warm-up leaves the pace of the warm call, whose timings are long enough for the clock."""
     times_s = iter(values_s)
     pace = clock.warm_up(lambda: None, lambda *_: next(times_s, values_s[-1]), clock_s)
     assert (pace.calls, pace.settled) == (calls, settled)

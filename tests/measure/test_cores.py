@@ -71,7 +71,7 @@ def test_equal_weights_hold_for_grouped_heads_and_masks_of_a_model() -> None:
 
 
 def test_the_largest_logit_is_that_of_the_scaled_product() -> None:
-    """It grows with the square of the input; a layer that never calls its core has none."""
+    """The largest logit grows with the square of the input; a layer that never calls its core has none."""
     work = workload.make(point())
     x = work.x[:1]
     with torch.no_grad():

@@ -26,7 +26,7 @@ MODES, DTYPES = ("inference", "forward", "train"), ("float32", "bfloat16", "floa
 
 @pytest.mark.parametrize("implementation", SHIPPED)
 def test_what_we_ship_passes_at_every_shape_and_in_every_mode_and_dtype(implementation: str) -> None:
-    """One token, two, a prime number of them, heads of one channel: no shape makes the check unfair.
+    """A single token, two, a prime number of them, heads of one channel: no shape makes the check unfair.
 
     Each mode meets each dtype at one of the shapes, at another one for each implementation.
     """
@@ -97,7 +97,7 @@ def test_what_computes_no_attention_is_rejected_with_few_tokens_and_many(layer: 
 
 @pytest.mark.parametrize("layer", OF_LAYER)
 def test_a_core_with_the_mask_passes_and_one_that_ignores_it_is_rejected(layer: str) -> None:
-    """One that declares no mask can't be used at a causal point."""
+    """A core that declares no mask can't be used at a causal point."""
     at = of_layer(layer, mask="causal")
     assert [checked(at, name).reason for name in ("eager", "sdpa")] == ["", ""]
     assert checked(at, "tests.mutants:ignores_the_mask").reason != ""

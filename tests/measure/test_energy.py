@@ -61,7 +61,7 @@ def test_a_long_call_is_a_batch_of_its_own(device: Device) -> None:
 
 
 def test_a_counter_that_stands_still_tells_nothing(device: Device) -> None:
-    """It is given up after a second of calls, and the energy is empty, not 0."""
+    """The counter is given up after a second of calls, and the energy is empty, not 0."""
     assert energy.per_call_j(lambda: 5.0, device.call, 1e-3) is None
     assert device.seconds() < 2 * energy.STILL_S
 
@@ -94,7 +94,7 @@ def shows(powercap: Path, package: int, energy_uj: int) -> None:
 
 
 def test_packages_are_added_and_a_counter_may_wrap(powercap: Path) -> None:
-    """One counter starts again at 0, twice; other zones are parts of the packages, or hold them."""
+    """The counter of a package starts again at 0, twice; other zones are parts of the packages, or hold them."""
     read = energy.counter("cpu")
     assert read is not None
     assert read() == 0

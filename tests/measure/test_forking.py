@@ -83,7 +83,7 @@ def client() -> Iterator[Client]:
 
 
 def test_a_worker_serves_requests_on_a_pipe_of_its_own(client: Client) -> None:
-    """It is a child of the server in a session of its own, and knows what the server has warmed up.
+    """The worker is a child of the server in a session of its own, and knows what the server has warmed up.
 
     The end of another worker, which was there first, leaves it alone.
     """

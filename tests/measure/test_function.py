@@ -135,5 +135,5 @@ def test_no_kernel_is_judged_by_a_random_layer(kind: str, mutant: str) -> None:
 @pytest.mark.parametrize("mode", ["inference", "train"])
 @pytest.mark.parametrize("name", OF_LAYER)
 def test_the_layers_of_the_project_are_functions(name: str, mode: str) -> None:
-    """One item has the same output beside others and alone."""
+    """An item has the same output beside others and alone."""
     function.check(workload.make(of_layer(name, mode=mode)))

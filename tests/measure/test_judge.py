@@ -51,7 +51,7 @@ def compare(judge: Judge, check: str, path: Path) -> dict[str, Any]:
 
 
 def test_a_judge_probes_on_the_core_of_the_samples_and_leaves_it() -> None:
-    """It is a process of the same replicate: later references may use every core."""
+    """The judge is a process of the same replicate: later references may use every core."""
     judge = judge_of(point())
     cores = os.sched_getaffinity(0)
     for core in (min(cores), None):

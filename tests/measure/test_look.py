@@ -50,7 +50,7 @@ def test_a_look_sees_what_a_plain_call_runs(name: str, mode: str) -> None:
 
 
 def test_a_core_is_timed_beside_a_line_that_was_proven() -> None:
-    """One that computes something else has an obstacle and no times; one that a setting reaches is left alone."""
+    """A core that computes something else has an obstacle and no times; one that a setting reaches is left alone."""
     masked = looked("Net[kind=biased,input=1x5x16]", mode="train")
     assert "attn_mask=bias" in masked["cores"][0]["proposal"][0]
     assert [*masked["written"]] == ["layers.0"]

@@ -94,7 +94,9 @@ def test_all_outputs_that_are_kept_are_right(whole: SimpleNamespace) -> None:
 def test_a_layer_with_the_weights_of_another_is_judged_by_it(
     layer: str, mode: str, dtype: str, is_right: bool, tmp_path: Path
 ) -> None:
-    """Its gradients are compared in the other's order, whatever its own is; with weights in the wrong places it fails.
+    """The layer's gradients are compared in the other's order, whatever its own is.
+
+    With weights in the wrong places it fails.
 
     So do the outputs of timed calls.
     """
@@ -171,7 +173,7 @@ def test_the_last_calls_are_no_work_between_samples(tmp_path: Path) -> None:
 def test_one_that_names_a_kernel_and_runs_another_is_a_fallback(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Its answers are right and its time would be another kernel's: the row says what ran."""
+    """A fallback's answers are right and its time would be another kernel's: the row says what ran."""
     monkeypatch.setattr(sdpa, "adapt_flash", impls.with_attend(sdpa.pinned(SDPBackend.MATH)))
     with case(point(), "sdpa_flash", tmp_path, thorough=True) as process:
         reply = process.prepare()
@@ -349,7 +351,10 @@ def two_cores() -> Iterator[tuple[int, int]]:
 
 
 def test_a_case_goes_to_the_core_that_it_is_asked_on(two_cores: tuple[int, int], tmp_path: Path) -> None:
-    """It was prepared on one, takes its samples on another and its last calls on the first; none of this is a fault."""
+    """The case was prepared on one, takes its samples on another and its last calls on the first.
+
+    None of this is a fault.
+    """
     one, other = two_cores
     with case(point(), "eager", tmp_path) as process:
         process.request["core"] = one
@@ -410,7 +415,7 @@ class TestInProcesses:
         ],
     )
     def test_a_layer_of_the_users_own(self, layer: str, expected: dict[str, str], measured: Measured) -> None:
-        """Its core is replaced if it has one; as it is, it can be measured; kernels of our layers are unsupported."""
+        """A core is replaced if the layer has one, or measured as it is; kernels of our layers are unsupported."""
         mutant = "tests.mutants:mean_of_values"
         members = measured(*expected, mutant, layer=f"tests.own_layers:{layer}")
         of_mutant = "incorrect" if layer == "Mine" else "unsupported"

@@ -30,7 +30,7 @@ on_linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells 
     ],
 )
 def test_the_peak_of_events(events: list[tuple[int, int]], peak_bytes: int) -> None:
-    """It is the highest sum of live blocks that were allocated in the call."""
+    """The peak is the highest sum of live blocks that were allocated in the call."""
     assert memory.peak_of_events(events) == peak_bytes
 
 

@@ -78,7 +78,7 @@ def test_a_core_that_returns_another_form_is_named_with_both(mistake: str, mode:
 
 
 def test_outputs_in_the_same_memory_are_seen() -> None:
-    """It is the memory of outputs that counts; those of training steps stand beside their gradients."""
+    """The memory of outputs counts; those of training steps stand beside their gradients."""
     y, other = torch.zeros(3), torch.zeros(3)
     assert outputs.share_memory([y, other, y])
     assert outputs.share_memory([(y, (other,)), (y.view(3, 1), (y,))])

@@ -176,7 +176,7 @@ class Kernel: ...
     ],
 )
 def test_an_option_that_a_function_does_not_declare_is_refused(name: str, reasons: list[str], folder: Path) -> None:
-    """It has a line with those that exist; of what a source doesn't show, nothing is said before the start."""
+    """The refusal has a line with those that exist; of what a source doesn't show, nothing is said before the start."""
     (folder / "optional.py").write_text(OPTIONS, encoding="utf-8")
     lines = names.mistake_of(f"optional:{name}", [str(folder)]).splitlines()
     assert len(lines) == len(reasons)

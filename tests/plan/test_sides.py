@@ -68,7 +68,7 @@ def test_a_request_without_two_sides_is_refused(given: tuple[list[str], ...], wo
 
 
 def test_a_side_in_words_says_what_was_given_for_it() -> None:
-    """One with the name of an implementation says no more."""
+    """A side with the name of an implementation says no more."""
     assert Side("eager", "eager").words == "eager"
     words = Side(AFTER, "my:attend", "my:A", "../timm@main", "/usr/bin/python").words
     assert all(each in words for each in (AFTER, "my:A", "../timm@main", "/usr/bin/python"))

@@ -451,7 +451,7 @@ def test_full_and_vit_go_further_than_quick() -> None:
 
 
 def test_a_grid_may_be_for_some_cpus_alone(tmp_path: Path) -> None:
-    """It counts if the CPU has one of its flags; `quick` has a shape in bfloat16 on CPUs that compute in it."""
+    """A grid counts if the CPU has one of its flags; `quick` has a shape in bfloat16 on CPUs that compute in it."""
     text = f"{EAGER}{GRID}\n{GRID}batch = 7\nif_cpu = ['fast', 'faster']\n"
     assert [point.batch for point in load(tmp_path, text, cpu={"faster", "slow"}).points] == [8, 7]
     assert [point.batch for point in load(tmp_path, text, cpu={"slow"}).points] == [8]

@@ -108,7 +108,7 @@ def test_a_slice_that_never_ended_lasts_to_the_end() -> None:
 
 
 def test_loose_arrows_are_left_out() -> None:
-    """One without an end, and one that ends where no slice is, go; a whole one stays, whatever its category."""
+    """An arrow without an end, and one that ends where no slice is, go; a whole one stays, whatever its category."""
     before = [
         event("X", 0, dur=10),
         *(event(ph, 5, id=1, cat="ac2g") for ph in "sf"),
@@ -181,7 +181,7 @@ def asked(plugin: TorchProfilerPlugin, route: str, run: str, **query: str) -> An
 
 @pytest.mark.parametrize("implementation", ["eager", "stepwise"])
 def test_the_plugins_loader_finds_our_stages_as_operators(plugin: TorchProfilerPlugin, implementation: str) -> None:
-    """Its loader reads the trace of N = 577, and each stage ran as often as the layer, or several times a call."""
+    """The loader reads the trace of N = 577, and each stage ran as often as the layer, or several times a call."""
     rows = asked(plugin, "/operation/table", name_of(implementation))["data"]
     calls = {row["name"]: row["calls"] for row in rows}
     assert calls.keys() >= STAGES | {"aten::bmm", "aten::_softmax"}

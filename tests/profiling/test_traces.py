@@ -82,7 +82,10 @@ def test_without_a_selector_the_first_the_baseline_and_stepwise_of_each_point_ar
 
 @pytest.mark.slow
 def test_stepwise_can_be_chosen_at_every_point_where_it_has_not_failed(table: pd.DataFrame) -> None:
-    """It agrees with selectors as any case of the run does; where the run says that it can't run, it isn't chosen."""
+    """Stepwise agrees with selectors as any case of the run does.
+
+    Where the run says that it can't run, it isn't chosen.
+    """
     assert names(chosen(table, ["implementation=stepwise"], "eager")) == [(5, "stepwise"), (7, "stepwise")]
     assert (7, "stepwise") in names(chosen(table, ["num_tokens=7"], "eager"))
     failed = table.replace({"implementation": {"manual": "stepwise"}})

@@ -53,7 +53,7 @@ CONTRACT = {
 
 
 def test_the_keys_are_a_contract() -> None:
-    """One object; a number that isn't known is null."""
+    """The output is one object; a number that isn't known is null."""
     content = json.loads(as_json([advised({"as_is": 1.0, "eager": 0.8})]))
     assert {"model", "share", "bound", "alternatives", "recommendation"} <= {*content}
     assert content["model"] == "timm:vit_tiny_patch16_224"
@@ -221,5 +221,5 @@ def test_lines_to_paste_are_the_librarys(library: str, name: str, line: str) -> 
 @pytest.mark.parametrize("library", ["timm", "transformers", "torch", ""])
 @pytest.mark.parametrize("name", ["as_is", "eager", "sdpa", "compiled_eager", "sdpa_flash", "mykernel:attend"])
 def test_lines_to_paste_are_python(library: str, name: str) -> None:
-    """They compile as they stand."""
+    """The lines compile as they stand."""
     compile("\n".join(words.paste(library, name)), "pasted", "exec")

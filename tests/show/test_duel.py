@@ -126,7 +126,7 @@ def test_an_open_answer_says_how_well_it_is_known_and_what_decides() -> None:
     ids=lambda of: of if isinstance(of, str) else "",
 )
 def test_one_answer_over_all_points_is_the_worst(verdicts: list[Verdict], kind: str, label: str, ratio: str) -> None:
-    """It names the point, and how many there are."""
+    """The answer names the point, and how many there are."""
     of_all = told(*verdicts)
     assert of_all.worst.kind == kind
     answer = headline(of_all)
@@ -300,7 +300,7 @@ def test_the_comment_has_a_row_for_each_point_and_two_folds() -> None:
 
 
 def test_json_has_null_for_what_is_not_known() -> None:
-    """Its numbers are those of the verdicts, and it is JSON in the strict sense."""
+    """The output's numbers are those of the verdicts, and it is JSON in the strict sense."""
     content = json.loads(as_json(told(of(*SLOW, memory_bytes=500), of(1.1, math.nan, math.inf, tokens=9), LOST[0])))
     slow, unknown, lost = content["points"]
     assert [each["verdict"] for each in (slow, unknown, lost)] == [SLOWER, OPEN, DIFFERENT]

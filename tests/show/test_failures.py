@@ -43,7 +43,7 @@ def rows(*cases: Ended) -> list[Row]:
     ],
 )
 def test_by_default_an_own_implementation_that_is_not_ok_fails(cases: list[Ended], expected: list[str]) -> None:
-    """So does a point where nothing could be measured; a shipped implementation beside one that is ok doesn't."""
+    """A point where nothing could be measured fails too; a shipped implementation beside one that is ok doesn't."""
     assert [str(reason) for reason in failing(rows(*cases), None, lacks_device=False)] == expected
 
 
@@ -72,7 +72,7 @@ def test_statuses_replace_the_rule(statuses: list[str], expected: list[str]) -> 
 
 
 def test_a_reason_names_all_that_share_it_at_the_same_points() -> None:
-    """Its detail is one line, the number of points is said, and of many reasons the last are counted."""
+    """The reason's detail is one line, the number of points is said, and of many reasons the last are counted."""
     lost = [("sdpa", "oom", "80\nGiB"), ("mha", "oom", "80 GiB"), ("flex", "error", "")]
     of = reasons([*rows(*lost), *[{**row, "num_tokens": 5} for row in rows(*lost[:2])]])
     assert [str(each) for each in of] == ["sdpa, mha oom: 80 GiB (at 2 points)", "flex error"]

@@ -84,7 +84,10 @@ def test_a_compiled_variant_has_a_tint_of_its_source(source: str) -> None:
 
 
 def test_an_unknown_name_or_stage_looks_the_same_for_ever() -> None:
-    """Its look follows from its name alone, in every process; twenty share few looks, and stages none of ours."""
+    """The look of a name follows from its name alone, in every process.
+
+    Twenty share few looks, and stages none of ours.
+    """
     assert palette.style("mine:kernel") == Style("#cc6677", (4, 1.6), "8")
     assert len({palette.style(f"mine:kernel{number}") for number in range(20)}) >= 15
     assert palette.stage_colour("rotary embedding") == "#664488"

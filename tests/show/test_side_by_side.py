@@ -39,7 +39,10 @@ def only(blocks: list[Block]) -> list[str]:
 
 
 def test_a_row_of_two_precisions_has_both_times_and_the_ratio() -> None:
-    """It names the shape, the implementation and both; without a second one, the refusal says how to measure it."""
+    """The row names the shape, the implementation and both.
+
+    Without a second one, the refusal says how to measure it.
+    """
     records = [measured("eager", dtype, process) for dtype in ("float32", "bfloat16") for process in range(3)]
     row = only(precisions(summarise(records, "eager"), changes(records)))
     assert (row[1], row[4], row[7][:5]) == ("eager", "bfloat16", "2.00x")
@@ -49,7 +52,7 @@ def test_a_row_of_two_precisions_has_both_times_and_the_ratio() -> None:
 
 
 def test_a_change_of_precision_of_a_case_that_failed_later_is_left_out() -> None:
-    """It has no time in the table, though its first process has."""
+    """Such a case has no time in the table, though its first process has."""
     records = [measured(name, dtype, 0) for name in ("eager", "sdpa") for dtype in ("float32", "bfloat16")]
     failed = replace(measured("sdpa", "bfloat16", 1), status="crashed")
     records += [measured("eager", "bfloat16", 1), failed]

@@ -149,7 +149,7 @@ def test_precisions_and_choices_that_bring_something_are_pointed_out() -> None:
 
 @pytest.mark.parametrize("width", [60, 80, 120, 200])
 def test_a_line_fits(width: int) -> None:
-    """Its speed-up is whole in any width, and its interval if there is room for it; what to use is named."""
+    """The line's speed-up is whole in any width, and its interval if there is room for it; what to use is named."""
     points = points_of(quick())
     text = rendered(render([Table(summary.point_columns("eager"), points)]), width=width)
     assert max(map(len, text.splitlines())) <= width

@@ -18,7 +18,7 @@ def of(*logs: float, error: float = 0.01, freedom: float = 12.0) -> Contrasts:
 
 
 def test_bounds_of_two_are_the_ends_of_the_interval_of_their_ratio() -> None:
-    """It has 99 %; no bound is below 1, and only what is slower has a lower one."""
+    """The interval has 99 %; no bound is below 1, and only what is slower has a lower one."""
     half = stats.t.ppf(0.995, 12) * 0.01
     slowdown = bounds(of(0.0, 0.1))
     assert slowdown.value.tolist() == pytest.approx([1, math.exp(0.1)])
@@ -58,7 +58,7 @@ def test_a_value_lies_between_its_bounds() -> None:
 
 
 def test_without_errors_there_are_values_alone() -> None:
-    """One process shows nobody to be slower, and doesn't say what would."""
+    """A single process shows nobody to be slower, and doesn't say what would."""
     slowdown = bounds(of(0.0, 0.5, error=math.nan))
     assert slowdown.value.tolist() == pytest.approx([1, math.exp(0.5)])
     assert np.isnan([slowdown.low, slowdown.high, slowdown.further]).all()
@@ -77,7 +77,7 @@ def test_so_many_times_more_measuring_brings_the_bound_to_the_aim() -> None:
 
 @pytest.mark.parametrize("rivals", [1, 3])
 def test_an_end_is_how_much_faster_another_may_be(rivals: int) -> None:
-    """It is the end of the pair's interval; the largest end of a row is its upper bound."""
+    """An end is that of the pair's interval; the largest end of a row is its upper bound."""
     logs = [0.0, 0.01, 0.02, 0.05][: rivals + 1]
     most, half = ends(of(*logs)), stats.t.ppf(0.995, 12) * 0.01
     for row, column in zip(*np.nonzero(~np.eye(rivals + 1, dtype=bool)), strict=True):

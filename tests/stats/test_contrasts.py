@@ -132,7 +132,7 @@ def test_one_replicate_has_no_error_and_two_have_one_through_the_run() -> None:
 
 
 def test_a_noisy_row_keeps_an_error_of_its_own() -> None:
-    """One of six scatters ten times as much at each of 30 points, and its error says so; the others' stay small."""
+    """A row of six scatters ten times as much at each of 30 points, and its error says so; the others' stay small."""
     rng = np.random.default_rng(7)
     points = [of(rng.normal(0, [[0.01]] * 5 + [[0.1]], (6, 4))) for _ in range(30)]
     pooled = prior(points)
@@ -153,7 +153,10 @@ def test_hundreds_of_rounds_in_few_processes_claim_no_more_than_processes_allow(
 
 @pytest.mark.parametrize(("off", "least", "most"), [(0.0, 1.0, 1.3), (0.05, 5.0, 12.0)])
 def test_a_control_that_differs_widens_all_errors(off: float, least: float, most: float) -> None:
-    """It is 5 % slower in each of 20 points, where errors of 0.7 % are claimed; without it nothing is widened."""
+    """The control is 5 % slower in each of 20 points, where errors of 0.7 % are claimed.
+
+    Without it nothing is widened.
+    """
     rng = np.random.default_rng(8)
     logs = rng.normal(0, 0.01, (20, 4, 4)) + np.array([[0], [off], [0], [0]])
     points = [of(own, names=("a", "control", "b", "c")) for own in logs]

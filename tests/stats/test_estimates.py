@@ -47,7 +47,10 @@ def test_an_estimate_with_weight_0_does_not_count() -> None:
 
 
 def test_a_baseline_adds_no_scatter_of_its_own() -> None:
-    """Its ratio to itself is 1 in each process: a difference to it has the other's interval, half of it a half."""
+    """The baseline's ratio to itself is 1 in each process.
+
+    A difference to it has the other's interval, and half of the difference has half of it.
+    """
     logs = means([0.0, 0.0, 0.0], [0.1, 0.2, 0.3])
     whole, half = intervals(combined(np.array([[-1.0, 1.0], [-0.5, 0.5]]), logs))
     width = T_975[2] * 0.1 / math.sqrt(3)

@@ -18,7 +18,7 @@ def changes(*values: float, errors: tuple[float, ...] = (0.03, 0.004, 0.004, 0.0
 
 
 def test_a_row_is_compared_with_the_others_that_were_measured_well() -> None:
-    """Its error is hardly larger than its own, though the baseline's is seven times as large."""
+    """The error of the row's change is hardly larger than its own, though the baseline's is seven times as large."""
     of = relative(changes(0.05, 0.0, 0.0, 0.0), WELL, 0)
     assert of
     assert abs(of.value[1:]).max() < 0.003
@@ -28,7 +28,7 @@ def test_a_row_is_compared_with_the_others_that_were_measured_well() -> None:
 
 @pytest.mark.parametrize("row", [1, 2, 3])
 def test_a_row_that_changed_does_not_carry_the_level_away(row: int) -> None:
-    """It has its whole change, and the others have none."""
+    """The row has its whole change, and the others have none."""
     values = [0.0] * 4
     values[row] = -0.2
     of = relative(changes(*values), WELL, 0)
@@ -37,7 +37,7 @@ def test_a_row_that_changed_does_not_carry_the_level_away(row: int) -> None:
 
 
 def test_a_row_without_an_error_belongs_to_no_level() -> None:
-    """It can't be judged, and the others are."""
+    """Such a row can't be judged, and the others are."""
     of = relative(changes(0.0, 0.0, 0.0, 0.5, errors=(0.03, 0.004, 0.004, math.nan)), WELL, 0)
     assert of
     assert np.isnan(of.error).tolist() == [False, False, False, True]

@@ -42,7 +42,7 @@ def test_env_id_is_that_of_the_identity() -> None:
     ],
 )
 def test_each_fact_that_differs_has_a_line(change: dict[str, Any], message: str) -> None:
-    """It has both values, or says which side lacks the fact, in both directions."""
+    """The line has both values, or says which side lacks the fact, in both directions."""
     assert differences(environment(), environment(**change)) == [message]
     (name,) = change
     lines = differences(environment(**change, torch="2.14.0"), environment())
@@ -50,7 +50,7 @@ def test_each_fact_that_differs_has_a_line(change: dict[str, Any], message: str)
 
 
 def test_each_environment_variable_is_a_fact_of_its_own() -> None:
-    """One that a run lacks was not set there; an older run has none, and is like a run without any."""
+    """A variable that a run lacks was not set there; an older run has none, and is like a run without any."""
     frozen = environment(variables={"OMP_DYNAMIC": "1", "TORCHINDUCTOR_FREEZING": "1"})
     assert differences(environment(), frozen) == [
         "variable OMP_DYNAMIC: not set against '1'",
@@ -78,7 +78,10 @@ def test_device_name() -> None:
 
 
 def test_a_run_keeps_its_first_environment(tmp_path: Path) -> None:
-    """It comes back as it was saved, with its name; a resumed run's stays, because its rows came from there."""
+    """The environment comes back as it was saved, with its name.
+
+    A resumed run's stays, because its rows came from there.
+    """
     assert load(tmp_path) is None
     first = environment(wait_policy={"OMP_WAIT_POLICY": "active"})
     save(first, tmp_path)
@@ -105,7 +108,7 @@ def test_a_broken_file_is_refused(tmp_path: Path, content: bytes, reason: str) -
 
 @pytest.mark.slow
 def test_a_worker_needs_no_msgspec() -> None:
-    """It may run in another environment, which has torch and little else."""
+    """A worker may run in another environment, which has torch and little else."""
     modules = ", ".join(f"bench.measure.{name}" for name in ("server", "judge"))
     program = f"import sys; sys.modules['msgspec'] = None; import {modules}"
     subprocess.run([sys.executable, "-c", program], check=True)
@@ -120,7 +123,7 @@ def with_runtimes(**versions: str) -> Environment:
 
 
 def test_a_runtime_that_both_runs_used_must_be_the_same() -> None:
-    """Its version is a difference like that of torch; a runtime that one run alone used is none."""
+    """The runtime's version is a difference like that of torch; a runtime that one run alone used is none."""
     older, newer = with_runtimes(openvino="2026.3", jax="0.10"), with_runtimes(openvino="2026.4")
     assert differences(older, newer) == ["openvino: '2026.3' against '2026.4'"]
     assert differences(with_runtimes(jax="0.10"), newer) == []

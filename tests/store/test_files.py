@@ -145,7 +145,7 @@ def test_a_process_that_cannot_be_seen_may_be_at_work(changes: dict[str, Any], t
 
 
 def test_a_lock_that_cannot_be_understood_is_refused(tmp_path: Path) -> None:
-    """It may be half written, so nobody may take it."""
+    """Such a lock may be half written, so nobody may take it."""
     for content in (b"", b"{", b"[]", b'{"pid": 1}', b"\xff"):
         (tmp_path / LOCK).write_bytes(content)
         with pytest.raises(WrongRequest, match=f"is no lock.*rm {tmp_path / LOCK}"):
@@ -193,7 +193,7 @@ input()
 
 
 def test_one_that_died_while_it_took_a_lock_over_does_not_bar_it(tmp_path: Path) -> None:
-    """Its claim is as stale as the lock that it claimed."""
+    """The claim of a dead writer is as stale as the lock that it claimed."""
     first = written(tmp_path, pid=ended())
     (tmp_path / LOCK).rename(tmp_path / "kept")
     second = written(tmp_path, pid=ended())
@@ -207,7 +207,7 @@ def test_one_that_died_while_it_took_a_lock_over_does_not_bar_it(tmp_path: Path)
 
 
 def test_a_claim_that_comes_too_late_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that looked before another took over and claims afterwards finds that the lock is not what it was."""
+    """A writer that looked before another took over and claims afterwards finds that the lock is not what it was."""
     written(tmp_path, pid=ended())
     winner, late = Lock(tmp_path), Lock(tmp_path)
     link = files._link_or_create
@@ -227,7 +227,7 @@ def test_a_claim_that_comes_too_late_is_given_up(tmp_path: Path, monkeypatch: py
 
 
 def test_a_lock_that_was_removed_or_taken_is_not_ours_any_more(tmp_path: Path) -> None:
-    """Its writer gets an error, and doesn't remove what another one made."""
+    """The lock's writer gets an error, and doesn't remove what another one made."""
     mine = Lock(tmp_path)
     mine.acquire()
     (tmp_path / LOCK).unlink()

@@ -36,7 +36,7 @@ def line_of(one: Record) -> bytes:
 
 
 def test_replicates_follow_each_other(tmp_path: Path) -> None:
-    """They come back in the order in which they were appended, each record a line of JSON with its schema."""
+    """Replicates come back in the order in which they were appended, each record a line of JSON with its schema."""
     first, second = replicate("eager", "sdpa"), replicate("eager", "sdpa", "online", process=1)
     journal.append(tmp_path, first)
     journal.append(tmp_path, second)

@@ -43,7 +43,7 @@ def test_points_of_every_layer_come_back(tmp_path: Path) -> None:
 
 
 def test_a_duel_comes_back(tmp_path: Path) -> None:
-    """Its sides are no implementations, and what its effort leaves out stays left out."""
+    """The sides of a duel are no implementations, and what its effort leaves out stays left out."""
     effort = Effort(race=True, bound=0.01, within_s=40.0)
     sweep = dataclasses.replace(SWEEP, implementations=(BEFORE, AFTER), baseline=BEFORE, control=True, effort=effort)
     plan.save(sweep, tmp_path)
@@ -60,7 +60,10 @@ def test_a_folder_without_a_run_has_no_plan(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_lost_its_plan_has_that_of_its_records(tmp_path: Path) -> None:
-    """Its points, implementations and control, eager as the baseline, and as many processes; the effort isn't known."""
+    """The plan has their points, implementations and control, eager as the baseline, and as many processes.
+
+    The effort isn't known.
+    """
     names = ("sdpa", "eager", CONTROL)
     records = [examples.record(name, process=process) for process in (0, 1) for name in names]
     journal.append(tmp_path, [dataclasses.replace(each, replicate_size=3) for each in records])
@@ -130,7 +133,7 @@ def test_another_sweep_is_refused_with_both_values(changes: dict[str, Any], mess
 
 @pytest.mark.parametrize("wishes", [{"bound": 0.001}, {"within_s": None}, {"bound": 0.5, "within_s": 3600.0}])
 def test_a_race_goes_on_with_another_bound_and_another_time(wishes: dict[str, Any]) -> None:
-    """They say when to stop, not how to measure, so the new ones hold and all else stays the folder's own."""
+    """Bound and time say when to stop, not how to measure, so the new ones hold and all else stays the folder's own."""
     own = dataclasses.replace(SWEEP, effort=Effort(race=True, bound=0.1, within_s=90))
     asked = dataclasses.replace(own, name="other", effort=dataclasses.replace(own.effort, **wishes))
     assert continued(asked, own, Path("run")) == dataclasses.replace(asked, name="mine")

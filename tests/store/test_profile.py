@@ -44,6 +44,6 @@ def test_points_stand_by_their_size(run: Path) -> None:
     ],
 )
 def test_a_file_that_is_no_profile_is_refused(run: Path, content: str, message: str) -> None:
-    """One line names the file, or for a newer schema the versions that this suite reads."""
+    """A line names the file, or for a newer schema the versions that this suite reads."""
     (run / profile.TRACES / f"x{profile.SUFFIX}").write_text(content)
     assert message in refusal(profile.load, run)

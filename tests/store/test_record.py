@@ -54,7 +54,7 @@ def test_what_was_not_measured_is_empty() -> None:
     ],
 )
 def test_columns_of_samples_belong_together(columns: dict[str, Any], reason: str) -> None:
-    """They are equally long, and no round is there twice."""
+    """The columns are equally long, and no round is there twice."""
     with pytest.raises(ValueError, match=reason):
         dataclasses.replace(record().samples, **columns)
 
@@ -133,7 +133,7 @@ def test_a_line_is_json_without_what_is_empty() -> None:
 
 
 def test_equal_cases_are_one_object() -> None:
-    """So are equal points."""
+    """Equal points are one object too."""
     cases, of = Cases(), [record(), record(detail="later"), record("sdpa")]
     eager, later, sdpa = (cases.of(decode_line(encode_line(each))) for each in of)
     assert eager is later
@@ -169,7 +169,7 @@ def test_what_a_line_lacks_or_holds_besides_is_no_reason_to_refuse_it() -> None:
     ("version", "message"), [(SCHEMA_VERSION + 1, "so update the suite"), (OLDEST_SCHEMA - 1, "the suite that wrote")]
 )
 def test_a_line_of_another_schema_is_refused(version: int, message: str) -> None:
-    """It is not taken for a damaged one, whatever else is new in it, and with a checksum or without."""
+    """Such a line is not taken for a damaged one, whatever else is new in it, and with a checksum or without."""
     for line in (changed(schema_version=version), changed(schema_version=version, process="first", dtype=...)):
         for content in (line, line[:-SEAL_BYTES] + b"}"):
             with pytest.raises(WrongRequest, match=f"schema_version {version}; .*{message}"):

@@ -55,7 +55,7 @@ def test_a_folder_and_its_results_are_one_run(folder: Path, name: str) -> None:
 
 
 def test_the_table_has_no_rows_of_the_control(folder: Path) -> None:
-    """It holds implementations alone, the library's too; the whole of it has the control."""
+    """The table holds implementations alone, the library's too; the whole of it has the control."""
     table.save(summarise([record("eager"), record("sdpa"), record(CONTROL)], "sdpa"), folder)
     run = SavedRun(folder)
     assert run.whole["implementation"].tolist() == ["eager", "sdpa", CONTROL]

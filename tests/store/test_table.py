@@ -184,7 +184,7 @@ def test_a_header_alone_is_refused(tmp_path: Path) -> None:
 
 
 def test_another_schema_is_refused(tmp_path: Path) -> None:
-    """One such row is enough; the refusal has both versions, whatever columns the newer suite has given up.
+    """A single such row is enough; the refusal has both versions, whatever columns the newer suite has given up.
 
     For an older one it has the command that writes it anew.
     """

@@ -33,7 +33,7 @@ def test_text_that_utf8_can_not_hold_is_text() -> None:
 
 
 def test_a_value_has_a_name() -> None:
-    """It stands before the place, and a list becomes a tuple where that is the type."""
+    """The name stands before the place, and a list becomes a tuple where that is the type."""
     assert convert([1, 2], tuple[int, ...]) == (1, 2)
     with pytest.raises(ValueError, match=r"^kernels\[1\] must be text, got 2$"):
         convert(["a", 2], tuple[str, ...], "kernels")

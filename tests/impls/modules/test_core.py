@@ -74,7 +74,7 @@ def test_a_core_is_replaced_by_the_first_way_that_is_there(model: str, setting: 
 
 @pytest.mark.parametrize("kind", ["imported", "flat", "replaceable"])
 def test_another_core_is_what_counts(kind: str) -> None:
-    """It is called under whatever name, for queries of whatever dimensions: a wrong one gives another output."""
+    """The core is called under whatever name, for queries of whatever dimensions: a wrong one gives another output."""
     layer = tiny(f"Net[kind={kind}]")
     x = torch.randn(3, *layer.item)
     with torch.inference_mode():
@@ -137,7 +137,7 @@ def test_a_setting_that_the_library_refuses_is_unsupported(monkeypatch: pytest.M
 
 
 def test_timms_switch_is_one_of_modules() -> None:
-    """It is set on live modules, of a copy."""
+    """The switch is set on the modules of a copy of the model."""
     layer = tiny("Net[kind=switched]")
     x = torch.randn(1, *layer.item)
     unfused = impls.build(layer, "eager")

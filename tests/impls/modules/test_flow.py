@@ -79,7 +79,7 @@ def test_a_product_a_softmax_and_a_product_are_a_core(function: Callable[[Tensor
 
 
 def test_a_projection_between_is_no_part_of_a_core() -> None:
-    """One of the values may be computed after the scores."""
+    """A projection of the values may be computed after the scores."""
     seen = followed(lambda x: (x @ x.mT).softmax(-1) @ (x.reshape(-1, D) @ CHANNELS).reshape(x.shape))
     assert seen.flow.operators == ["product", "softmax", "product", "product"]
     assert [core.steps for core in seen.cores] == [[0, 1, 3]]

@@ -293,7 +293,7 @@ def test_all_arguments_come_from_a_function() -> None:
 
 
 def test_a_module_inside_gets_what_it_gets_there() -> None:
-    """It is measured by itself, with the shape of its own input, and the options of the whole go to the whole."""
+    """The module is measured by itself, with the shape of its own input; options of the whole go to the whole."""
     module, shape = make("tests.tiny_models:Net[kind=written,channels=8,input=1x5x8,at=layers.1]", vars(point()))
     assert isinstance(module, Wrapper)
     assert (type(module.inner).__name__, shape) == ("Written", (2, 5, 8))
@@ -416,12 +416,12 @@ def of_a_block(dim: int, hidden_dim: int = 2048) -> Got:
 
 
 def test_a_width_of_another_part_stays() -> None:
-    """Its name means the channels only if it has no default."""
+    """The name of a width means the channels only if it has no default."""
     assert got("of_a_block") == {"dim": 48, "hidden_dim": 2048}
 
 
 def test_a_temperature_stays() -> None:
-    """It hides nothing."""
+    """A temperature hides nothing of the layer."""
     layer = nn.ParameterDict({"temperature": torch.tensor(0.07)})
     show_all(layer)
     assert float(layer["temperature"]) == pytest.approx(0.07)

@@ -52,7 +52,7 @@ def test_another_function_has_no_line(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", [kind for kind, (_, words) in INEXPRESSIBLE.items() if not words])
 def test_without_a_softmax_of_all_scores_there_is_no_core(kind: str) -> None:
-    """So there is no line either."""
+    """Without a core there is no line either."""
     assert traces_of(kind) == []
 
 

@@ -66,6 +66,6 @@ class OfTwo(nn.Linear):
 
 
 def test_a_mask_of_items_that_looks_causal_is_not() -> None:
-    """Its numbers are those of a triangle, its dimensions are items and keys."""
+    """The mask's numbers are those of a triangle, and its dimensions are items and keys."""
     (trace,) = traced(OfTwo(4, 4), torch.randn(2, 2, 4))
     assert "attn_mask=~mask" in proposed(trace).expression

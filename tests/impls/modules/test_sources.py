@@ -75,7 +75,7 @@ def test_transformers_has_models_by_a_config_file(tmp_path: Path) -> None:
     ],
 )
 def test_a_model_takes_the_input_of_its_name(name: str, shape: tuple[int, ...], output: tuple[int, ...]) -> None:
-    """Its shape, or the inputs that a function returns; a layer in a model gets what it gets there."""
+    """The name has a shape, or the inputs that a function returns; a layer in a model gets what it gets there."""
     model = made(name)
     assert model.item == shape
     with torch.no_grad():
@@ -112,7 +112,7 @@ def test_a_layer_gets_the_mask_that_a_setting_expects(name: str, setting: str) -
     ("kind", "words"), [("kept", "change the SimpleNamespace that it gets"), ("mixed", "something else for it")]
 )
 def test_a_layer_that_can_not_be_called_again_alone_says_why(kind: str, words: str) -> None:
-    """It keeps a state of earlier calls, or mixes the items of a batch."""
+    """The layer keeps a state of earlier calls, or mixes the items of a batch."""
     with pytest.raises(impls.Unsupported, match=rf"can't be run by itself.*{words}"):
         made(f"{TINY}:Stated[kind={kind},input=1x5x16,at=attention]")
 
@@ -141,7 +141,7 @@ def test_what_makes_no_model_is_said_in_one_line(name: str, words: str) -> None:
 
 
 def test_a_library_that_is_missing_names_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It says how to install it."""
+    """The refusal says how to install the library."""
     monkeypatch.setitem(sys.modules, "timm", None)
     with pytest.raises(Unresolved, match=r"pip install -c constraints\.txt timm"):
         made("timm:vit_tiny_patch16_224")

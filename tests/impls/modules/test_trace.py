@@ -17,7 +17,7 @@ def test_a_trace_computes_the_core_anew(kind: str) -> None:
 
 
 def test_a_trace_computes_in_float64() -> None:
-    """Its operands and all tensors that meet the scores are brought there, also where the model casts to float32."""
+    """Operands and all tensors that meet the scores are brought there, also where the model casts to float32."""
     for kind in ("two masks", "in float32", "alibi"):
         (trace,) = traces_of(kind)
         o = trace.again({number: each.double() for number, each in trace.operands.items()}, torch.float64)

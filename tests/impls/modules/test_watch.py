@@ -56,7 +56,7 @@ def test_a_fast_path_stays_one(name: str, operator: str, layer: str) -> None:
 
 
 def test_layers_that_are_alike_share_a_trace() -> None:
-    """So that the tensors of one are held for all; each core has one."""
+    """The tensors of one trace are held for all of them; each core has one."""
     model = made("tests.tiny_models:Net[kind=written,input=1x5x16]").eval()
     with torch.inference_mode(), watch.watched(model) as seen:
         model(torch.randn(3, *model.item))

@@ -60,7 +60,7 @@ def test_a_field_named_values_is_no_mapping() -> None:
 
 
 def test_a_square_matrix_is_a_mask_of_queries_and_keys() -> None:
-    """It has no row for each item, even if there are as many."""
+    """Such a mask has no row for each item, even if there are as many."""
     model = Wrapper(Masked(), (3,), (Placeholder.X,), {"mask": torch.arange(9.0).view(3, 3)}, batch=3)
     assert model(torch.zeros(3, 3)).tolist() == torch.arange(9.0).view(3, 3).tolist()
 

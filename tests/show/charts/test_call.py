@@ -94,7 +94,10 @@ def drawn(*blocks: Block) -> call.MemoryChart:
 
 
 def test_the_curve_is_what_was_alive_when() -> None:
-    """It ends with the call, and the peak has its mark; thousands of blocks make a short curve with the same peak."""
+    """The curve ends with the call, and the peak has its mark.
+
+    Thousands of blocks make a short curve with the same peak.
+    """
     chart = drawn(FIRST, SECOND, LATE)
     assert chart.peak.bytes == 100
     assert chart.curve == ((0.0, 60), (2.0, 100), (5.0, 40), (6.0, 50))

@@ -120,7 +120,7 @@ def test_a_kind_that_is_added_is_drawn(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_a_second_kind_of_comparison_lies_beside_the_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One file is asked for: the first picture has its name, the others begin with it."""
+    """A single file is asked for: the first picture has its name, the others begin with it."""
     changes = next(kind for kind in KINDS if kind.needs is Needs.COMPARISON)
     second = Kind("second", Needs.COMPARISON, lambda _report: iter([("second", Figure())]))
     monkeypatch.setattr(catalogue, "KINDS", [changes, second])

@@ -73,7 +73,7 @@ def test_rows_stand_worst_first_and_are_counted_in_the_last_line() -> None:
 
 
 def test_inconclusive_is_never_shown_as_the_same() -> None:
-    """Its row, its implementation and its count say inconclusive."""
+    """The row, the implementation and the count of such a verdict say inconclusive."""
     noisy = row(case("tokens"), NOISY)
     said = shown(compare(table(noisy), table(noisy)))
     assert re.search(r"^tokens +1 +\+0\.0% +8% +1 inconclusive$", said, re.MULTILINE)
@@ -231,7 +231,10 @@ def test_tables_are_whole() -> None:
 
 
 def test_text_of_other_programs_formats_nothing() -> None:
-    """It calls nobody, ends no cell and no span, and is cut where it is long; a star in a note is no emphasis."""
+    """Such text calls nobody, ends no cell and no span, and is cut where it is long.
+
+    A star in a note is no emphasis.
+    """
     new = failed(case("sdpa"), "error", "`@somebody` | <b>\n" + "x" * 10_000)
     notes = ("state of _compiled_sdpa_: *new* <b>", "another")
     text = written(Report(compare(table(at(case("sdpa"), 1.0)), table(new)), notes=notes))

@@ -29,7 +29,7 @@ def test_the_baseline_is_the_one_asked_for_or_that_of_the_runs() -> None:
 
 
 def test_each_implementation_has_a_line_of_its_judged_rows() -> None:
-    """Their number, verdicts, middle change and what is excluded; what was not judged has none."""
+    """The line has their number, verdicts, middle change and what is excluded; what was not judged has none."""
     run = [row(each, NOISY) for each in cases(3)]
     slow = [at(each, 1.0) for each in cases(4, "mha")]
     new = [*run, *({**one, **at(each, 0.8)} for one, each in zip(slow, cases(4, "mha"), strict=True))]

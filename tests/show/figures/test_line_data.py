@@ -58,7 +58,7 @@ def test_every_implementation_has_a_line() -> None:
 
 
 def test_a_failed_row_is_a_gap_and_a_failure() -> None:
-    """It has no value, and stands among the failures with its status.
+    """A failed row has no value, and stands among the failures with its status.
 
     An implementation without a single time is in the picture; if it is the baseline there are no speed-ups.
     """

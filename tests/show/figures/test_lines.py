@@ -57,7 +57,7 @@ def labels(sheet: Figure) -> list[Text]:
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_little_is_drawn_too(processes: int) -> None:
-    """One line, with or without intervals, is a picture, and what failed everywhere else is a mark without a line."""
+    """A line alone, with or without intervals, is a picture; what failed everywhere else is a mark without a line."""
     alone = results([Case(at, "eager") for at in TOKENS[:2]], processes=processes)
     assert [len(lines(figure(picture))) for picture in pictures(alone)] == [1, 1]
     fates: dict[Case, Fate] = {Case(at, name): ("oom", "") for at in TOKENS[1:] for name in FEW}

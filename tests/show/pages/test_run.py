@@ -87,7 +87,7 @@ def test_the_page_says_when_and_under_which_variables_it_was_measured(tmp_path: 
 
 
 def test_a_change_of_precision_is_shown(text: str, tmp_path: Path) -> None:
-    """It stands with the answer; a run in one dtype has no such line."""
+    """The change stands with the answer; a run in one dtype has no such line."""
     both = [measured("eager", dtype, process) for dtype in ("float32", "bfloat16") for process in range(3)]
     page_of_both = page(AnalysedRun(examples.saved(tmp_path / "both", both)))
     assert page_of_both.index("bfloat16 instead of float32: eager is 2.00x") < page_of_both.index("Point by point")
@@ -193,7 +193,10 @@ def merged(folder: Path, **cases: Sequence[Case]) -> AnalysedRun:
 
 
 def test_a_merged_run_has_a_chart_for_each_machine(tmp_path: Path) -> None:
-    """Its rows say of which machine they are, and so does every sentence; nothing is averaged over machines."""
+    """The rows of a merged run say of which machine they are, and so does every sentence.
+
+    Nothing is averaged over machines.
+    """
     cases = [case(name, num_tokens=n) for n in (50, 197, 577) for name in ("eager", "sdpa")]
     text = page(merged(tmp_path, here=cases[:4], there=cases))
     data = data_of(text)
@@ -233,7 +236,7 @@ def test_a_machine_without_rows_is_left_out_in_words(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One line names the file and the reason."""
+    """A line names the file and the reason."""
 
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")

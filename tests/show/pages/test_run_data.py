@@ -19,7 +19,7 @@ HEAT = Metric("heat_j", unit=Unit.JOULES, meaning="the heat of a call", heading=
 
 
 def test_a_metric_is_a_column_and_a_chart_without_other_edits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Its heading is that of the column, its unit writes the cells and the ticks, its axis gives the chart.
+    """The metric's heading is that of the column, its unit writes the cells and the ticks, its axis gives the chart.
 
     A column that no row has is left out: a CPU has no counter of a GPU's board.
     """

@@ -74,7 +74,7 @@ def test_a_heavy_difference_comes_with_advice(share: float, noted: str) -> None:
 
 
 def test_the_runs_own_latency_stands_beside_it() -> None:
-    """It is said if the profile was taken elsewhere, or if the run lacks the case."""
+    """The terminal says if the profile was taken elsewhere, or if the run lacks the case."""
     here = replace(profile(), origin=ORIGIN)
     table = results([here.case])
     row = row_of(table, here.case)

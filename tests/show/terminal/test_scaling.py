@@ -106,7 +106,7 @@ def test_it_fits_the_terminal(width: int) -> None:
     ids=["one point", "nothing measured", "one place measured"],
 )
 def test_a_table_without_a_series_is_a_wrong_request(of: pd.DataFrame) -> None:
-    """One clear line says what was expected."""
+    """The refusal is a clear line that says what was expected."""
     with pytest.raises(WrongRequest, match="two values or more of num_tokens, num_heads or channels") as caught:
         scaling.series(of)
     assert "\n" not in str(caught.value)
