@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -103,10 +104,19 @@ def test_within_a_window_the_latest_share_holds(clocks: Clocks) -> None:
     assert interference.share() == 0.0
 
 
+@contextmanager
+def ended(process: "subprocess.Popen[bytes]") -> Iterator[None]:
+    """Kill a process at the end, also if a check has failed: nobody waits for one that is stopped."""
+    try:
+        yield
+    finally:
+        process.kill()
+
+
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="this system doesn't say which signals wait")
 def test_a_process_is_stopped_from_the_signal_on() -> None:
     """At once, though it may not have run since; and no longer when it goes on."""
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process, ended(process):
         for _ in range(20):
             before = quiet.scheduling(process.pid)
             assert before is not None
@@ -114,13 +124,12 @@ def test_a_process_is_stopped_from_the_signal_on() -> None:
             os.kill(process.pid, signal.SIGSTOP)
             assert quiet.scheduling(process.pid) == before._replace(stopped=True)
             quiet.reschedule(process.pid, before)
-        process.kill()
     assert quiet.scheduling(process.pid) is None
 
 
 def test_a_process_is_scheduled_as_before_once_that_is_put_back() -> None:
     """A priority that was lowered may be final for a user who may not raise it; the cores are never."""
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process, ended(process):
         before = quiet.scheduling(process.pid)
         assert before is not None
         os.sched_setaffinity(process.pid, {min(before.cores)})
@@ -133,7 +142,6 @@ def test_a_process_is_scheduled_as_before_once_that_is_put_back() -> None:
         assert after is not None
         assert after.cores == before.cores
         assert after.priority in ([before.priority] if os.geteuid() == 0 else [before.priority, changed.priority])
-        process.kill()
 
 
 @pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="this system doesn't count the wait for a core")
