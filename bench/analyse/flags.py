@@ -85,6 +85,10 @@ def disturbed(threads: int) -> Flag:
     )
 
 
+FLAGS = (UNSETTLED, FAULTS, disturbed(2), MEMORY, NO_HUGE_PAGES, SLOW, LAUNCH_BOUND, THROTTLED, ONE_PROCESS)
+"""All flags; what helps against other processes is that for several threads."""
+
+
 def flags(row: Row) -> list[Flag]:
     """Return the flags of a row that is ok."""
     system_bytes, allocator_bytes = row["system_peak_bytes"], row["peak_bytes"]

@@ -6,6 +6,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from bench.analyse.flags import FLAGS
 from bench.plan.case import COLUMNS
 from bench.plan.columns import DERIVED, REQUIRED, PointColumn, ValueKind
 from bench.plan.layers import LAYERS
@@ -43,6 +44,12 @@ def shown() -> str:
     return _table(("column", "meaning"), rows)
 
 
+def letters() -> str:
+    """Return the table of the letters beside a row."""
+    rows = [(f"`{each.letter}`", each.meaning, each.advice) for each in FLAGS]
+    return _table(("letter", "meaning", "what helps"), rows)
+
+
 def implementations() -> str:
     """Return a table of implementations by what they need, and below it a list of the layers that some refuse."""
     needs: dict[str, list[str]] = {}
@@ -61,6 +68,7 @@ TABLES: Mapping[str, tuple[Path, Callable[[], str]]] = {
     "columns": (Path("results/README.md"), columns),
     "metrics": (Path("results/README.md"), metrics),
     "shown": (Path("docs/terms.md"), shown),
+    "letters": (Path("docs/terms.md"), letters),
     "implementations": (Path("docs/implementations.md"), implementations),
 }
 """Each generated table by the name in its marks, with its file and what makes it."""
