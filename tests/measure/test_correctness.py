@@ -1,7 +1,7 @@
 """The check rejects an implementation of another function, and accepts one of the reference's."""
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -70,13 +70,11 @@ def test_mutants_are_rejected_on_every_layer(layer: str) -> None:
         assert checked(of_layer(layer), f"tests.mutants:{mutant}").reason != "", mutant
 
 
-WITH_TOKENS: dict[str, Callable[[int], dict[str, Any]]] = {
-    "vit": lambda side: {"num_tokens": side**2},
-    "self": lambda side: {"num_tokens": side**2},
-    "patch": lambda side: {"image_size": 4 * side, "num_tokens": side**2},
-    "conv": lambda side: {"image_size": side, "num_tokens": side**2},
-}
-"""The columns that give each layer a square of tokens with this side."""
+def square(layer: str, side: int) -> dict[str, int]:
+    """Return the columns that give a layer a square of tokens with this side."""
+    at = of_layer(layer)
+    image = {"image_size": side * (at.patch_size or 1)} if at.image_size else {}
+    return {"num_tokens": side**2, **image}
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -84,7 +82,7 @@ WITH_TOKENS: dict[str, Callable[[int], dict[str, Any]]] = {
 def test_what_computes_no_attention_is_rejected_with_few_tokens_and_many(layer: str, dtype: str) -> None:
     """In a half type too, where the tolerance is wide and attention differs little from a mean; sdpa passes."""
     for side in (4, 14, 45) if dtype == "bfloat16" else (4, 14):
-        at = of_layer(layer, dtype=dtype, **WITH_TOKENS[layer](side))
+        at = of_layer(layer, dtype=dtype, **square(layer, side))
         work = workload.make(at)
         checks = expected(work)
         wrong = {
