@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from impls.layers.conv import ConvSelfAttention
 from impls.layers.patch import PatchAttention
@@ -15,7 +15,6 @@ from impls.layers.vit import ViTAttention
 from tests.impls.reference import (
     ROUNDING,
     Array,
-    Watch,
     array,
     attend,
     distance,
@@ -147,25 +146,6 @@ def test_the_notebooks_shapes() -> None:
     assert PatchAttention()(normal(1, 3, 32, 32)).shape == (1, 64, 64)
     x = normal(1, 64, 8, 8)
     assert torch.equal(ConvSelfAttention(64)(x), x)
-
-
-@pytest.mark.parametrize("heads", [1, 4])
-def test_the_articles_shapes(heads: int) -> None:
-    """The article's 13 images of 100 tokens of 49 pixels give q, k, v, A and y of its shapes."""
-    layer = ViTAttention(49, 64, heads)
-    core, shapes = layer.attend, list[tuple[int, ...]]()
-
-    def spy(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
-        shapes.extend(tuple(tensor.shape) for tensor in (q, k, v))
-        return core(q, k, v, scale)
-
-    layer.attend = spy
-    with torch.no_grad(), Watch() as watch:
-        y = layer(normal(13, 100, 49))
-
-    assert shapes == [(13, heads, 100, 64 // heads)] * 3
-    assert watch.shapes("_softmax") == [(13, heads, 100, 100)]
-    assert y.shape == (13, 100, 64)
 
 
 @pytest.mark.parametrize("qk_scale", [0.0, 1.0, -0.5, 3.0])
