@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cache, partial
 from inspect import Parameter
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -81,14 +81,13 @@ LAYOUTS = (
 )
 
 
-@dataclass(frozen=True)
-class Way:
-    """How a function computes a core: its layout, the place of the output in its result, and its own scale.
+class Way(NamedTuple):
+    """How a function computes a core: its layout's place in LAYOUTS, that of the output in its result, its own scale.
 
     The scale is passed if `power` is None; else the function takes `D**power`.
     """
 
-    layout: Layout
+    layout: int
     place: int
     power: float | None
 
@@ -241,14 +240,11 @@ def _adapted(foreign: Foreign) -> Attend:
     if foreign.missing:
         raise foreign.refusal(f"it needs {' and '.join(foreign.missing)}")
 
-    @cache
-    def found(dtype: torch.dtype, device: torch.device, mask: torch.dtype | None) -> tuple[Any, ...]:
-        way = _find(foreign, dtype, device, mask)
-        return LAYOUTS.index(way.layout), way.place, way.power  # constants, which a graph can hold
+    found = cache(partial(_find, foreign))
 
     @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
     def way_of(dtype: torch.dtype, device: torch.device, mask: torch.dtype | None) -> tuple[Any, ...]:
-        return found(dtype, device, mask)
+        return tuple(found(dtype, device, mask))  # constants, which a graph can hold
 
     def attend(q: Tensor, k: Tensor, v: Tensor, scale: float, **asked: Any) -> Tensor:
         attn_mask = asked.get("attn_mask")
@@ -319,7 +315,7 @@ def _tried(
         asked = {"attn_mask": numbers > 0 if mask == torch.bool else numbers.to(mask)}
     for powers in _powers(foreign.by_meaning.get("scale")):
         expected = {power: _formula(q, k, v, SCALE if power is None else WIDTH**power, asked) for power in powers}
-        for layout in LAYOUTS:
+        for number, layout in enumerate(LAYOUTS):
             core = layout.into(q), layout.into(k), layout.into(v)
             try:
                 result = foreign.call(core, SCALE if None in powers else None, **asked)
@@ -331,7 +327,7 @@ def _tried(
             for place, output in several.items():
                 if output.shape == core[0].shape:
                     o = layout.back(output, BATCH)
-                    yield from ((_error(o, right), Way(layout, place, power)) for power, right in expected.items())
+                    yield from ((_error(o, right), Way(number, place, power)) for power, right in expected.items())
 
 
 def _powers(scale: Parameter | None) -> Iterator[tuple[float | None, ...]]:

@@ -16,7 +16,7 @@ from typing import Any
 from bench.analyse import advice
 from bench.analyse.advice import Advice
 from bench.analyse.analysed_run import AnalysedRun
-from bench.analyse.verdict import Verdict, needed, verdict
+from bench.analyse.verdict import needed, verdict
 from bench.commands import BAD, FINE, say, write
 from bench.engine.duel import Duel, Ground, grounds
 from bench.engine.model_look import NotSeen, asked, shaped
@@ -134,15 +134,9 @@ def rows_of(duel: Duel) -> dict[Point, list[Row]]:
     return by_point(of_rows([row for point in points for row in duel.summary.rows(point)]))
 
 
-def verdicts_of(duel: Duel, bound: float) -> list[Verdict]:
-    """Return the verdict on each point of a duel."""
-    rows = rows_of(duel)
-    return [verdict(point, rows.get(point, ()), *duel.names, bound) for point in duel.sweep.points]
-
-
 def _told(duel: Duel, spent_s: float) -> Told:
-    bound = duel.sweep.effort.bound
-    verdicts = verdicts_of(duel, bound)
+    bound, measured = duel.sweep.effort.bound, rows_of(duel)
+    verdicts = [verdict(point, measured.get(point, ()), *duel.names, bound) for point in duel.sweep.points]
     times = sum(max(1.0, needed(each, bound, duel.allow)) for each in verdicts) / len(verdicts)
     rows = of_rows([row for each in duel.summary for row in duel.summary.rows(each)])
     return Told(

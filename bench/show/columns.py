@@ -28,7 +28,8 @@ def columns(baseline: str | None) -> list[Column]:
     """Return the columns of rows of results that are `complete`, from left to right."""
     placed = [
         (0, Column("", lambda row: str(row["implementation"]), key="implementation")),
-        (10, Column("", _letters, key="flags")),
+        (10, Column("", lambda row: "".join(flag.letter for flag in flags(row)) if is_measured(row) else "",
+            key="flags")),
         (45, Column("slower by", slower_by, lambda row: row["slowdown_high"], key="slower_by",
             meaning="how much more time a row takes than the fastest of its point, from the least to the most that the "
             "intervals of its ratios to all other rows allow")),
@@ -94,10 +95,6 @@ def slower_by(row: Row) -> str:
     """Return by how much a row is slower than the fastest of its point: `0 to 2.9%`, empty without a bound."""
     low, high = row["slowdown_low"], row["slowdown_high"]
     return "" if low is None or high is None else by(low, high).removeprefix("by ")
-
-
-def _letters(row: Row) -> str:
-    return "".join(flag.letter for flag in flags(row)) if is_measured(row) else ""
 
 
 def _latency_interval(row: Row) -> str:

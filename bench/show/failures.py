@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from bench.plan.case import Case, Point
+from bench.analyse.rows import grouped, point_of
+from bench.plan.case import Point
 from bench.plan.names import is_own
 from bench.show.answer import At
 from bench.show.blocks import BAD, HEAD, QUIET, Block, Column, Lines, Table
@@ -41,14 +42,12 @@ class Reason:
 
 def reasons(rows: Iterable[Row]) -> list[Reason]:
     """Return the reasons of some rows, in their order."""
-    at: dict[tuple[str, str, str], list[Point]] = {}
-    for row in rows:
-        key = str(row["status"]), reason(row), str(row["implementation"])
-        at.setdefault(key, []).append(Case.from_columns(row).point)
-    names: dict[tuple[str, str, tuple[Point, ...]], list[str]] = {}
-    for (status, detail, name), points in at.items():
-        names.setdefault((status, detail, tuple(points)), []).append(name)
-    return [Reason(status, detail, tuple(each), points) for (status, detail, points), each in names.items()]
+    ends = grouped(rows, lambda row: (str(row["status"]), reason(row), str(row["implementation"])))
+    alike = grouped(ends, lambda end: (*end[:2], tuple(map(point_of, ends[end]))))
+    return [
+        Reason(status, detail, tuple(name for *_, name in same), points)
+        for (status, detail, points), same in alike.items()
+    ]
 
 
 def sentence(points: Sequence[At]) -> str:
@@ -90,7 +89,7 @@ def failing(rows: Sequence[Row], fail_on: Sequence[str] | None, *, lacks_device:
 def blocks(table: pd.DataFrame) -> list[Block]:
     """Return the failed cases, those never tried, and those with a doubt; each reason once with its points."""
     everything = plain(table)
-    different = varying(Case.from_columns(row).point for row in everything)
+    different = varying(map(point_of, everything))
     titled = {
         "failed": [row for row in everything if row["status"] not in ("ok", *UNTRIED)],
         "not tried": [row for row in everything if row["status"] in UNTRIED],

@@ -5,7 +5,8 @@ from typing import Any
 
 import pandas as pd
 
-from bench.plan.case import Case, Point
+from bench.analyse.rows import grouped, point_of
+from bench.plan.case import Point
 from bench.show.text import counted
 
 Row = dict[str, Any]
@@ -27,10 +28,7 @@ def plain(table: pd.DataFrame) -> list[Row]:
 
 def by_point(table: pd.DataFrame) -> dict[Point, list[Row]]:
     """Return the rows of each point, in the order in which the points come."""
-    points: dict[Point, list[Row]] = {}
-    for row in plain(table):
-        points.setdefault(Case.from_columns(row).point, []).append(row)
-    return points
+    return grouped(plain(table), point_of)
 
 
 def measured(rows: Sequence[Row]) -> list[Row]:

@@ -8,7 +8,7 @@ weights, and looks at a call of it: if the core was not replaced, it raises `Uns
 import contextlib
 import copy
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial, wraps
 from itertools import chain
@@ -141,9 +141,10 @@ def _in_wrapper(layer: Wrapper, attend: Attend, switch: str, options: dict[str, 
         return by_library
     model = _without_fast_path(switched(layer, "sdpa"))
     every = cores_of(model)
-    if outside := [core for core in every if not core.by_sdpa]:
+    if outside := [core.class_name for core in every if not core.by_sdpa]:
+        classes = ", ".join(sorted({*outside}))
         raise NoCore(
-            f"the module computes {len(outside)} of {len(every)} attention cores by itself, in {_classes(outside)}, "
+            f"the module computes {len(outside)} of {len(every)} attention cores by itself, in {classes}, "
             f"and has no attend(q, k, v, scale) and no switch to {BY_FUNCTION}; advise says what to write there"
         )
     if inside := getattr(attend, "inside", None):
@@ -290,10 +291,6 @@ def _called(model: Wrapper, call: Callable[[Wrapper, Tensor], Any]) -> Any:
 def lacks_kernel(error: RuntimeError) -> bool:
     """Return whether torch raised an error because no backend that is allowed can compute a core."""
     return any(words in str(error) for words in MISSING_KERNEL)
-
-
-def _classes(some: Sequence[Core]) -> str:
-    return ", ".join(sorted({core.class_name for core in some}))
 
 
 def _switch_of(layer: Wrapper) -> str:

@@ -143,7 +143,10 @@ class Reader:
         handle = HANDLES.get(call.name)
         image = None
         if call.name == "copy" and len(inputs) == len(call.outputs) + 1:
-            image = self._overwritten(*(self._images[each] for each in inputs))
+            # all scores are replaced by others, which must lie in the same order
+            old, new = (self._images[each] for each in inputs)
+            (was, layout) = ((each.layout.shape, each.layout.stride()) for each in (old, new))
+            image = new if was == layout else None
         if handle and len(inputs) == 1:
             args = changed(call.args, lambda value: self._stand_in(value, inputs[0]))
             image = handle(self._images[inputs[0]], args, call, causes)
@@ -154,11 +157,6 @@ class Reader:
             self._put(each, image, causes)
             if call.is_in_place:
                 self._put_in_views(each, image, causes)
-
-    def _overwritten(self, old: Image, new: Image) -> Image | None:
-        """Return the scores that replace all of others in their memory; None if they lie there in another order."""
-        is_same = old.layout.shape == new.layout.shape and old.layout.stride() == new.layout.stride()
-        return new if is_same else None
 
     def _put(self, node: int, image: Image | None, causes: tuple[OperatorCall, ...]) -> None:
         self._images.pop(node, None)
@@ -193,10 +191,6 @@ def _moved(image: Image, args: Sequence[Any], call: OperatorCall, _causes: Seque
     return replace(image, layout=layout) if layout.numel() == image.layout.numel() else None
 
 
-def _copied(image: Image, _args: Sequence[Any], _call: OperatorCall, _causes: Sequence[OperatorCall]) -> Image | None:
-    return image
-
-
 def _added(image: Image, args: Sequence[Any], call: OperatorCall, causes: Sequence[OperatorCall]) -> Image | None:
     """Add a tensor, or subtract it, or the scores from it; a number moves all scores alike, which changes nothing."""
     alpha = float(call.kwargs.get("alpha", args[2] if len(args) > 2 else 1))
@@ -216,10 +210,6 @@ def _scaled(image: Image, args: Sequence[Any], call: OperatorCall, causes: Seque
         kind = DIVIDING if call.name == "div" else MULTIPLYING
         return _with(image, Term(kind, other, image.layout, call, causes=tuple(causes)))
     return _times(image, 1 / other if call.name == "div" else other)
-
-
-def _negated(image: Image, _args: Sequence[Any], _call: OperatorCall, _causes: Sequence[OperatorCall]) -> Image | None:
-    return _times(image, -1.0)
 
 
 def _filled(image: Image, args: Sequence[Any], call: OperatorCall, causes: Sequence[OperatorCall]) -> Image | None:
@@ -266,10 +256,6 @@ def _larger(image: Image, args: Sequence[Any], _call: OperatorCall, causes: Sequ
     return image if not causes and _most(other) <= LOWEST else None
 
 
-def _softmaxed(image: Image, args: Sequence[Any], _call: OperatorCall, _causes: Sequence[OperatorCall]) -> Image | None:
-    return replace(image, softmax=(image.layout, args[1] % image.layout.dim()))
-
-
 def _before(handle: Handle) -> Handle:
     """Return what deals with scores, but not with weights."""
     return lambda image, args, call, causes: None if image.softmax else handle(image, args, call, causes)
@@ -277,15 +263,17 @@ def _before(handle: Handle) -> Handle:
 
 HANDLES: dict[str, Handle] = {
     **dict.fromkeys((*VIEWS, *PARTS), _moved),
-    **dict.fromkeys(COPIES, _copied),
+    **dict.fromkeys(COPIES, lambda image, *_: image),
     **dict.fromkeys(("add", "sub", "rsub"), _before(_added)),
     **dict.fromkeys(("mul", "div"), _before(_scaled)),
     **dict.fromkeys(("clamp", "clamp_min", "clamp_max"), _before(_limited)),
-    "neg": _before(_negated),
+    "neg": _before(lambda image, *_: _times(image, -1.0)),
     "maximum": _before(_larger),
     "masked_fill": _filled,
     "where": _chosen,
-    **dict.fromkeys(SOFTMAXES, _before(_softmaxed)),
+    **dict.fromkeys(
+        SOFTMAXES, _before(lambda image, args, *_: replace(image, softmax=(image.layout, args[1] % image.layout.dim())))
+    ),
 }
 
 

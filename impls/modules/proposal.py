@@ -44,9 +44,8 @@ class Frame:
             if each.size(at) != self.keys or each.stride(at) != self.key_stride:
                 raise Obstacle([call for call in trace.calls if call.name.endswith("softmax")])
         self.lead, self.rows = self._dimensions(layout, dim)
-        self.batch, self.heads = math.prod(self.lead[:1] if len(self.lead) == 1 else self.lead[:-1]), 1
-        if len(self.lead) > 1:
-            self.heads = self.lead[-1]
+        self.heads = self.lead[-1] if len(self.lead) > 1 else 1
+        self.batch = math.prod(self.lead) // self.heads
         self.is_flat = trace.is_flat and len(self.lead) == len("BH")
         """Whether operands are [B * H, N, D] in the model."""
         self.operand_lead = (self.batch * self.heads,) if self.is_flat else self.lead

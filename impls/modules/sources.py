@@ -165,11 +165,10 @@ def _with_tensors(inner: nn.Module, inputs: Any) -> Wrapper:
     """Return a model with the inputs that a user's function returned: a tensor, a tuple or a mapping of tensors."""
     args = () if isinstance(inputs, Mapping) else tuple(inputs) if isinstance(inputs, tuple) else (inputs,)
     kwargs = dict(inputs) if isinstance(inputs, Mapping) else {}
-    tensors = [value for value in (*args, *kwargs.values()) if isinstance(value, Tensor)]
-    x = next((tensor for tensor in tensors if tensor.is_floating_point()), None)
+    x = first(args, kwargs)
     if x is None:
         raise Unresolved("inputs must hold a tensor of floating-point numbers, such as pixels or embeddings")
-    return Wrapper(inner, tuple(x.shape[1:]), *with_x(args, kwargs, x), batch=x.shape[0])
+    return Wrapper(inner, tuple(x.shape[1:]), *with_x(args, kwargs), batch=x.shape[0])
 
 
 def first(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor | None:
@@ -178,9 +177,9 @@ def first(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor | None:
     return next((tensor for tensor in tensors if tensor.is_floating_point()), None)
 
 
-def with_x(args: tuple[Any, ...], kwargs: dict[str, Any], x: Tensor | None = None) -> Any:
-    """Return arguments with x, by default their first tensor, replaced by what marks its place."""
-    x = first(args, kwargs) if x is None else x
+def with_x(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return arguments with x, their first tensor, replaced by what marks its place."""
+    x = first(args, kwargs)
     return changed((args, kwargs), lambda value: Placeholder.X if value is x else value)
 
 

@@ -148,26 +148,16 @@ def test_the_hint_names_a_baseline_and_that_clears_the_innocent(base: Path, tmp_
     assert rebased.splitlines()[-1] == "2 faster, 4 equivalent, 2 baseline"
 
 
-@pytest.mark.parametrize(
-    ("form", "words"),
-    [
-        ("terminal", "baseline: sdpa in place of"),
-        ("markdown", "by speed-ups over sdpa"),
-        ("csv", ",sdpa,equivalent,vit,eager,"),
-        ("json", '"baseline": "sdpa", "rebased": true'),
-    ],
-)
-def test_the_baseline_is_named_in_every_form(base: Path, form: str, words: str, printed: Printed) -> None:
-    """Whoever reads any of them knows what the ratios refer to; results.csv stands for its folder."""
-    assert words in printed("compare", base, base / table.RESULTS, "--baseline", "sdpa", "--format", form)
-
-
 def test_another_baseline_reads_the_good_lines_of_a_journal(base: Path, tmp_path: Path, capsys: Capture) -> None:
-    """A line that is no record is named on stderr, with its number, and changes neither the output nor the file."""
+    """A line that is no record is named on stderr, with its number, and changes neither the output nor the file.
+
+    The rows name the baseline, and results.csv stands for its folder.
+    """
     run = shutil.copytree(base, tmp_path / "run")
-    command = ["compare", str(run), str(run), "--baseline", "sdpa", "--format", "csv"]
+    command = ["compare", str(run), str(run / table.RESULTS), "--baseline", "sdpa", "--format", "csv"]
     assert main(command) == 0
     good = capsys.readouterr().out
+    assert ",sdpa,equivalent,vit,eager," in good
     path = run / journal.JOURNAL
     path.write_bytes(b"rubbish\n" + path.read_bytes())
     before = path.read_bytes()
@@ -195,20 +185,6 @@ def test_only_what_both_runs_measured_can_be_the_baseline(base: Path, tmp_path: 
     controlled = folder(tmp_path / "controlled", {**TIMES, CONTROL: 1.0})
     line = refused("compare", controlled, controlled, "--baseline", CONTROL)
     assert f"expected one of {', '.join(TIMES)}" in line
-
-
-# what it says
-
-
-def test_a_busy_machine_is_said_and_runs_that_are_alike_need_no_warning(
-    base: Path, tmp_path: Path, printed: Printed
-) -> None:
-    """Runs that are alike have no stamp either, also with --force."""
-    busy = folder(tmp_path / "busy", load_1min=3.5)
-    (warning,) = [line for line in printed("compare", base, busy).splitlines() if line.startswith("warning: ")]
-    assert "3.5" in warning
-    text = printed("compare", base, base, "--force")
-    assert not any(words in text for words in ("warning: ", STAMP))
 
 
 # its forms
@@ -285,21 +261,13 @@ def listed(output: str) -> list[str]:
 
 
 def test_only_what_changed_is_listed_unless_all_rows_are_asked_for(base: Path, slower: Path, printed: Printed) -> None:
-    """Verdicts of every row are counted in any case."""
+    """Verdicts of every row are counted in any case; runs that are alike have no warning, and no stamp if forced."""
     short, long = printed("compare", base, slower, status=1), printed("compare", base, slower, "--all", status=1)
     assert listed(short) == ["slower"] * 2
     assert listed(long) == ["slower"] * 2 + ["equivalent"] * 4 + ["baseline"] * 2
     assert short.splitlines()[-1] == long.splitlines()[-1] == "2 slower, 4 equivalent, 2 baseline"
-    assert listed(printed("compare", base, base)) == []
-
-
-def test_a_list_of_few_shared_cases_holds_those_alone(base: Path, tmp_path: Path, printed: Printed) -> None:
-    """What one run has alone is counted and not listed, if it is most."""
-    results = table.load(base)
-    table.save(results[results["num_tokens"].eq(5) & results["implementation"].isin(["eager", "sdpa"])], tmp_path)
-    output = printed("compare", base, tmp_path, "--all")
-    assert "not listed: 6 rows" in output
-    assert listed(output) == ["equivalent", "baseline"]
+    alike = printed("compare", base, base, "--force")
+    assert (listed(alike), "warning: " in alike, STAMP in alike) == ([], False, False)
 
 
 def test_runs_that_were_asked_for_differently_say_so_first(base: Path, tmp_path: Path, printed: Printed) -> None:

@@ -40,12 +40,3 @@ def test_one_run_is_no_history(tmp_path: Path, refused: Printed) -> None:
     (run,) = weekly(tmp_path / "runs", (0.5,))
     assert "a history needs two runs or more, got 1" in refused("history", run)
     assert "does not exist" in refused("history", tmp_path / "none", run)
-
-
-def test_a_page_that_cannot_be_written_is_one_line(
-    tmp_path: Path, refused: Printed, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The line names the file and the reason."""
-    monkeypatch.setattr(shell, "vega_script", lambda: "")
-    weekly(tmp_path / "runs", (0.5, 0.5))
-    assert "cannot write" in refused("history", tmp_path / "runs", "--report", tmp_path / "missing" / "page.html")

@@ -14,14 +14,11 @@ from tests.show.pages import saved
 Printed = Callable[..., str]
 
 
-@pytest.fixture(autouse=True)
-def _without_vega(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave out Vega's JavaScript, which takes seconds to put together."""
-    monkeypatch.setattr(shell, "vega_script", lambda: "")
-
-
-def test_the_page_lies_in_the_folder_of_the_run(tmp_path: Path, printed: Printed) -> None:
+def test_the_page_lies_in_the_folder_of_the_run(
+    tmp_path: Path, printed: Printed, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The path of the page is what is printed."""
+    monkeypatch.setattr(shell, "vega_script", lambda: "")  # it takes seconds to put together
     run = saved.of(tmp_path / "run", [Case(point(), name) for name in ("eager", "sdpa")])
     assert printed("report", run).strip() == str(run / PAGE)
     assert "sdpa" in (run / PAGE).read_text()

@@ -1,4 +1,6 @@
-"""The same random numbers and one thread for every test, so that a failure can be repeated."""
+"""The same random numbers and one thread for every test, so that a failure can be repeated; a compiler for some."""
+
+from collections.abc import Iterator
 
 import pytest
 import torch
@@ -8,3 +10,11 @@ import torch
 def _repeatable() -> None:
     torch.set_num_threads(1)
     torch.manual_seed(0)
+
+
+@pytest.fixture
+def fresh_compiler() -> Iterator[None]:
+    """Let torch.compile forget all that it compiled, before a test and after it."""
+    torch.compiler.reset()
+    yield
+    torch.compiler.reset()

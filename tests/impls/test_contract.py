@@ -103,10 +103,8 @@ def test_with_attend_keeps_adapted_layers_separate() -> None:
     assert set(layer.state_dict()) == names
 
 
-def test_with_attend_needs_a_core_to_replace() -> None:
-    """A layer without an attend is unsupported, and so is a mask for a core that does not declare it."""
-    with pytest.raises(Unsupported, match="Linear"):
-        with_attend(zero)(nn.Linear(4, 4))
+def test_a_mask_that_a_core_does_not_declare_is_unsupported() -> None:
+    """The reason names the core."""
     with pytest.raises(Unsupported, match="zero does not declare the keyword mask"):
         with_attend(zero)(ViTAttention(8, 8, 2, mask="causal"))
 

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-from collections.abc import Iterator
 
 import pytest
 import torch
@@ -82,16 +81,9 @@ def test_outputs_and_gradients(name: str) -> None:
     assert wrong == {}
 
 
-@pytest.fixture
-def _fresh_compiler() -> Iterator[None]:
-    torch.compiler.reset()
-    yield
-    torch.compiler.reset()
-
-
 @needs_compiler
 @pytest.mark.toolchain
-@pytest.mark.usefixtures("_fresh_compiler")
+@pytest.mark.usefixtures("fresh_compiler")
 def test_a_compiled_implementation() -> None:
     """A compiled implementation's gradients are the reference's too; a real worker trains the other one.
 

@@ -1,6 +1,6 @@
 """What compiled does around torch.compile; a backend of our own stands in for Inductor and its seconds."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 import torch
@@ -12,7 +12,7 @@ from impls.layers.vit import ViTAttention
 from impls.whole import mha, stepwise
 from tests.impls.reference import normal
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("fresh_compiler")]
 
 ADAPTERS = {
     "a module": with_attend(eager.attend),
@@ -32,13 +32,6 @@ class Backend:
         self.graphs.append([tuple(value.shape) for value in inputs if isinstance(value, Tensor)])
         assert not any(isinstance(value, torch.SymInt) for value in inputs)
         return graph
-
-
-@pytest.fixture(autouse=True)
-def _fresh_compiler() -> Iterator[None]:
-    torch.compiler.reset()
-    yield
-    torch.compiler.reset()
 
 
 @pytest.mark.parametrize("adapt", ADAPTERS.values(), ids=ADAPTERS)

@@ -122,12 +122,13 @@ def test_the_command_that_is_advised_works(folder: str, tmp_path: Path) -> None:
 def test_nothing_is_advised_if_nothing_can_be_fitted(
     cases: list[Case], fates: dict[Case, Fate], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Then the command says in one line why, with status 2, and draws nothing."""
+    """Then the command says in one line why, and what was expected, with status 2, and draws nothing."""
     rows = results(cases, fates)
     assert not command(closing(rows, tmp_path, []))
     table.save(rows, tmp_path)
     assert main(["scaling", str(tmp_path)]) == 2
-    assert len(capsys.readouterr().err.splitlines()) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "two values or more of num_tokens, num_heads or channels" in line
     assert not (tmp_path / "plots").exists()
 
 

@@ -7,11 +7,13 @@ import string
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from operator import itemgetter
 from typing import Any
 
 import altair as alt
 
 from bench.analyse.profile import Peak, live_bytes, peak
+from bench.analyse.rows import grouped
 from bench.show.charts.base import Spec, chart, own_colour, page_ticks, seconds, spec
 from bench.show.palette import CATEGORY_COLOURS, category, page_variable, short_name, stage_colour
 from bench.store import units
@@ -113,8 +115,8 @@ def box_row(name: str, start_s: float, end_s: float, row: str, colour: str, word
     """Return a box as its chart draws it; a row is its number and its name, and `words` say more of the box."""
     return {
         "name": name,
-        "start": float(f"{start_s:.4g}"),
-        "end": float(f"{end_s:.4g}"),
+        "start": _short(start_s),
+        "end": _short(end_s),
         "row": row,
         "fill": page_variable(colour),
         "ink": page_variable(colour, "on"),
@@ -236,14 +238,8 @@ def _band(letter: str, block: Block, before: Sequence[Block], whole_s: float) ->
 
 def _thinned(curve: Sequence[tuple[float, int]], whole_s: float) -> list[tuple[float, int]]:
     """Return the highest and the last moment of each of the chart's columns."""
-    columns: dict[int, list[tuple[float, int]]] = {}
-    for moment in curve:
-        columns.setdefault(int(COLUMNS * moment[0] / whole_s), []).append(moment)
-    return [
-        moment
-        for column in columns.values()
-        for moment in dict.fromkeys((max(column, key=lambda moment: moment[1]), column[-1]))
-    ]
+    columns = grouped(curve, lambda moment: int(COLUMNS * moment[0] / whole_s)).values()
+    return [moment for column in columns for moment in dict.fromkeys((max(column, key=itemgetter(1)), column[-1]))]
 
 
 def _short(value_s: float) -> float:

@@ -97,7 +97,8 @@ def _layers(
     values = {along: channel(f"{of.column}:Q", title=of.filled(of.axis.label), scale=scale, axis=axis)}
     layers: list[alt.Chart] = []
     if of.axis.relative or of.is_share:
-        layers.append(_dashed(**{along: alt.datum(1.0)}))
+        rule = alt.Chart().mark_rule(strokeDash=[4, 3], color="var(--ink)")
+        layers.append(rule.encode(**{along: alt.datum(1.0)}))
     if of.axis.low:
         band = cases.transform_filter(f"isValid(datum.{of.axis.low})")
         ends = {along: channel(f"{of.axis.low}:Q"), f"{along}2": f"{of.axis.high}:Q"}
@@ -212,11 +213,6 @@ def history(names: Sequence[str]) -> Spec:
     )  # fmt: skip
     steps = cases.mark_text(dy=-16, fontWeight="bold", fontSize=13).encode(x=x, y=y, text="arrow:N", color=own)
     return base.spec("Speed-ups from run to run", lines, rules, marks, steps)
-
-
-def _dashed(**place: Any) -> alt.Chart:
-    rule: alt.Chart = alt.Chart().mark_rule(strokeDash=[4, 3], color="var(--ink)").encode(**place)
-    return rule
 
 
 def _x(axis: Axis, column: str = "x") -> alt.X:

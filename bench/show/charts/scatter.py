@@ -7,13 +7,14 @@ each implementation and precision against its latency, at one shape.
 import functools
 import math
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 from typing import Any
 
 import altair as alt
 import pandas as pd
 
 from bench.analyse.axes import gathered
-from bench.analyse.rows import Row, by, point_of
+from bench.analyse.rows import Row, by, grouped, point_of
 from bench.plan.case import COLUMNS
 from bench.plan.work import Roof
 from bench.show.charts.base import SIZE, SMALL_PX, THIN, Sheet, Spec, chart, inline, log, looks, spec, ticks
@@ -51,11 +52,8 @@ def rooflines(table: pd.DataFrame) -> Iterator[tuple[str, Sheet]]:
 
     A setting is a layer, device, dtype, mode and so on. The name stays the same whatever else was measured.
     """
-    settings: dict[tuple[object, ...], list[Row]] = {}
-    for row in plain(table):
-        if is_measured(row) and row["flops_per_s"] is not None and roof_of(row) is not None:
-            settings.setdefault(tuple(row[name] for name in FIXED), []).append(row)
-    for rows in settings.values():
+    rated = [row for row in plain(table) if is_measured(row) and row["flops_per_s"] is not None and roof_of(row)]
+    for rows in grouped(rated, itemgetter(*FIXED)).values():
         yield f"roofline-{point_of(rows[0]).short_name(set(COLUMNS) - set(FIXED))}", roofline_sheet(rows)
 
 

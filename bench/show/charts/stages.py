@@ -7,6 +7,7 @@ from typing import Any
 import altair as alt
 
 from bench.analyse.profile import time_s
+from bench.analyse.rows import grouped
 from bench.plan.case import Point
 from bench.show.charts import base
 from bench.show.charts.base import Sheet, Spec
@@ -108,10 +109,7 @@ def sheets(profiles: Iterable[Profile]) -> Iterator[tuple[str, Sheet]]:
 
 def by_point(profiles: Iterable[Profile]) -> dict[Point, list[Profile]]:
     """Return the profiles of each point."""
-    points: dict[Point, list[Profile]] = {}
-    for profile in profiles:
-        points.setdefault(profile.case.point, []).append(profile)
-    return points
+    return grouped(profiles, lambda profile: profile.case.point)
 
 
 def sheet(profiles: Sequence[Profile]) -> Sheet:

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, Literal
 
 import altair as alt
 import pandas as pd
 
 from bench.analyse.axes import CHANNELS, HEADS, TOKENS, Axis, gathered, moving, places
-from bench.analyse.rows import Row, point_of
+from bench.analyse.rows import Row, grouped, point_of
 from bench.analyse.standing import ALONE, FASTEST, NAMED, Choice
 from bench.plan.case import Point
 from bench.show.answer import FASTEST_MEANS, certainty, choice_of, short, words
@@ -58,9 +59,7 @@ def maps(table: pd.DataFrame) -> Iterator[WinnerMap]:
     for axis in (HEADS, CHANNELS):
         for group in gathered(plain(table), (TOKENS, axis)):
             if min(len(places(group, TOKENS)), len(places(group, axis))) > 1 and measured(group):
-                rows_at: dict[tuple[int, int], list[Row]] = {}
-                for row in group:
-                    rows_at.setdefault((row[TOKENS.column], row[axis.column]), []).append(row)
+                rows_at = grouped(group, itemgetter(TOKENS.column, axis.column))
                 cells = {place: choice_of(rows) for place, rows in rows_at.items()}
                 yield WinnerMap(axis, point_of(group[0]), cells, tuple(group))
 

@@ -1,6 +1,5 @@
 """Pages of several runs: a comparison with both runs' samples of each row, and a history with its steps marked."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -173,9 +172,7 @@ def _history_row(row: PastRow, points: Sequence[str]) -> dict[str, Any]:
         "label": f"{row.number:04d}|{row.run}, {row.version}",
         "implementation": row.case.implementation,
         "status": "ok",
-        "speedup": speedup.value,
-        "speedup_low": speedup.low if math.isfinite(speedup.low) else None,
-        "speedup_high": speedup.high if math.isfinite(speedup.high) else None,
+        **intervals.as_numbers("speedup", speedup),
         "speedup_text": intervals.ratio(speedup),
         "version": row.version,
         "run_label": row.run,

@@ -10,6 +10,7 @@ import pandas as pd
 from bench.analyse.analysed_run import AnalysedRun
 from bench.analyse.flags import flags as flags_of
 from bench.analyse.flags import legend
+from bench.analyse.rows import by
 from bench.plan.invocation import COMMAND, short
 from bench.show import answer, doubts, failures
 from bench.show.blocks import Block, Cell
@@ -113,17 +114,14 @@ def _note(view: View) -> tuple[str, str]:
 def _line(shown: Shown, baseline: str | None) -> dict[str, str]:
     """Return a point in one line: what to use in words, then its speed-up, latency and memory."""
     first = shown.at.first
-    failed: dict[str, list[str]] = {}
-    for row in shown.at.rows:
-        if row["status"] != "ok":
-            failed.setdefault(str(row["status"]), []).append(str(row["implementation"]))
+    failed = by([row for row in shown.at.rows if row["status"] != "ok"], "status").items()
     return {
         "label": shown.label,
         "words": answer.words(shown.at.choice),
         "speedup": answer.speedup_cell(first, baseline),
         "latency": latency_text(first) if first else "",
         "memory": memory_text(first) if first else "",
-        "failed": "; ".join(f"{status}: {', '.join(names)}" for status, names in failed.items()),
+        "failed": "; ".join(f"{status}: {', '.join(row['implementation'] for row in of)}" for status, of in failed),
     }
 
 

@@ -11,6 +11,7 @@ from bench.analyse.analysed_run import AnalysedRun
 from bench.analyse.axes import AXES, SERIES, TOKENS, Axis, groups, places
 from bench.analyse.growth import Exponent, scalings
 from bench.analyse.rows import point_of
+from bench.analyse.standing import by_rank
 from bench.plan.case import Case
 from bench.plan.errors import WrongRequest
 from bench.plan.grid import machine_columns, without_columns
@@ -22,7 +23,7 @@ from bench.show.columns import complete, latency_text, of_metric
 from bench.show.figures.line_data import Quantity, quantities
 from bench.show.pages import shell
 from bench.show.pages.shell import ANY, Figure
-from bench.show.rows import Row, is_measured, measured
+from bench.show.rows import Row, is_measured, measured, unmeasured
 from bench.show.text import capital, differences, order, parts, varying
 from bench.store.saved_run import runs_of
 
@@ -98,7 +99,7 @@ class View:
         rows = []
         for number, each in enumerate(self.shown):
             complete(each.at.rows, self.baseline)
-            ranked = sorted(each.at.rows, key=lambda row: (not is_measured(row), _rank(row)))
+            ranked = (*by_rank(measured(each.at.rows)), *unmeasured(each.at.rows))
             rows += [{**row, "number": number, "machine": each.machine} for row in ranked]
         return rows
 
@@ -177,10 +178,6 @@ def _that_fit(by_machine: Mapping[str, Sequence[At]], ignored: frozenset[str]) -
             break
         kept.append(each)
     return kept
-
-
-def _rank(row: Row) -> float:
-    return math.inf if row["rank"] is None else row["rank"]
 
 
 def figures(view: View) -> list[Figure]:

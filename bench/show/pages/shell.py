@@ -18,6 +18,7 @@ import vl_convert
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from bench.analyse.rows import grouped
 from bench.analyse.summary import flagged
 from bench.plan.case import Case
 from bench.plan.errors import WrongRequest
@@ -159,11 +160,7 @@ def document(name: str, folder: Path) -> str:
 
 def by_case(records: Iterable[Record]) -> dict[Case, list[Record]]:
     """Return the records that are ok, by their case."""
-    cases: dict[Case, list[Record]] = {}
-    for record in records:
-        if record.status == "ok":
-            cases.setdefault(record.case, []).append(record)
-    return cases
+    return grouped((record for record in records if record.status == "ok"), lambda record: record.case)
 
 
 def samples(runs: Sequence[Mapping[int, tuple[Row, Sequence[Record]]]]) -> dict[str, Any]:

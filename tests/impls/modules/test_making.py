@@ -292,11 +292,18 @@ def test_all_arguments_come_from_a_function() -> None:
     assert layer.returned == "dict"
 
 
-def test_a_module_inside_gets_what_it_gets_there() -> None:
+@pytest.mark.parametrize(
+    ("name", "kind", "x"),
+    [
+        ("Net[kind=written,channels=8,input=1x5x8,at=layers.1]", "Written", (2, 5, 8)),
+        ("Heads[input=1x5x16,at=attention]", "MultiheadAttention", (2, 5, 16)),
+    ],
+)
+def test_a_module_inside_gets_what_it_gets_there(name: str, kind: str, x: tuple[int, ...]) -> None:
     """The module is measured by itself, with the shape of its own input; options of the whole go to the whole."""
-    module, shape = make("tests.tiny_models:Net[kind=written,channels=8,input=1x5x8,at=layers.1]", vars(point()))
+    module, shape = make(f"tests.tiny_models:{name}", vars(point()))
     assert isinstance(module, Wrapper)
-    assert (type(module.inner).__name__, shape) == ("Written", (2, 5, 8))
+    assert (type(module.inner).__name__, shape, module(torch.randn(x)).shape) == (kind, x, x)
 
 
 # The core

@@ -64,24 +64,6 @@ def test_transformers_has_models_by_a_config_file(tmp_path: Path) -> None:
     assert made(f"transformers:{tmp_path / 'config.json'}").item == (128, 16)
 
 
-@pytest.mark.parametrize(
-    ("name", "shape", "output"),
-    [
-        (f"{TINY}:Net[input=1x5x16]", (5, 16), (2, 5, 16)),
-        (f"{TINY}:Net[input={TINY}:inputs]", (5, 16), (2, 5, 16)),
-        (f"{TINY}:Net[kind=written,channels=8,input=1x5x8]", (5, 8), (2, 5, 8)),
-        (f"{TINY}:Net[input=1x5x16,at=layers.1]", (5, 16), (2, 5, 16)),
-        (f"{TINY}:Heads[input=1x5x16,at=attention]", (5, 16), (2, 5, 16)),
-    ],
-)
-def test_a_model_takes_the_input_of_its_name(name: str, shape: tuple[int, ...], output: tuple[int, ...]) -> None:
-    """The name has a shape, or the inputs that a function returns; a layer in a model gets what it gets there."""
-    model = made(name)
-    assert model.item == shape
-    with torch.no_grad():
-        assert model(torch.randn(2, *shape)).shape == output
-
-
 GPT2 = "GPT2Config[n_embd=16,n_layer=2,n_head=2,vocab_size=8,bos_token_id=0,eos_token_id=0,tokens=6"
 T5 = "T5Config[d_model=16,d_kv=8,num_heads=2,d_ff=16,num_layers=1,vocab_size=8,tokens=6"
 

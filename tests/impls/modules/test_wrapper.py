@@ -21,14 +21,28 @@ class Masked(nn.Module):
         return x + mask, None
 
 
+class Named(NamedTuple):
+    """A result with a field of the name of a mapping's method."""
+
+    values: torch.Tensor
+
+
 def test_other_tensors_follow_the_batch() -> None:
-    """Of one that has a row for each item, the first row is that of all items that come; another one stays whole."""
+    """Of one that has a row for each item, the first row is that of all items that come; another one stays whole.
+
+    A square matrix is a mask of queries and keys, even if there are as many items as rows.
+    """
     model = Wrapper(Masked(), (3,), (Placeholder.X,), {"mask": torch.tensor([[1.0] * 3, [2.0] * 3])}, batch=2)
     assert isinstance(model.kwargs["mask"], Held)
     assert model(torch.zeros(5, 3)).tolist() == [[1.0] * 3] * 5
     assert model.to(torch.float64)(torch.zeros(1, 3, dtype=torch.float64)).dtype == torch.float64
     of_all = Wrapper(Masked(), (3,), (Placeholder.X,), {"mask": torch.arange(3.0)}, batch=2)
+    assert of_all.returned == ""
     assert of_all(torch.zeros(2, 3)).tolist() == [[0.0, 1.0, 2.0]] * 2
+    assert of_all.returned == "tuple"
+    square = torch.arange(9.0).view(3, 3)
+    model = Wrapper(Masked(), (3,), (Placeholder.X,), {"mask": square}, batch=3)
+    assert torch.equal(model(torch.zeros(3, 3)), square)
 
 
 def test_rows_of_an_item_stay_together() -> None:
@@ -40,7 +54,8 @@ def test_rows_of_an_item_stay_together() -> None:
 def test_the_first_tensor_is_the_output() -> None:
     """Of a tuple, a mapping or an object, the first of floating-point numbers; anything else is no output."""
     one, number = torch.ones(1), torch.ones(1, dtype=torch.long)
-    for output in (one, (None, number, one, 2 * one), [number, one], {"a": number, "b": one}, SimpleNamespace(y=one)):
+    several = (None, number, one, 2 * one), [number, one], {"a": number, "b": one}
+    for output in (one, *several, SimpleNamespace(y=one), Named(one)):
         assert first_tensor(output) is one
     nothing: Any
     for nothing in ("x", None, (), (None, number), {}, SimpleNamespace(), 3):
@@ -48,49 +63,18 @@ def test_the_first_tensor_is_the_output() -> None:
             first_tensor(nothing)
 
 
-class Named(NamedTuple):
-    """A result with a field of the name of a mapping's method."""
-
-    values: torch.Tensor
-
-
-def test_a_field_named_values_is_no_mapping() -> None:
-    """A named tuple is a tuple."""
-    assert first_tensor(Named(torch.ones(1))).tolist() == [1.0]
-
-
-def test_a_square_matrix_is_a_mask_of_queries_and_keys() -> None:
-    """Such a mask has no row for each item, even if there are as many."""
-    model = Wrapper(Masked(), (3,), (Placeholder.X,), {"mask": torch.arange(9.0).view(3, 3)}, batch=3)
-    assert model(torch.zeros(3, 3)).tolist() == torch.arange(9.0).view(3, 3).tolist()
-
-
-def test_which_tensor_counts_is_kept() -> None:
-    """The type of what a call returned is known after it, and is empty for a tensor."""
-    model = Wrapper(Masked(), (3,), (Placeholder.X,), {"mask": torch.ones(3)})
-    assert model.returned == ""
-    model(torch.zeros(1, 3))
-    assert model.returned == "tuple"
-
-
 @pytest.mark.parametrize(
-    ("shape", "options", "words"),
+    ("options", "words"),
     [
-        (
-            (1, 2, 5, 4),
-            {"attn_mask": torch.zeros(5, 5)},
-            "a mask tensor, and this attend declares no keyword attn_mask",
-        ),
-        ((1, 2, 5, 4), {"is_causal": True}, "a causal mask, and this attend declares no keyword mask"),
-        ((1, 2, 5, 4), {"dropout_p": 0.1}, "dropout, and this attend declares no keyword dropout_p"),
-        ((1, 2, 5, 4), {"enable_gqa": True}, "fewer heads of keys than of queries"),
+        ({"attn_mask": torch.zeros(5, 5)}, "a mask tensor, and this attend declares no keyword attn_mask"),
+        ({"is_causal": True}, "a causal mask, and this attend declares no keyword mask"),
+        ({"dropout_p": 0.1}, "dropout, and this attend declares no keyword dropout_p"),
+        ({"enable_gqa": True}, "fewer heads of keys than of queries"),
     ],
 )
-def test_what_an_attend_does_not_declare_is_refused(
-    shape: tuple[int, ...], options: dict[str, object], words: str
-) -> None:
+def test_what_an_attend_does_not_declare_is_refused(options: dict[str, object], words: str) -> None:
     """Never dropped in silence."""
-    q = torch.randn(shape)
+    q = torch.randn(1, 2, 5, 4)
     with pytest.raises(Unsupported, match=words):
         bridge(tiny_models.right)(q, q, q, **options)
 

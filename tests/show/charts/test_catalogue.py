@@ -18,7 +18,6 @@ from bench.show.charts import catalogue
 from bench.show.charts.base import Sheet, specification
 from bench.show.charts.catalogue import KINDS, PNG, SVG, Kind, Needs
 from bench.show.comparison.report import Report
-from bench.store.profile import Profile
 from bench.store.roofline import CEILING_BYTES, CEILING_FLOPS
 from tests.profiles import profile, stepwise
 from tests.show.charts.test_scatter import table_of_frontier as precisions
@@ -88,19 +87,13 @@ CASES = [Case(point(num_tokens=tokens), name) for tokens in (50, 197) for name i
 
 
 @pytest.mark.parametrize(
-    ("results", "profiles"),
-    [
-        (results(CASES[:2]), []),
-        (results(CASES, dict.fromkeys(CASES, ("oom", ""))), []),
-        (None, []),
-    ],
+    "results",
+    [results(CASES[:2]), results(CASES, dict.fromkeys(CASES, ("oom", ""))), None],
     ids=["a single point", "nothing measured", "nothing at all"],
 )
-def test_what_lacks_values_writes_nothing(
-    results: pd.DataFrame | None, profiles: list[Profile], tmp_path: Path
-) -> None:
+def test_what_lacks_values_writes_nothing(results: pd.DataFrame | None, tmp_path: Path) -> None:
     """A kind without points is left out, and no folder is made for nothing."""
-    assert catalogue.draw(tmp_path / "plots", results=results, profiles=profiles) == []
+    assert catalogue.draw(tmp_path / "plots", results=results) == []
     assert not (tmp_path / "plots").exists()
 
 

@@ -218,12 +218,8 @@ def test_a_page_of_36_training_cases_is_below_2_megabytes() -> None:
 
 
 def test_the_page_lies_in_its_run(tmp_path: Path) -> None:
-    """The page is a file of the run, called by its name.
-
-    Without profiles or a folder the refusal says what to do, or why.
-    """
+    """The page is a file of the run, called by its name; without profiles the refusal says what to do."""
     path = write([profile()], tmp_path)
     assert path.parent == tmp_path
     assert f"Profiles of {tmp_path.name}" in path.read_text(encoding="utf-8")
     assert "-m bench profile" in refusal(write, [], tmp_path)
-    assert "profile.html (No such file" in refusal(write, [profile()], tmp_path / "nowhere")

@@ -6,7 +6,6 @@ import pandas as pd
 import pytest
 
 from bench.plan.case import Case
-from bench.plan.errors import WrongRequest
 from bench.show.terminal import scaling
 from bench.show.terminal.console import render, rendered
 from tests.examples import point
@@ -94,19 +93,3 @@ def test_it_fits_the_terminal(width: int) -> None:
     assert max(len(line) for line in text.splitlines()) <= width
     assert "…" not in text
     assert text.count("[") == len(re.findall(r"\[[^][\n]*\]", text))
-
-
-@pytest.mark.parametrize(
-    "of",
-    [
-        results([Case(point(), name) for name in NAMES]),
-        table({Case(at, name): ("oom", "") for at in TOKENS for name in NAMES}),
-        table({Case(at, name): ("oom", "") for at in TOKENS[1:] for name in NAMES}),
-    ],
-    ids=["one point", "nothing measured", "one place measured"],
-)
-def test_a_table_without_a_series_is_a_wrong_request(of: pd.DataFrame) -> None:
-    """The refusal is a clear line that says what was expected."""
-    with pytest.raises(WrongRequest, match="two values or more of num_tokens, num_heads or channels") as caught:
-        scaling.series(of)
-    assert "\n" not in str(caught.value)
