@@ -7,7 +7,7 @@ import contextlib
 import gc
 import importlib
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -53,14 +53,11 @@ def _compile_once() -> None:
     """Compile a small function without threads and without a GPU: a process that has used either can't be forked."""
     from torch._inductor import codecache, config
 
-    with config.patch(compile_threads=1), patch.object(torch.cuda, "_lazy_init", _no_gpu):
+    no_gpu = RuntimeError("the server uses no GPU")
+    with config.patch(compile_threads=1), patch.object(torch.cuda, "_lazy_init", side_effect=no_gpu):
         compilation.warm_toolchain("cpu")
     torch.compiler.reset()
     codecache.CacheBase.get_system.cache_clear()  # it names the GPU
-
-
-def _no_gpu() -> None:
-    raise RuntimeError("the server uses no GPU")
 
 
 def _unresolved(names: Iterable[str]) -> Iterator[str]:
@@ -106,27 +103,15 @@ class Worker:
 
     def look(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
         """Reply with what is seen at a model, and how the look ended."""
-        outcome = failure.Outcome()
-        seen: dict[str, Any] = {}
-        with failure.caught(outcome, request["point"]["device"]):
-            seen = look.look(request, channel)
-        return {"status": outcome.status, "detail": outcome.detail, "seen": seen}
+        return _seen(look.look, request, channel)
 
     def shape(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
         """Reply with the columns of shape that a module shows, and how the look ended."""
-        outcome = failure.Outcome()
-        seen: dict[str, Any] = {}
-        with failure.caught(outcome, request["point"]["device"]):
-            seen = look.shape(Point(**request["point"]), channel)
-        return {"status": outcome.status, "detail": outcome.detail, "seen": seen}
+        return _seen(look.shape, request, channel)
 
     def describe(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
         """Reply with the shapes of a module's weights, input and output, and how the look ended."""
-        outcome = failure.Outcome()
-        seen: dict[str, Any] = {}
-        with failure.caught(outcome, request["point"]["device"]):
-            seen = look.described(Point(**request["point"]), request["implementation"], channel)
-        return {"status": outcome.status, "detail": outcome.detail, "seen": seen}
+        return _seen(look.described, request, channel)
 
     def memory(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
         """Reply with the peak memory of one call of a case, as the operating system sees it."""
@@ -139,9 +124,8 @@ class Worker:
         values = request["case"]
         inputs = {name: InputValues(*each) for name, each in values["inputs"].items()}
         given = Given(Path(values["given"][0]), values["given"][1]) if values.get("given") else None
-        values = {**values, "point": Point(**values["point"]), "folder": Path(values["folder"]), "inputs": inputs}
-        values["given"] = given
-        self._case = MeasuredCase(CaseRequest(**values), channel)
+        own = {"point": Point(**values["point"]), "folder": Path(values["folder"]), "inputs": inputs, "given": given}
+        self._case = MeasuredCase(CaseRequest(**{**values, **own}), channel)
         with self._step() as case:
             case.prepare()
         is_on_gpu = case.request.point.device != "cpu" and torch.cuda.is_initialized()
@@ -149,10 +133,8 @@ class Worker:
             **case.reply(),
             "free_bytes": torch.cuda.mem_get_info()[0] if is_on_gpu else None,
             "call_s": case.call_s if case.outcome.status == "ok" else None,
-            "remark": case.remark,
             "reuses": case.reuses,
-            "import_s": case.import_s,
-            **case.denormals,
+            **case.said,
         }
 
     def begin(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
@@ -185,6 +167,14 @@ class Worker:
         assert self._case is not None, "the case was not prepared"
         with failure.caught(self._case.outcome, self._case.request.point.device):
             yield self._case
+
+
+def _seen(look_at: Callable[..., dict[str, Any]], request: dict[str, Any], channel: Channel) -> dict[str, Any]:
+    """Return what a look sees, and how it ended."""
+    outcome, seen = failure.Outcome(), dict[str, Any]()
+    with failure.caught(outcome, request["point"]["device"]):
+        seen = look_at(request, channel)
+    return {"status": outcome.status, "detail": outcome.detail, "seen": seen}
 
 
 def work(channel: Channel) -> None:
