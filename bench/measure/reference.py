@@ -273,12 +273,8 @@ def _run(layer: nn.Module, x: Tensor, direction: Tensor | None) -> tuple[Tensor,
     with torch.enable_grad():
         x = x.detach().requires_grad_()
         output = layer(x)
-        return output.detach(), *map(_wide, gradients(output, x, layer, direction))
-
-
-def _wide(tensor: Tensor) -> Tensor:
-    """Return a tensor in float32 at least, so that sums lose no precision."""
-    return tensor.to(torch.promote_types(tensor.dtype, torch.float32))
+        wide = torch.promote_types(x.dtype, torch.float32)  # sums lose no precision
+        return output.detach(), *(each.to(wide) for each in gradients(output, x, layer, direction))
 
 
 def _floors(workload: Workload, dtype: torch.dtype, *, is_peaked: bool) -> Iterator[float]:

@@ -10,12 +10,9 @@ from torch._C._autograd import DeviceType
 from torch.autograd.profiler_util import MEMORY_EVENT_NAME, FunctionEvent
 from torch.profiler import profile
 
-from bench.measure.inspection import COMPILED_GRAPH, METADATA
+from bench.measure.inspection import COMPILED_GRAPH, METADATA, MICROSECOND_S
 from bench.measure.memory import allocations
 from bench.store.profile import BACKWARD, FORWARD, KERNEL, OPERATOR, STAGE, Block, Span
-
-MICROSECOND_S = 1e-6
-"""The unit of a FunctionEvent's times."""
 
 BACKWARD_NODE = "autograd::engine::evaluate_function: "
 """The prefix of the event in which autograd runs one node of the graph."""
