@@ -48,9 +48,9 @@ class Case:
         implementation: str,
         folder: Path,
         *,
-        thorough: bool,
-        order_seed: int,
-        first: Point | None,
+        thorough: bool = False,
+        order_seed: int = 3,
+        first: Point | None = None,
     ) -> None:
         self.at = at
         self.folder = folder
@@ -152,18 +152,10 @@ def put_nvml(monkeypatch: pytest.MonkeyPatch, **functions: Any) -> SimpleNamespa
 
 
 @contextmanager
-def case(
-    at: Point,
-    implementation: str,
-    folder: Path,
-    *,
-    thorough: bool = False,
-    order_seed: int = 3,
-    first: Point | None = None,
-) -> Iterator[Case]:
-    """Return a case, and put back at the end what a process for one case leaves as it is."""
+def case(at: Point, implementation: str, folder: Path, **options: Any) -> Iterator[Case]:
+    """Return a case with options of its own, and put back at the end what a process for one case leaves as it is."""
     threads = torch.get_num_threads()
-    process = Case(at, implementation, folder, thorough=thorough, order_seed=order_seed, first=first)
+    process = Case(at, implementation, folder, **options)
     try:
         yield process
     finally:

@@ -12,8 +12,6 @@ from torch import Tensor, nn
 from bench.measure import function, workload
 from bench.plan.case import Point
 from impls import Unsupported
-from tests import mutants
-from tests.checked import checked
 from tests.points import OF_LAYER, of_layer, point
 
 Core = Callable[[nn.Module, Tensor, Tensor, Tensor], Tensor]
@@ -122,14 +120,6 @@ def test_a_layer_that_returns_something_else_each_time_is_refused(kind: str, mod
 def test_the_reason_says_what_to_look_for(kind: str, words: str) -> None:
     """Random numbers, a state, or other items."""
     assert words in refusal(of_four(kind))
-
-
-@pytest.mark.parametrize("mutant", mutants.NO_ATTENTION)
-@pytest.mark.parametrize("kind", ["dropout", "growing", "batch_norm"])
-def test_no_kernel_is_judged_by_a_random_layer(kind: str, mutant: str) -> None:
-    """The tolerance would be the layer's own noise, or the kernel's row would blame the kernel."""
-    with pytest.raises(Unsupported):
-        checked(of_four(kind), f"tests.mutants:{mutant}")
 
 
 @pytest.mark.parametrize("mode", ["inference", "train"])

@@ -9,7 +9,6 @@ import torch
 import impls
 from bench.measure import look
 from bench.plan.layers import OF_THE_MODULE
-from bench.store.record import STATUSES
 from tests.measure.stub import Announcements
 from tests.points import point
 
@@ -86,7 +85,6 @@ def test_settings_are_tried() -> None:
         "eager": "ok",
         "sdpa_cudnn": "unsupported",
     }
-    assert "unsupported" in STATUSES
 
 
 def test_flags_that_choose_attention_are_seen() -> None:

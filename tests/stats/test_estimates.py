@@ -88,14 +88,6 @@ def test_a_ratio_has_a_t_interval_on_its_logarithm() -> None:
     assert Interval(0.0, -1e4, 1e4).exp() == Interval(1.0, 0.0, math.inf)
 
 
-@pytest.mark.parametrize("processes", [2, 3, 5, 10])
-def test_interval_of_a_mean_holds_the_truth_in_95_of_100(processes: int) -> None:
-    """Over normal draws the t interval keeps its level, within four standard errors of the simulation."""
-    draws = np.random.default_rng(processes).normal(0, 0.01, (2000, processes))
-    half = half_widths(means(*draws.tolist()))
-    assert np.mean(np.abs(draws.mean(axis=1)) < half) == pytest.approx(0.95, abs=4 * math.sqrt(0.95 * 0.05 / 2000))
-
-
 def test_half_width_is_the_printed_t_times_the_standard_error() -> None:
     """Of several degrees of freedom."""
     freedom = np.array([*T_975], dtype=np.float64)
