@@ -56,7 +56,7 @@ class PointColumn:
     `described_with` names the column whose `words` include this one.
     `changes_function` is true if a layer without the column computes another function than the point means;
     such a layer is unsupported unless the value is usual.
-    `option` is the group of the command-line option of this name: shape or execution.
+    `option` is the group of the command-line option of this name: shape, unless the column says execution.
     `is_ok` is an additional check of a value; `rule` is the text that users see if it fails.
     """
 
