@@ -169,11 +169,10 @@ def _settings(model: Wrapper, names: Sequence[str], channel: Channel) -> dict[st
         channel.announce(f"setting {name}")
         try:
             changed = impls.build(model, name)
+            is_same = isinstance(changed, Wrapper) and _fingerprint(changed) == now
+            tried[name] = {"status": "same" if is_same else "ok", "detail": ""}
         except impls.Unsupported as reason:
             tried[name] = {"status": "unsupported", "detail": str(reason)}
-            continue
-        is_same = isinstance(changed, Wrapper) and _fingerprint(changed) == now
-        tried[name] = {"status": "same" if is_same else "ok", "detail": ""}
     return tried
 
 

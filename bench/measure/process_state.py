@@ -24,9 +24,6 @@ from bench.measure import clock
 ABSENT = "nothing"
 """The value of something that doesn't exist, such as an environment variable that is not set."""
 
-MIXED = "mixed"
-"""The value of the float32 matmul precision if torch refuses to return it."""
-
 PRECISIONS = (
     ("generic", "all"),
     *((backend, part) for backend in ("cuda", "mkldnn") for part in ("all", "conv", "matmul", "rnn")),
@@ -123,7 +120,7 @@ def _matmul_precision() -> str:
     try:
         return torch.get_float32_matmul_precision()
     except RuntimeError:  # torch's two ways to set it were mixed; those of the new way are read beside it
-        return MIXED
+        return "mixed"
 
 
 def _settings() -> dict[str, Any]:

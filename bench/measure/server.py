@@ -8,6 +8,7 @@ import gc
 import importlib
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -70,7 +71,7 @@ def _unresolved(names: Iterable[str]) -> Iterator[str]:
 
 
 class Worker:
-    """Serves `check`, `look`, `shape`, `describe` and `memory`; for a case `prepare` to `finish`, in this order."""
+    """Serves `check` and `memory`; for a case `prepare` to `finish`, in this order."""
 
     def __init__(self) -> None:
         self._case: MeasuredCase | None = None
@@ -100,18 +101,6 @@ class Worker:
             "runtimes": impls.versions(request["implementations"]),
             "modules": user_code.imported_since(before),
         }
-
-    def look(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
-        """Reply with what is seen at a model, and how the look ended."""
-        return _seen(look.look, request, channel)
-
-    def shape(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
-        """Reply with the columns of shape that a module shows, and how the look ended."""
-        return _seen(look.shape, request, channel)
-
-    def describe(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
-        """Reply with the shapes of a module's weights, input and output, and how the look ended."""
-        return _seen(look.described, request, channel)
 
     def memory(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
         """Reply with the peak memory of one call of a case, as the operating system sees it."""
@@ -170,7 +159,7 @@ class Worker:
 
 
 def _seen(look_at: Callable[..., dict[str, Any]], request: dict[str, Any], channel: Channel) -> dict[str, Any]:
-    """Return what a look sees, and how it ended."""
+    """Return what a look at a module sees, and how it ended."""
     outcome, seen = failure.Outcome(), dict[str, Any]()
     with failure.caught(outcome, request["point"]["device"]):
         seen = look_at(request, channel)
@@ -180,7 +169,9 @@ def _seen(look_at: Callable[..., dict[str, Any]], request: dict[str, Any], chann
 def work(channel: Channel) -> None:
     """Serve the requests of a worker until the parent closes the pipe."""
     worker = Worker()
-    serve({name: getattr(worker, name) for name in vars(Worker) if not name.startswith("_")}, channel)
+    looks = {"look": look.look, "shape": look.shape, "describe": look.described}
+    requests = {name: getattr(worker, name) for name in vars(Worker) if not name.startswith("_")}
+    serve({**requests, **{name: partial(_seen, each) for name, each in looks.items()}}, channel)
 
 
 if __name__ == "__main__":

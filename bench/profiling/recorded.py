@@ -23,9 +23,6 @@ NUMBERED_REGION = "Torch-Compiled Region"
 Place = tuple[str, str]
 """A stage's name and direction."""
 
-NANOSECOND_S = 1e-9
-"""The unit of times in the profiler's tree of events."""
-
 HOST = "host"
 """The lane of the thread that made the call."""
 
@@ -129,7 +126,7 @@ def allocated(profiler: profile, call: Call, device: str) -> tuple[Allocated, ..
     live: dict[int, int] = {}
     for node in allocations(profiler):
         fields = node.extra_fields
-        at_s = (node.start_time_ns - trace_start_ns) * NANOSECOND_S - call.whole.time_range.start * MICROSECOND_S
+        at_s = (node.start_time_ns - trace_start_ns) * 1e-9 - call.whole.time_range.start * MICROSECOND_S
         if fields.device.type != device.partition(":")[0]:
             continue
         if fields.alloc_size > 0:
