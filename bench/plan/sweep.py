@@ -313,17 +313,11 @@ def _control(value: object) -> bool:
 
 def _mistakes(given: Sequence[object], path: Sequence[str] | None) -> list[str]:
     """Return a line for all unknown names, and one for each other mistake."""
-    unknown_list: list[object] = []
-    mistakes: list[str] = []
-    for name in given:
-        lines = _mistakes_of(name, path) if isinstance(name, str) else None
-        if lines is None:
-            unknown_list.append(name)
-        else:
-            mistakes += lines
-    if unknown_list:
-        mistakes.insert(0, unknown_names("implementation", unknown_list, (*known_names(), "module:attribute")))
-    return mistakes
+    of_each = [_mistakes_of(name, path) if isinstance(name, str) else None for name in given]
+    mistakes = [line for lines in of_each for line in lines or ()]
+    unknown = [name for name, lines in zip(given, of_each, strict=True) if lines is None]
+    known = (*known_names(), "module:attribute")
+    return [unknown_names("implementation", unknown, known), *mistakes] if unknown else mistakes
 
 
 def _mistakes_of(name: str, path: Sequence[str] | None) -> list[str] | None:
