@@ -71,7 +71,7 @@ def _unresolved(names: Iterable[str]) -> Iterator[str]:
 
 
 class Worker:
-    """Serves `check` and `memory`; for a case `prepare` to `finish`, in this order."""
+    """Serves `check` and `memory`; for a case `prepare` and then steps: `begin`, `sample` and `keep`, `finish`."""
 
     def __init__(self) -> None:
         self._case: MeasuredCase | None = None
@@ -126,28 +126,12 @@ class Worker:
             **case.said,
         }
 
-    def begin(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
-        """Begin the rounds; reply with the outcome."""
+    def step(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
+        """Do a step of the prepared case; reply with what it says, or with the outcome if that is nothing."""
+        arguments = {name: value for name, value in request.items() if name not in ("request", "id")}
         with self._step() as case:
-            case.begin(request["numbers"], request["timings"], request["wholes"], request["parts"])
-        return case.reply()
-
-    def sample(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
-        """Take one sample; reply with it, or with the outcome if the case has ended."""
-        with self._step() as case:
-            return {**case.sample(request["keys"], request["core"]), "status": "ok"}
-        return case.reply()
-
-    def keep(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
-        """Keep parts of the last sample's outputs; reply with the outcome."""
-        with self._step() as case:
-            case.keep(request["parts"], request["wholes"])
-        return case.reply()
-
-    def finish(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
-        """End the rounds; reply with the outcome."""
-        with self._step() as case:
-            case.finish(request["call_s"], request["core"])
+            if said := getattr(case, request["request"])(**arguments):
+                return {**said, "status": "ok"}
         return case.reply()
 
     @contextlib.contextmanager
@@ -169,9 +153,10 @@ def _seen(look_at: Callable[..., dict[str, Any]], request: dict[str, Any], chann
 def work(channel: Channel) -> None:
     """Serve the requests of a worker until the parent closes the pipe."""
     worker = Worker()
+    requests = {"check": worker.check, "memory": worker.memory, "prepare": worker.prepare}
+    steps = dict.fromkeys(("begin", "sample", "keep", "finish"), worker.step)
     looks = {"look": look.look, "shape": look.shape, "describe": look.described}
-    requests = {name: getattr(worker, name) for name in vars(Worker) if not name.startswith("_")}
-    serve({**requests, **{name: partial(_seen, each) for name, each in looks.items()}}, channel)
+    serve({**requests, **steps, **{name: partial(_seen, each) for name, each in looks.items()}}, channel)
 
 
 if __name__ == "__main__":
