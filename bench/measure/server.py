@@ -115,7 +115,7 @@ class Worker:
         given = Given(Path(values["given"][0]), values["given"][1]) if values.get("given") else None
         own = {"point": Point(**values["point"]), "folder": Path(values["folder"]), "inputs": inputs, "given": given}
         self._case = MeasuredCase(CaseRequest(**{**values, **own}), channel)
-        with self._step() as case:
+        with self._caught() as case:
             case.prepare()
         is_on_gpu = case.request.point.device != "cpu" and torch.cuda.is_initialized()
         return {
@@ -129,14 +129,14 @@ class Worker:
     def step(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
         """Do a step of the prepared case; reply with what it says, or with the outcome if that is nothing."""
         arguments = {name: value for name, value in request.items() if name not in ("request", "id")}
-        with self._step() as case:
+        with self._caught() as case:
             if said := getattr(case, request["request"])(**arguments):
                 return {**said, "status": "ok"}
         return case.reply()
 
     @contextlib.contextmanager
-    def _step(self) -> Iterator[MeasuredCase]:
-        """Do a step of the prepared case, which an exception ends."""
+    def _caught(self) -> Iterator[MeasuredCase]:
+        """Yield the case; an exception inside ends it."""
         assert self._case is not None, "the case was not prepared"
         with failure.caught(self._case.outcome, self._case.request.point.device):
             yield self._case
