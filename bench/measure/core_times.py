@@ -3,7 +3,7 @@
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -14,15 +14,14 @@ from torch.profiler import profile, record_function
 
 import impls
 from bench.measure import workload
-from bench.measure.inspection import activities
+from bench.measure.clock import timer
+from bench.measure.inspection import MICROSECOND_S, activities, with_children
 from impls.modules import flow, watch
 from impls.modules.proposal import Proposal
 from impls.modules.wrapper import Wrapper
 
 CORE_BUDGET_S, WARM_PAIRS, LEAST_PAIRS = 0.5, 2, 3
 """The seconds for pairs of calls of a core, the pairs that don't count, because the first is slower, and the fewest."""
-
-MICROSECOND_S = 1e-6
 
 CALL, LAYER = "model call", "model layer "
 """The labels of a call, and of a layer before its path."""
@@ -48,7 +47,7 @@ def profiled(call: Callable[[], object], model: Wrapper, seen: watch.Watch, devi
     """Return the seconds of a profiled call: in all, in its cores, and in each layer that has one."""
     with _labelled(model, {core.layer for core in seen.cores}):
         with profile(activities=activities(device)) as profiler, record_function(CALL):
-            timed_s(call, device)
+            timer(device, "host")(call, 1)
     events = sorted(
         (event for event in profiler.events() or [] if event.device_type.name == "CPU"),
         key=lambda event: (event.time_range.start, -event.time_range.end),
@@ -64,15 +63,6 @@ def profiled(call: Callable[[], object], model: Wrapper, seen: watch.Watch, devi
         "core_s": _seconds(events, spans_of_cores(forward, seen.operators, seen.steps), device),
         "layers": {path: _seconds(events, spans, device) for path, spans in layers.items()},
     }
-
-
-def timed_s(call: Callable[[], object], device: str) -> float:
-    """Return the seconds of one call."""
-    begin = time.perf_counter()
-    call()
-    if device != "cpu":
-        torch.cuda.synchronize(device)
-    return time.perf_counter() - begin
 
 
 @contextmanager
@@ -92,9 +82,7 @@ def _labelled(model: Wrapper, paths: Iterable[str]) -> Iterator[None]:
         if id(module) in by_module and running:
             running.pop().__exit__(None, None, None)
 
-    with ExitStack() as inside:
-        inside.callback(register_module_forward_pre_hook(begin).remove)
-        inside.callback(register_module_forward_hook(end).remove)
+    with register_module_forward_pre_hook(begin), register_module_forward_hook(end):
         yield
 
 
@@ -144,16 +132,10 @@ def _seconds(events: Sequence[Any], spans: Sequence[Span], device: str) -> float
     nodes = (event for event in events if event.name.startswith(BACKWARD) and event.sequence_nr in numbers)
     backward = [node for node in nodes if not is_inside(node)]
     if device != "cpu":
-        kernels = (kernel for event in (*inside, *_with_children(backward)) for kernel in event.kernels)
+        kernels = (kernel for event in (*inside, *with_children(backward)) for kernel in event.kernels)
         return float(sum(kernel.duration for kernel in kernels)) * MICROSECOND_S
     forward_us = sum(end - begin for begin, end in spans)
     return float(forward_us + sum(event.cpu_time_total for event in backward)) * MICROSECOND_S
-
-
-def _with_children(events: Iterable[Any]) -> Iterator[Any]:
-    for event in events:
-        yield event
-        yield from _with_children(event.cpu_children)
 
 
 def _span(event: Any) -> Span:
@@ -185,10 +167,10 @@ def beside_sdpa(proposal: Proposal, work: workload.Workload) -> list[list[float]
             torch.autograd.grad(o, [*inputs], torch.ones_like(o))
 
     sides = partial(step, written, sources.values()), partial(step, fused, [recorded[name] for name in "qkv"])
-    pairs: list[list[float]] = []
+    timed, pairs = timer(work.point.device, "host"), list[list[float]]()
     begin = time.perf_counter()
     while len(pairs) < WARM_PAIRS + LEAST_PAIRS or time.perf_counter() - begin < CORE_BUDGET_S:
-        pairs.append([timed_s(side, work.point.device) for side in sides])
+        pairs.append([timed(side, 1) for side in sides])
     return pairs[WARM_PAIRS:]
 
 

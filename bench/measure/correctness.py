@@ -127,7 +127,7 @@ def _compare(name: str, result: Tensor, target: Target, items: Sequence[int]) ->
     way = reference.way_to_equal_weights(result, target)
     reason = ""
     if not error <= target.tolerance:
-        is_wrong = ~(reference.deviations(result, target.tensor) <= target.tolerance * target.scale)
+        is_wrong = ~(reference.difference(result, target.tensor).abs() <= target.tolerance * target.scale)
         where = place(is_wrong, items) if items else ""
         reason = f"{name} is off by {error:.2g} of its largest value, tolerance {target.tolerance:.2g}"
         reason += f", at {where}" if where else ""

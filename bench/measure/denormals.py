@@ -5,12 +5,13 @@ import platform
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from time import perf_counter
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
+
+from bench.measure.clock import timer
 
 ENVIRONMENT_BYTES, FLAGS_AT = 64, 28
 """The room for a floating-point environment, and where SSE's flags stand in it. Source: fenv.h of glibc on x86-64."""
@@ -79,9 +80,7 @@ def _slowdown(call: Callable[[], object]) -> float:
     for flushes in (False, True) * PAIRS:
         torch.set_flush_denormal(flushes)
         try:
-            begin_s = perf_counter()
-            call()
-            times_s[flushes].append(perf_counter() - begin_s)
+            times_s[flushes].append(timer("cpu", "host")(call, 1))
         finally:
             torch.set_flush_denormal(False)
     return min(times_s[False]) / min(times_s[True])

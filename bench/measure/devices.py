@@ -58,7 +58,7 @@ def torch_facts() -> dict[str, Any]:
         "cuda": torch.version.cuda,
         "cudnn": torch.backends.cudnn.version() if torch.cuda.is_available() else None,
         "gpus": {f"cuda:{index}": f"{gpu.name} {gpu.total_memory / 2**30:.0f} GiB" for index, gpu in enumerate(gpus)},
-        "driver": driver(),
+        "driver": _answer(lambda nvml: str(nvml.nvmlSystemGetDriverVersion())),
         "inputs": workload.INPUTS,
     }
 
@@ -70,11 +70,6 @@ def handle(device: str) -> Any:
     pynvml.nvmlInit()
     uuid = torch.cuda.get_device_properties(device).uuid  # NVML's numbering ignores CUDA_VISIBLE_DEVICES
     return pynvml.nvmlDeviceGetHandleByUUID(f"GPU-{uuid}")
-
-
-def driver() -> str | None:
-    """Return the version of the GPU's driver, None if NVML is not available."""
-    return _answer(lambda nvml: str(nvml.nvmlSystemGetDriverVersion()))
 
 
 def is_exclusive(device: str) -> bool:

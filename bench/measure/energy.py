@@ -9,7 +9,6 @@ It is the energy of the whole device during that time, including idle cores.
 import math
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import repeat
 from pathlib import Path
 from time import perf_counter
@@ -31,23 +30,6 @@ STILL_S = 1.0
 
 Counter = Callable[[], float]
 """Returns the joules that a device has used since any fixed time."""
-
-
-@dataclass
-class Zone:
-    """A zone of RAPL: a counter in microjoules that restarts at 0 after its largest value, `wraps_uj`."""
-
-    folder: Path
-    wraps_uj: int
-    latest_uj: int
-    total_uj: int = 0
-
-    def read(self) -> int:
-        """Return the microjoules since the zone was opened; raises OSError or ValueError if it can't be read."""
-        now_uj = _number(self.folder / "energy_uj")
-        self.total_uj += now_uj - self.latest_uj + (self.wraps_uj if now_uj < self.latest_uj else 0)
-        self.latest_uj = now_uj
-        return self.total_uj
 
 
 def counter(device: str) -> Counter | None:
@@ -97,21 +79,26 @@ def _batch(call: Call, calls: int, device: str) -> None:
 def _of_packages() -> Counter | None:
     """Return the counter of all CPU packages together; None if one of them can't be read."""
     try:
-        zones = [
-            Zone(folder, _number(folder / "max_energy_range_uj"), _number(folder / "energy_uj"))
-            for folder in facts.POWERCAP.glob("intel-rapl:*")
-            if (folder / "name").read_text("utf-8").startswith("package")
-        ]
+        names = {zone: (zone / "name").read_text("utf-8") for zone in facts.POWERCAP.glob("intel-rapl:*")}
+        packages = [zone for zone, name in names.items() if name.startswith("package")]
+        wraps_uj = [_number(zone / "max_energy_range_uj") for zone in packages]
+        latest_uj = [_number(zone / "energy_uj") for zone in packages]
     except (OSError, ValueError):
         return None
+    total_uj = 0
 
     def read() -> float:
+        nonlocal latest_uj, total_uj
         try:
-            return sum(zone.read() for zone in zones) / 1e6
+            now_uj = [_number(zone / "energy_uj") for zone in packages]
         except (OSError, ValueError) as error:
             raise UnreadableError from error
+        for now, latest, wraps in zip(now_uj, latest_uj, wraps_uj, strict=True):
+            total_uj += now - latest + (wraps if now < latest else 0)  # a counter restarts at 0 after its largest value
+        latest_uj = now_uj
+        return total_uj / 1e6
 
-    return read if zones else None
+    return read if packages else None
 
 
 def _of_gpu(device: str) -> Counter | None:

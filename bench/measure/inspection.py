@@ -4,7 +4,7 @@ A runtime beside torch is asked what it runs, because torch's profiler doesn't s
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,6 +43,9 @@ ATTENTION = re.compile(r"scaled_dot_product_\w*attention_?\w*|multi_head_attenti
 OPERATOR = re.compile(r"(?!autograd::)\w+::\w+")
 """The names of operators of torch and of extensions; labels don't match."""
 
+MICROSECOND_S = 1e-6
+"""The unit of an event's times."""
+
 COMPILED_GRAPH = re.compile(r"## Call (CompiledFxGraph)")
 """Inductor's event for one of its graphs; the fused kernels inside have names only if `name_kernels` was called."""
 
@@ -71,6 +74,13 @@ def inspect(call: Callable[[], object], device: str) -> Inspection:
 def activities(device: str) -> list[ProfilerActivity]:
     """Return the activities that a profiler must record for a case on this device."""
     return [ProfilerActivity.CPU] if device == "cpu" else [ProfilerActivity.CPU, ProfilerActivity.CUDA]
+
+
+def with_children(events: Iterable[Any]) -> Iterator[Any]:
+    """Yield events of a profile, each before those inside it."""
+    for event in events:
+        yield event
+        yield from with_children(event.cpu_children)
 
 
 def metrics(call: Callable[[], object], subject: Subject, work: Workload) -> dict[str, Any]:

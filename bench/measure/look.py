@@ -18,6 +18,7 @@ from torch.profiler import profile
 
 import impls
 from bench.measure import core_times, function, inspection, user_code, workload
+from bench.measure.clock import timer
 from bench.measure.forking import Channel
 from bench.plan import layers
 from bench.plan.case import Point
@@ -86,11 +87,12 @@ def look(request: Mapping[str, Any], channel: Channel) -> dict[str, Any]:
     }
 
 
-def shape(point: Point, channel: Channel) -> dict[str, int]:
+def shape(request: Mapping[str, Any], channel: Channel) -> dict[str, int]:
     """Return the columns of a module's largest core, or those of its input if no core is found.
 
     Raises `impls.Unresolved` if the module can't be made or called.
     """
+    point = Point(**request["point"])
     channel.announce("model")
     model, item = workload.shown(point)
     channel.announce("first call")
@@ -103,17 +105,18 @@ def shape(point: Point, channel: Channel) -> dict[str, int]:
     return layers.of_core(dataclasses.asdict(largest), point.layer)
 
 
-def described(point: Point, implementation: str, channel: Channel) -> dict[str, Any]:
+def described(request: Mapping[str, Any], channel: Channel) -> dict[str, Any]:
     """Return the shapes of a module's input, output and weights, and the code that it and an implementation bring in.
 
     Of each package that is its file, its version, and a digest of its sources. Raises as `workload.make` does.
     """
     channel.announce("model")
-    before, cpu = {*sys.modules}, dataclasses.replace(point, device="cpu")
-    workload.set_up(cpu)
-    work = workload.make(cpu)
-    impls.resolve(parse(implementation).base)
-    named = {parse(name).base.partition(":")[0].partition(".")[0] for name in (point.layer, implementation)}
+    before, point = {*sys.modules}, Point(**{**request["point"], "device": "cpu"})
+    workload.set_up(point)
+    work = workload.make(point)
+    bases = [parse(name).base for name in (point.layer, request["implementation"])]
+    impls.resolve(bases[1])
+    named = {base.partition(":")[0].partition(".")[0] for base in bases}
     modules = user_code.imported_since(before, named)
     weights = [(name, [*tensor.shape]) for name, tensor in workload.weights(work.layer).items()]
     return {
@@ -151,11 +154,11 @@ def _kernels(call: Callable[[], object], device: str) -> list[str]:
 
 def _profiled(call: Callable[[], object], model: Wrapper, seen: watch.Watch, device: str) -> Iterator[dict[str, Any]]:
     """Yield the seconds of profiled calls, each beside those of a plain call before it."""
-    begin = time.perf_counter()
+    timed, begin = timer(device, "host"), time.perf_counter()
     for number in range(CALLS):
         if number >= LEAST_CALLS and time.perf_counter() - begin > BUDGET_S:
             return
-        yield {"plain_s": core_times.timed_s(call, device), **core_times.profiled(call, model, seen, device)}
+        yield {"plain_s": timed(call, 1), **core_times.profiled(call, model, seen, device)}
 
 
 def _settings(model: Wrapper, names: Sequence[str], channel: Channel) -> dict[str, dict[str, str]]:
@@ -166,11 +169,10 @@ def _settings(model: Wrapper, names: Sequence[str], channel: Channel) -> dict[st
         channel.announce(f"setting {name}")
         try:
             changed = impls.build(model, name)
+            is_same = isinstance(changed, Wrapper) and _fingerprint(changed) == now
+            tried[name] = {"status": "same" if is_same else "ok", "detail": ""}
         except impls.Unsupported as reason:
             tried[name] = {"status": "unsupported", "detail": str(reason)}
-            continue
-        is_same = isinstance(changed, Wrapper) and _fingerprint(changed) == now
-        tried[name] = {"status": "same" if is_same else "ok", "detail": ""}
     return tried
 
 

@@ -91,8 +91,9 @@ class MeasuredCase:
 
     def __init__(self, request: CaseRequest, channel: forking.Channel) -> None:
         self.outcome = Outcome()
-        self.remark = ""
-        """What the implementation says about its precision, if that explains an incorrect output."""
+        self.said: dict[str, Any] = {"remark": "", "import_s": 0.0}
+        """What the reply says beside the outcome: seconds of the import, denormal numbers, and as a remark what the
+        implementation says about its precision, if that explains an incorrect output."""
         self.request = request
         self._channel = channel
         self._rng = random.Random(request.order_seed)  # noqa: S311 - an order, not a secret
@@ -100,9 +101,6 @@ class MeasuredCase:
         self._like: Output | None = None
         self.reuses = False
         """Whether all calls return the same memory."""
-        self.import_s = 0.0
-        self.denormals: dict[str, Any] = {}
-        """What was found of denormal numbers."""
 
     def prepare(self) -> None:
         """Build the implementation, keep its outputs for the judge, inspect a call and warm up."""
@@ -118,7 +116,7 @@ class MeasuredCase:
         self._channel.announce("import")
         begin = perf_counter()
         load(name)
-        self.import_s = perf_counter() - begin
+        self.said["import_s"] = perf_counter() - begin
         self._channel.announce("preparation")
         with process_state.kept(), compilation.no_eager_fallback():
             if impls.compiles(name):
@@ -242,7 +240,7 @@ class MeasuredCase:
             function.build(self._work.x)
         built_s = perf_counter() - start
         self.outcome.metrics |= {"compile_s": built_s, "compile_cached": function.was_cached}
-        self.remark = inspection.narrower(function, self.request.point.dtype)
+        self.said["remark"] = inspection.narrower(function, self.request.point.dtype)
 
     def _first_calls(self) -> list[float]:
         """Keep the outputs for the inputs that are checked before the rounds; return the seconds of ordinary calls."""
@@ -289,7 +287,7 @@ class MeasuredCase:
         with process_state.kept(), self._work.gradient_mode():
             metrics |= inspection.metrics(self._call, self._subject, self._work)
             if self._work.point.device == "cpu":
-                self.denormals = denormals.found(self._call, [*self._subject.layer.parameters()])
+                self.said |= denormals.found(self._call, [*self._subject.layer.parameters()])
         metrics["held_bytes"] = memory.held_bytes(self._own_tensors())
         if fallback := inspection.fallback(self.request.implementation, metrics["kernels"]):
             self.outcome.end("fallback", fallback)

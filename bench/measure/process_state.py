@@ -24,9 +24,6 @@ from bench.measure import clock
 ABSENT = "nothing"
 """The value of something that doesn't exist, such as an environment variable that is not set."""
 
-MIXED = "mixed"
-"""The value of the float32 matmul precision if torch refuses to return it."""
-
 PRECISIONS = (
     ("generic", "all"),
     *((backend, part) for backend in ("cuda", "mkldnn") for part in ("all", "conv", "matmul", "rnn")),
@@ -119,41 +116,18 @@ def _text(value: Any) -> str:
     return os.fsdecode(value) if isinstance(value, bytes) else getattr(value, "__qualname__", str(value))
 
 
-def _default_device() -> str | None:
-    """Return the default device, None if none was set; a default device slows every call of torch."""
-    return str(torch.get_default_device()) if torch._C._len_torch_function_stack() else None
-
-
 def _matmul_precision() -> str:
     try:
         return torch.get_float32_matmul_precision()
     except RuntimeError:  # torch's two ways to set it were mixed; those of the new way are read beside it
-        return MIXED
-
-
-def _flags() -> dict[str, Any]:
-    cuda, matmul, cudnn = torch.backends.cuda, torch.backends.cuda.matmul, torch.backends.cudnn
-    return {
-        "flash_sdp": cuda.flash_sdp_enabled(),
-        "mem_efficient_sdp": cuda.mem_efficient_sdp_enabled(),
-        "math_sdp": cuda.math_sdp_enabled(),
-        "cudnn_sdp": cuda.cudnn_sdp_enabled(),
-        "the reduced precision of math_sdp": cuda.fp16_bf16_reduction_math_sdp_allowed(),
-        "the order of sdp backends": torch._C._get_sdp_priority_order(),
-        "the flash attention": attention.current_flash_attention_impl(),
-        "the fast path of MultiheadAttention": torch.backends.mha.get_fastpath_enabled(),
-        "allow_fp16_reduced_precision_reduction": matmul.allow_fp16_reduced_precision_reduction,
-        "allow_bf16_reduced_precision_reduction": matmul.allow_bf16_reduced_precision_reduction,
-        "cudnn.enabled": cudnn.enabled,
-        "cudnn.benchmark": cudnn.benchmark,
-        "cudnn.deterministic": cudnn.deterministic,
-        "mkldnn.enabled": torch.backends.mkldnn.enabled,
-    }
+        return "mixed"
 
 
 def _settings() -> dict[str, Any]:
+    device_is_set = torch._C._len_torch_function_stack()  # one that is slows every call of torch
+    cuda, matmul, cudnn = torch.backends.cuda, torch.backends.cuda.matmul, torch.backends.cudnn
     return {
-        "the default device": _default_device(),
+        "the default device": str(torch.get_default_device()) if device_is_set else None,
         "the default dtype": torch.get_default_dtype(),
         "torch's threads": torch.get_num_threads(),
         "torch's interop threads": torch.get_num_interop_threads(),
@@ -168,11 +142,20 @@ def _settings() -> dict[str, Any]:
         "autocast on cpu": torch.is_autocast_enabled("cpu"),
         "autocast on cuda": torch.is_autocast_enabled("cuda"),
         "the float32 matmul precision": _matmul_precision(),
-    }
-
-
-def _python() -> dict[str, Any]:
-    return {
+        "flash_sdp": cuda.flash_sdp_enabled(),
+        "mem_efficient_sdp": cuda.mem_efficient_sdp_enabled(),
+        "math_sdp": cuda.math_sdp_enabled(),
+        "cudnn_sdp": cuda.cudnn_sdp_enabled(),
+        "the reduced precision of math_sdp": cuda.fp16_bf16_reduction_math_sdp_allowed(),
+        "the order of sdp backends": torch._C._get_sdp_priority_order(),
+        "the flash attention": attention.current_flash_attention_impl(),
+        "the fast path of MultiheadAttention": torch.backends.mha.get_fastpath_enabled(),
+        "allow_fp16_reduced_precision_reduction": matmul.allow_fp16_reduced_precision_reduction,
+        "allow_bf16_reduced_precision_reduction": matmul.allow_bf16_reduced_precision_reduction,
+        "cudnn.enabled": cudnn.enabled,
+        "cudnn.benchmark": cudnn.benchmark,
+        "cudnn.deterministic": cudnn.deterministic,
+        "mkldnn.enabled": torch.backends.mkldnn.enabled,
         "the working directory": _working_directory(),
         "the trace function": sys.gettrace(),
         "the profile function": sys.getprofile(),
@@ -201,8 +184,6 @@ def _working_directory() -> str | None:
 
 PARTS: tuple[tuple[str, Callable[[], dict[Any, Any]]], ...] = (
     ("", _settings),
-    ("", _flags),
-    ("", _python),
     ("", lambda: {f"{owner.__name__}.{name}": getattr(owner, name) for owner, name in FUNCTIONS}),
     (
         "the float32 precision of ",

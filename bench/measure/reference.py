@@ -206,12 +206,7 @@ def widened(dtype: torch.dtype, tolerance: float, error: float) -> float:
 
 def relative_error(result: Tensor, expected: Tensor, scale: float) -> float:
     """Return the largest deviation where something is expected, in units of a scale."""
-    return float(deviations(result, expected).max()) / scale
-
-
-def deviations(result: Tensor, expected: Tensor) -> Tensor:
-    """Return the absolute deviations where something is expected, and 0 elsewhere."""
-    return _difference(result, expected).abs()
+    return float(difference(result, expected).abs().max()) / scale
 
 
 def way_to_equal_weights(result: Tensor, target: Target) -> float:
@@ -221,14 +216,15 @@ def way_to_equal_weights(result: Tensor, target: Target) -> float:
     """
     if target.equal is None:
         return 0.0
-    way, error = _difference(target.equal, target.tensor).flatten(), _difference(result, target.tensor).flatten()
+    way, error = (difference(each, target.tensor).flatten() for each in (target.equal, result))
     length, typical = way.norm(), _or_zero(target.tensor, target.tensor).float().square().mean().sqrt()
     if not length > RESOLVED * torch.finfo(result.dtype).eps * typical:
         return 0.0
     return float(error.to(way.dtype) @ way / length**2)
 
 
-def _difference(result: Tensor, expected: Tensor) -> Tensor:
+def difference(result: Tensor, expected: Tensor) -> Tensor:
+    """Return the deviations where something is expected, and 0 elsewhere."""
     wide = torch.promote_types(expected.dtype, torch.float32)
     return _or_zero(result.to(expected.device, wide) - expected.to(wide), expected)
 
@@ -273,12 +269,8 @@ def _run(layer: nn.Module, x: Tensor, direction: Tensor | None) -> tuple[Tensor,
     with torch.enable_grad():
         x = x.detach().requires_grad_()
         output = layer(x)
-        return output.detach(), *map(_wide, gradients(output, x, layer, direction))
-
-
-def _wide(tensor: Tensor) -> Tensor:
-    """Return a tensor in float32 at least, so that sums lose no precision."""
-    return tensor.to(torch.promote_types(tensor.dtype, torch.float32))
+        wide = torch.promote_types(x.dtype, torch.float32)  # sums lose no precision
+        return output.detach(), *(each.to(wide) for each in gradients(output, x, layer, direction))
 
 
 def _floors(workload: Workload, dtype: torch.dtype, *, is_peaked: bool) -> Iterator[float]:

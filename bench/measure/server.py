@@ -7,7 +7,8 @@ import contextlib
 import gc
 import importlib
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -53,14 +54,11 @@ def _compile_once() -> None:
     """Compile a small function without threads and without a GPU: a process that has used either can't be forked."""
     from torch._inductor import codecache, config
 
-    with config.patch(compile_threads=1), patch.object(torch.cuda, "_lazy_init", _no_gpu):
+    no_gpu = RuntimeError("the server uses no GPU")
+    with config.patch(compile_threads=1), patch.object(torch.cuda, "_lazy_init", side_effect=no_gpu):
         compilation.warm_toolchain("cpu")
     torch.compiler.reset()
     codecache.CacheBase.get_system.cache_clear()  # it names the GPU
-
-
-def _no_gpu() -> None:
-    raise RuntimeError("the server uses no GPU")
 
 
 def _unresolved(names: Iterable[str]) -> Iterator[str]:
@@ -73,7 +71,7 @@ def _unresolved(names: Iterable[str]) -> Iterator[str]:
 
 
 class Worker:
-    """Serves `check`, `look`, `shape`, `describe` and `memory`; for a case `prepare` to `finish`, in this order."""
+    """Serves `check` and `memory`; for a case `prepare` and then steps: `begin`, `sample` and `keep`, `finish`."""
 
     def __init__(self) -> None:
         self._case: MeasuredCase | None = None
@@ -104,30 +102,6 @@ class Worker:
             "modules": user_code.imported_since(before),
         }
 
-    def look(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
-        """Reply with what is seen at a model, and how the look ended."""
-        outcome = failure.Outcome()
-        seen: dict[str, Any] = {}
-        with failure.caught(outcome, request["point"]["device"]):
-            seen = look.look(request, channel)
-        return {"status": outcome.status, "detail": outcome.detail, "seen": seen}
-
-    def shape(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
-        """Reply with the columns of shape that a module shows, and how the look ended."""
-        outcome = failure.Outcome()
-        seen: dict[str, Any] = {}
-        with failure.caught(outcome, request["point"]["device"]):
-            seen = look.shape(Point(**request["point"]), channel)
-        return {"status": outcome.status, "detail": outcome.detail, "seen": seen}
-
-    def describe(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
-        """Reply with the shapes of a module's weights, input and output, and how the look ended."""
-        outcome = failure.Outcome()
-        seen: dict[str, Any] = {}
-        with failure.caught(outcome, request["point"]["device"]):
-            seen = look.described(Point(**request["point"]), request["implementation"], channel)
-        return {"status": outcome.status, "detail": outcome.detail, "seen": seen}
-
     def memory(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
         """Reply with the peak memory of one call of a case, as the operating system sees it."""
         channel.announce("memory")
@@ -139,58 +113,50 @@ class Worker:
         values = request["case"]
         inputs = {name: InputValues(*each) for name, each in values["inputs"].items()}
         given = Given(Path(values["given"][0]), values["given"][1]) if values.get("given") else None
-        values = {**values, "point": Point(**values["point"]), "folder": Path(values["folder"]), "inputs": inputs}
-        values["given"] = given
-        self._case = MeasuredCase(CaseRequest(**values), channel)
-        with self._step() as case:
+        own = {"point": Point(**values["point"]), "folder": Path(values["folder"]), "inputs": inputs, "given": given}
+        self._case = MeasuredCase(CaseRequest(**{**values, **own}), channel)
+        with self._caught() as case:
             case.prepare()
         is_on_gpu = case.request.point.device != "cpu" and torch.cuda.is_initialized()
         return {
             **case.reply(),
             "free_bytes": torch.cuda.mem_get_info()[0] if is_on_gpu else None,
             "call_s": case.call_s if case.outcome.status == "ok" else None,
-            "remark": case.remark,
             "reuses": case.reuses,
-            "import_s": case.import_s,
-            **case.denormals,
+            **case.said,
         }
 
-    def begin(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
-        """Begin the rounds; reply with the outcome."""
-        with self._step() as case:
-            case.begin(request["numbers"], request["timings"], request["wholes"], request["parts"])
-        return case.reply()
-
-    def sample(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
-        """Take one sample; reply with it, or with the outcome if the case has ended."""
-        with self._step() as case:
-            return {**case.sample(request["keys"], request["core"]), "status": "ok"}
-        return case.reply()
-
-    def keep(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
-        """Keep parts of the last sample's outputs; reply with the outcome."""
-        with self._step() as case:
-            case.keep(request["parts"], request["wholes"])
-        return case.reply()
-
-    def finish(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
-        """End the rounds; reply with the outcome."""
-        with self._step() as case:
-            case.finish(request["call_s"], request["core"])
+    def step(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
+        """Do a step of the prepared case; reply with what it says, or with the outcome if that is nothing."""
+        arguments = {name: value for name, value in request.items() if name not in ("request", "id")}
+        with self._caught() as case:
+            if said := getattr(case, request["request"])(**arguments):
+                return {**said, "status": "ok"}
         return case.reply()
 
     @contextlib.contextmanager
-    def _step(self) -> Iterator[MeasuredCase]:
-        """Do a step of the prepared case, which an exception ends."""
+    def _caught(self) -> Iterator[MeasuredCase]:
+        """Yield the case; an exception inside ends it."""
         assert self._case is not None, "the case was not prepared"
         with failure.caught(self._case.outcome, self._case.request.point.device):
             yield self._case
 
 
+def _seen(look_at: Callable[..., dict[str, Any]], request: dict[str, Any], channel: Channel) -> dict[str, Any]:
+    """Return what a look at a module sees, and how it ended."""
+    outcome, seen = failure.Outcome(), dict[str, Any]()
+    with failure.caught(outcome, request["point"]["device"]):
+        seen = look_at(request, channel)
+    return {"status": outcome.status, "detail": outcome.detail, "seen": seen}
+
+
 def work(channel: Channel) -> None:
     """Serve the requests of a worker until the parent closes the pipe."""
     worker = Worker()
-    serve({name: getattr(worker, name) for name in vars(Worker) if not name.startswith("_")}, channel)
+    requests = {"check": worker.check, "memory": worker.memory, "prepare": worker.prepare}
+    steps = dict.fromkeys(("begin", "sample", "keep", "finish"), worker.step)
+    looks = {"look": look.look, "shape": look.shape, "describe": look.described}
+    serve({**requests, **steps, **{name: partial(_seen, each) for name, each in looks.items()}}, channel)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ import hashlib
 import sys
 from collections.abc import Collection
 from pathlib import Path
-from types import ModuleType
 
 DIGEST_LENGTH = 12
 """The characters of a digest."""
@@ -17,16 +16,12 @@ def imported_since(before: Collection[str], named: Collection[str] = ()) -> dict
     the suite and what belongs to a package that was there before, unless it is `named`.
     """
     known = {name.partition(".")[0] for name in before} - {*named} | sys.stdlib_module_names | {"attention_bench"}
-    new = {name: _file(module) for name, module in sorted(sys.modules.items())}
     packages: dict[str, dict[str, str]] = {}
-    for name, file in new.items():
-        if file and name.partition(".")[0] not in known:
-            packages.setdefault(name.partition(".")[0], {})[name] = file
+    for name, module in sorted(sys.modules.items()):
+        top, file = name.partition(".")[0], getattr(module, "__file__", None)
+        if file and top not in known:
+            packages.setdefault(top, {})[name] = str(file)
     return {top: (next(iter(files.values())), _digest(files)) for top, files in packages.items()}
-
-
-def _file(module: ModuleType | None) -> str:
-    return str(getattr(module, "__file__", None) or "")
 
 
 def _digest(files: dict[str, str]) -> str:

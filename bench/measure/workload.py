@@ -122,11 +122,9 @@ class Workload:
     def ordered(self, tensors: Sequence[Tensor]) -> list[Tensor]:
         """Return an output and its gradients, those of the weights in the order of the weights that were given."""
         of_inputs = len(tensors) - len(self.order)
-        return (
-            [*tensors[:of_inputs], *(tensors[of_inputs + place] for place in self.order)]
-            if of_inputs > 1
-            else [*tensors]
-        )
+        if of_inputs <= 1:  # no gradients
+            return [*tensors]
+        return [*tensors[:of_inputs], *(tensors[of_inputs + place] for place in self.order)]
 
     def gradient_mode(self) -> AbstractContextManager[object]:
         """Return the gradient mode in which the point's calls run."""
@@ -179,12 +177,11 @@ def _window(numbers: Tensor, shift: int, shape: tuple[int, ...]) -> Tensor:
 class Inputs:
     """The inputs of one implementation: tensors of its own, one for each call of a timing.
 
-    `next()` returns the input of the next call, `direction` is the gradient of its output in training.
+    `next()` returns the input of the next call.
     """
 
     def __init__(self, workload: Workload) -> None:
         self._workload = workload
-        self.direction = workload.direction
         self._tensors: list[Tensor] = []
         self._windows: list[tuple[int, int]] = []
         self._make(1)
@@ -321,7 +318,7 @@ def step(subject: Subject, workload: Workload, inputs: Inputs | None = None) -> 
     function, inputs = subject.function, inputs or Inputs(workload)
     if workload.point.mode != "train":
         return lambda: function(inputs.next())
-    weights, direction = [*subject.layer.parameters()], inputs.direction
+    weights, direction = [*subject.layer.parameters()], workload.direction
 
     def train() -> object:
         x = inputs.next()

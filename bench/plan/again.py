@@ -3,11 +3,10 @@
 import shlex
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from bench.plan import layers
 from bench.plan.case import AS_IS, COLUMNS, CONTROL, Case, Point
-from bench.plan.columns import flag
+from bench.plan.columns import flag, written
 from bench.plan.grid import OF_THE_MACHINE
 from bench.plan.invocation import pytest_bench, suite
 from bench.plan.names import is_module
@@ -68,13 +67,9 @@ def _of_point(point: Point, without: Collection[str] = ()) -> Iterator[str]:
     usual = {name: column.usual_of(point) for name, column in COLUMNS.items()} | layers.following(point)
     for name, value in vars(point).items():
         if name not in without and value is not None and (name in STATED or value != usual[name]):
-            yield from _words(flag(name), _text(value))
+            yield from _words(flag(name), written(value))
 
 
 def _words(option: str, text: str) -> list[str]:
     """Return an option with its value, in one word if the value could be taken for an option."""
     return [f"{option}={text}"] if text.startswith("-") else [option, text]
-
-
-def _text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -55,7 +55,6 @@ class Point:
         default="vit",
         words=_path_first,
         short=_safe,
-        option="shape",
     )
     device: str = column(
         "the device of the layer and its input: cpu, cuda or cuda:<number>",
@@ -86,10 +85,8 @@ class Point:
         },
         option="execution",
     )
-    batch: int = column("items in a call", default=8, short="b{}", words="B={}", option="shape")
-    num_tokens: int = column(
-        "tokens in an item (the sequence length)", default=DERIVED, short="n{}", words="N={}", option="shape"
-    )
+    batch: int = column("items in a call", default=8, short="b{}", words="B={}")
+    num_tokens: int = column("tokens in an item (the sequence length)", default=DERIVED, short="n{}", words="N={}")
     token_len: int = column(
         "numbers in a token at the input (the embedding width there); as channels if not given",
         default=DERIVED,
@@ -97,19 +94,15 @@ class Point:
         words="",
         usual=lambda point: point.channels,
         described_with="channels",
-        option="shape",
     )
-    channels: int = column(
-        "numbers in a token at the output (embed_dim, d_model)", short="c{}", words="C={}", option="shape"
-    )
-    num_heads: int = column("attention heads", default=1, short="h{}", words="H={}", option="shape")
+    channels: int = column("numbers in a token at the output (embed_dim, d_model)", short="c{}", words="C={}")
+    num_heads: int = column("attention heads", default=1, short="h{}", words="H={}")
     qkv_bias: bool = column(
         "whether the projection to queries, keys and values has a bias",
         default=DERIVED,
         short=lambda _value: "bias",
         words=lambda value: "with qkv bias" if value else "without qkv bias",
         usual=False,
-        option="shape",
         changes_function=True,
     )
     qk_scale: float | None = column(
@@ -118,7 +111,6 @@ class Point:
         absent=None,
         short="s{:g}",
         words=lambda value: "qk scale of the layer" if value is None else f"qk scale {value:g}",
-        option="shape",
         changes_function=True,
     )
     key_channels: int | None = column(
@@ -127,7 +119,6 @@ class Point:
         absent=None,
         short="k{}",
         words="keys C={}",
-        option="shape",
         changes_function=True,
     )
     image_size: int | None = column(
@@ -136,7 +127,6 @@ class Point:
         absent=None,
         short="i{}",
         words="images {0}×{0}",
-        option="shape",
     )
     patch_size: int | None = column(
         "the side of a square patch in pixels, in a layer of patches",
@@ -144,7 +134,6 @@ class Point:
         absent=None,
         short="p{}",
         words="patches {0}×{0}",
-        option="shape",
     )
     mask: str = column(
         "which tokens a token may attend to",
@@ -153,7 +142,6 @@ class Point:
         choices={"none": "all of them", "causal": "itself and those before it"},
         words="mask {}",
         usual="none",
-        option="shape",
         changes_function=True,
     )
     threads: int = column(

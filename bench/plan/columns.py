@@ -56,7 +56,7 @@ class PointColumn:
     `described_with` names the column whose `words` include this one.
     `changes_function` is true if a layer without the column computes another function than the point means;
     such a layer is unsupported unless the value is usual.
-    `option` is the group of the command-line option of this name: shape or execution.
+    `option` is the group of the command-line option of this name: shape, unless the column says execution.
     `is_ok` is an additional check of a value; `rule` is the text that users see if it fails.
     """
 
@@ -71,18 +71,18 @@ class PointColumn:
     usual: Any = REQUIRED
     described_with: str = ""
     changes_function: bool = False
-    option: str
+    option: str = "shape"
     is_ok: Callable[[Any], object] = lambda _value: True
     rule: str = ""
 
     def check(self, value: object) -> None:
         """Raise WrongRequest with the rule and the value if the column can't have this value."""
-        is_of_kind = _is_of_kind(self.kind, value)
-        if self.choices and not (is_of_kind and value in self.choices):
-            expected = ", ".join(self.choices)
-            raise WrongRequest(f"{self.name} = {value!r} must be one of {expected}{suggestion(value, self.choices)}")
-        if not is_of_kind or not self.is_ok(value):
-            raise WrongRequest(f"{self.name} = {value!r} must be {self.rule or self.kind.value}")
+        if self.is_possible(value):
+            return
+        choices = f"one of {', '.join(self.choices)}{suggestion(value, self.choices)}"
+        raise WrongRequest(
+            f"{self.name} = {value!r} must be {choices if self.choices else self.rule or self.kind.value}"
+        )
 
     def is_possible(self, value: object) -> bool:
         """Return whether the column can have this value."""
@@ -107,6 +107,11 @@ class PointColumn:
         if isinstance(self.words, str):
             return "" if value is None else self.words.format(value)
         return self.words(value)
+
+
+def written(value: Any) -> str:
+    """Return a value as a sweep file and the command line have it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def flag(name: str) -> str:

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from bench.plan.case import AFTER, AS_IS, BEFORE
 from bench.plan.errors import WrongRequest
@@ -96,13 +97,9 @@ def asked_for(before: Given, after: Given) -> list[str]:
     """Return the words that ask for these sides."""
     names = [of["implementation"] for of in (before, after)]
     names = [] if {*names} == {AS_IS} and "layer" in before else list(dict.fromkeys(names))
-    options = [(f"--{name}", [of[name] for of in (before, after) if name in of]) for name in OPTIONS]
-    pairs = [(option, value) for option, values in options for value in _once(option, values)]
-    return [*names, *(word for pair in pairs for word in pair)]
-
-
-def _once(option: str, values: Sequence[str]) -> list[str]:
-    return list(dict.fromkeys(values)) if option == "--layer" else [*values]
+    options = [(f"--{name}", of[name]) for name in OPTIONS for of in (before, after) if name in of]
+    layers = dict.fromkeys(option for option in options if option[0] == "--layer")
+    return [*names, *chain(*layers, *(option for option in options if option not in layers))]
 
 
 def same_weights(before: Shapes, after: Shapes) -> Mapping[str, str]:

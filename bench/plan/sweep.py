@@ -208,7 +208,9 @@ def _baseline(document: Mapping[str, Any], asked: Request, *, is_shipped: bool) 
     For modules that are no layers of the suite the baseline is AS_IS unless the user's file names another one, and the
     implementations of a shipped sweep are those that take the place of a core.
     """
-    grids = [each for each in (document.get("defaults"), *_tables(document)) if isinstance(each, dict)]
+    tables = document.get("grid")
+    tables = [document.get("defaults"), *(tables if isinstance(tables, list) else [])]
+    grids = [each for each in tables if isinstance(each, dict)]
     named = [asked.overrides["layer"]] if "layer" in asked.overrides else [each.get("layer", "") for each in grids]
     own = any(names.is_module(name) for each in named for name in (each if isinstance(each, list) else [each]))
     given = document.get("implementations")
@@ -218,11 +220,6 @@ def _baseline(document: Mapping[str, Any], asked: Request, *, is_shipped: bool) 
     if not is_shipped or given is None:
         return baseline, given
     return baseline, [AS_IS, *(name for name in given if not CATALOGUE[name].layers), "compiled"]
-
-
-def _tables(document: Mapping[str, Any]) -> list[Any]:
-    grids = document.get("grid", [])
-    return grids if isinstance(grids, list) else []
 
 
 def _path(name_or_file: str) -> Path:
@@ -316,17 +313,11 @@ def _control(value: object) -> bool:
 
 def _mistakes(given: Sequence[object], path: Sequence[str] | None) -> list[str]:
     """Return a line for all unknown names, and one for each other mistake."""
-    unknown_list: list[object] = []
-    mistakes: list[str] = []
-    for name in given:
-        lines = _mistakes_of(name, path) if isinstance(name, str) else None
-        if lines is None:
-            unknown_list.append(name)
-        else:
-            mistakes += lines
-    if unknown_list:
-        mistakes.insert(0, unknown_names("implementation", unknown_list, (*known_names(), "module:attribute")))
-    return mistakes
+    of_each = [_mistakes_of(name, path) if isinstance(name, str) else None for name in given]
+    mistakes = [line for lines in of_each for line in lines or ()]
+    unknown = [name for name, lines in zip(given, of_each, strict=True) if lines is None]
+    known = (*known_names(), "module:attribute")
+    return [unknown_names("implementation", unknown, known), *mistakes] if unknown else mistakes
 
 
 def _mistakes_of(name: str, path: Sequence[str] | None) -> list[str] | None:

@@ -14,21 +14,12 @@ from torch.autograd.profiler_util import FunctionEvent
 from torch.profiler import profile, record_function
 
 from bench.measure import clock, memory
-from bench.measure.inspection import activities
+from bench.measure.inspection import MICROSECOND_S, activities
 from bench.plan.case import Point
 from bench.plan.layers import BACKWARD_PRODUCTS, ITEM_BYTES, steps
+from bench.plan.layers.layer import VIEW
 from bench.profiling.operations import operations
-from bench.profiling.recorded import (
-    MICROSECOND_S,
-    Allocated,
-    Call,
-    Place,
-    allocated,
-    duration_s,
-    is_label,
-    name,
-    recorded,
-)
+from bench.profiling.recorded import Allocated, Call, Place, allocated, duration_s, is_label, name, recorded
 from bench.store.profile import FORWARD, ProfiledOperator, Stage
 
 Value = TypeVar("Value")
@@ -208,10 +199,8 @@ def _operator(
 
 def flops(point: Point, stage: str, direction: str) -> int | None:
     """Return the floating-point operations of a stage's matrix products, None for a stage without one."""
-    step = steps(point).get(stage)
-    if step is None or step.multiplications is None:
-        return None
-    return 2 * step.multiplications * (1 if direction == FORWARD else BACKWARD_PRODUCTS)
+    products = steps(point).get(stage, VIEW).multiplications
+    return products and 2 * products * (1 if direction == FORWARD else BACKWARD_PRODUCTS)
 
 
 def moved_bytes(point: Point, stage: str, direction: str) -> int | None:

@@ -3,13 +3,15 @@
 Sources of the formulas: torch/utils/flop_counter.py; the conventions of a causal mask are those of `bench.plan.layers`.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from math import prod
 from typing import Any
 
 import torch
 from torch.autograd.profiler_util import FunctionEvent
+
+from bench.measure.inspection import with_children
 
 FACTORS = {
     **dict.fromkeys(("mm", "bmm", "mv", "_scaled_mm"), 0),
@@ -38,13 +40,7 @@ def operations(event: FunctionEvent) -> int:
 
     Of nested events, as those of a convolution, only the innermost one whose operations are known has any.
     """
-    return 0 if any(_formula(inner) for inner in _inside(event)) else _formula(event)
-
-
-def _inside(event: FunctionEvent) -> Iterator[FunctionEvent]:
-    for child in event.cpu_children:
-        yield child
-        yield from _inside(child)
+    return 0 if any(map(_formula, with_children(event.cpu_children))) else _formula(event)
 
 
 def _formula(event: FunctionEvent) -> int:

@@ -10,12 +10,9 @@ from torch._C._autograd import DeviceType
 from torch.autograd.profiler_util import MEMORY_EVENT_NAME, FunctionEvent
 from torch.profiler import profile
 
-from bench.measure.inspection import COMPILED_GRAPH, METADATA
+from bench.measure.inspection import COMPILED_GRAPH, METADATA, MICROSECOND_S
 from bench.measure.memory import allocations
 from bench.store.profile import BACKWARD, FORWARD, KERNEL, OPERATOR, STAGE, Block, Span
-
-MICROSECOND_S = 1e-6
-"""The unit of a FunctionEvent's times."""
 
 BACKWARD_NODE = "autograd::engine::evaluate_function: "
 """The prefix of the event in which autograd runs one node of the graph."""
@@ -25,9 +22,6 @@ NUMBERED_REGION = "Torch-Compiled Region"
 
 Place = tuple[str, str]
 """A stage's name and direction."""
-
-NANOSECOND_S = 1e-9
-"""The unit of times in the profiler's tree of events."""
 
 HOST = "host"
 """The lane of the thread that made the call."""
@@ -132,7 +126,7 @@ def allocated(profiler: profile, call: Call, device: str) -> tuple[Allocated, ..
     live: dict[int, int] = {}
     for node in allocations(profiler):
         fields = node.extra_fields
-        at_s = (node.start_time_ns - trace_start_ns) * NANOSECOND_S - call.whole.time_range.start * MICROSECOND_S
+        at_s = (node.start_time_ns - trace_start_ns) * 1e-9 - call.whole.time_range.start * MICROSECOND_S
         if fields.device.type != device.partition(":")[0]:
             continue
         if fields.alloc_size > 0:

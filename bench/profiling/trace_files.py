@@ -32,6 +32,8 @@ Lane = tuple[Any, Any]
 ARROW_START, ARROW_END = "s", "f"
 """The phases of an arrow's two ends."""
 
+_lane = itemgetter("pid", "tid")
+
 SLICE = "X"
 """The phase of an event with a beginning and a duration."""
 
@@ -160,10 +162,6 @@ def _covering(events: Sequence[TraceEvent]) -> Callable[[TraceEvent], bool]:
         return earlier > 0 and bool(ends[lane][earlier - 1] >= event["ts"])
 
     return covers
-
-
-def _lane(event: TraceEvent) -> Lane:
-    return event["pid"], event["tid"]
 
 
 def record(call: Callable[[], object], run: Path, case: Case) -> Path:

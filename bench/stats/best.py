@@ -48,9 +48,7 @@ def bounds(of: Contrasts, baseline: str = "") -> Bounds:
     """
     rivals = len(of.names) - 1
     others = ~np.eye(rivals + 1, dtype=bool)
-    behind = (
-        of.difference - t_quantile(of.freedom, PAIR) * of.error
-    )  # by how much a row is slower than a column, at least
+    behind = -ends(of).T  # by how much a row is slower than a column, at least
     lead = np.max(np.where(others, of.difference, -math.inf), axis=1)
     most = np.where(others, ends(of), -math.inf)
     high = np.maximum(np.max(most, axis=1), 0.0)

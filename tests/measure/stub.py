@@ -48,9 +48,9 @@ class Case:
         implementation: str,
         folder: Path,
         *,
-        thorough: bool,
-        order_seed: int,
-        first: Point | None,
+        thorough: bool = False,
+        order_seed: int = 3,
+        first: Point | None = None,
     ) -> None:
         self.at = at
         self.folder = folder
@@ -86,26 +86,29 @@ class Case:
     def sample(self, core: int | None = None) -> dict[str, Any]:
         """Return the reply to the request for a sample on a core."""
         self.begin()
-        reply = self.worker.sample({"keys": self.judged.next_keys(), "core": core}, self.channel)
+        reply = self.step("sample", keys=self.judged.next_keys(), core=core)
         if reply["status"] != "ok":
             return reply
         self.call_s = min(self.call_s, *reply["sample"]["timings_s"])
         kept = self.judged.draw(reply["held"])
-        outcome = self.worker.keep(kept, self.channel) if kept else reply
+        outcome = self.step("keep", **kept) if kept else reply
         return reply if outcome["status"] == "ok" else outcome
 
     def begin(self) -> None:
         """Begin the rounds, unless they have begun."""
         if not self._has_begun:
             sizes = {"wholes": self.judged.wholes.size, "parts": self.judged.parts.size}
-            request = {"numbers": NUMBERS, "timings": TIMINGS, **sizes}
-            assert self.worker.begin(request, self.channel)["status"] == "ok"
+            assert self.step("begin", numbers=NUMBERS, timings=TIMINGS, **sizes)["status"] == "ok"
             self._has_begun = True
 
     def finish(self, core: int | None = None) -> dict[str, Any]:
         """Return the reply to the request to finish on a core."""
         self.begin()
-        return self.worker.finish({"call_s": self.call_s, "core": core}, self.channel)
+        return self.step("finish", call_s=self.call_s, core=core)
+
+    def step(self, name: str, **request: Any) -> dict[str, Any]:
+        """Return the reply to the request for a step."""
+        return self.worker.step({"request": name, **request}, self.channel)
 
     def measure(self, samples: int) -> dict[str, Any]:
         """Return the last reply of a case that is prepared, takes so many samples and ends, or the first one not ok."""
@@ -152,18 +155,10 @@ def put_nvml(monkeypatch: pytest.MonkeyPatch, **functions: Any) -> SimpleNamespa
 
 
 @contextmanager
-def case(
-    at: Point,
-    implementation: str,
-    folder: Path,
-    *,
-    thorough: bool = False,
-    order_seed: int = 3,
-    first: Point | None = None,
-) -> Iterator[Case]:
-    """Return a case, and put back at the end what a process for one case leaves as it is."""
+def case(at: Point, implementation: str, folder: Path, **options: Any) -> Iterator[Case]:
+    """Return a case with options of its own, and put back at the end what a process for one case leaves as it is."""
     threads = torch.get_num_threads()
-    process = Case(at, implementation, folder, thorough=thorough, order_seed=order_seed, first=first)
+    process = Case(at, implementation, folder, **options)
     try:
         yield process
     finally:

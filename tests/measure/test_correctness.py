@@ -138,13 +138,6 @@ def test_honest_implementations_of_users_are_accepted(honest: str, mode: str) ->
     assert checked(point(mode=mode), honest).reason == ""
 
 
-@pytest.mark.parametrize("mode", ["inference", "train"])
-def test_one_that_computes_two_items_of_the_batch_is_rejected(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The items that float64 computes are drawn at random, and the whole batch is compared with plain eager."""
-    monkeypatch.setattr(reference, "WHOLE_BATCH_SCORES", 1)
-    assert "output" in checked(point(batch=8, mode=mode), "tests.mutants:two_items").reason
-
-
 @pytest.mark.parametrize(
     ("wrong", "items", "text"),
     [

@@ -54,7 +54,7 @@ def test_without_an_answer_nothing_is_claimed(nvml: types.SimpleNamespace, monke
     assert devices.gpu_state("cuda") == NOTHING
     monkeypatch.setitem(sys.modules, "pynvml", None)
     assert devices.gpu_state("cuda") == NOTHING
-    assert devices.driver() is None
+    assert devices.torch_facts()["driver"] is None
     assert not devices.is_exclusive("cuda")
 
 

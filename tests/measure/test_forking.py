@@ -178,10 +178,6 @@ def _answers(channel: Channel) -> None:
         channel.reply(request["request"], {"pid": os.getpid(), "word": _word, "session": os.getsid(0)})
 
 
-def _exits(code: str | int | None) -> None:
-    sys.exit(code)
-
-
 def _raises(error: BaseException) -> None:
     raise error
 
@@ -202,9 +198,9 @@ def _start_child(channel: Channel, *, new_session: bool = False, wait: bool = Fa
 
 ROLES: dict[str, forking.Role] = {
     "answers": _answers,
-    "exits": lambda _: _exits(3),
-    "exits_with_none": lambda _: _exits(None),
-    "exits_with_words": lambda _: _exits("last words"),
+    "exits": lambda _: sys.exit(3),
+    "exits_with_none": lambda _: sys.exit(None),
+    "exits_with_words": lambda _: sys.exit("last words"),
     "exits_at_once": lambda _: os._exit(5),
     "raises": lambda _: _raises(ValueError("mine")),
     "interrupts": lambda _: _raises(KeyboardInterrupt()),

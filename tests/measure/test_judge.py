@@ -17,11 +17,8 @@ from bench.measure.judge import Judge, obstacle
 from bench.plan.case import Point
 from bench.plan.layers import flops, least_bytes
 from bench.sampling.inputs import AFTERWARDS, NORMAL, PEAKED, TIMED, InputValues, TimedCall
-from tests.measure.stub import Announcements
+from tests.measure.stub import SEED, SHIFTS, Announcements
 from tests.points import point
-
-SEED = 7
-SHIFTS: dict[str, Any] = {NORMAL: 0, PEAKED: 0, AFTERWARDS: 9}
 
 
 @pytest.fixture(autouse=True)
@@ -108,16 +105,6 @@ def test_another_seed_has_other_expectations(tmp_path: Path) -> None:
     assert "is off by" in compare(judge, PEAKED, written(at, point(), PEAKED))["reason"]
 
 
-def test_weights_and_values_are_saved_for_another_side_if_it_asks(tmp_path: Path) -> None:
-    """The file has those that outputs are expected from, as another process can make them from the seed."""
-    request = {"point": dataclasses.asdict(point()), "seed": SEED, "shifts": SHIFTS}
-    assert Judge().expect({**request, "save": str(tmp_path / "saved.pt")}, Announcements())["status"] == "ok"
-    expected = workload.make(point(), SEED)
-    saved = torch.load(tmp_path / "saved.pt", weights_only=True)
-    assert torch.equal(saved["values"], expected.values)
-    assert all(torch.equal(saved["weights"][name], each) for name, each in workload.weights(expected.layer).items())
-
-
 MODES = [("inference", "float32"), ("forward", "bfloat16"), ("train", "float32"), ("train", "bfloat16")]
 
 
@@ -187,9 +174,8 @@ ONE = dict.fromkeys(("num_tokens", "channels", "num_heads"), 1)
         point(layer="conv", batch=2, num_tokens=144, channels=32, image_size=12, token_len=32),
         *(
             point(layer=f"tests.tiny_models:Net[kind={kind},input=1x5x16]", batch=2, **ONE)
-            for kind in ("sdpa", "causal")
+            for kind in ("sdpa", "causal", "masked")
         ),
-        point(layer="tests.tiny_models:Net[kind=masked,input=1x5x16]", batch=2, **ONE),
     ],
     ids=["conv", "sdpa", "causal", "masked"],
 )
@@ -213,12 +199,13 @@ def test_an_output_that_is_not_finite_has_no_error_as_a_number(tmp_path: Path) -
 def test_a_file_that_is_cut_or_missing_is_incorrect(tmp_path: Path) -> None:
     """The process that wrote it may have done anything to it; the judge goes on."""
     judge, path = judge_of(point()), tmp_path / "output"
-    for content in (None, b"", b"1234"):
+    for content in (None, b"", b"1234", bytes(2 * 7 * 12 * 4 + 1)):
         if content is not None:
             path.write_bytes(content)
         reply = compare(judge, PEAKED, path)
         assert (reply["error"], reply["tolerance"]) == (None, None)
-        assert reply["reason"].endswith(f"({PEAKED})")
+        said = "output was not handed over" if content is None else f"output has {len(content)} bytes, expected 672"
+        assert reply["reason"] == f"{said} ({PEAKED})"
     assert compare(judge, PEAKED, written(path, point(), PEAKED))["reason"] == ""
 
 

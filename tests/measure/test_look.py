@@ -9,7 +9,6 @@ import torch
 import impls
 from bench.measure import look
 from bench.plan.layers import OF_THE_MODULE
-from bench.store.record import STATUSES
 from tests.measure.stub import Announcements
 from tests.points import point
 
@@ -74,7 +73,7 @@ def test_a_core_is_timed_beside_a_line_that_was_proven() -> None:
 def test_a_module_shows_its_shapes(name: str, columns: tuple[int, ...]) -> None:
     """Those of its largest core; without one, the tokens and the width of its input, however many dimensions."""
     unknown = point(layer=f"tests.tiny_models:{name}", num_tokens=1, token_len=1, channels=1, num_heads=1)
-    assert look.shape(unknown, Announcements()) == dict(zip(OF_THE_MODULE, columns, strict=True))
+    assert look.shape({"point": vars(unknown)}, Announcements()) == dict(zip(OF_THE_MODULE, columns, strict=True))
 
 
 def test_settings_are_tried() -> None:
@@ -86,7 +85,6 @@ def test_settings_are_tried() -> None:
         "eager": "ok",
         "sdpa_cudnn": "unsupported",
     }
-    assert "unsupported" in STATUSES
 
 
 def test_flags_that_choose_attention_are_seen() -> None:
@@ -110,13 +108,17 @@ def test_what_can_not_be_looked_at_is_said(name: str, words: str) -> None:
     assert words in str(error.value)
 
 
+def described(layer: str, implementation: str = "as_is") -> dict[str, Any]:
+    """Return the description of a module and an implementation."""
+    return look.described({"point": vars(point(layer=layer)), "implementation": implementation}, Announcements())
+
+
 def test_a_module_is_described_by_shapes_and_by_the_code_that_it_brings_in() -> None:
     """Names of weights are those of the module itself; packages have their file, a digest and their version.
 
     Code of an implementation counts too, and what was imported before if a name of the user's says it.
     """
-    at = point(layer="tests.tiny_models:Net[input=1x5x16]")
-    seen = look.described(at, "impls.attend.eager:adapt", Announcements())
+    seen = described("tests.tiny_models:Net[input=1x5x16]", "impls.attend.eager:adapt")
     assert (seen["input"], seen["output"]) == ([2, 5, 16], [2, 5, 16])
     assert not any(name.startswith("inner.") for name, _ in seen["weights"])
     assert {*seen["modules"]} >= {"tests", "impls"}
@@ -124,7 +126,6 @@ def test_a_module_is_described_by_shapes_and_by_the_code_that_it_brings_in() -> 
     assert file.endswith(".py")
     assert digest
     assert version == ""
-    described = look.described(point(layer="tests.own_layers:Separate"), "as_is", Announcements())
-    assert [name for name, _ in described["weights"]][:2] == ["gain", "query.weight"]
+    assert [name for name, _ in described("tests.own_layers:Separate")["weights"]][:2] == ["gain", "query.weight"]
     with pytest.raises(impls.Unresolved):
-        look.described(point(layer="tests.own_layers:Nothing"), "as_is", Announcements())
+        described("tests.own_layers:Nothing")

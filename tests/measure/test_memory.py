@@ -4,13 +4,12 @@ import os
 import subprocess
 import sys
 
-import numpy as np
 import psutil
 import pytest
 import torch
 
 from bench.engine.worker import ALLOCATOR_VARIABLES, environment
-from bench.measure import inspection, memory, workload
+from bench.measure import memory, workload
 from bench.plan.case import HUGE, RETAINED, Case
 from tests.measure.conftest import without_huge_pages
 from tests.points import point
@@ -32,33 +31,6 @@ on_linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells 
 def test_the_peak_of_events(events: list[tuple[int, int]], peak_bytes: int) -> None:
     """The peak is the highest sum of live blocks that were allocated in the call."""
     assert memory.peak_of_events(events) == peak_bytes
-
-
-def peak_bytes(implementation: str, batch: int, tokens: int, channels: int, heads: int) -> int:
-    """Return the peak of the second call of an implementation, as the allocator counts it."""
-    work = workload.make(point(batch=batch, num_tokens=tokens, channels=channels, num_heads=heads))
-    call = workload.step(workload.subject(work, implementation), work)
-    with work.gradient_mode():
-        call()
-        return inspection.inspect(call, "cpu").peak_bytes
-
-
-@pytest.mark.parametrize(("batch", "tokens", "channels", "heads"), [(2, 64, 32, 4), (1, 128, 48, 3), (3, 65, 32, 1)])
-def test_the_eager_layer_holds_two_score_tensors_beside_its_projection(
-    batch: int, tokens: int, channels: int, heads: int
-) -> None:
-    """At the softmax live, to the byte: q, k and v as one projection, the scores, and the weights."""
-    scores = batch * heads * tokens * tokens * 4
-    projection = batch * tokens * 3 * channels * 4
-    assert peak_bytes("eager", batch, tokens, channels, heads) == projection + 2 * scores
-
-
-@pytest.mark.parametrize(("implementation", "low", "high"), [("online", 0.9, 1.2), ("eager", 1.8, 2.1)])
-def test_the_peak_grows_with_tokens_as_the_algorithm_does(implementation: str, low: float, high: float) -> None:
-    """Online's peak is linear in the tokens, eager's quadratic, from 512 to 2048."""
-    tokens = [512, 1024, 2048]
-    peaks = [peak_bytes(implementation, 1, number, 64, 2) for number in tokens]
-    assert low < np.polyfit(np.log(tokens), np.log(peaks), 1)[0] < high
 
 
 @pytest.mark.slow

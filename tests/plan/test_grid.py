@@ -129,16 +129,6 @@ def test_an_impossible_value_is_refused(key: str, values: list[object], expected
         assert refused({**ALL, key: [value]}).startswith(f"{key} = {value!r} {expected}")
 
 
-def test_all_mistakes_are_in_one_message() -> None:
-    """Two wrong values and a missing key are three lines."""
-    values = {**LEAST, "dtype": "fp32", "allocator": "foo"}
-    del values["channels"]
-    dtype, allocator, channels = refused(values).splitlines()
-    assert dtype.endswith("did you mean float32?")
-    assert allocator.startswith("allocator = 'foo' must be")
-    assert channels.startswith("channels is missing")
-
-
 @pytest.mark.parametrize(("channels", "heads"), [([100], 3), ([4], 8), ([48, 64], 6)])
 def test_indivisible_channels_are_refused(channels: list[int], heads: int) -> None:
     """Channels that the heads can't share refuse a whole product, because its rows would be missing."""

@@ -11,7 +11,6 @@ from torch.autograd.profiler_util import FunctionEvent
 from torch.profiler import ProfilerActivity, profile
 from torch.utils.flop_counter import FlopCounterMode
 
-from bench.measure import workload
 from bench.plan.case import Point
 from bench.plan.layers import flops
 from bench.profiling.capture import operators
@@ -29,17 +28,6 @@ def of_operators(at: Point, implementation: str) -> dict[str, int]:
     }
 
 
-def counted(at: Point) -> int:
-    """Return what torch counts in a call of eager."""
-    work = workload.make(at)
-    x = work.x.clone().requires_grad_()
-    with FlopCounterMode(display=False) as counter:
-        y = workload.subject(work, "eager").function(x)
-        if at.mode == "train":
-            y.backward(torch.ones_like(y))
-    return int(counter.get_total_flops())
-
-
 @pytest.mark.parametrize(
     ("at", "working"),
     [
@@ -55,7 +43,7 @@ def test_only_products_have_operations_and_they_add_up_to_what_torch_counts(at: 
     of = of_operators(at, "eager")
     names = {re.sub(r"\w*conv[^_]*(_forward)?", "convolution", name.removeprefix("aten::")) for name in of}
     assert names == working
-    assert sum(of.values()) == counted(at)
+    assert sum(of.values()) == flops(at)
 
 
 @pytest.mark.parametrize("mask", ["none", "causal"])

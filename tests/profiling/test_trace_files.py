@@ -254,13 +254,6 @@ def test_the_kernel_view_shows_a_trace_of_a_gpu(plugin: TorchProfilerPlugin) -> 
     assert "GPU 0 Utilization" in {event["name"] for event in asked(plugin, "/trace", GPU)["traceEvents"]}
 
 
-def test_every_other_route_needs_several_processes(plugin: TorchProfilerPlugin) -> None:
-    """The routes that no test above asks are those of the distributed view, for which we have no data."""
-    source = Path(__file__).read_text(encoding="utf-8")
-    unasked = {route for route in plugin.get_plugin_apps() if f'"{route}"' not in source}
-    assert unasked == {f"/distributed/{part}" for part in ("gpuinfo", "overlap", "waittime", "commops")}
-
-
 def test_stages_of_a_gpu_have_the_time_of_their_kernels() -> None:
     """A stage is an operator on the host; its second appearance on the GPU is no operator of its own."""
     data = RunProfileData.from_json("mine", "1", trace_files.for_plugin(gpu_trace.TRACE, "mine call"))
@@ -284,17 +277,9 @@ def test_the_plugins_trace_is_another_one_with_numbered_calls() -> None:
     steps = {event["name"]: event["ts"] for event in events if event["name"].startswith("ProfilerStep#")}
     assert steps == {"ProfilerStep#0": 100.0, "ProfilerStep#1": 200.0}
     same = ("cpu_op", "kernel", "gpu_memcpy", "gpu_user_annotation", "python_function")
-    expected = {
-        "user_annotation": "cpu_op",
-        "cuda_runtime": "runtime",
-        "cuda_driver": "runtime",
-        **dict(zip(same, same, strict=True)),
-    }
-    others = [gpu_trace.label("softmax", 0.0, 1.0, category) for category in expected]
-    unnamed = {"ph": "M", "name": "process_name"}
-    *named, last = trace_files.for_plugin({"traceEvents": [*others, unnamed]}, "mine call")["traceEvents"]
-    assert [event["cat"] for event in named] == [*expected.values()]
-    assert last == unnamed
+    others = [gpu_trace.label("softmax", 0.0, 1.0, category) for category in same]
+    others.append({"ph": "M", "name": "process_name"})
+    assert trace_files.for_plugin({"traceEvents": others}, "mine call")["traceEvents"] == others
 
 
 def test_a_kernel_of_ones_own_is_a_file_that_every_system_can_hold(tmp_path: Path) -> None:

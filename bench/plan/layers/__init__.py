@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from bench.plan.case import COLUMNS, Case, Point
-from bench.plan.columns import DERIVED
+from bench.plan.columns import DERIVED, written
 from bench.plan.errors import WrongRequest
 from bench.plan.layers.layer import Layer, Sizes, Step, Values
 from impls import catalogue
@@ -121,7 +121,7 @@ def complete(values: Values) -> Values:
             raise WrongRequest(f"{column} = {values[column]} is not used by the layer {name}; leave it out")
     for column, value in layer.fixed.items():
         if values.setdefault(column, value) != value:
-            raise WrongRequest(f"{column} = {_toml(values[column])} must be {_toml(value)} in the layer {name}")
+            raise WrongRequest(f"{column} = {written(values[column])} must be {written(value)} in the layer {name}")
     if not is_own(name) and values["channels"] % values["num_heads"]:  # a user's own may have another rule
         raise WrongRequest(f"channels = {values['channels']} must be divisible by num_heads = {values['num_heads']}")
     for column, value in layer.derive(values).items():
@@ -206,7 +206,3 @@ def _layer(name: str) -> Layer:
     if not is_own(name):
         return LAYERS[name]
     return _SHAPED if shapes_itself(name) else dataclasses.replace(_OWN, fixed=_in_name(name))
-
-
-def _toml(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
