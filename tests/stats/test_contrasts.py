@@ -194,6 +194,13 @@ def test_what_variances_have_in_common_solves_smyths_equations() -> None:
     assert common(np.append(variances, 1e9), np.append(freedoms, 0.0)) == estimate
 
 
+@pytest.mark.parametrize("freedom", [1.0, 4.0, 15.0])
+def test_the_variance_and_the_freedom_that_were_drawn_come_back(freedom: float) -> None:
+    """Of 4000 variances of three degrees of freedom each, about 0.3 times an inverse χ²."""
+    estimate = common(stats.f.rvs(3, freedom, size=4000, random_state=10) * 0.3, np.full(4000, 3.0))
+    assert (estimate.variance, estimate.freedom) == pytest.approx((0.3, freedom), rel=0.25)
+
+
 def test_variances_that_differ_by_chance_alone_are_one() -> None:
     """There is no limit to what they give; of one variance, or of none, nothing is known."""
     quantiles = stats.chi2.ppf(np.linspace(0.1, 0.9, 20), 3) / 3

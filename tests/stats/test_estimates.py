@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 from bench.stats.estimates import (
+    MEDIAN_EFFICIENCY,
     Estimates,
     Interval,
     combined,
@@ -87,8 +88,22 @@ def test_a_ratio_has_a_t_interval_on_its_logarithm() -> None:
     assert Interval(0.0, -1e4, 1e4).exp() == Interval(1.0, 0.0, math.inf)
 
 
+@pytest.mark.parametrize("processes", [2, 3, 5, 10])
+def test_interval_of_a_mean_holds_the_truth_in_95_of_100(processes: int) -> None:
+    """Over normal draws the t interval keeps its level, within four standard errors of the simulation."""
+    draws = np.random.default_rng(processes).normal(0, 0.01, (2000, processes))
+    half = half_widths(means(*draws.tolist()))
+    assert np.mean(np.abs(draws.mean(axis=1)) < half) == pytest.approx(0.95, abs=4 * math.sqrt(0.95 * 0.05 / 2000))
+
+
 def test_half_width_is_the_printed_t_times_the_standard_error() -> None:
     """Of several degrees of freedom."""
     freedom = np.array([*T_975], dtype=np.float64)
     half = half_widths(Estimates(np.zeros(len(freedom)), np.full(len(freedom), 0.7), freedom))
     assert half == pytest.approx([0.7 * quantile for quantile in T_975.values()], rel=3e-4)
+
+
+def test_a_median_scatters_more_than_a_mean_by_the_stated_factor() -> None:
+    """Over many samples of normal values the standard error is 1.25 times the mean's."""
+    samples = np.random.default_rng(1).normal(0, 1, (10_000, 101))
+    assert np.median(samples, axis=1).std() / samples.mean(axis=1).std() == pytest.approx(MEDIAN_EFFICIENCY, rel=0.03)
