@@ -156,7 +156,8 @@ def moving(console: "Console") -> Iterator[Callable[[str], None]]:
 class Progress:
     """Shows a sweep while it is measured: a short line for each point in a log, a display in a terminal.
 
-    The display is rewritten in place, never grows beyond the terminal, and goes at the end. With `detail` of 1 a
+    The display is rewritten in place, never grows beyond the terminal, and goes at the end; a terminal that can't
+    rewrite has the lines of a log. With `detail` of 1 a
     terminal has the lines of points too, and each has another line with the times of implementations; with -1 nothing
     is printed but warnings. `total` is the number of points that are measured.
     """
@@ -178,7 +179,8 @@ class Progress:
         self._now = "starting worker processes …"
         self._started_s = self._began_s = monotonic.now_s()
         self._drawn_s = 0.0
-        self._live = _live(console) if console.is_terminal and detail >= 0 else None
+        is_rewritten = console.is_terminal and not console.is_dumb_terminal
+        self._live = _live(console) if is_rewritten and detail >= 0 else None
 
     def opened(self, folder: Path) -> None:
         """Print the sweep, the folder, and that the workers are being started."""

@@ -108,6 +108,14 @@ def test_the_first_line_says_control_and_over_which_time_replicates_are_spread()
     assert text.startswith("sweep tiny: 2 points × 3 implementations and control, 2 processes over 1h00m")
 
 
+def test_a_terminal_that_cannot_rewrite_is_a_log(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
+    """It has a line for each point, as wide as it is, and no codes that move the cursor."""
+    monkeypatch.setenv("TERM", "dumb")
+    text = said(clock, height=24)
+    assert re.findall(r"^\[(\d)/2\]", text, re.MULTILINE) == ["1", "2"]
+    assert "\x1b[2K" not in text
+
+
 def test_a_log_has_one_short_line_for_each_point_and_none_that_moves(clock: Clock) -> None:
     """It says the point, what to use, its speed-up, what failed, and the time left."""
     text = said(clock)
