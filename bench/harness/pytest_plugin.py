@@ -45,6 +45,9 @@ WHY = "why"
 CANNOT_GO_ON = 3
 """The exit status of a run that had to stop, such as on a full disk: pytest's own for internal errors."""
 
+READ_BY = ("benchmark_json", "benchmark_save", "benchmark_autosave")
+"""Options of pytest-benchmark for whose files the tests of a run that had to stop run too; they take a while."""
+
 FIRST = "_anonymous"
 """The group of pytest's options after which ours come first in `--help`."""
 
@@ -103,6 +106,8 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, Any, Any]:
     state.handler = signal.signal(signal.SIGINT, _raise_interrupt)
     try:
         measured = {None, *_measure(config, state)}
+        if state.status is not None and not any(getattr(config.option, name, None) for name in READ_BY):
+            measured = {None}
         session.items[:] = [item for item in session.items if _point(item) in measured]
         return (yield)
     except session.Interrupted:  # pytest's own, as -x raises it

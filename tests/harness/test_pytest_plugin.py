@@ -21,10 +21,12 @@ import bench.show.failures
 import bench.show.pages.run
 import bench.show.summary
 import bench.show.terminal.results
+from bench.analyse.standing import Answer
 from bench.cli import main
 from bench.engine.run import Run
+from bench.harness.progress import Progress
 from bench.plan import names
-from bench.plan.case import CONTROL
+from bench.plan.case import CONTROL, Point
 from bench.plan.sweep import Sweep
 from bench.store import journal
 from bench.store.profile import SUFFIX
@@ -246,6 +248,28 @@ def test_with_x_nothing_is_measured_after_a_point_that_fails(scripted: Bench, tm
     assert (done.status, len(done.points)) == (1, 1)
     assert {record.case.point.batch for record in journal.read(done.folder)} == {1}
     assert len(json.loads(report.read_text())["benchmarks"]) == 1
+
+
+@pytest.mark.parametrize("is_read", [False, True])
+def test_after_ctrl_c_tests_run_only_for_a_file(
+    is_read: bool, scripted: Bench, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """They would keep a user waiting who wants to stop; the file of pytest-benchmark has the points that are done."""
+    report, handler = tmp_path / "out.json", signal.getsignal(signal.SIGINT)
+    told = Progress.told
+
+    def interrupted(self: Progress, point: Point, answer: Answer | None = None) -> None:
+        told(self, point, answer)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Progress, "told", interrupted)
+    try:
+        done = scripted("-v", *([f"--benchmark-json={report}"] if is_read else []))
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    assert (done.status, "1 passed" in done.text) == (2, is_read)
+    if is_read:
+        assert len(json.loads(report.read_text())["benchmarks"]) == 2
 
 
 def test_a_device_that_is_not_there_fails(scripted: Bench) -> None:
