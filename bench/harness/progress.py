@@ -192,8 +192,8 @@ class Progress:
         say(
             self._console,
             f"sweep {sweep.name}{f', shard {sweep.shard}' if sweep.shard else ''}: "
-            f"{counted([self._total], 'point', 'points')} × "
-            f"{counted([len(sweep.implementations)], *words)}"
+            f"{counted(self._total, 'point')} × "
+            f"{counted(len(sweep.implementations), *words)}"
             f"{f' and {CONTROL}' if sweep.measured != sweep.implementations else ''}, "
             f"{_effort(effort, self._total)}, "
             f"{' '.join(shared)}",
@@ -251,7 +251,7 @@ class Progress:
         if rest_s is not None and now_s + LATER * rest_s > self._time_left.end_s:
             self._has_foreseen = True
             base_s, given = within_s + now_s + rest_s - self._time_left.end_s, units.duration(within_s)
-            points = counted([self._total], "point", "points")
+            points = counted(self._total, "point")
             waits = "; what isn't expected to end in time waits" if self._total > 1 else ""
             say(self._console, f"base of {points}: about {units.duration(base_s)}, longer than --within {given}{waits}")
 
@@ -351,7 +351,7 @@ def _effort(effort: Effort, points: int) -> str:
         most = units.duration(effort.seconds(points))
         return f"a race to {units.percent(effort.bound, trim=True)} within {most}"
     spread = f" over {units.duration(effort.spread_s)}" if effort.spread_s else ""
-    return f"{counted([effort.processes], 'process', 'processes')}{spread}"
+    return f"{counted(effort.processes, 'process', 'processes')}{spread}"
 
 
 def shortened(text: str, width: int) -> str:
