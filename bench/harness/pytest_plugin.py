@@ -27,6 +27,7 @@ from bench.plan.sweep import Sweep
 from bench.show.text import counted
 
 if TYPE_CHECKING:
+    import pandas as pd
     from rich.console import Console
 
     from bench.analyse.analysed_run import AnalysedRun
@@ -136,7 +137,7 @@ def _measure(config: pytest.Config, state: State) -> list[Point]:
             if not run.records.entries(point):  # its base waits
                 continue
             progress.told(point)
-            failed += bool(config.option.maxfail and reasons(config, run, point))
+            failed += bool(config.option.maxfail and reasons(config, run, point, run.records.rows(point)))
             if failed and failed == config.option.maxfail:
                 break
     except KeyboardInterrupt:
@@ -152,15 +153,14 @@ def _measure(config: pytest.Config, state: State) -> list[Point]:
     return measured
 
 
-def reasons(config: pytest.Config, run: "Run", point: Point) -> "list[Reason]":
-    """Return why a point fails by `--fail-on`."""
+def reasons(config: pytest.Config, run: "Run", point: Point, rows: "pd.DataFrame") -> "list[Reason]":
+    """Return why a point with these rows fails by `--fail-on`."""
     from bench.show.failures import failing
     from bench.show.rows import plain
     from bench.store.table import without_control
 
     lacks_device = bool(admission.missing_devices([point], run.environment.identity["gpus"]))
-    rows = plain(without_control(run.records.rows(point)))
-    return failing(rows, options.fail_on(config.option), lacks_device=lacks_device)
+    return failing(plain(without_control(rows)), options.fail_on(config.option), lacks_device=lacks_device)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -220,7 +220,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         width = min(width, summary.WIDEST)
         parts = [render(summary.blocks(saved.whole, run.sweep.baseline, saved.changes))]
     for part in parts:
-        terminalreporter.write(rendered(part, width=width, colour=bool(terminalreporter.isatty)))
+        terminalreporter.write(rendered(part, width=width, colour=terminalreporter.hasmarkup))
     for line in summary.go_on(_command(run), run.sweep.effort, run.summary, state.points):
         terminalreporter.write_line(line)
     terminalreporter.flush()  # the answer is here before its pictures and its page
@@ -267,7 +267,7 @@ def _print_failures(terminalreporter: pytest.TerminalReporter, points: int, cons
     reasons = Counter(map(_why, terminalreporter.stats.get(FAILED, [])))
     if not reasons:
         return
-    say(console, f"failed, so the exit status is 1: {sum(reasons.values())} of {counted([points], 'point', 'points')}")
+    say(console, f"failed, so the exit status is 1: {sum(reasons.values())} of {counted(points, 'point')}")
     for reason, count in reasons.items():
         say(console, f"  {reason}" + (f" (at {count} points)" if count > 1 else ""))
 

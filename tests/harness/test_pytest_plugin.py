@@ -201,6 +201,12 @@ def test_a_log_holds_the_sweeps_lines_and_nothing_of_pytests(scripted: Bench) ->
     assert any(line.startswith("The long table: ") for line in again.lines)
 
 
+def test_the_answer_has_colours_if_pytest_has_them(scripted: Bench) -> None:
+    """So it obeys `--color`, NO_COLOR and a terminal that can't show any."""
+    assert "\x1b[" in scripted("--color=yes").text
+    assert "\x1b[" not in scripted("--color=no").text
+
+
 def test_a_control_that_is_off_is_named_at_the_end(
     scripted: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
