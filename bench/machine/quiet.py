@@ -49,14 +49,14 @@ class Preflight:
     spread: float
 
 
-def watch(seconds: float = WATCH_S) -> Preflight:
-    """Return the state of the machine while a small product is repeated on one core."""
+def watch() -> Preflight:
+    """Return the state of the machine in WATCH_S seconds, in which a small product is repeated on one core."""
     matrix = np.ones((PRODUCT, PRODUCT))
     busy_s, own_s = facts.busy_s(), time.process_time()
     switches = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
     times: list[float] = []
     start = time.perf_counter()
-    while time.perf_counter() - start < seconds:
+    while time.perf_counter() - start < WATCH_S:
         begin = time.perf_counter()
         _ = matrix @ matrix
         times.append(time.perf_counter() - begin)

@@ -20,7 +20,7 @@ from tests.clock import Clock
 def test_a_busy_neighbour_is_seen() -> None:
     """A process that keeps a core busy shows as most of a core before a run, and beside samples."""
     with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as neighbour:
-        others_cores = quiet.watch(0.5).others_cores
+        others_cores = quiet.watch().others_cores
         interference = Interference(1, time.process_time)
         time.sleep(2 * WINDOW_S)
         share = interference.share()
