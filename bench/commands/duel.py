@@ -117,7 +117,7 @@ def _allowed(text: str) -> float:
 def measure(duel: Duel, *, is_quiet: bool = False) -> float:
     """Measure a duel while its progress is shown, and return the seconds that it took, with earlier sessions."""
     points = duel.sweep.points
-    progress = Progress(duel.sweep, len(points), console(stderr=is_quiet))
+    progress = Progress(duel.sweep, points, console(stderr=is_quiet))
     try:
         progress.opened(duel.folder)
         progress.follow(duel)

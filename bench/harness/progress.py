@@ -157,14 +157,15 @@ class Progress:
     """Shows a sweep while it is measured: a short line for each point in a log, a display in a terminal.
 
     The display is rewritten in place, never grows beyond the terminal, and goes at the end; a terminal that can't
-    rewrite has the lines of a log. With `detail` of 1 a
-    terminal has the lines of points too, and each has another line with the times of implementations; with -1 nothing
-    is printed but warnings. `total` is the number of points that are measured.
+    rewrite has the lines of a log. With `detail` of 1 a terminal has the lines of points too, and each has another line
+    with the times of implementations; with -1 nothing is printed but warnings. `points` are those of the sweep that are
+    measured.
     """
 
-    def __init__(self, sweep: Sweep, total: int, console: "Console", *, detail: int = 0) -> None:
+    def __init__(self, sweep: Sweep, points: Sequence[Point], console: "Console", *, detail: int = 0) -> None:
         self._sweep = sweep
-        self._total = total
+        self._selected = points
+        self._total = len(points)
         self._console = console
         self._detail = detail
         self._varying = varying(sweep.points)
@@ -173,7 +174,7 @@ class Progress:
         self._done = 0
         self._points: dict[Point, At] = {}  # what each says so far, in the order in which they had something to say
         self._answers: dict[Point, Answer] = {}
-        self._time_left = TimeLeft(sweep.points, sweep.effort.processes)
+        self._time_left = TimeLeft(points, sweep.effort.processes)
         self._left_s: float | None = None
         self._has_foreseen = False
         self._now = "starting worker processes …"
@@ -209,7 +210,7 @@ class Progress:
     def _warn_of_memory(self) -> None:
         """Print how many cases can't fit into memory, and why the first of them can't."""
         names, free_bytes = self._sweep.implementations, available_bytes()
-        reasons = {point: too_large(point, names, free_bytes) for point in self._sweep.points}
+        reasons = {point: too_large(point, names, free_bytes) for point in self._selected}
         count = sum(map(len, reasons.values()))
         if not count:
             return

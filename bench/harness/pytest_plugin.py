@@ -281,7 +281,7 @@ def _open(config: pytest.Config, state: State) -> "tuple[Run, Progress]":
     sweep, option = state.sweep, config.option
     name = f"{sweep.name}-{sweep.shard.number}of{sweep.shard.count}" if sweep.shard else sweep.name
     folder = options.run_folder(option, name)
-    progress = state.progress = Progress(sweep, len(state.points), _console(config), detail=state.detail)
+    progress = state.progress = Progress(sweep, state.points, _console(config), detail=state.detail)
     progress.opened(folder)
     pool = Pool.of(sweep)
     if not folder.exists():  # the servers import torch while this process imports the engine
