@@ -17,9 +17,10 @@ INTERRUPTED = 130
 """The exit status of a program that Ctrl-C ended."""
 
 REMOVED = {
-    "selfcheck": "compare estimates how much two runs differ from its own rows; a duel measures both sides in one run"
+    "selfcheck": "compare estimates how much two runs differ from its own rows; a duel measures both sides in one run",
+    "profile --diff": "profile prints the operators of each case, and with --report the page has all of a run",
 }
-"""The commands of earlier versions, with what takes their place."""
+"""The commands and options of earlier versions, with what takes their place."""
 
 
 def installed() -> int:
@@ -33,9 +34,11 @@ def main(words: Sequence[str] | None = None) -> int:
     if words is None:  # a program
         words = sys.argv[1:]
         signal.signal(signal.SIGTERM, signal.default_int_handler)
-    if words and words[0] in REMOVED:
-        say(f"attention-bench: {words[0]} is gone: {REMOVED[words[0]]}", stderr=True)
-        return WRONG
+    for gone, instead in REMOVED.items():
+        command, *options = gone.split()
+        if [command] == [*words[:1]] and {*options} <= {*words}:
+            say(f"attention-bench: {gone} is gone: {instead}", stderr=True)
+            return WRONG
     arguments = _parser(words[:1]).parse_args(words)
     try:
         _warn_of_edited(arguments)

@@ -32,7 +32,7 @@ def test_sweep(
         pytest.skip("it waits: its base was not expected to end within the time")
     rows = without_control(run.records.rows(point))
     hand_over(benchmark, records, rows)
-    if bad := reasons(pytestconfig, run, point):
+    if bad := reasons(pytestconfig, run, point, rows):
         record_property(WHY, ", ".join(reason.brief for reason in bad))
         pytest.fail("; ".join(map(str, bad)), pytrace=False)
     if not (rows["status"] == "ok").any():

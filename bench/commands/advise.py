@@ -124,7 +124,7 @@ def run(arguments: argparse.Namespace) -> int:
         _print([*heading, *blocks], is_quiet or arguments.look)
     _put([*answers.values()], records, arguments.format, folder)
     own = [each for point in worth for each in answers[point].alternatives if each.name in extra and is_own(each.name)]
-    are_ok = all(answers[point].as_is.get("status") == "ok" for point in worth)
+    are_ok = all(answers[point].as_is.get("status", "ok") == "ok" for point in worth)
     return FINE if are_ok and all(each.status == "ok" for each in own) else BAD
 
 
@@ -208,10 +208,11 @@ def _compared(
         if not is_quiet:
             say(f"results go to {folder}", *(f"warning: {warning}" for warning in run.warnings))
         [*run.measured()]
-        records = {point: run.records.of(point) for point in asked.points}
-        tables = {point: run.records.rows(point) for point in asked.points}
+        done = [point for point in asked.points if point in run.summary]  # the base of others waits
+        records = {point: run.records.of(point) for point in done}
+        tables = {point: run.records.rows(point) for point in done}
     of_layers = tuple(name for name in measured if name not in advised("cuda", compiled=True))
-    kinds = {point: analyse.measured_kinds(answers[point].kinds) if of_layers[1:] else [] for point in asked.points}
+    kinds = {point: analyse.measured_kinds(answers[point].kinds) if of_layers[1:] else [] for point in done}
     layers = _layers(asked, kinds, of_layers, folder / "layers", is_quiet) if any(kinds.values()) else {}
     for point, table in tables.items():
         names = list(dict.fromkeys([*looks[point][0]["settings"], *compiled, *extra]))

@@ -117,7 +117,7 @@ def _allowed(text: str) -> float:
 def measure(duel: Duel, *, is_quiet: bool = False) -> float:
     """Measure a duel while its progress is shown, and return the seconds that it took, with earlier sessions."""
     points = duel.sweep.points
-    progress = Progress(duel.sweep, len(points), console(stderr=is_quiet))
+    progress = Progress(duel.sweep, points, console(stderr=is_quiet))
     try:
         progress.opened(duel.folder)
         progress.follow(duel)
@@ -162,9 +162,10 @@ def _without_folder(words: Sequence[str]) -> list[str]:
 
 def _looks(duel: Duel) -> Iterator[tuple[str, Advice]]:
     """Yield what is seen of attention in the model of each side at the first point, if it is one and has any."""
-    for at, ground in enumerate(duel.sides):
-        point = duel.point(at, duel.sweep.points[0])
-        if not is_module(point.layer) or duel.summary.rows(duel.sweep.points[0])[at]["status"] != "ok":
+    first = duel.sweep.points[0]
+    for at, ground in enumerate(duel.sides if first in duel.summary else ()):
+        point = duel.point(at, first)
+        if not is_module(point.layer) or duel.summary.rows(first)[at]["status"] != "ok":
             continue
         try:
             seen = asked(ground.pool, "look", point, 0, duel.sweep.effort.timeout_s, settings=[])

@@ -210,12 +210,15 @@ class Run:
         """Measure points, all of the sweep without any, and yield each when nothing more is measured at it.
 
         It follows the schedule of the sweep's effort. Points that differ in the dtype alone are measured in the same
-        rounds. `judged` is called after each judgement of a race. Each process's records are in the journal at once.
+        rounds. `judged` is called after each judgement of a race. Each process's records are in the journal at once,
+        and results.csv is written at the end. Raises CannotWrite if that fails.
         """
         points, effort = points or self.sweep.points, self.sweep.effort
         if effort.race:
-            return Race(self, points, self.end_s(len(points)), judged).measured()
-        return (EqualShares if effort.spread_s is None else Spread)(self, points).measured()
+            yield from Race(self, points, self.end_s(len(points)), judged).measured()
+        else:
+            yield from (EqualShares if effort.spread_s is None else Spread)(self, points).measured()
+        self.run_folder.tabulate(is_end=True)
 
     def end_s(self, points: int) -> float:
         """Return the time of the monotonic clock at which a race over so many points ends.

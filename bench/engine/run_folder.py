@@ -144,9 +144,9 @@ class RunFolder:
             f"{self.folder} had no {environment.ENVIRONMENT}: written again, because all its records come from here"
         )
 
-    def tabulate(self) -> None:
-        """Write results.csv if it is due; raises CannotWrite if it can't be written."""
-        if not self._is_tabulated and monotonic.now_s() >= self._due_s:
+    def tabulate(self, *, is_end: bool = False) -> None:
+        """Write results.csv if it is due, or lacks records at the end; raises CannotWrite if it can't be written."""
+        if not self._is_tabulated and (is_end or monotonic.now_s() >= self._due_s):
             self.save()
 
     @property

@@ -7,8 +7,7 @@ from typing import Self
 
 from bench.engine.member import Member
 from bench.engine.pool import Pool
-from bench.engine.replicate import Heard, Replicate
-from bench.engine.worker import unheard
+from bench.engine.replicate import Replicate
 from bench.machine import facts, quiet
 from bench.plan.case import Case, Point
 from bench.sampling.rounds import Length
@@ -42,7 +41,7 @@ class Trial:
     def __exit__(self, *_: object) -> None:
         self._pool.close()
 
-    def replicates(self, names: Sequence[str], heard: Heard = unheard) -> Iterator[dict[str, Member]]:
+    def replicates(self, names: Sequence[str]) -> Iterator[dict[str, Member]]:
         """Yield the members of each replicate of the baseline and these implementations, until one fails."""
         for number in range(REPLICATES):
             members = {
@@ -50,7 +49,7 @@ class Trial:
                 for name in dict.fromkeys((self._baseline, *names))
             }
             baselines, length = [members[self._baseline]], Length(ROUNDS_S)
-            replicate = Replicate([*members.values()], baselines, length, self._seed, number, heard)
+            replicate = Replicate([*members.values()], baselines, length, self._seed, number)
             replicate.measure(self._timeout_s)
             yield members
             if not all(member.is_ok for member in members.values()):

@@ -226,9 +226,9 @@ class Worker:
         """The id of the process."""
         return self._process.pid
 
-    def ready(self, heard: Heard = unheard) -> None:
+    def ready(self) -> None:
         """Wait until the worker has imported torch; raises Died if it doesn't start."""
-        self.ask({"request": "start"}, START_S, heard)
+        self.ask({"request": "start"}, START_S)
 
     def ask(
         self,

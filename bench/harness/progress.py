@@ -156,14 +156,16 @@ def moving(console: "Console") -> Iterator[Callable[[str], None]]:
 class Progress:
     """Shows a sweep while it is measured: a short line for each point in a log, a display in a terminal.
 
-    The display is rewritten in place, never grows beyond the terminal, and goes at the end. With `detail` of 1 a
-    terminal has the lines of points too, and each has another line with the times of implementations; with -1 nothing
-    is printed but warnings. `total` is the number of points that are measured.
+    The display is rewritten in place, never grows beyond the terminal, and goes at the end; a terminal that can't
+    rewrite has the lines of a log. With `detail` of 1 a terminal has the lines of points too, and each has another line
+    with the times of implementations; with -1 nothing is printed but warnings. `points` are those of the sweep that are
+    measured.
     """
 
-    def __init__(self, sweep: Sweep, total: int, console: "Console", *, detail: int = 0) -> None:
+    def __init__(self, sweep: Sweep, points: Sequence[Point], console: "Console", *, detail: int = 0) -> None:
         self._sweep = sweep
-        self._total = total
+        self._selected = points
+        self._total = len(points)
         self._console = console
         self._detail = detail
         self._varying = varying(sweep.points)
@@ -172,13 +174,14 @@ class Progress:
         self._done = 0
         self._points: dict[Point, At] = {}  # what each says so far, in the order in which they had something to say
         self._answers: dict[Point, Answer] = {}
-        self._time_left = TimeLeft(sweep.points, sweep.effort.processes)
+        self._time_left = TimeLeft(points, sweep.effort.processes)
         self._left_s: float | None = None
         self._has_foreseen = False
         self._now = "starting worker processes …"
         self._started_s = self._began_s = monotonic.now_s()
         self._drawn_s = 0.0
-        self._live = _live(console) if console.is_terminal and detail >= 0 else None
+        is_rewritten = console.is_terminal and not console.is_dumb_terminal
+        self._live = _live(console) if is_rewritten and detail >= 0 else None
 
     def opened(self, folder: Path) -> None:
         """Print the sweep, the folder, and that the workers are being started."""
@@ -190,8 +193,8 @@ class Progress:
         say(
             self._console,
             f"sweep {sweep.name}{f', shard {sweep.shard}' if sweep.shard else ''}: "
-            f"{counted([self._total], 'point', 'points')} × "
-            f"{counted([len(sweep.implementations)], *words)}"
+            f"{counted(self._total, 'point')} × "
+            f"{counted(len(sweep.implementations), *words)}"
             f"{f' and {CONTROL}' if sweep.measured != sweep.implementations else ''}, "
             f"{_effort(effort, self._total)}, "
             f"{' '.join(shared)}",
@@ -207,7 +210,7 @@ class Progress:
     def _warn_of_memory(self) -> None:
         """Print how many cases can't fit into memory, and why the first of them can't."""
         names, free_bytes = self._sweep.implementations, available_bytes()
-        reasons = {point: too_large(point, names, free_bytes) for point in self._sweep.points}
+        reasons = {point: too_large(point, names, free_bytes) for point in self._selected}
         count = sum(map(len, reasons.values()))
         if not count:
             return
@@ -249,7 +252,7 @@ class Progress:
         if rest_s is not None and now_s + LATER * rest_s > self._time_left.end_s:
             self._has_foreseen = True
             base_s, given = within_s + now_s + rest_s - self._time_left.end_s, units.duration(within_s)
-            points = counted([self._total], "point", "points")
+            points = counted(self._total, "point")
             waits = "; what isn't expected to end in time waits" if self._total > 1 else ""
             say(self._console, f"base of {points}: about {units.duration(base_s)}, longer than --within {given}{waits}")
 
@@ -349,7 +352,7 @@ def _effort(effort: Effort, points: int) -> str:
         most = units.duration(effort.seconds(points))
         return f"a race to {units.percent(effort.bound, trim=True)} within {most}"
     spread = f" over {units.duration(effort.spread_s)}" if effort.spread_s else ""
-    return f"{counted([effort.processes], 'process', 'processes')}{spread}"
+    return f"{counted(effort.processes, 'process', 'processes')}{spread}"
 
 
 def shortened(text: str, width: int) -> str:

@@ -27,6 +27,7 @@ from bench.plan.sweep import Sweep
 from bench.show.text import counted
 
 if TYPE_CHECKING:
+    import pandas as pd
     from rich.console import Console
 
     from bench.analyse.analysed_run import AnalysedRun
@@ -44,6 +45,9 @@ WHY = "why"
 
 CANNOT_GO_ON = 3
 """The exit status of a run that had to stop, such as on a full disk: pytest's own for internal errors."""
+
+READ_BY = ("benchmark_json", "benchmark_save", "benchmark_autosave")
+"""Options of pytest-benchmark for whose files the tests of a run that had to stop run too; they take a while."""
 
 FIRST = "_anonymous"
 """The group of pytest's options after which ours come first in `--help`."""
@@ -103,6 +107,8 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, Any, Any]:
     state.handler = signal.signal(signal.SIGINT, _raise_interrupt)
     try:
         measured = {None, *_measure(config, state)}
+        if state.status is not None and not any(getattr(config.option, name, None) for name in READ_BY):
+            measured = {None}
         session.items[:] = [item for item in session.items if _point(item) in measured]
         return (yield)
     except session.Interrupted:  # pytest's own, as -x raises it
@@ -131,7 +137,7 @@ def _measure(config: pytest.Config, state: State) -> list[Point]:
             if not run.records.entries(point):  # its base waits
                 continue
             progress.told(point)
-            failed += bool(config.option.maxfail and reasons(config, run, point))
+            failed += bool(config.option.maxfail and reasons(config, run, point, run.records.rows(point)))
             if failed and failed == config.option.maxfail:
                 break
     except KeyboardInterrupt:
@@ -147,15 +153,14 @@ def _measure(config: pytest.Config, state: State) -> list[Point]:
     return measured
 
 
-def reasons(config: pytest.Config, run: "Run", point: Point) -> "list[Reason]":
-    """Return why a point fails by `--fail-on`."""
+def reasons(config: pytest.Config, run: "Run", point: Point, rows: "pd.DataFrame") -> "list[Reason]":
+    """Return why a point with these rows fails by `--fail-on`."""
     from bench.show.failures import failing
     from bench.show.rows import plain
     from bench.store.table import without_control
 
     lacks_device = bool(admission.missing_devices([point], run.environment.identity["gpus"]))
-    rows = plain(without_control(run.records.rows(point)))
-    return failing(rows, options.fail_on(config.option), lacks_device=lacks_device)
+    return failing(plain(without_control(rows)), options.fail_on(config.option), lacks_device=lacks_device)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -215,7 +220,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         width = min(width, summary.WIDEST)
         parts = [render(summary.blocks(saved.whole, run.sweep.baseline, saved.changes))]
     for part in parts:
-        terminalreporter.write(rendered(part, width=width, colour=bool(terminalreporter.isatty)))
+        terminalreporter.write(rendered(part, width=width, colour=terminalreporter.hasmarkup))
     for line in summary.go_on(_command(run), run.sweep.effort, run.summary, state.points):
         terminalreporter.write_line(line)
     terminalreporter.flush()  # the answer is here before its pictures and its page
@@ -262,7 +267,7 @@ def _print_failures(terminalreporter: pytest.TerminalReporter, points: int, cons
     reasons = Counter(map(_why, terminalreporter.stats.get(FAILED, [])))
     if not reasons:
         return
-    say(console, f"failed, so the exit status is 1: {sum(reasons.values())} of {counted([points], 'point', 'points')}")
+    say(console, f"failed, so the exit status is 1: {sum(reasons.values())} of {counted(points, 'point')}")
     for reason, count in reasons.items():
         say(console, f"  {reason}" + (f" (at {count} points)" if count > 1 else ""))
 
@@ -276,7 +281,7 @@ def _open(config: pytest.Config, state: State) -> "tuple[Run, Progress]":
     sweep, option = state.sweep, config.option
     name = f"{sweep.name}-{sweep.shard.number}of{sweep.shard.count}" if sweep.shard else sweep.name
     folder = options.run_folder(option, name)
-    progress = state.progress = Progress(sweep, len(state.points), _console(config), detail=state.detail)
+    progress = state.progress = Progress(sweep, state.points, _console(config), detail=state.detail)
     progress.opened(folder)
     pool = Pool.of(sweep)
     if not folder.exists():  # the servers import torch while this process imports the engine

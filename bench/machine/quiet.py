@@ -50,7 +50,7 @@ class Preflight:
 
 
 def watch() -> Preflight:
-    """Return the state of the machine while a small product is repeated on one core."""
+    """Return the state of the machine in WATCH_S seconds, in which a small product is repeated on one core."""
     matrix = np.ones((PRODUCT, PRODUCT))
     busy_s, own_s = facts.busy_s(), time.process_time()
     switches = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw

@@ -55,6 +55,8 @@ def stopped(advice: Advice) -> list[Block]:
 
 def after(advice: Advice) -> list[Block]:
     """Return the table of settings, the recommendation and its lines to paste; nothing if nothing was compared."""
+    if not advice.as_is:
+        return [Lines(["Not measured in this time; the same command with a longer --within measures it."], WARNING)]
     if not advice.alternatives:
         return []
     times = {name: advice.as_is.get(name) for name in ("latency_s", "peak_bytes")}

@@ -13,12 +13,14 @@ from bench.analyse import advice as analyse
 from bench.cli import main
 from bench.commands import advise
 from bench.engine.model_look import NotSeen
+from bench.engine.race import Race
 from bench.plan import names
 from bench.plan.case import Point
 from bench.plan.invocation import ROOT
 from bench.plan.sweep import load_sweep
 from bench.profiling import traces
-from bench.store.saved_run import SavedRun
+from bench.store.saved_run import SavedRun, load
+from bench.store.table import cases
 from tests import advice
 
 Asked = Callable[..., list[Point]]
@@ -26,6 +28,8 @@ Printed = Callable[..., str]
 
 TINY = "tests.tiny_models"
 NET = f"{TINY}:Net"
+
+base = Race._base
 
 
 @pytest.fixture(autouse=True)
@@ -152,6 +156,18 @@ def test_a_bad_attend_of_the_user_ends_with_1(
     output = printed("advise", "timm:vit_tiny_patch16_224", "--impl", "test:wrong", *words, status=1)
     by_name = {each["name"]: each["status"] for each in json.loads(output)["alternatives"]}
     assert (by_name["eager"], by_name["test:wrong"]) == ("ok", "incorrect")
+
+
+def test_a_batch_without_time_is_named(
+    made_up: Asked, tmp_path: Path, printed: Printed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the base of one waits, the answer to the other stands, and the command ends well."""
+    made_up()
+    monkeypatch.setattr(Race, "_base", lambda race, group: group.points[0].batch == 1 and base(race, group))
+    words = ("--batch", "1,2", "--no-compile", "--within", "1s", "--run", tmp_path / "run")
+    output = printed("advise", "timm:vit_tiny_patch16_224", *words)
+    assert output.count("Not measured in this time") == 1
+    assert {case.point.batch for case in cases(load(tmp_path / "run"))} == {1}
 
 
 def test_each_layer_of_a_sweep_file_has_columns_of_its_own(made_up: Asked, tmp_path: Path, printed: Printed) -> None:

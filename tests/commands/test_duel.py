@@ -8,12 +8,15 @@ import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from bench.analyse.verdict import DIFFERENT, FASTER
 from bench.cli import main
 from bench.commands import duel
+from bench.engine.duel import Duel
 from bench.harness import options
 from bench.machine import quiet
 from bench.machine.quiet import Preflight
@@ -24,6 +27,7 @@ from bench.plan.sweep import Sweep
 from bench.store.table import load
 from tests.engine import threads
 from tests.engine.interpreters import two
+from tests.points import point
 
 Capture = pytest.CaptureFixture[str]
 Printed = Callable[..., str]
@@ -155,6 +159,14 @@ def test_two_environments_from_end_to_end(
     content = json.loads(printed(*words, "--allow", "20%", "--format", "json"))
     assert content["weights"] == NAMES
     assert [side["torch"] for side in content["sides"].values()] == ["2.0", "2.1"]
+
+
+def test_no_look_at_a_model_whose_base_waits() -> None:
+    """Nothing of its first point was measured, so nothing is known of its sides there."""
+    waits = SimpleNamespace(
+        sides=(None, None), sweep=Sweep("duel", (point(layer="timm:vit"),), (BEFORE, AFTER)), summary=()
+    )
+    assert not [*duel._looks(cast(Duel, waits))]
 
 
 def test_a_side_that_cannot_be_measured_ends_with_1(tiny: list[str], printed: Printed) -> None:

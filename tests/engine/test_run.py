@@ -30,14 +30,14 @@ from bench.engine.worker import Died
 from bench.machine import facts, quiet, rates
 from bench.machine.quiet import Preflight
 from bench.plan.case import CONTROL, HUGE, Case, Point
-from bench.plan.errors import WrongRequest
+from bench.plan.errors import CannotWrite, WrongRequest
 from bench.plan.sweep import BASE_S, POINT_S, Effort, Sweep
 from bench.sampling.rounds import LEAST_ROUNDS
 from bench.show.doubts import control_warning
 from bench.show.rows import plain
 from bench.store import journal
 from bench.store.record import Record
-from bench.store.table import load
+from bench.store.table import RESULTS, load
 from tests import mutants
 from tests.clock import Clock, wait_by_hand
 from tests.engine import threads
@@ -133,6 +133,18 @@ def test_another_runtime_is_built_and_asked(real: Path) -> None:
     assert halved["status"] == "incorrect"
     assert "Halved says that it computes in bfloat16: matmul" in halved["detail"]
     assert (broken["status"], "libnumpy.so.7" in broken["detail"]) == ("error", True)
+
+
+@scripted
+def test_a_table_that_lacks_points_at_the_end_is_said(tmp_path: Path) -> None:
+    """A run that can't write it ends in an error, though it wrote an earlier one; the journal has all points."""
+    measured = engine.run(swept("eager"), tmp_path)
+    next(measured)
+    (tmp_path / RESULTS).unlink()
+    (tmp_path / RESULTS).mkdir()
+    with pytest.raises(CannotWrite, match=f"{RESULTS} can't be written"):
+        list(measured)
+    assert len({record.case.point for record in journal.read(tmp_path)}) == 2
 
 
 @in_processes

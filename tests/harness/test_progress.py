@@ -73,7 +73,7 @@ def run(warnings: Sequence[str] = (), end_s: float = 0.0) -> Run:
 def said(clock: Clock, detail: int = 0, *, height: int = 0, width: int = 80, folder: str = "there") -> str:
     """Return all that is written in a sweep of two points that take a minute each; a height makes it a terminal."""
     out = on(width, height)
-    display = Progress(SWEEP, 2, out, detail=detail)
+    display = Progress(SWEEP, POINTS, out, detail=detail)
     display.opened(Path(folder))
     display.follow(run(["the machine is busy"]))
     for each in POINTS:
@@ -88,7 +88,7 @@ def said(clock: Clock, detail: int = 0, *, height: int = 0, width: int = 80, fol
 def opening(sweep: Sweep) -> str:
     """Return what a log begins with."""
     out = on()
-    Progress(sweep, len(sweep.points), out).opened(Path("there"))
+    Progress(sweep, sweep.points, out).opened(Path("there"))
     return " ".join(written(out).split())
 
 
@@ -106,6 +106,27 @@ def test_the_first_line_says_control_and_over_which_time_replicates_are_spread()
     effort = dataclasses.replace(SWEEP.effort, spread_s=3600.0)
     text = opening(dataclasses.replace(SWEEP, control=True, effort=effort))
     assert text.startswith("sweep tiny: 2 points × 3 implementations and control, 2 processes over 1h00m")
+
+
+def test_a_terminal_that_cannot_rewrite_is_a_log(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
+    """It has a line for each point, as wide as it is, and no codes that move the cursor."""
+    monkeypatch.setenv("TERM", "dumb")
+    text = said(clock, height=24)
+    assert re.findall(r"^\[(\d)/2\]", text, re.MULTILINE) == ["1", "2"]
+    assert "\x1b[2K" not in text
+
+
+def test_the_time_left_is_that_of_the_points_that_are_measured(clock: Clock) -> None:
+    """If `-k` selects one of two, the other one takes no time: after half of its processes as much is left."""
+    out = on(height=24)
+    display = Progress(SWEEP, POINTS[:1], out)
+    display.opened(Path("there"))
+    display.follow(run())
+    display.heard(POINTS[0], 0, "sdpa", "rounds")
+    clock.now_s += 60
+    display.heard(POINTS[0], 1, "sdpa", "rounds")
+    display.close()
+    assert "about 1m00s left" in Text.from_ansi(written(out)).plain
 
 
 def test_a_log_has_one_short_line_for_each_point_and_none_that_moves(clock: Clock) -> None:
@@ -179,7 +200,7 @@ def test_the_display_fits_the_terminal(clock: Clock, width: int, height: int) ->
 def test_the_display_goes_when_the_end_repeats_its_lines(clock: Clock) -> None:
     """Without `keep` nothing is printed after it."""
     out = on(height=24)
-    display = Progress(SWEEP, 2, out)
+    display = Progress(SWEEP, POINTS, out)
     display.opened(Path("there"))
     display.follow(run())
     display.told(POINTS[0])
@@ -202,7 +223,7 @@ class Raced:
 
     def __init__(self, *, height: int = 0, detail: int = 0) -> None:
         self._out = on(110, height)
-        self.progress = Progress(RACE, 2, self._out, detail=detail)
+        self.progress = Progress(RACE, POINTS, self._out, detail=detail)
         self.progress.opened(Path("there"))
         self.progress.follow(run(end_s=90.0))
 

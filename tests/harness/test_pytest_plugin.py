@@ -21,10 +21,12 @@ import bench.show.failures
 import bench.show.pages.run
 import bench.show.summary
 import bench.show.terminal.results
+from bench.analyse.standing import Answer
 from bench.cli import main
 from bench.engine.run import Run
+from bench.harness.progress import Progress
 from bench.plan import names
-from bench.plan.case import CONTROL
+from bench.plan.case import CONTROL, Point
 from bench.plan.sweep import Sweep
 from bench.store import journal
 from bench.store.profile import SUFFIX
@@ -199,6 +201,12 @@ def test_a_log_holds_the_sweeps_lines_and_nothing_of_pytests(scripted: Bench) ->
     assert any(line.startswith("The long table: ") for line in again.lines)
 
 
+def test_the_answer_has_colours_if_pytest_has_them(scripted: Bench) -> None:
+    """So it obeys `--color`, NO_COLOR and a terminal that can't show any."""
+    assert "\x1b[" in scripted("--color=yes").text
+    assert "\x1b[" not in scripted("--color=no").text
+
+
 def test_a_control_that_is_off_is_named_at_the_end(
     scripted: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -246,6 +254,28 @@ def test_with_x_nothing_is_measured_after_a_point_that_fails(scripted: Bench, tm
     assert (done.status, len(done.points)) == (1, 1)
     assert {record.case.point.batch for record in journal.read(done.folder)} == {1}
     assert len(json.loads(report.read_text())["benchmarks"]) == 1
+
+
+@pytest.mark.parametrize("is_read", [False, True])
+def test_after_ctrl_c_tests_run_only_for_a_file(
+    is_read: bool, scripted: Bench, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """They would keep a user waiting who wants to stop; the file of pytest-benchmark has the points that are done."""
+    report, handler = tmp_path / "out.json", signal.getsignal(signal.SIGINT)
+    told = Progress.told
+
+    def interrupted(self: Progress, point: Point, answer: Answer | None = None) -> None:
+        told(self, point, answer)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Progress, "told", interrupted)
+    try:
+        done = scripted("-v", *([f"--benchmark-json={report}"] if is_read else []))
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    assert (done.status, "1 passed" in done.text) == (2, is_read)
+    if is_read:
+        assert len(json.loads(report.read_text())["benchmarks"]) == 2
 
 
 def test_a_device_that_is_not_there_fails(scripted: Bench) -> None:

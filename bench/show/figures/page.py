@@ -198,4 +198,4 @@ def origin_rows(profiles: Sequence[Profile]) -> list[Row]:
 
 def calls(profiles: Sequence[Profile]) -> str:
     """Return how many calls were profiled."""
-    return f"means over {counted([each.calls for each in profiles], 'call', 'calls')} under the profiler"
+    return f"means over {counted([each.calls for each in profiles], 'call')} under the profiler"

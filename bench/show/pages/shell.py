@@ -113,9 +113,12 @@ def render(
 def vega_script() -> str:
     """Return the JavaScript of Vega, Vega-Lite and Vega-Embed.
 
-    It takes seconds to put together, so the user's folder of caches keeps it for the next page, if it can be written.
+    It takes seconds to put together, so the user's folder of caches keeps it for the next page, if there is one that
+    can be written.
     """
     caches = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"))  # noqa: PTH111 - never raises
+    # without a home it would lie in the working folder
+    caches = caches if caches.is_absolute() else Path(os.devnull)
     kept = caches / COMMAND / f"vega-lite-{VERSION}-of-vl-convert-{version('vl-convert-python')}.js"
     with contextlib.suppress(OSError, UnicodeDecodeError):
         return kept.read_text(encoding="utf-8")

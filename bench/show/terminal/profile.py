@@ -63,7 +63,7 @@ def _operators(profile: Profile, top: int) -> Table:
     rows = [[operator.name, *_cells([operator], share, on_gpu)] for operator, share in pairs[:top]]
     if rest := pairs[top:]:
         cells = _cells([operator for operator, _ in rest], sum(share for _, share in rest), on_gpu)
-        rows.append([counted([len(rest)], "other", "others"), *cells[:-1], ""])
+        rows.append([counted(len(rest), "other"), *cells[:-1], ""])
     if not on_gpu:
         rows.append(["in no operator", units.seconds(analyse.unnamed_s(profile)), *[""] * 6])
     numbers = ["GPU time" if on_gpu else "time", "share", "calls", "allocated", "FLOP/s", "host time"]

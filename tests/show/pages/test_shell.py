@@ -1,5 +1,6 @@
 """What all pages share."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -40,6 +41,17 @@ def test_another_version_of_vega_has_a_script_of_its_own(bundles: list[str], mon
     monkeypatch.setattr(shell, "version", lambda _package: "another")
     shell.vega_script()
     assert len(bundles) == 2
+
+
+def test_a_user_without_a_home_gets_no_folder_of_caches(
+    bundles: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Nothing is written into the folder in which the command runs."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)
+    assert shell.vega_script() == "vega"
+    assert not any(tmp_path.iterdir())
 
 
 def test_a_folder_of_caches_that_cannot_be_written_costs_time_alone(bundles: list[str], tmp_path: Path) -> None:
