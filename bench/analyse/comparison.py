@@ -79,7 +79,7 @@ WELL = 3
 """A row that both runs measured in so many processes was measured well. In a race these are the ones that may be the
 fastest."""
 
-NAMED = 4
+MOST_NAMED = 4
 """The most values of a column that an error names, so that it stays one line."""
 
 
@@ -255,7 +255,7 @@ def _disjoint(base: pd.DataFrame, new: pd.DataFrame) -> str:
 
 def _values(column: "pd.Series[Any]") -> str:
     values = ["empty" if pd.isna(value) else str(value) for value in column.unique()]
-    return ", ".join(values[:NAMED]) + (" …" if len(values) > NAMED else "")
+    return ", ".join(values[:MOST_NAMED]) + (" …" if len(values) > MOST_NAMED else "")
 
 
 def _shared_baseline(base: pd.DataFrame, new: pd.DataFrame) -> str | None:

@@ -20,7 +20,7 @@ RATES_TURNS, RATES_S = 3, 0.2
 
 
 @dataclass(frozen=True)
-class Choices:
+class Draws:
     """What a replicate has drawn for all of its processes.
 
     `seed` is that of weights and inputs, `shifts` are the places of the inputs of each check. `numbers` is the key of
@@ -45,7 +45,7 @@ class Judge:
     processor's seconds that its process has used.
     """
 
-    def __init__(self, members: Sequence[Member], choices: Choices, timeout_s: float, heard: Heard) -> None:
+    def __init__(self, members: Sequence[Member], draws: Draws, timeout_s: float, heard: Heard) -> None:
         self.pool, self.point = members[0].judged_by
         self.env_id = next((each.env_id for each in members if each.pool is self.pool), members[0].env_id)
         self.work: Work | None = None
@@ -53,7 +53,7 @@ class Judge:
         self.best: Roof | None = None
         self.cpu_s = 0.0
         self._members = members
-        self._choices = choices
+        self._draws = draws
         self._timeout_s = timeout_s
         self._heard = heard
 
@@ -75,19 +75,19 @@ class Judge:
 
     def expect(self) -> dict[str, Any]:
         """Return the reply to the request for the expected outputs; raises Died."""
-        shifts = self._choices.checks(thorough=any(member.thorough for member in self._members))
-        point, seed = dataclasses.asdict(self.point), self._choices.seed
+        shifts = self._draws.checks(thorough=any(member.thorough for member in self._members))
+        point, seed = dataclasses.asdict(self.point), self._draws.seed
         saved = {"save": str(self.saved)} if any(member.weights for member in self._members) else {}
         return self._ask({"request": "expect", "point": point, "seed": seed, "shifts": shifts, **saved})
 
     @property
     def saved(self) -> Path:
         """The file with the weights and values of the point, for members that take them from there."""
-        return self.pool.folder / f"{self.point.short_name(('layer',))}-{self._choices.seed}.pt"
+        return self.pool.folder / f"{self.point.short_name(('layer',))}-{self._draws.seed}.pt"
 
     def inputs(self, member: Member) -> dict[str, InputValues]:
         """Return the values of the inputs that a member is checked with outside of the rounds."""
-        shifts = self._choices.checks(thorough=member.thorough)
+        shifts = self._draws.checks(thorough=member.thorough)
         return {name: InputValues(shift, self.peak if name == PEAKED else 1.0) for name, shift in shifts.items()}
 
     def compare(self, member: Member, check: str) -> dict[str, float]:
@@ -98,7 +98,7 @@ class Judge:
         """Compare the outputs of a member's timed calls; raises Ended if one is incorrect."""
         assert member.judged is not None
         kept = {"wholes": member.judged.wholes.kept, "parts": member.judged.parts.kept}
-        self._compare(member, TIMED, {"request": "compare_timed", "numbers": self._choices.numbers, **kept})
+        self._compare(member, TIMED, {"request": "compare_timed", "numbers": self._draws.numbers, **kept})
 
     def _compare(self, member: Member, check: str, request: dict[str, Any]) -> dict[str, float]:
         path = member.file(check)
@@ -146,14 +146,14 @@ class Judge:
 
     def rates(self, turns: int = 1, least_s: float = 0.0) -> Roof | None:
         """Return the rates of the device now, None if there is no memory to measure them; raises Died."""
-        reply = self._ask({"request": "rates", "turns": turns, "least_s": least_s, "core": self._choices.core})
+        reply = self._ask({"request": "rates", "turns": turns, "least_s": least_s, "core": self._draws.core})
         self.cpu_s = reply["cpu_s"]
         return Roof(reply["flops_per_s"], reply["bytes_per_s"]) if reply["flops_per_s"] else None
 
     def probe(self) -> tuple[float, float] | None:
         """Return the seconds of the speed probe's product and copy; None if the judge died or had no memory for it."""
         try:
-            reply = self._ask({"request": "probe", "core": self._choices.core})
+            reply = self._ask({"request": "probe", "core": self._draws.core})
         except Died:
             with suppress(Died):
                 self.expect()

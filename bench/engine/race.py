@@ -14,16 +14,16 @@ from bench.sampling.rounds import LEAST_ROUNDS, Length
 UNKNOWN_GROWTH = 3.0
 """How many times as much as was measured is expected to be needed if nothing tells."""
 
-Judged = Callable[[Point, Answer], None]
-"""`judged(point, answer)` is called after each judgement of a point, the first one after its base."""
+Answered = Callable[[Point, Answer], None]
+"""`answered(point, answer)` is called after each answer at a point, the first one after its base."""
 
 
 @dataclass
 class Group:
     """The points that are measured in the same rounds, their latest answers, and what a replicate of them takes.
 
-    In the latest replicate a member took `beside_s` seconds outside the rounds and `round_s` in each of the `latest`
-    rounds. The next replicate takes sqrt(process cost / round cost * round variance / process variance) `rounds`
+    In the latest replicate a member took `beside_s` seconds outside the rounds and `round_s` in each of the
+    `latest_rounds`. The next replicate takes sqrt(process cost / round cost * round variance / process variance) `rounds`
     (Kalibera and Jones, ISMM 2013).
     """
 
@@ -31,7 +31,7 @@ class Group:
     answers: dict[Point, Answer] = field(default_factory=dict)
     beside_s: float = 0.0
     round_s: float = 0.0
-    latest: int = 0
+    latest_rounds: int = 0
     rounds: float = LEAST_ROUNDS
 
     @property
@@ -72,11 +72,11 @@ class Race:
     later begins with what is known.
     """
 
-    def __init__(self, run: Measuring, points: Sequence[Point], end_s: float, judged: Judged) -> None:
+    def __init__(self, run: Measuring, points: Sequence[Point], end_s: float, answered: Answered) -> None:
         self._run = run
         self._points = points
         self._end_s = end_s
-        self._judged = judged
+        self._answered = answered
         self._bound = rough(run.sweep.effort.bound)
         self._poolings = 0
         self._replicate_s = 0.0
@@ -91,7 +91,7 @@ class Race:
         if self._bound > self._run.sweep.effort.bound:
             self._bound = self._run.sweep.effort.bound
             for group in self._groups:
-                self._judge(group)
+                self._answer(group)
             self._measure_on()
         yield from self._points
 
@@ -122,7 +122,7 @@ class Race:
             self._replicate_s = self._measure(group, missing, length) / works(group.points)
 
         complete(self._run, group.points, effort.processes, replicate)
-        self._judge(group)
+        self._answer(group)
         return True
 
     def _measure_next(self, group: Group) -> None:
@@ -131,7 +131,7 @@ class Race:
         room_s = self._left_s - group.members * group.beside_s
         rounds_s = min(group.members * group.rounds * group.round_s, room_s)
         self._measure(group, candidates, Length(rounds_s), with_baseline=False)
-        self._judge(group)
+        self._answer(group)
 
     def _measure(self, group: Group, names: Missing, length: Length, *, with_baseline: bool = True) -> float:
         """Take a replicate, note what it cost, and return its seconds."""
@@ -140,21 +140,21 @@ class Race:
         took_s, count = monotonic.now_s() - began_s, sum(map(len, names.values()))
         group.beside_s = max(0.0, took_s - done.rounds_s) / count
         group.round_s = done.rounds_s / max(1, done.rounds) / count
-        group.latest = done.rounds
+        group.latest_rounds = done.rounds
         return took_s
 
-    def _judge(self, group: Group) -> None:
-        """Judge the points of a group, and those of all others if the errors of all have changed."""
+    def _answer(self, group: Group) -> None:
+        """Answer at the points of a group, and at those of all others if the errors of all have changed."""
         summary, bound = self._run.summary, self._bound
         group.answers = {point: self._run.answer(point, bound) for point in group.points}
         if group.round_s:
             scatter = max(summary.scatter(point) for point in group.points)
-            group.rounds = max(LEAST_ROUNDS, math.sqrt(group.beside_s / group.round_s * scatter * group.latest))
+            group.rounds = max(LEAST_ROUNDS, math.sqrt(group.beside_s / group.round_s * scatter * group.latest_rounds))
         have_changed, self._poolings = summary.poolings > self._poolings, summary.poolings
         for other in self._groups if have_changed else ():
             for point, before in [*other.answers.items()]:
                 other.answers[point] = each = self._run.answer(point, bound)
                 if each.is_good != before.is_good and other is not group:
-                    self._judged(point, each)
+                    self._answered(point, each)
         for point, each in group.answers.items():
-            self._judged(point, each)
+            self._answered(point, each)

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 
-from bench.engine.judge import Choices, Judge
+from bench.engine.judge import Draws, Judge
 from bench.engine.judged_calls import JudgedCalls
 from bench.engine.member import Ended, Member, Prepared, calls_per_timing, read, sampled
 from bench.engine.pool import Pool
@@ -99,7 +99,7 @@ class Replicate:
         self._rng = random.Random(random.SystemRandom().getrandbits(64))  # noqa: S311
         self._point = members[0].case.point
         self._cores = _cores(self._point)
-        self._choices = Choices(
+        self._draws = Draws(
             seed,
             shifts={NORMAL: 0, PEAKED: 0, AFTERWARDS: self._rng.randrange(1, SHIFTS)},
             numbers=self._rng.getrandbits(KEY_BITS),
@@ -120,7 +120,7 @@ class Replicate:
             judged.setdefault(member.judged_by, []).append(member)
         try:
             for at, members in judged.items():
-                self._judges[at] = Judge(members, self._choices, timeout_s, partial(self._heard, ""))
+                self._judges[at] = Judge(members, self._draws, timeout_s, partial(self._heard, ""))
                 self._judges[at].begin()
             self._prepare_all(together=together)
             active = [member for member in self._members if member.is_ok]
@@ -267,7 +267,7 @@ class Replicate:
             self._rng, batch=point.batch, timings=self._timings, rounds=self._length.least, mode=point.mode
         )
         sizes = {"timings": self._timings, "wholes": judged.wholes.size, "parts": judged.parts.size}
-        member.ask({"request": "begin", "numbers": self._choices.numbers, **sizes})
+        member.ask({"request": "begin", "numbers": self._draws.numbers, **sizes})
 
     def _keep_speed(self, readings: Mapping[Member, list[int]], speed: Speed) -> None:
         """Give each sample the speed of the machine around it, and each case the highest that is known."""
@@ -289,7 +289,7 @@ class Replicate:
         """Return one sample of a member; raises Ended."""
         assert member.judged is not None
         member.heard("rounds")
-        request = {"request": "sample", "keys": member.judged.next_keys(), "core": self._choices.core}
+        request = {"request": "sample", "keys": member.judged.next_keys(), "core": self._draws.core}
         queue_s = queued_s() + queued_s(member.pid or 0)
         begin = monotonic.now_s()
         reply = member.ask(request)
@@ -329,7 +329,7 @@ class Replicate:
     def _finish_all(self, members: Sequence[Member]) -> None:
         """End the rounds of members, one on each core of a CPU whose energy isn't measured: check all of their work."""
         waiting = [*members]
-        idle: list[Core] = [*self._cores] if self._cores and not facts.has_energy_counter() else [self._choices.core]
+        idle: list[Core] = [*self._cores] if self._cores and not facts.has_energy_counter() else [self._draws.core]
         busy: dict[Worker, tuple[Member, Core]] = {}
         while waiting or busy:
             if waiting and idle:

@@ -15,7 +15,7 @@ from bench.analyse.summary import Summary
 from bench.engine import admission
 from bench.engine.member import Member
 from bench.engine.pool import Pool
-from bench.engine.race import Judged, Race
+from bench.engine.race import Answered, Race
 from bench.engine.records import Records
 from bench.engine.replicate import Replicate, now
 from bench.engine.run_folder import RunFolder
@@ -206,16 +206,16 @@ class Run:
         """The environment in which the run measures."""
         return self.run_folder.here
 
-    def measured(self, points: Sequence[Point] = (), judged: Judged = unheard) -> Iterator[Point]:
+    def measured(self, points: Sequence[Point] = (), answered: Answered = unheard) -> Iterator[Point]:
         """Measure points, all of the sweep without any, and yield each when nothing more is measured at it.
 
         It follows the schedule of the sweep's effort. Points that differ in the dtype alone are measured in the same
-        rounds. `judged` is called after each judgement of a race. Each process's records are in the journal at once,
+        rounds. `answered` is called after each answer in a race. Each process's records are in the journal at once,
         and results.csv is written at the end. Raises CannotWrite if that fails.
         """
         points, effort = points or self.sweep.points, self.sweep.effort
         if effort.race:
-            yield from Race(self, points, self.end_s(len(points)), judged).measured()
+            yield from Race(self, points, self.end_s(len(points)), answered).measured()
         else:
             yield from (EqualShares if effort.spread_s is None else Spread)(self, points).measured()
         self.run_folder.tabulate(is_end=True)

@@ -1,1 +1,1 @@
-"""How samples are taken: rounds in random order, until the ratios are known."""
+"""How samples are taken: rounds in random order, for some seconds."""

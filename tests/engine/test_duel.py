@@ -139,7 +139,7 @@ def test_a_race_of_two_sides_goes_on_until_their_ratio_is_known(tmp_path: Path) 
     answers: list[Answer] = []
     effort = dataclasses.replace(EFFORT, within_s=600.0)
     with opened(tmp_path, sides_of(two(tmp_path, "1.02e-3")), effort) as duel:
-        [*duel.measured(judged=lambda _, answer: answers.append(answer))]
+        [*duel.measured(answered=lambda _, answer: answers.append(answer))]
     assert [answer.is_good for answer in answers] == [False] * (len(answers) - 1) + [True]
     assert answers[0].replicates == effort.processes
     assert answers[-1].bound <= effort.bound < answers[0].bound

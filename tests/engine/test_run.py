@@ -641,7 +641,7 @@ def test_who_is_far_behind_is_left_out_of_a_race(tmp_path: Path) -> None:
     answers: list[Answer] = []
     with Run(sweep, tmp_path) as opened:
         assert opened.finished() == []
-        assert [*opened.measured(judged=lambda _, answer: answers.append(answer))] == [*sweep.points]
+        assert [*opened.measured(answered=lambda _, answer: answers.append(answer))] == [*sweep.points]
         assert opened.finished() == [*sweep.points]
     assert [(each.named, each.is_good, each.replicates) for each in answers] == [("test:half", True, 2)] * 2
     expected = {"eager": [0, 1], "sdpa": [0], "test:half": [0, 1], CONTROL: [0, 1]}

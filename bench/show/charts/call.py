@@ -35,7 +35,7 @@ STAGES = "stages"
 """The name of the lane of the layer's stages."""
 
 
-NAMED, LEAST_NAMED = 8, 0.02
+MOST_NAMED, LEAST_NAMED = 8, 0.02
 """The largest number of blocks with a band of their own, and the least share of the peak that such a block has."""
 
 COLUMNS = 400
@@ -184,7 +184,7 @@ def memory_chart(profile: Profile, whole_s: float) -> MemoryChart | None:
     large = [block for block in blocks if block.bytes >= LEAST_NAMED * top.bytes]
     # among equal ones, those alive at the peak come first
     large.sort(key=lambda block: (-block.bytes, block not in top.blocks))
-    largest = sorted(large[:NAMED], key=lambda block: block.start_s)
+    largest = sorted(large[:MOST_NAMED], key=lambda block: block.start_s)
     bands = [_band(string.ascii_uppercase[at], each, largest[:at], end_s) for at, each in enumerate(largest)]
     return MemoryChart(top, end_s, tuple(_thinned(live_bytes(blocks), end_s)), tuple(bands))
 

@@ -11,8 +11,7 @@ import pandas as pd
 
 from bench.analyse.comparison import VERDICTS, WELL
 from bench.analyse.rows import point_of
-from bench.analyse.standing import FASTEST
-from bench.analyse.standing import NAMED as TO_USE
+from bench.analyse.standing import FASTEST, NAMED
 from bench.plan.again import Again
 from bench.show.rows import Row, plain, reason
 from bench.show.text import counted, differences, first, more, parts, varying
@@ -38,7 +37,7 @@ MOST_CHANGE = 100.0
 CLAIM = 10
 """The number of processes that is advised if a side has one."""
 
-NAMED = 3
+MOST_NAMED = 3
 """The number of changed rows that are named, the worst first."""
 
 RERUN = ", except in rows that a rerun measured alternately"
@@ -268,13 +267,13 @@ def is_well_measured(row: Row) -> bool:
 
 def _use(report: Report, *, is_changed: bool) -> Iterator[str]:
     """Yield at which points BASE's choice is no longer one in NEW; if there are none, the most that it costs there."""
-    named = {point_of(row): row["implementation"] for row in report.rows if row["new_standing"] in (FASTEST, TO_USE)}
-    chosen = [row for row in report.rows if row["base_standing"] in (FASTEST, TO_USE) and point_of(row) in named]
+    named = {point_of(row): row["implementation"] for row in report.rows if row["new_standing"] in (FASTEST, NAMED)}
+    chosen = [row for row in report.rows if row["base_standing"] in (FASTEST, NAMED) and point_of(row) in named]
     lost = [row for row in chosen if row["new_status"] != "ok" or (row["new_slowdown_low"] or 1.0) > GOOD]
     points, highs = counted(len(chosen), "point"), [row["new_slowdown_high"] for row in chosen]
     if lost and is_changed:
         names = [f"{report.point(row)} {row['implementation']} → {named[point_of(row)]}".strip() for row in lost]
-        yield f"what to use changed at {len(lost)} of {points}: {first(names, NAMED)}"
+        yield f"what to use changed at {len(lost)} of {points}: {first(names, MOST_NAMED)}"
     elif chosen and not (lost or is_changed or None in highs):
         cost = "is still the fastest" if max(highs) == 1 else f"costs at most {more(max(highs))}"
         yield f"what to use is the same: at {points} BASE's choice {cost} in NEW"
@@ -296,4 +295,4 @@ def _named(affected: Sequence[Row], what: str, report: Report) -> str:
     for row in worst:
         by = signed_percent(row["change"]) if row["verdict"] in CHANGED else ""
         names.append(" ".join(filter(None, (row["implementation"], report.point(row), by))))
-    return f"{counted(len(affected), 'row')} {what}: {first(names, NAMED)}"
+    return f"{counted(len(affected), 'row')} {what}: {first(names, MOST_NAMED)}"

@@ -132,7 +132,7 @@ def test_only_the_largest_have_bands() -> None:
     """The small ones are seen in the curve alone; less than a fiftieth of the peak is too thin to be seen or named."""
     middling = [Block(10, "aten::add", "", float(start), None) for start in range(9)]
     chart = drawn(*middling, FIRST)
-    assert len(chart.bands) == call.NAMED
+    assert len(chart.bands) == call.MOST_NAMED
     assert FIRST in [band.block for band in chart.bands]
     assert [band.block for band in drawn(FIRST, Block(1, "aten::view", "", 0.0, None)).bands] == [FIRST]
     assert call.memory_chart(dataclasses.replace(profile(), blocks=()), 10.0) is None
