@@ -23,8 +23,8 @@ class Group:
     """The points that are measured in the same rounds, their latest answers, and what a replicate of them takes.
 
     In the latest replicate a member took `beside_s` seconds outside the rounds and `round_s` in each of the
-    `latest_rounds`. The next replicate takes sqrt(process cost / round cost * round variance / process variance) `rounds`
-    (Kalibera and Jones, ISMM 2013).
+    `latest_rounds`. The next replicate takes sqrt(process cost / round cost * round variance / process variance)
+    `rounds` (Kalibera and Jones, ISMM 2013).
     """
 
     points: list[Point]
