@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from impls import Implementation, Unsupported, with_attend
 from impls.contract import compiling
 from impls.layers.vit import ViTAttention
-from tests.adapters import Own, each_call, honest
+from tests.make.adapters import Own, each_call, honest
 
 
 def twin_attend(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:

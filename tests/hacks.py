@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from bench.measure import clock
 from impls import Adapt, Implementation
-from tests.adapters import HONEST_CALLS, Own, each_call, honest, later
+from tests.make.adapters import HONEST_CALLS, Own, each_call, honest, later
 
 KEPT_BYTES = 1 << 20
 

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from impls import Adapt, Implementation
-from tests.adapters import honest
+from tests.make.adapters import honest
 
 
 def _when_built(change: Callable[[], object]) -> Adapt:

@@ -8,7 +8,7 @@ from torch.nn.functional import elu
 
 from impls import with_attend
 from impls.attend.eager import attend
-from tests.adapters import Own, each_call, later
+from tests.make.adapters import Own, each_call, later
 
 
 def _with_a_nan(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:

@@ -21,9 +21,10 @@ from bench.plan.errors import CannotWrite, NotComparable, WrongRequest
 from bench.plan.invocation import pytest_bench
 from bench.store import profile as store
 from bench.store import table
-from tests import profiles
-from tests.examples import measured, saved
-from tests.points import point
+from tests.make.points import point
+from tests.make.profiles import stepwise
+from tests.make.records import measured
+from tests.make.runs import saved
 
 Printed = Callable[..., str]
 
@@ -166,7 +167,7 @@ def test_plot_draws_from_the_csv_alone(run: Path, tmp_path: Path, printed: Print
     alone = shutil.copy(run / "results.csv", tmp_path / "alone.csv")
     assert "latency-tokens" in printed("plot", alone, "--to", tmp_path / "there")
     (run / store.TRACES).mkdir()
-    store.save(profiles.stepwise(), run)
+    store.save(stepwise(), run)
     assert "latency-tokens" in printed("plot", run)
     drawn, beside = ({path.name for path in folder.iterdir()} for folder in (tmp_path / "there", run / "plots"))
     assert {name.partition("-")[0] for name in drawn} >= {"latency", "speedup", "memory", "scaling"}

@@ -205,7 +205,7 @@ WRONG: list[tuple[str, str, list[str]]] = [
     ("impls.attend.eager", "import bench", ["bench"]),
     ("impls.attend.eager", "from bench.plan.names import LAYERS", ["bench.plan.names.LAYERS"]),
     ("impls.lookup", "def f():\n    from bench.plan import names\n", ["bench.plan.names"]),
-    ("bench.cli", "from tests.examples import point", ["tests.examples.point"]),
+    ("bench.cli", "from tests.make.points import point", ["tests.make.points.point"]),
     ("bench.cli", "def f():\n    import torch\n", ["torch"]),
     ("bench.store.table", "import torch\nimport json\nimport impls\n", ["torch", "impls"]),
 ]

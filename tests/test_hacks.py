@@ -10,7 +10,7 @@ from bench.plan.sweep import Effort, Sweep
 from bench.sampling.rounds import Length
 from bench.store.table import load
 from tests import hacks
-from tests.points import point
+from tests.make.points import point
 
 pytestmark = pytest.mark.slow
 

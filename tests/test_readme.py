@@ -23,7 +23,7 @@ from bench.plan.sweep import SWEEP_KEYS, Sweep, load_sweep, shipped_names
 from impls.layers.vit import ViTAttention
 from tests import slurm
 from tests.impls.modules.test_sources import has
-from tests.tables import written
+from tests.make.choices import written
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = {

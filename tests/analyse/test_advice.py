@@ -10,9 +10,9 @@ from bench.analyse.advice import Advice
 from bench.analyse.summary import summarise
 from bench.plan.case import Case
 from bench.stats.estimates import Interval, mean
-from tests import examples
-from tests.advice import POINT, advised, core, looks, seen
-from tests.analyse import tables
+from tests.make import records, rows
+from tests.make.advice import POINT, advised, core, looks, seen
+from tests.make.records import case, record
 
 
 def test_the_bound_is_amdahls() -> None:
@@ -96,9 +96,7 @@ def answer(**times_s: float) -> Advice:
 
 def test_a_layer_that_fails_is_why_nothing_is_predicted() -> None:
     """The setting that failed in it has the reason, and all have that of the layer as it is."""
-    failed = tables.table(
-        tables.row(examples.case("as_is"), [0.0]), tables.failed(examples.case("eager"), "unsupported", "no mask")
-    )
+    failed = rows.table(rows.row(case("as_is"), [0.0]), rows.failed(case("eager"), "unsupported", "no mask"))
     records = advised({"as_is": 1.0, "eager": 0.8})
     of = advice.advised(records, looks(), summarise([], "as_is"), [], {"blocks.0.attn": failed}, ["eager", "sdpa"])
     by_name = {each.name: each.unpredicted for each in of.alternatives}
@@ -109,14 +107,14 @@ def test_points_are_compared_for_each_item() -> None:
     """In other rounds by their latencies, and in the same rounds by these: half precision takes 0.8 times as long."""
     half, large = dataclasses.replace(POINT, dtype="bfloat16"), dataclasses.replace(POINT, batch=4)
     times = {POINT: 1.0, half: 0.8, large: 3.0}
-    records = [
-        examples.measured(Case(point, "as_is"), process, time_s)
+    measured = [
+        records.measured(Case(point, "as_is"), process, time_s)
         for point, time_s in times.items()
         for process in range(4)
     ]
-    table = summarise(records, "as_is").to_dict("records")
+    table = summarise(measured, "as_is").to_dict("records")
     answers = [dataclasses.replace(answer(), point=point, chosen=row) for point, row in zip(times, table, strict=True)]
-    first, second, third = advice.per_item(answers, records)
+    first, second, third = advice.per_item(answers, measured)
     assert [each.point for each in (first, second, third)] == [half, POINT, large]
     assert first.item_s == pytest.approx(0.4, rel=0.02)
     assert (second.behind.value, third.behind.value) == pytest.approx((1.25, 1.875), rel=0.02)
@@ -152,6 +150,6 @@ def test_intervals_that_do_not_meet_disagree() -> None:
 
 def test_a_run_without_the_model_as_it_is_has_no_answer() -> None:
     """Nothing can be compared with a baseline that had no memory."""
-    row = examples.record(case=Case(POINT, "as_is"), status="oom", detail="no memory")
+    row = record(case=Case(POINT, "as_is"), status="oom", detail="no memory")
     of = advice.advised(advice.seen(POINT, looks()), looks(), summarise([row], "as_is"), [row], {}, ["eager"])
     assert (of.recommendation, of.as_is["status"]) == (None, "oom")

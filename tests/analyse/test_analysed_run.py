@@ -6,14 +6,15 @@ import pytest
 
 from bench.analyse.analysed_run import AnalysedRun
 from bench.store.table import of_rows
-from tests import examples
+from tests.make.records import in_precision
+from tests.make.runs import saved
 
 
 def test_what_records_say_together_is_computed_once(tmp_path: Path) -> None:
     """A run in two precisions has the rows of its records, a change for each implementation, and a choice a point."""
     names, dtypes = ("sdpa", "eager"), ("float32", "bfloat16")
-    records = [examples.in_precision(name, dtype, n) for dtype in dtypes for name in names for n in range(3)]
-    run = AnalysedRun(examples.saved(tmp_path / "run", records))
+    records = [in_precision(name, dtype, n) for dtype in dtypes for name in names for n in range(3)]
+    run = AnalysedRun(saved(tmp_path / "run", records))
     assert of_rows([row for point in run.summary for row in run.summary.rows(point)]).equals(run.whole)
     assert [each.speedup.value for each in run.changes] == pytest.approx([2, 2])
     assert [each.point.dtype for each in run.choices] == [*dtypes]

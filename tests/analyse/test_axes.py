@@ -6,8 +6,9 @@ import pytest
 
 from bench.analyse.axes import AXES, CHANNELS, HEADS, TOKENS, Axis, gathered, groups, moving, places
 from bench.analyse.rows import Row, point_of
-from tests.analyse.tables import timed_row
-from tests.examples import case, point
+from tests.make.points import vit_s
+from tests.make.records import case
+from tests.make.rows import timed_row
 
 
 def at(**columns: Any) -> Row:
@@ -27,7 +28,7 @@ def at(**columns: Any) -> Row:
 )
 def test_columns_that_move_along_an_axis(axis: Axis, columns: dict[str, int], expected: set[str]) -> None:
     """An image's tokens follow its size, and the token length follows the channels where it equals them."""
-    assert moving(axis, point(**columns)) == expected
+    assert moving(axis, vit_s(**columns)) == expected
 
 
 def test_images_of_growing_size_are_one_series_of_tokens() -> None:

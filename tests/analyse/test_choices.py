@@ -8,13 +8,14 @@ from bench.analyse.choices import CoreChoice, choices, gain, is_core
 from bench.analyse.summary import of_records
 from bench.plan.case import Case, Point
 from bench.stats.estimates import Interval
-from tests.examples import measured, point
+from tests.make.points import vit_s
+from tests.make.records import measured
 
 
 def chosen(seconds: Mapping[str, float], processes: int = 5, at: Point | None = None) -> list[CoreChoice]:
     """Return the choices of a run in which implementations take some seconds, give or take 1 in 1,000."""
     records = [
-        measured(Case(at or point(), name), process, value_s)
+        measured(Case(at or vit_s(), name), process, value_s)
         for process in range(processes)
         for name, value_s in seconds.items()
     ]
@@ -45,7 +46,7 @@ def test_a_core_is_chosen_if_it_is_shown_to_be_faster_than_sdpa(
 
 def test_points_without_sdpa_and_those_of_models_have_no_choice() -> None:
     """Without sdpa there is nothing to compare with, a model has more than a core, and one process shows nothing."""
-    assert chosen({"sdpa": 1.0, "eager": 2.0}, at=point(layer="timm:vit_tiny_patch16_224")) == []
+    assert chosen({"sdpa": 1.0, "eager": 2.0}, at=vit_s(layer="timm:vit_tiny_patch16_224")) == []
     assert chosen({"eager": 1.0}) == []
     assert [choice.implementation for choice in chosen({"eager": 1.0, "sdpa": 2.0}, processes=1)] == ["sdpa"]
 
@@ -59,5 +60,5 @@ def test_what_replaces_the_core_alone_is_a_core() -> None:
 
 def test_the_gain_is_the_most_that_is_shown() -> None:
     """That is the largest lower end; without any choice it is nothing."""
-    of = [CoreChoice(point(), "eager", 1.0, Interval(1.2, low, 1.4)) for low in (1.02, 1.05)]
+    of = [CoreChoice(vit_s(), "eager", 1.0, Interval(1.2, low, 1.4)) for low in (1.02, 1.05)]
     assert [gain(of), gain([])] == pytest.approx([0.05, 0])

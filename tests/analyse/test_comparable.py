@@ -20,8 +20,8 @@ from bench.store import environment as environments
 from bench.store import table as store
 from bench.store.environment import Environment
 from bench.store.saved_run import SavedRun
-from tests.analyse.tables import at, baseline, cases, failed, of_layers, row, table
-from tests.examples import case, environment
+from tests.make.records import case, environment
+from tests.make.rows import at, baseline, cases, failed, of_layers, row, table
 
 
 def unlike_conditions(base: Path, new: Path) -> list[str]:

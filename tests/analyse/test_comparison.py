@@ -20,8 +20,8 @@ from bench.analyse.comparison import (
 from bench.plan.case import CASE_COLUMNS, Case
 from bench.plan.errors import NotComparable, WrongRequest
 from bench.show.rows import plain
-from tests.analyse.tables import Row, baseline, cases, drawn, failed, of_layers, row, table
-from tests.examples import case
+from tests.make.records import case
+from tests.make.rows import Row, baseline, cases, drawn, failed, of_layers, row, table
 from tests.refusals import refusal
 
 SDPA, SELF = case("sdpa"), case("sdpa", layer="self", num_heads=1, key_channels=6)

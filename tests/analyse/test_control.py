@@ -10,7 +10,7 @@ import pytest
 from bench.analyse.control import control
 from bench.analyse.summary import summarise
 from bench.plan.case import CONTROL
-from tests.examples import case, record, timed
+from tests.make.records import case, record, samples
 
 NAMES = ("sdpa", CONTROL, "eager", "mha", "flex")
 
@@ -22,7 +22,7 @@ def run(offsets: Sequence[float], processes: int = 4) -> pd.DataFrame:
     """
     rng = np.random.default_rng(1)
     records = [
-        record(case=case(name, num_tokens=tokens), process=process, samples=timed(time_s, time_s))
+        record(case=case(name, num_tokens=tokens), process=process, samples=samples(time_s, time_s))
         for tokens, offset in enumerate(offsets, start=1)
         for process in range(processes)
         for name in NAMES
@@ -61,7 +61,7 @@ def test_one_process_shows_nothing_of_a_control() -> None:
 
 def test_a_run_without_a_control_says_nothing() -> None:
     """Older runs have none; one that failed, or whose baseline failed, has no ratio."""
-    failed, baseline = (record(name, status="crashed", samples=timed()) for name in (CONTROL, "eager"))
+    failed, baseline = (record(name, status="crashed", samples=samples()) for name in (CONTROL, "eager"))
     for own in ([record("eager"), record("sdpa")], [record("eager"), failed], [baseline, record(CONTROL)]):
         of = control(summarise(own, "eager"))
         assert (of.points, of.point, of.is_notable) == (0, None, False)

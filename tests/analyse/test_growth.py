@@ -11,7 +11,7 @@ from bench.analyse.growth import Fit, Scaling, exponents, fit, scalings
 from bench.analyse.rows import Row, by, log_latencies
 from bench.analyse.standing import NAMED, SLOWER
 from bench.stats.estimates import Interval
-from tests.analyse.tables import HELD, Law, draws, exact, planted, timed_row
+from tests.make.rows import HELD, Law, draws, exact, planted, timed_row
 
 PLACES = {TOKENS: (50, 197, 577, 1024), HEADS: (1, 3, 6, 12), CHANNELS: (96, 192, 384, 768)}
 

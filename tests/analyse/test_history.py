@@ -5,9 +5,9 @@ import pytest
 from bench.analyse.history import History, history, run_of
 from bench.analyse.summary import summarise
 from bench.store.saved_run import SavedRun
-from tests.examples import record
+from tests.make.records import record
+from tests.make.runs import weekly
 from tests.refusals import refusal
-from tests.show.pages.saved import weekly
 
 
 @pytest.fixture(scope="module")

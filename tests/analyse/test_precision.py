@@ -4,7 +4,7 @@ import pytest
 
 from bench.analyse.precision import changes
 from bench.plan.case import CONTROL
-from tests.examples import SPEEDS, case, in_precision, record
+from tests.make.records import SPEEDS, case, in_precision, record
 
 
 def test_the_ratio_is_paired_round_by_round() -> None:

@@ -18,7 +18,7 @@ from bench.analyse.profile import (
     unnamed_s,
 )
 from bench.store.profile import Block, ProfiledOperator, Stage
-from tests.profiles import profile, stepwise
+from tests.make.profiles import profile, stepwise
 
 BLOCKS = (
     Block(100, "a", "one", 0.0, 3.0),

@@ -7,7 +7,7 @@ import pytest
 
 from bench.analyse.rows import Row, by, log_latencies, log_speedups, times_as_fast
 from bench.stats.estimates import half_widths
-from tests.analyse.tables import timed_row
+from tests.make.rows import timed_row
 
 
 def test_rows_by_a_column_keep_their_order() -> None:

@@ -3,8 +3,8 @@
 import pytest
 
 from bench.analyse.selection import most_important, point_count, where
-from tests.analyse.tables import failed, row, table
-from tests.examples import case
+from tests.make.records import case
+from tests.make.rows import failed, row, table
 from tests.refusals import refusal
 
 TABLE = table(

@@ -14,7 +14,7 @@ from bench.plan.case import CONTROL, Point
 from bench.store.journal import latest
 from bench.store.record import STATUSES, Record, Samples
 from bench.store.table import COLUMNS
-from tests.examples import ORIGIN, case, record, timed
+from tests.make.records import ORIGIN, case, record, samples
 
 T_975 = {1: 12.706, 2: 4.303}
 """The 97.5 % points of Student's t by degrees of freedom, as printed in tables."""
@@ -26,7 +26,7 @@ def measured(
     implementation: str, process: int, values_s: list[float] | None = None, of: Samples | None = None, **changes: Any
 ) -> Record:
     """Return the record of a process that measured these values, one second where none are given."""
-    return record(implementation, process=process, samples=of or timed(*(values_s or [1.0])), **changes)
+    return record(implementation, process=process, samples=of or samples(*(values_s or [1.0])), **changes)
 
 
 def only(*records: Record) -> "pd.Series[Any]":
@@ -189,7 +189,7 @@ def test_a_run_ends_when_its_last_replicate_does() -> None:
 @pytest.mark.parametrize(
     ("samples", "flagged"),
     [
-        ([timed(1.0, 1.0, switches=(0, 40)), timed(0.01, 1.0, 1.0, switches=(1, 1, 0))], 0.4),
+        ([samples(1.0, 1.0, switches=(0, 40)), samples(0.01, 1.0, 1.0, switches=(1, 1, 0))], 0.4),
         ([Samples((0, 1, 2, 3), ((0.01,) * 3,) * 4, switches=(0, 1, 2, 3), faults=(0,) * 4)], 0.25),
         ([Samples((0, 1, 2), ((1.0,),) * 3, (0,) * 3, (0,) * 3, others=(0.5, 0.1, 1.0))], 2 / 3),
     ],
@@ -224,7 +224,7 @@ def test_the_machines_speed_is_relative_to_its_highest() -> None:
     ("processes", "faults"),
     [
         ([(Samples((0, 1), ((1.0,) * 3,) * 2, (0, 0), (30, 42)), 4)], 3.0),
-        ([(timed(1.0, faults=(10,)), 1), (timed(1.0, faults=(0,)), 9)], 1.0),
+        ([(samples(1.0, faults=(10,)), 1), (samples(1.0, faults=(0,)), 9)], 1.0),
     ],
 )
 def test_page_faults_are_those_of_one_call(processes: list[tuple[Samples, int]], faults: float) -> None:
@@ -255,7 +255,7 @@ def test_error_is_the_largest_of_all_processes() -> None:
 
 def test_a_slow_start_is_stated_if_it_is_beyond_chance() -> None:
     """The first two of eight rounds took a fifth longer in each process, or in one of two: then chance may do it."""
-    slow, even = timed(1.2, 1.2, *[1.0] * 6), timed(*[1.0] * 8)
+    slow, even = samples(1.2, 1.2, *[1.0] * 6), samples(*[1.0] * 8)
     starts = [
         only(*(record(process=number, samples=samples) for number, samples in enumerate(processes)))["slow_start"]
         for processes in ((slow, slow), (slow, even), (even, even), (slow,))
@@ -279,8 +279,8 @@ def test_speedup_is_the_geometric_mean_of_the_ratios_within_processes() -> None:
 
 def test_speedup_pairs_the_rounds_and_not_the_places() -> None:
     """The machine slows by ten in later rounds; sdpa left after two of them, and is still twice as fast."""
-    eager = measured("eager", 0, of=timed(2.0, 20.0, 200.0, 2000.0, rounds=(0, 1, 2, 3)))
-    table = by_name(eager, measured("sdpa", 0, of=timed(100.0, 10.0, rounds=(2, 1))))
+    eager = measured("eager", 0, of=samples(2.0, 20.0, 200.0, 2000.0, rounds=(0, 1, 2, 3)))
+    table = by_name(eager, measured("sdpa", 0, of=samples(100.0, 10.0, rounds=(2, 1))))
     assert table["speedup"]["sdpa"] == pytest.approx(2.0)
 
 

@@ -27,7 +27,7 @@ from bench.analyse.verdict import (
 )
 from bench.plan.case import AFTER, BEFORE
 from bench.stats.contrasts import contrasts, prior, values
-from tests.points import point
+from tests.make.points import point
 
 BOUND = 0.01
 

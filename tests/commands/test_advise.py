@@ -21,7 +21,7 @@ from bench.plan.sweep import load_sweep
 from bench.profiling import traces
 from bench.store.saved_run import SavedRun, load
 from bench.store.table import cases
-from tests import advice
+from tests.make import advice
 
 Asked = Callable[..., list[Point]]
 Printed = Callable[..., str]

@@ -22,8 +22,9 @@ from bench.show.comparison.report import STAMP
 from bench.store import environment, journal, plan, table
 from bench.store.environment import Environment
 from tests.engine.interpreters import two
-from tests.examples import ORIGIN, measured, record, saved, timed
-from tests.points import point
+from tests.make.points import point
+from tests.make.records import ORIGIN, measured, record, samples
+from tests.make.runs import saved
 
 ROOT = Path(__file__).parents[2]
 TIMES = {"eager": 1.0, "sdpa": 0.5, "mha": 0.8, "online": 0.9}
@@ -46,7 +47,7 @@ def folder(path: Path, times: Mapping[str, float] = TIMES, failing: str = "", co
     """Write a run in which each implementation takes its time at two points, give or take a tenth of a percent."""
     where = Environment({**IDENTITY, "cores": cores}, {**STATE, **state}, {})
     origin = dataclasses.replace(ORIGIN, env_id=where.env_id)
-    crash: dict[str, Any] = {"status": "crashed", "origin": origin, "samples": timed(), "detail": "signal 11\n[core]"}
+    crash: dict[str, Any] = {"status": "crashed", "origin": origin, "samples": samples(), "detail": "signal 11\n[core]"}
     records = [
         record(case=case, process=n, **crash) if name == failing else measured(case, n, value, origin=origin)
         for n, tokens in itertools.product(range(PROCESSES), (5, 7))

@@ -27,7 +27,7 @@ from bench.plan.sweep import Sweep
 from bench.store.table import load
 from tests.engine import threads
 from tests.engine.interpreters import two
-from tests.points import point
+from tests.make.points import point
 
 Capture = pytest.CaptureFixture[str]
 Printed = Callable[..., str]

@@ -10,8 +10,9 @@ import pytest
 
 from bench.plan.case import Case
 from impls.table import load, nearest
-from tests import examples
-from tests.examples import measured, saved
+from tests.make.points import vit_s
+from tests.make.records import ORIGIN, environment, measured
+from tests.make.runs import saved
 
 Printed = Callable[..., str]
 
@@ -24,13 +25,13 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     seconds = {("eager", 64): 2.0, ("sdpa", 64): 1.0, ("eager", 512): 1.0, ("sdpa", 512): 1.5, ("mha", 512): 0.5}
     records = [
-        measured(Case(examples.point(num_tokens=tokens), name), process, value_s)
+        measured(Case(vit_s(num_tokens=tokens), name), process, value_s)
         for tokens in (64, 512)
         for process in range(5)
         for (name, of), value_s in seconds.items()
         if of == tokens
     ]
-    return saved(tmp_path / "run", records, examples.environment())
+    return saved(tmp_path / "run", records, environment())
 
 
 def test_a_table_keeps_its_schema_and_can_be_read(run: Path, printed: Printed) -> None:
@@ -38,7 +39,7 @@ def test_a_table_keeps_its_schema_and_can_be_read(run: Path, printed: Printed) -
     assert "attention.json: 2 points with 1 thread, at 1 of them another core than sdpa" in printed("export", run)
     content = json.loads(Path("attention.json").read_text())
     jsonschema.validate(content, SCHEMA)
-    assert (content["run"], content["measured_at"]) == ("run", examples.ORIGIN.started_at)
+    assert (content["run"], content["measured_at"]) == ("run", ORIGIN.started_at)
     few, many = content["points"]
     assert (few["num_tokens"], few["implementation"], few["head_width"]) == (64, "sdpa", 64)
     assert (many["num_tokens"], many["implementation"]) == (512, "eager")
@@ -62,8 +63,8 @@ def test_a_function_says_the_same_without_the_suite(run: Path, printed: Printed)
 
 def test_a_run_without_another_core_is_refused(tmp_path: Path, refused: Printed) -> None:
     """The line says what must be measured; nothing is written."""
-    records = [measured(Case(examples.point(), name), process, 1.0) for process in range(3) for name in ("mha", "sdpa")]
-    run = saved(tmp_path / "run", records, examples.environment())
+    records = [measured(Case(vit_s(), name), process, 1.0) for process in range(3) for name in ("mha", "sdpa")]
+    run = saved(tmp_path / "run", records, environment())
     line = refused("export", run, tmp_path / "out.json")
     assert "no point at which sdpa was measured beside another core, such as eager" in line
     assert not (tmp_path / "out.json").exists()

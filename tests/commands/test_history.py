@@ -8,7 +8,7 @@ import pytest
 
 from bench.show.pages import shell
 from bench.store.table import RESULTS
-from tests.show.pages.saved import weekly
+from tests.make.runs import weekly
 
 Printed = Callable[..., str]
 

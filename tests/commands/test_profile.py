@@ -11,11 +11,12 @@ from bench.profiling.traces import Traced
 from bench.store import profile as store
 from bench.store import table
 from bench.store.profile import TRACES
-from tests.profiles import profile, stepwise
-from tests.show.example_results import point, results
+from tests.make.points import vit_s
+from tests.make.profiles import profile, stepwise
+from tests.make.results import results
 
 TOKENS = (197, 577)
-CASES = [Case(point(num_tokens=tokens), name) for tokens in TOKENS for name in ("eager", "sdpa", "online")]
+CASES = [Case(vit_s(num_tokens=tokens), name) for tokens in TOKENS for name in ("eager", "sdpa", "online")]
 
 Printed = Callable[..., str]
 

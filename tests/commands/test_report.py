@@ -8,8 +8,8 @@ import pytest
 from bench.plan.case import Case
 from bench.show.pages import shell
 from bench.store.saved_run import PAGE
-from tests.examples import point
-from tests.show.pages import saved
+from tests.make import runs
+from tests.make.points import vit_s
 
 Printed = Callable[..., str]
 
@@ -19,14 +19,14 @@ def test_the_page_lies_in_the_folder_of_the_run(
 ) -> None:
     """The path of the page is what is printed."""
     monkeypatch.setattr(shell, "vega_script", lambda: "")  # it takes seconds to put together
-    run = saved.of(tmp_path / "run", [Case(point(), name) for name in ("eager", "sdpa")])
+    run = runs.of(tmp_path / "run", [Case(vit_s(), name) for name in ("eager", "sdpa")])
     assert printed("report", run).strip() == str(run / PAGE)
     assert "sdpa" in (run / PAGE).read_text()
 
 
 def test_what_is_no_run_is_refused_with_one_line(tmp_path: Path, refused: Printed) -> None:
     """A table alone, and a run without rows."""
-    run = saved.of(tmp_path / "run", [Case(point(), "eager")])
+    run = runs.of(tmp_path / "run", [Case(vit_s(), "eager")])
     alone = (run / "results.csv").rename(tmp_path / "alone.csv")
     assert "expected a run folder" in refused("report", alone)
     (run / "results.csv").write_text(alone.read_text().splitlines()[0] + "\n")

@@ -15,7 +15,7 @@ from bench.commands.watch import Versions
 from bench.plan import names
 from bench.plan.case import Point
 from bench.plan.sweep import Effort, Sweep
-from tests.examples import timed
+from tests.make.records import samples
 
 Capture = pytest.CaptureFixture[str]
 Printed = Callable[..., str]
@@ -90,7 +90,7 @@ def scripted(times_s: dict[str, float]) -> Any:
             is_ok=name in times_s,
             status="incorrect",
             detail=f"output of {name} is off, at tokens 64 to 196: /tmp/x/{name.partition(':')[0]}.py, line 3",
-            samples=timed(*(call_s * factor for factor in (1.0, 1.001, 0.999, 1.002, 0.998))),
+            samples=samples(*(call_s * factor for factor in (1.0, 1.001, 0.999, 1.002, 0.998))),
             metrics={"error": 1e-7, "kernels": ["bmm"]},
             doubt="its import takes 3 s in every process",
         )

@@ -30,9 +30,9 @@ from bench.plan.layers import peak_bytes
 from bench.plan.sweep import Effort, Sweep
 from bench.sampling.rounds import Length
 from bench.store.table import RESULTS, load
-from tests.checked import SHAPES, compared, expected
 from tests.drills.gpu import SKIPPED
-from tests.points import point
+from tests.make.checks import SHAPES, compared, expected
+from tests.make.points import point
 
 ENDING_S = 15.0
 """The seconds before its limit at which a run is interrupted: what it has measured is kept."""

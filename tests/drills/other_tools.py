@@ -28,7 +28,7 @@ import pandas as pd
 import bench
 from bench.engine.run import run
 from bench.plan.sweep import Effort, Sweep
-from tests.points import vit
+from tests.make.points import vit
 
 SHAPES = ((13, 100, 64, 4), (8, 50, 384, 6), (8, 197, 384, 6))
 NAMES = ("eager", "sdpa", "compiled_sdpa", "mha")

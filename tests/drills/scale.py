@@ -27,7 +27,8 @@ from bench.store import environment, journal, plan, record, table
 from bench.store.journal import JOURNAL
 from bench.store.record import Origin, Record, Samples
 from bench.store.saved_run import SavedRun
-from tests import examples
+from tests.make import records
+from tests.make.points import vit_s
 
 IMPLEMENTATIONS = ("eager", "manual", "sdpa", "online", "mha")
 PROCESSES = 5
@@ -49,7 +50,7 @@ SMALL = 1_000
 def points(cases: int) -> tuple[Point, ...]:
     """Return points that differ in tokens and batch."""
     count = cases // len(IMPLEMENTATIONS)
-    return tuple(examples.point(num_tokens=1 + number % 2_000, batch=1 + number // 2_000) for number in range(count))
+    return tuple(vit_s(num_tokens=1 + number % 2_000, batch=1 + number // 2_000) for number in range(count))
 
 
 def sweep(cases: int) -> Sweep:
@@ -91,13 +92,13 @@ METRICS = {
 
 def templates(seed: int) -> list[list[Record]]:
     """Return the records of some points, which all points share but for their shapes."""
-    rng, here = np.random.default_rng(seed), examples.environment()
+    rng, here = np.random.default_rng(seed), records.environment()
     origin = Origin(here.env_id, here.device_name("cpu"), "2.13.0", "0123456789ab", "2026-01-31T12:00:00+00:00")
     size = len(IMPLEMENTATIONS)
     return [
         [
             Record(
-                Case(examples.point(), name),
+                Case(vit_s(), name),
                 process,
                 "ok",
                 origin,
@@ -119,7 +120,7 @@ def make(folder: Path, cases: int, seed: int) -> None:
     folder.mkdir(parents=True)
     planned = sweep(cases)
     plan.save(planned, folder)
-    environment.save(examples.environment(), folder)
+    environment.save(records.environment(), folder)
     groups = templates(seed)
     rows_of, rows = [summary.rows(records, "eager") for records in groups], []
     draw = random.Random(seed)
@@ -139,7 +140,7 @@ def opened(folder: Path) -> RunFolder:
     assert stored
     run_folder = RunFolder(stored, folder)
     run_folder.prepare()
-    run_folder.open(examples.environment())
+    run_folder.open(records.environment())
     return run_folder
 
 

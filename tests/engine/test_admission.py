@@ -18,7 +18,7 @@ from bench.machine import facts
 from bench.plan.case import HUGE, Case
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Effort, Sweep
-from tests.points import point
+from tests.make.points import point
 
 GIB = 1 << 30
 

@@ -26,7 +26,7 @@ from bench.store.record import Record
 from bench.store.table import load
 from tests.engine import threads
 from tests.engine.interpreters import two
-from tests.points import point
+from tests.make.points import point
 from tests.refusals import refusal
 
 EFFORT = Effort(processes=2, budget_s=0.1, race=True, bound=0.02, within_s=0.01, timeout_s=60)

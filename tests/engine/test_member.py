@@ -10,7 +10,7 @@ from bench.engine.member import Claims, Ended, Ending, Member, Prepared
 from bench.engine.pool import Pool
 from bench.store.record import Samples
 from tests.engine.test_records import HERE
-from tests.examples import case, timed
+from tests.make.records import case, samples
 
 OUTCOME = {"status": "ok", "detail": "", "metrics": {}, "cpu_s": 0}
 SAMPLE = {"timings_s": [1e-3, 2e-3], "switches": 0, "faults": 3}
@@ -189,12 +189,12 @@ def test_what_is_known_of_one_that_is_prepared_has_its_type(wrong: dict[str, Any
 )
 def test_what_cannot_be_is_an_error_row(reported: dict[str, object], words: tuple[str, ...]) -> None:
     """An unknown metric or a wrong value ends the case in words, without samples; what else was measured is kept."""
-    one = Member(case(), mock.create_autospec(Pool), "", thorough=False, samples=timed(1.0))
+    one = Member(case(), mock.create_autospec(Pool), "", thorough=False, samples=samples(1.0))
     one.metrics = {"peak_bytes": 7}
     good = one.record(3, "2026-01-31T12:00:00+00:00", 5, HERE)
     one.metrics |= reported
     bad = one.record(3, "2026-01-31T12:00:00+00:00", 5, HERE)
-    assert (good.status, good.samples, good.seed, good.process) == ("ok", timed(1.0), 5, 3)
+    assert (good.status, good.samples, good.seed, good.process) == ("ok", samples(1.0), 5, 3)
     assert (bad.status, bad.samples) == ("error", Samples())
     assert all(word in bad.detail for word in words)
     assert bad.metrics["peak_bytes"] == 7

@@ -12,13 +12,13 @@ from bench.store import environment, journal, plan, saved_run, table
 from bench.store.environment import Environment
 from bench.store.record import Origin, Record
 from bench.store.saved_run import SavedRun
-from tests import examples
-from tests.points import point
+from tests.make import records
+from tests.make.points import point
 from tests.refusals import refusal
 
 SWEEP = Sweep("tiny", tuple(point(num_tokens=tokens) for tokens in range(1, 9)), ("eager", "sdpa"))
-HERE = examples.environment()
-OTHER = examples.environment(cpu="Another CPU")
+HERE = records.environment()
+OTHER = records.environment(cpu="Another CPU")
 
 
 def origin(of: Environment) -> Origin:
@@ -33,7 +33,7 @@ def measured(sweep: Sweep, of: Environment, seed: str = "") -> list[list[Record]
             dataclasses.replace(record, replicate_size=2)
             for case in sweep.cases()
             if case.point == at
-            for record in [examples.measured(case, process, 1e-3, seed=seed, origin=origin(of))]
+            for record in [records.measured(case, process, 1e-3, seed=seed, origin=origin(of))]
         ]
         for at in sweep.points
         for process in range(2)
@@ -122,7 +122,7 @@ def test_two_machines_stay_two(tmp_path: Path) -> None:
 
 def test_two_versions_of_torch_are_refused(tmp_path: Path) -> None:
     """The line says both and what to do."""
-    newer = examples.environment(torch="2.14.0")
+    newer = records.environment(torch="2.14.0")
     line = refusal(merge, tmp_path / "out", [run(tmp_path / "one"), run(tmp_path / "two", of=newer)])
     assert "two versions of torch, 2.13.0 and 2.14.0" in line
     assert "compare" in line

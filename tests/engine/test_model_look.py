@@ -9,7 +9,7 @@ import pytest
 from bench.engine import model_look
 from bench.engine.worker import Died
 from bench.plan.errors import WrongRequest
-from tests.points import point
+from tests.make.points import point
 
 AT = point(layer="timm:vit_tiny_patch16_224")
 

@@ -20,7 +20,7 @@ from bench.engine.worker import Died, Server, Worker
 from bench.plan.errors import WrongRequest
 from tests.engine.interpreters import interpreter
 from tests.engine.test_worker import has_ended, lives
-from tests.points import point
+from tests.make.points import point
 
 pytestmark = pytest.mark.slow
 

@@ -18,7 +18,7 @@ from bench.plan.case import Point
 from bench.plan.sweep import Effort
 from bench.sampling.rounds import LEAST_ROUNDS, Length
 from tests.clock import Clock
-from tests.points import point
+from tests.make.points import point
 
 EFFORT = Effort(processes=2, budget_s=4.0, race=True)
 NAMES = ("a", "b", "c")

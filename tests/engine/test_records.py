@@ -9,15 +9,14 @@ from bench.plan.case import Case, Point
 from bench.plan.sweep import Sweep
 from bench.store import journal
 from bench.store.record import Origin
-from tests import examples
-from tests.examples import measured
-from tests.points import point
+from tests.make.points import point
+from tests.make.records import environment, measured
 
 SWEEP = Sweep("tiny", (point(),), ("eager", "sdpa"))
 THREE = tuple(point(num_tokens=tokens) for tokens in (5, 7, 9))
 SWEEP_OF_THREE = Sweep("three", THREE, ("eager", "sdpa"))
 
-HERE = dataclasses.replace(examples.environment(), context={"commit": "abc"})
+HERE = dataclasses.replace(environment(), context={"commit": "abc"})
 ORIGIN = Origin.of(HERE, "cpu", "2026-01-31T12:00:00+00:00")
 
 

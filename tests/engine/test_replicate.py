@@ -20,7 +20,7 @@ from bench.machine import facts, monotonic, quiet, rates
 from bench.plan.case import Case, Point
 from bench.sampling.rounds import Length
 from tests.engine import threads
-from tests.points import point
+from tests.make.points import point
 
 pytestmark = pytest.mark.slow
 

@@ -41,7 +41,7 @@ from bench.store.table import RESULTS, load
 from tests import mutants
 from tests.clock import Clock, wait_by_hand
 from tests.engine import threads
-from tests.points import point
+from tests.make.points import point
 from tests.refusals import refusal
 
 pytestmark = pytest.mark.slow

@@ -24,7 +24,7 @@ from bench.store.record import encode_line
 from bench.store.saved_run import SavedRun
 from bench.store.table import RESULTS, load
 from tests.engine.test_records import HERE, SWEEP, SWEEP_OF_THREE, THREE, kept
-from tests.points import point
+from tests.make.points import point
 from tests.store.disk import enlarge, full_after, small
 
 

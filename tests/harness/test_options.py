@@ -12,7 +12,7 @@ from bench.harness import options
 from bench.machine import facts
 from bench.plan.sweep import Effort, Sweep, load_sweep
 from bench.store import plan
-from tests.points import point
+from tests.make.points import point
 from tests.refusals import refusal
 
 

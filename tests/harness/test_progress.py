@@ -29,8 +29,8 @@ from bench.plan.sweep import Effort, Sweep
 from bench.show.terminal.console import THEME
 from bench.store.record import Record
 from tests.clock import Clock
-from tests.examples import record, timed
-from tests.points import point
+from tests.make.points import point
+from tests.make.records import record, samples
 
 REWRITE = "\r\x1b[2K"
 """The codes that move to the beginning of a line of a terminal and clear it."""
@@ -43,11 +43,11 @@ RACE = dataclasses.replace(SWEEP, effort=Effort(processes=2, race=True, bound=0.
 def records(at: int) -> list[Record]:
     """Return what two processes measured at a point: sdpa takes half the time, mha can't."""
     measured = [
-        record(case=Case(POINTS[at], name), process=process, samples=timed(value))
+        record(case=Case(POINTS[at], name), process=process, samples=samples(value))
         for process in range(2)
         for name, value in {"eager": 2e-3, "sdpa": 1e-3 + process * 1e-6}.items()
     ]
-    refused: dict[str, Any] = {"status": "unsupported", "samples": timed(), "detail": "needs more heads"}
+    refused: dict[str, Any] = {"status": "unsupported", "samples": samples(), "detail": "needs more heads"}
     return [*measured, record(case=Case(POINTS[at], "mha"), **refused)]
 
 

@@ -12,8 +12,8 @@ import bench.harness.pytest_bridge  # noqa: F401 - loaded once: a suite inside t
 from bench.analyse.summary import summarise
 from bench.plan.case import Case
 from bench.store.record import Record
-from tests.examples import record, timed
-from tests.points import point
+from tests.make.points import point
+from tests.make.records import record, samples
 
 pytestmark = pytest.mark.slow
 
@@ -34,11 +34,11 @@ def measured(sdpa_s: float) -> list[Record]:
     """Return what two processes measured of three implementations at a point, of which one is unsupported."""
     times = {"eager": (3e-3, 1e-3, 2e-3), "sdpa": (0.9 * sdpa_s, sdpa_s, 1.1 * sdpa_s)}
     records = [
-        record(case=Case(point(), name), process=process, samples=timed(*values), calls_per_timing=5)
+        record(case=Case(point(), name), process=process, samples=samples(*values), calls_per_timing=5)
         for process in range(2)
         for name, values in times.items()
     ]
-    return [*records, record(case=Case(point(), "mha"), status="unsupported", samples=timed())]
+    return [*records, record(case=Case(point(), "mha"), status="unsupported", samples=samples())]
 
 
 @pytest.fixture

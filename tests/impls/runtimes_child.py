@@ -14,7 +14,7 @@ import torch
 import impls
 from bench.measure import process_state, workload
 from bench.sampling.inputs import InputValues
-from tests.points import of_layer
+from tests.make.points import of_layer
 
 CALLS_S = 0.3
 

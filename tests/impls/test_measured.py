@@ -14,7 +14,7 @@ from impls import Unresolved, Unsupported, build, measured, with_attend
 from impls.attend import manual
 from impls.layers.vit import ViTAttention
 from tests.impls.reference import normal
-from tests.tables import written
+from tests.make.choices import written
 
 SHAPE = (2, 3, 8, 4)
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from impls.table import Kind, Sizes, WrongTable, load, nearest
-from tests.tables import POINT, written
+from tests.make.choices import POINT, written
 
 PLAIN: Kind = ("cpu", "float32", False, "none")
 CHOICES = (

@@ -8,7 +8,7 @@ from bench.machine import rates
 from bench.machine.rates import BEYOND, COPIED_BYTES, MARGIN, counted, is_possible, judge
 from bench.plan.layers import flops, least_bytes
 from bench.plan.work import Roof, Work
-from tests.points import point
+from tests.make.points import point
 
 AT = point()
 SLOW, FAST = {"flops_per_s": 1e9, "bytes_per_s": 5e9}, {"flops_per_s": 2e9, "bytes_per_s": 4e9}

@@ -11,7 +11,7 @@ from bench.engine.replicate import Replicate
 from bench.machine import facts
 from bench.plan.case import Case, Point
 from bench.sampling.rounds import Length
-from tests.points import point
+from tests.make.points import point
 
 SHORT = Length(0.05)
 

@@ -10,9 +10,9 @@ import torch
 from bench.engine.pool import Pool
 from bench.measure import compilation
 from bench.plan.case import HUGE
+from tests.make.points import point
 from tests.measure.conftest import Measured, without_huge_pages
 from tests.measure.stub import case
-from tests.points import point
 
 pytestmark = [pytest.mark.slow, pytest.mark.toolchain]
 

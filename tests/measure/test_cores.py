@@ -13,8 +13,8 @@ from bench.measure import cores, workload
 from impls.attend import eager, sdpa
 from impls.layers.vit import ViTAttention
 from impls.modules.wrapper import Wrapper
-from tests.checked import checked
-from tests.points import point
+from tests.make.checks import checked
+from tests.make.points import point
 
 MASKS = (None, "causal")
 

@@ -12,9 +12,9 @@ from bench.measure import correctness, outputs, reference, workload
 from bench.plan.layers import LAYERS
 from bench.sampling.inputs import NORMAL, InputValues
 from tests import mutants
-from tests.checked import SHAPES, checked, compared, expected
 from tests.impls.reference import NOT_EAGER_ON_CPU
-from tests.points import OF_LAYER, of_layer, point
+from tests.make.checks import SHAPES, checked, compared, expected
+from tests.make.points import OF_LAYER, of_layer, point
 
 pytestmark = pytest.mark.slow
 

@@ -14,8 +14,8 @@ from bench.machine.rates import COPIED_BYTES
 from bench.measure import devices
 from bench.measure.devices import PROBE_BYTES, PROBE_SIDES, DeviceRates, SpeedProbe
 from bench.measure.server import Worker
+from tests.make.points import point
 from tests.measure.stub import Announcements, put_nvml
-from tests.points import point
 
 NOTHING = {"clock_hz": None, "throttle": ()}
 

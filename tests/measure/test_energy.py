@@ -10,8 +10,8 @@ import torch
 
 from bench.machine import facts
 from bench.measure import energy
+from tests.make.points import point
 from tests.measure.stub import case, put_nvml
-from tests.points import point
 
 
 class Device:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from bench.measure import function, workload
 from bench.plan.case import Point
 from impls import Unsupported
-from tests.points import OF_LAYER, of_layer, point
+from tests.make.points import OF_LAYER, of_layer, point
 
 Kind = Callable[[Any, Tensor], Tensor]
 

@@ -11,7 +11,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from bench.measure import inspection, workload
 from bench.plan.case import Point
-from tests.points import of_layer, point
+from tests.make.points import of_layer, point
 
 MATH, FLASH = "_scaled_dot_product_attention_math", "_scaled_dot_product_flash_attention_for_cpu"
 

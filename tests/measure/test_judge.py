@@ -17,8 +17,8 @@ from bench.measure.judge import Judge, obstacle
 from bench.plan.case import Point
 from bench.plan.layers import flops, least_bytes
 from bench.sampling.inputs import AFTERWARDS, NORMAL, PEAKED, TIMED, InputValues, TimedCall
+from tests.make.points import point
 from tests.measure.stub import SEED, SHIFTS, Announcements
-from tests.points import point
 
 
 @pytest.fixture(autouse=True)

@@ -9,8 +9,8 @@ import torch
 import impls
 from bench.measure import look
 from bench.plan.layers import OF_THE_MODULE
+from tests.make.points import point
 from tests.measure.stub import Announcements
-from tests.points import point
 
 
 def looked(name: str, settings: tuple[str, ...] = (), mode: str = "inference") -> dict[str, Any]:

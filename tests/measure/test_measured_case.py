@@ -28,9 +28,9 @@ from impls import with_attend
 from impls.attend import eager, sdpa
 from tests import meddlers
 from tests.children import in_child
+from tests.make.points import of_layer, point
 from tests.measure.conftest import Measured
 from tests.measure.stub import SHIFTS, Case, case
-from tests.points import of_layer, point
 
 STAGES = [
     *("preparation", "import", "preparation", "first call", "correctness check", "inspection", "warm-up"),

@@ -11,8 +11,8 @@ import torch
 from bench.engine.worker import ALLOCATOR_VARIABLES, environment
 from bench.measure import memory, workload
 from bench.plan.case import HUGE, RETAINED, Case
+from tests.make.points import point
 from tests.measure.conftest import without_huge_pages
-from tests.points import point
 
 BLOCKS, BLOCK_BYTES = 1000, 60_000
 """Too small to be mapped one by one, and together too large to be overlooked."""

@@ -11,7 +11,7 @@ from bench.measure import outputs, workload
 from bench.measure.outputs import Incorrect
 from impls import with_attend
 from impls.attend import eager
-from tests.points import point
+from tests.make.points import point
 
 
 class _Other(Tensor):

@@ -8,8 +8,8 @@ import torch
 from bench.measure import cores, correctness, reference, workload
 from bench.sampling.inputs import AFTERWARDS, InputValues
 from impls import Unsupported
-from tests.checked import checked, compared, expected
-from tests.points import OF_LAYER, of_layer, point
+from tests.make.checks import checked, compared, expected
+from tests.make.points import OF_LAYER, of_layer, point
 
 
 def test_a_reference_in_float64_is_what_outputs_are_held_against() -> None:

@@ -7,7 +7,7 @@ from bench.measure import outputs, workload
 from bench.measure.outputs import Incorrect
 from bench.measure.timed_calls import TimedOutputs
 from bench.sampling.inputs import TimedCall
-from tests.points import point
+from tests.make.points import point
 
 
 @pytest.mark.parametrize("mode", ["inference", "forward", "train"])

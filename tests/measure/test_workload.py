@@ -11,7 +11,7 @@ import impls
 from bench.measure import workload
 from bench.plan.case import Point
 from bench.sampling.inputs import TimedCall
-from tests.points import of_layer, point
+from tests.make.points import of_layer, point
 
 
 def test_the_values_follow_from_the_seed_and_the_shape_alone() -> None:

@@ -20,7 +20,7 @@ from bench.plan.invocation import pytest_bench
 from bench.plan.layers import LAYERS, OF_THE_MODULE, is_own, shapes_itself
 from bench.plan.sweep import Effort, Sweep
 from bench.store import plan
-from tests.points import of_layer, point
+from tests.make.points import of_layer, point
 
 PARSER = argparse.ArgumentParser()
 options.add(PARSER.add_argument)

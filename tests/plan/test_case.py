@@ -9,7 +9,8 @@ from hypothesis import example, given, settings
 
 from bench.plan.case import CASE_COLUMNS, COLUMNS, Case, Point
 from bench.plan.columns import REQUIRED
-from tests.examples import POINT, cases, point, points
+from tests.make.points import VIT_S, vit_s
+from tests.make.strategies import cases, points
 
 
 @given(cases)
@@ -23,7 +24,7 @@ def test_columns_hold_the_whole_case(case: Case) -> None:
 
 def test_a_case_is_read_from_a_row() -> None:
     """Other columns are passed over, missing values of pandas are None; a missing column is a KeyError."""
-    case = Case(point(), "sdpa")
+    case = Case(vit_s(), "sdpa")
     row = {"latency_s": 0.5, **case.columns(), "qk_scale": float("nan"), "patch_size": pd.NA, "status": "ok"}
     assert Case.from_columns(row) == case
     for name in ("layer", "implementation", "num_heads"):
@@ -51,14 +52,14 @@ def test_columns_that_a_line_may_leave_out() -> None:
 )
 def test_name_of_a_point(changes: dict[str, Any], name: str) -> None:
     """A point's name says what is fixed, in one word, and leaves out what is usual; a case's says who computes it."""
-    assert point(**changes).name == name
-    assert Case(point(**changes), "sdpa").name == f"{name}-sdpa"
+    assert vit_s(**changes).name == name
+    assert Case(vit_s(**changes), "sdpa").name == f"{name}-sdpa"
 
 
 def test_a_long_name_of_a_model_fits_into_a_file_name() -> None:
     """And two that differ at their end still differ."""
     layers = [f"transformers:BertConfig[{'hidden_size=64,' * 20}at=layer.{number}]" for number in range(2)]
-    names = {Case(point(layer=layer), "compiled_sdpa").name for layer in layers}
+    names = {Case(vit_s(layer=layer), "compiled_sdpa").name for layer in layers}
     assert len(names) == 2
     assert all(len(name) < 220 for name in names)
 
@@ -78,14 +79,14 @@ def test_every_column_is_part_of_the_identity() -> None:
         "layer": "conv", "device": "cuda:0", "dtype": "bfloat16", "mode": "train", "qkv_bias": True, "qk_scale": 0.3,
         "mask": "causal", "allocator": "system", "timing": "device-hot",
     }  # fmt: skip
-    changed = [point(), *(point(**{column: other.get(column, 13)}) for column in POINT)]
+    changed = [vit_s(), *(vit_s(**{column: other.get(column, 13)}) for column in VIT_S)]
     assert len({*changed}) == len({each.name for each in changed}) == len(changed)
 
 
 @settings(deadline=None)
 @given(points, points)
-@example(point(device="cuda"), point(device="cuda:0"))
-@example(point(token_len=38, channels=4384), point(token_len=384, channels=384))
+@example(vit_s(device="cuda"), vit_s(device="cuda:0"))
+@example(vit_s(token_len=38, channels=4384), vit_s(token_len=384, channels=384))
 def test_names_are_unique(one: Point, other: Point) -> None:
     """Two points share a name only if they are equal."""
     assert (one.name == other.name) == (one == other)

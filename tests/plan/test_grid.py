@@ -15,13 +15,13 @@ from bench.plan.columns import DERIVED, ValueKind
 from bench.plan.grid import DEFAULTS, MODELS, Shard, expand, expand_models, is_range, numbers_of, parse_shard, part
 from bench.plan.layers import LAYERS
 from bench.plan.sweep import Request, load_sweep
-from tests.examples import POINT, point
+from tests.make.points import VIT_S, vit_s
 from tests.refusals import refusal
 
 LEAST: dict[str, Any] = {**DEFAULTS, "threads": 1, "num_tokens": 10, "channels": 12}
 """The least that a grid must give, on a machine with one thread."""
 
-ALL = {name: value for name, value in POINT.items() if value is not None}
+ALL = {name: value for name, value in VIT_S.items() if value is not None}
 """All columns of a point of the vit layer."""
 
 TIMM = {
@@ -42,7 +42,7 @@ TORCHVISION_OPERATORS = ("nms", "qnms")
 """What torchvision's Python part asks torch for even where its compiled part doesn't load."""
 
 POINTS = tuple(
-    point(num_tokens=tokens, dtype=dtype) for tokens in range(1, 14) for dtype in ("float32", "bfloat16", "float16")
+    vit_s(num_tokens=tokens, dtype=dtype) for tokens in range(1, 14) for dtype in ("float32", "bfloat16", "float16")
 )
 
 
@@ -56,8 +56,8 @@ def refused(values: dict[str, Any]) -> str:
 
 def test_scalars_are_one_point_and_lists_a_product() -> None:
     """Lists are multiplied with each other, the first key varying slowest; what is not given is the suite's default."""
-    assert list(expand(ALL)) == [point()]
-    assert list(expand(LEAST)) == [point(num_tokens=10, token_len=12, channels=12, num_heads=1)]
+    assert list(expand(ALL)) == [vit_s()]
+    assert list(expand(LEAST)) == [vit_s(num_tokens=10, token_len=12, channels=12, num_heads=1)]
     points = expand({"num_tokens": [10, 20], **{**LEAST, "num_tokens": [10, 20]}, "num_heads": [1, 2, 3]})
     assert [(each.num_tokens, each.num_heads) for each in points] == [(n, h) for n in (10, 20) for h in (1, 2, 3)]
 
@@ -91,7 +91,7 @@ def test_columns_follow_from_others(values: dict[str, Any], column: str, expecte
 def test_an_unknown_key_is_refused(key: str, near: str) -> None:
     """A key that is no column of a point is refused with all that are, and the nearest of them."""
     suggested = f"; did you mean {near}?" if near else ""
-    expected = f"unknown key {key!r}; expected one of {', '.join(POINT)}, model{suggested}"
+    expected = f"unknown key {key!r}; expected one of {', '.join(VIT_S)}, model{suggested}"
     assert refused({**LEAST, key: 3}) == expected
 
 
@@ -99,7 +99,7 @@ def test_a_missing_key_and_an_empty_list_are_refused() -> None:
     """A value that follows from no other must be given, and a list without a value would make an empty product."""
     for key in (key for key in ALL if COLUMNS[key].default is not DERIVED or key == "num_tokens"):
         assert refused({name: value for name, value in ALL.items() if name != key}).startswith(f"{key} is missing")
-    for key in POINT:
+    for key in VIT_S:
         assert refused({**ALL, key: []}) == f"{key} = [] must hold at least one value"
 
 

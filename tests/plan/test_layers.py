@@ -21,7 +21,7 @@ from bench.plan.layers import (
     steps,
 )
 from impls.modules.making import make
-from tests.points import OF_LAYER, of_layer, point
+from tests.make.points import OF_LAYER, of_layer, point
 from tests.refusals import refusal
 
 OWN = {"threads": 1, "layer": "mylayer:MyAttention", "num_tokens": 7, "channels": 10}

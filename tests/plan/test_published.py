@@ -6,7 +6,7 @@ import pytest
 
 from bench.plan.published import read
 from bench.plan.sweep import Request, load_sweep, shipped_names
-from tests.points import point
+from tests.make.points import point
 from tests.refusals import refusal
 
 ENTRY: dict[str, Any] = {

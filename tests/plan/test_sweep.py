@@ -12,7 +12,7 @@ from bench.plan.case import CONTROL, Case, Point
 from bench.plan.names import IMPLEMENTATIONS
 from bench.plan.sweep import BASE_S, POINT_S, Effort, Request, Sweep, altered, load_sweep, shipped_names
 from impls.catalogue import IMPLEMENTATIONS as IMPLEMENTATIONS_OF
-from tests.examples import POINT, point
+from tests.make.points import VIT_S, vit_s
 from tests.refusals import refusal as refusal_of
 
 EAGER = 'implementations = ["eager"]\n'
@@ -48,7 +48,7 @@ def test_a_small_file(tmp_path: Path) -> None:
     """A file with implementations and one grid is a sweep of its name, the rest by default; its ending is free."""
     assert load(tmp_path, EAGER + GRID) == Sweep(
         name="mine",
-        points=(point(num_tokens=10, token_len=12, channels=12, num_heads=1),),
+        points=(vit_s(num_tokens=10, token_len=12, channels=12, num_heads=1),),
         implementations=("eager",),
         baseline="eager",
         effort=Effort(race=True),
@@ -73,7 +73,7 @@ def test_a_full_file(tmp_path: Path) -> None:
 
     assert load(tmp_path, text) == Sweep(
         name="mine",
-        points=(point(**columns, **shape),),
+        points=(vit_s(**columns, **shape),),
         implementations=("manual", "sdpa", "users.kernel:adapt"),
         baseline="manual",
         effort=Effort(**effort),
@@ -143,7 +143,7 @@ def test_another_effort_of_a_sweep_ends_its_race_too() -> None:
     """
     assert [Effort(race=True).seconds(points) for points in (0, 10)] == [BASE_S, BASE_S + 10 * POINT_S]
     assert [Effort(race=True, within_s=7.5).seconds(points) for points in (1, 10)] == [7.5, 7.5]
-    raced = Sweep("mine", (point(),), ("eager",), effort=Effort(race=True, bound=0.1, within_s=60, processes=5))
+    raced = Sweep("mine", (vit_s(),), ("eager",), effort=Effort(race=True, bound=0.1, within_s=60, processes=5))
     assert altered(raced, (), {"race": False}).effort == Effort(bound=0.1, processes=5)
     assert altered(raced, (), {"within_s": 5.0}).effort == dataclasses.replace(raced.effort, within_s=5.0)
     assert altered(raced, (), {}) == raced
@@ -205,7 +205,7 @@ KEYS = (
     "processes, budget_s, race, bound, within_s, spread_s, timeout_s, check_memory, oversubscribe"
 )
 NO_IMPLEMENTATIONS = f"implementations is missing; expected a list from {', '.join(IMPLEMENTATIONS)}"
-POINT_KEYS = ", ".join([*POINT, "model"])
+POINT_KEYS = ", ".join([*VIT_S, "model"])
 NUM_HEADS = "did you mean num_heads?"
 NO_GRID = "the sweep is empty: it must hold at least one [[grid]]"
 GRID_FORM = "grid must be written as [[grid]], one table for each product"

@@ -10,7 +10,7 @@ from bench.measure import workload
 from bench.plan.case import Point
 from bench.profiling import capture
 from bench.profiling.capture import Capture
-from tests.points import point
+from tests.make.points import point
 
 AT = point(batch=2, num_tokens=64, channels=32, num_heads=4)
 TRAIN = replace(AT, mode="train")

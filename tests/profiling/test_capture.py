@@ -23,7 +23,7 @@ from bench.profiling.capture import Capture, Pair, operators, stages
 from bench.profiling.recorded import Call
 from bench.store.profile import BACKWARD, FORWARD, ProfiledOperator, Stage
 from impls.whole import stepwise
-from tests.points import STEPWISE, of_layer, point
+from tests.make.points import STEPWISE, of_layer, point
 from tests.profiling.taken import AT, TRAIN, captured
 
 SCORES, VALUES = 4 * (2 * 4 * 64 * 64), 4 * (2 * 64 * 32)

@@ -15,7 +15,7 @@ from bench.plan.case import Point
 from bench.plan.layers import flops
 from bench.profiling.capture import operators
 from bench.profiling.operations import operations
-from tests.points import of_layer
+from tests.make.points import of_layer
 from tests.profiling.taken import AT, TRAIN, captured
 
 FLASH = "aten::_scaled_dot_product_flash_attention_for_cpu"

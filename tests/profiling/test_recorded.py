@@ -13,7 +13,7 @@ from bench.measure import compilation, inspection, workload
 from bench.plan.case import Point
 from bench.profiling.recorded import INDUCTOR_KERNEL, Call, allocated, duration_s, is_label, name, recorded, spans
 from bench.store.profile import BACKWARD, FORWARD, KERNEL, OPERATOR, STAGE, Span
-from tests.points import STEPWISE, of_layer
+from tests.make.points import STEPWISE, of_layer
 from tests.profiling.taken import AT, TRAIN, captured
 
 pytestmark = pytest.mark.slow

@@ -23,7 +23,7 @@ from bench.plan.layers import steps
 from bench.profiling import trace_files
 from bench.profiling.trace_files import repaired
 from bench.store.profile import file_name
-from tests.points import OF_LAYER, STEPWISE, of_layer, point
+from tests.make.points import OF_LAYER, STEPWISE, of_layer, point
 from tests.profiling import gpu_trace
 from tests.profiling.taken import TRAIN, captured
 

@@ -14,9 +14,9 @@ from bench.plan.errors import WrongRequest
 from bench.profiling import traces, worker
 from bench.profiling.traces import chosen, with_stages
 from bench.store import profile
-from tests.examples import record, timed
+from tests.make.points import point
+from tests.make.records import record, samples
 from tests.measure.stub import Announcements
-from tests.points import point
 from tests.refusals import refusal
 
 pytestmark = pytest.mark.slow
@@ -64,8 +64,8 @@ def table() -> pd.DataFrame:
     records = []
     for tokens in (5, 7):
         for name, value in times.items():
-            records.append(record(case=Case(point(num_tokens=tokens), name), samples=timed(value, value)))
-        records.append(record(case=Case(point(num_tokens=tokens), "manual"), status="oom", samples=timed()))
+            records.append(record(case=Case(point(num_tokens=tokens), name), samples=samples(value, value)))
+        records.append(record(case=Case(point(num_tokens=tokens), "manual"), status="oom", samples=samples()))
     return summarise(records, "eager")
 
 

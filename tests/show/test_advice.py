@@ -14,7 +14,7 @@ from bench.show.blocks import Block
 from bench.show.markdown import markdown
 from bench.show.terminal.console import render, rendered
 from bench.stats.estimates import UNKNOWN, Interval
-from tests.advice import POINT, advised, core, looks, seen
+from tests.make.advice import POINT, advised, core, looks, seen
 
 
 def screen(blocks: list[Block]) -> str:

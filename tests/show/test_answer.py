@@ -13,8 +13,8 @@ from bench.plan.case import Case, Point
 from bench.show.answer import answer, certainty, choice_of, points_of, short, speedup_cell, words
 from bench.show.rows import plain
 from bench.stats.estimates import Interval
-from tests.examples import point
-from tests.show.example_results import record, results, timed
+from tests.make.points import vit_s
+from tests.make.results import modelled, results, timed
 
 SHOWN = Choice(FASTEST, "sdpa", 1.0, Interval(1.04, 1.02, 1.06))
 CLOSE = Choice(NAMED, "sdpa", 1.016, may_be_faster=("compiled_sdpa",), as_good=("compiled_sdpa",))
@@ -68,10 +68,10 @@ def test_a_smaller_bound_is_surer() -> None:
 
 def test_rows_of_other_processes_are_not_compared() -> None:
     """Two that share no process have no slowdown; one that shares none with two others changes nothing for them."""
-    unpaired = [record(Case(point(), name), process, None, 1.0) for process, name in enumerate(("eager", "sdpa"))]
+    unpaired = [modelled(Case(vit_s(), name), process, None, 1.0) for process, name in enumerate(("eager", "sdpa"))]
     assert choice_of(plain(summarise(unpaired, "eager"))).name == ""
-    both = [record(Case(point(), name), n, None, s) for name, s in (("eager", 2.0), ("sdpa", 1.0)) for n in range(3)]
-    other = [record(Case(point(), "mha"), n, None, 1.0) for n in (3, 4)]
+    both = [modelled(Case(vit_s(), name), n, None, s) for name, s in (("eager", 2.0), ("sdpa", 1.0)) for n in range(3)]
+    other = [modelled(Case(vit_s(), "mha"), n, None, 1.0) for n in (3, 4)]
     two, three = (choice_of(plain(summarise(records, "sdpa"))) for records in (both, [*both, *other]))
     assert (two.standing, two.name, two.names) == (FASTEST, "sdpa", ("sdpa",))
     assert (three.standing, three.name, three.names) == (FASTEST, "sdpa", ("sdpa",))
@@ -80,14 +80,14 @@ def test_rows_of_other_processes_are_not_compared() -> None:
 # Over a run
 
 
-AT = [point(num_tokens=tokens) for tokens in (50, 197, 577)]
+AT = [vit_s(num_tokens=tokens) for tokens in (50, 197, 577)]
 CASES = [Case(at, name) for at in AT for name in ("eager", "sdpa")]
 OWN, OOM = "mykernel:attend", ("oom", "")
 
 
 def lead_of(*ratios: float) -> pd.DataFrame:
     """Return a table in which sdpa takes so many times as long as eager, a point for each ratio."""
-    many = [point(num_tokens=50 + number) for number in range(len(ratios))]
+    many = [vit_s(num_tokens=50 + number) for number in range(len(ratios))]
     return timed(many, {"eager": 1.0, "sdpa": lambda at: ratios[at.num_tokens - 50]}, processes=5)
 
 

@@ -9,15 +9,15 @@ from bench.show.columns import algorithm
 from bench.show.terminal.console import rendered
 from bench.show.terminal.results import results as table_of
 from bench.store.metrics import COLUMNS, Heading, Metric, Unit
-from tests.examples import point
-from tests.show.example_results import timed
+from tests.make.points import vit_s
+from tests.make.results import timed
 
 
 def test_a_metric_is_shown_everywhere_by_its_entry_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """In the terminal and in the documents; a test of pages sees it there."""
     new = Metric("rounds", meaning="what it means", unit=Unit.COUNT, kind=int, heading=Heading("new", 21, 0))
     monkeypatch.setattr(columns, "METRICS", {**COLUMNS, "rounds": new})
-    table = timed([point()], {"eager": 0.02, "sdpa": 0.01})
+    table = timed([vit_s()], {"eager": 0.02, "sdpa": 0.01})
     assert "  new " in rendered(table_of(table, "eager"))
     assert "| new | what it means |" in documented.shown()
 

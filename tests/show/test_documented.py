@@ -13,7 +13,7 @@ from bench.show.documented import ROOT, TABLES, columns, implementations, listin
 from bench.show.terminal.console import render, rendered
 from bench.store.metrics import COLUMNS as METRICS
 from impls.catalogue import IMPLEMENTATIONS, NOT_WRITTEN, Entry, Style
-from tests.points import of_layer
+from tests.make.points import of_layer
 
 REFUSED = [
     (layer.name, name)

@@ -10,17 +10,17 @@ from bench.analyse.summary import summarise
 from bench.plan.case import CONTROL, Case
 from bench.show.answer import points_of
 from bench.show.doubts import control_noise, control_warning, machine, warnings
-from tests.examples import point, record
-from tests.examples import timed as samples
-from tests.show.example_results import results, timed
+from tests.make.points import vit_s
+from tests.make.records import record, samples
+from tests.make.results import results, timed
 
-CASES = [Case(point(num_tokens=50), name) for name in ("eager", "sdpa")]
+CASES = [Case(vit_s(num_tokens=50), name) for name in ("eager", "sdpa")]
 BUSY = samples(1.0, 1.0, switches=(99, 99))
 
 
 def controlled(factor: float, *tokens: int) -> pd.DataFrame:
     """Return results in which the control takes this many times as long as the baseline at the last of these tokens."""
-    points = [point(num_tokens=each) for each in tokens]
+    points = [vit_s(num_tokens=each) for each in tokens]
     slow = {CONTROL: lambda at: 0.01 * (factor if at == points[-1] else 1.0)}
     return timed(points, {"eager": 0.01, "sdpa": 0.005, **slow})
 

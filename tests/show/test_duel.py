@@ -18,7 +18,7 @@ from bench.show.markdown import MOST_CHARACTERS, markdown
 from bench.show.terminal.console import render, rendered
 from bench.stats.estimates import UNKNOWN, Interval
 from bench.store.environment import Environment
-from tests.points import point
+from tests.make.points import point
 
 BOUND = 0.01
 IDENTITY = {"cpu": "A CPU", "cores": 2, "torch": "2.13.0", "python": "3.11.7"}

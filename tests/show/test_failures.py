@@ -9,8 +9,8 @@ from bench.show.answer import points_of
 from bench.show.failures import blocks, failing, few, reasons, sentence
 from bench.show.rows import Row
 from bench.show.terminal.console import render, rendered
-from tests.examples import point
-from tests.show.example_results import quick, results, timed
+from tests.make.points import vit_s
+from tests.make.results import quick, results, timed
 
 OK, MHA = ("eager", "ok", ""), ("mha", "unsupported", "needs an even number of heads")
 OWN_WRONG, OWN_UNSUPPORTED = ("mykernel:adapt", "incorrect", "is off by 0.1"), ("mykernel:adapt", "unsupported", "no")
@@ -19,7 +19,7 @@ Ended = tuple[str, str, str]
 
 def rows(*cases: Ended) -> list[Row]:
     """Return rows of implementation, status and detail."""
-    return [{**Case(point(), name).columns(), "status": status, "detail": detail} for name, status, detail in cases]
+    return [{**Case(vit_s(), name).columns(), "status": status, "detail": detail} for name, status, detail in cases]
 
 
 @pytest.mark.parametrize(
@@ -85,15 +85,15 @@ def test_failures_are_counted_by_status_and_implementation() -> None:
     assert sentence(points_of(quick())).startswith(
         "2 of 84 cases (12 points × 7 implementations) have no time: 2 unsupported (mha at 2 points)"
     )
-    cases = [Case(point(), name) for name in ("eager", "sdpa", "mha")]
+    cases = [Case(vit_s(), name) for name in ("eager", "sdpa", "mha")]
     table = results(cases, {cases[0]: ("skipped", ""), cases[1]: ("oom", "")})
     assert sentence(points_of(table)).endswith("no time: 1 oom (sdpa at 1 point); 1 skipped (eager at 1 point).")
-    assert sentence(points_of(timed([point()], {"eager": 1.0, "sdpa": 1.0}))) == "All 2 cases were measured."
+    assert sentence(points_of(timed([vit_s()], {"eager": 1.0, "sdpa": 1.0}))) == "All 2 cases were measured."
 
 
 def test_all_failures_are_listed_each_reason_once() -> None:
     """What was never tried stands apart, and so does what was measured with a doubt; brackets are no markup."""
-    at = (point(), point(num_tokens=50))
+    at = (vit_s(), vit_s(num_tokens=50))
     cases = [Case(each, name) for each in at for name in ("eager", "sdpa", "mha", "flex")]
     fates = dict.fromkeys((cases[0], cases[1], cases[5]), ("oom", "[80] GiB"))
     fates |= {cases[2]: ("timeout", "after 300 s"), cases[3]: ("unsupported", "no bias")}

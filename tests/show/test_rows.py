@@ -2,10 +2,10 @@
 
 from bench.plan.case import Case
 from bench.show.rows import by_point, measured, plain, reason, unmeasured
-from tests.examples import point
-from tests.show.example_results import quick, results
+from tests.make.points import vit_s
+from tests.make.results import quick, results
 
-CASES = [Case(point(), name) for name in ("eager", "sdpa", "mha")]
+CASES = [Case(vit_s(), name) for name in ("eager", "sdpa", "mha")]
 
 
 def test_rows_hold_plain_values_and_have_a_time_or_a_reason() -> None:

@@ -17,9 +17,9 @@ from bench.plan.case import CONTROL, Case
 from bench.show.answer import At, answer, everywhere, points_of, short, words
 from bench.show.doubts import control_warning
 from bench.show.rows import Row, measured
-from tests import examples
-from tests.examples import point
-from tests.show.example_results import record
+from tests.make.points import vit_s
+from tests.make.records import samples
+from tests.make.results import modelled
 
 NAMES = ("eager", "sdpa", "mha", "online", "compiled_sdpa", "manual")
 GOOD = 1.02
@@ -53,12 +53,12 @@ def run(seed: int) -> pd.DataFrame:
         if "eager" in names and rng.random() < 0.8:
             middles[-1] = middles[names.index("eager")]
         for name, middle in zip(names, middles, strict=True):
-            case, scatter = Case(point(num_tokens=tokens), name), rng.choice([1, 1, 1, 5])
+            case, scatter = Case(vit_s(num_tokens=tokens), name), rng.choice([1, 1, 1, 5])
             fate = ("oom", "") if rng.random() < 0.05 else None
             for process in range(processes):
                 logs = middle + scatter * (rng.normal(0, between) + rng.normal(0, within, 6))
-                of = record(case, process, fate)
-                records.append(of if fate else dataclasses.replace(of, samples=examples.timed(*np.exp(logs).tolist())))
+                of = modelled(case, process, fate)
+                records.append(of if fate else dataclasses.replace(of, samples=samples(*np.exp(logs).tolist())))
     return summarise(records, "eager")
 
 

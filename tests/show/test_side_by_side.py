@@ -12,9 +12,10 @@ from bench.plan.errors import WrongRequest
 from bench.plan.published import read
 from bench.show.blocks import Block, Table
 from bench.show.side_by_side import machines, precision_words, precisions, references
-from tests.examples import case, point
-from tests.examples import in_precision as measured
-from tests.show.example_results import results, timed
+from tests.make.points import vit_s
+from tests.make.records import case
+from tests.make.records import in_precision as measured
+from tests.make.results import results, timed
 
 ENTRY: dict[str, Any] = {
     "source": "A paper, table 3",
@@ -27,7 +28,7 @@ ENTRY: dict[str, Any] = {
 }
 """A published figure, as a sweep file has it."""
 
-AT = [point(num_tokens=tokens) for tokens in (50, 197, 577)]
+AT = [vit_s(num_tokens=tokens) for tokens in (50, 197, 577)]
 
 
 def only(blocks: list[Block]) -> list[str]:
@@ -75,7 +76,7 @@ def test_of_several_shapes_the_least_and_the_most_are_said() -> None:
 
 def test_a_figure_stands_beside_our_time_or_status() -> None:
     """With the ratio and the source; a failed case has no ratio, and without a figure the refusal names sources."""
-    sdpa = Case(point(), "sdpa")
+    sdpa = Case(vit_s(), "sdpa")
     ours = results([sdpa])
     row = only(references(ours, read([{**ENTRY, "latency_s": 2 * float(ours["latency_s"].iloc[0])}])))
     assert "N=197" in row[0]
@@ -85,7 +86,7 @@ def test_a_figure_stands_beside_our_time_or_status() -> None:
     failed = results([sdpa], {sdpa: ("unsupported", "no such kernel")})
     assert only(references(failed, read([ENTRY])))[2:5] == ["unsupported", "2.00 ms", ""]
     with pytest.raises(WrongRequest, match=r"no published figure is for a case of this run.*A paper, table 3"):
-        references(results([Case(point(num_tokens=50), "sdpa")]), read([ENTRY]))
+        references(results([Case(vit_s(num_tokens=50), "sdpa")]), read([ENTRY]))
 
 
 def test_points_at_which_machines_disagree_come_first() -> None:

@@ -20,14 +20,13 @@ from bench.show.terminal.console import render, rendered
 from bench.stats.estimates import Interval
 from bench.store import table
 from bench.store.saved_run import SavedRun
-from tests import examples
-from tests.examples import in_precision as measured
-from tests.examples import point
-from tests.show.example_results import Fate, quick, results, timed
+from tests.make.points import vit_s
+from tests.make.records import in_precision as measured
+from tests.make.results import Fate, quick, results, timed
 
 ROOT = Path(__file__).parents[2]
 
-CASES = [Case(point(), name) for name in ("eager", "manual", "sdpa", "mha")]
+CASES = [Case(vit_s(), name) for name in ("eager", "manual", "sdpa", "mha")]
 
 
 def lines(table: pd.DataFrame, width: int = 80) -> list[str]:
@@ -67,21 +66,21 @@ def test_a_real_run_ends_in_some_thirty_lines() -> None:
 
 def test_many_points_and_reasons_are_counted() -> None:
     """The end of a run stays short: of four reasons one is counted, and of many points the last."""
-    cases = [Case(point(), name) for name in ("eager", "sdpa", "mha", "flex", "online")]
+    cases = [Case(vit_s(), name) for name in ("eager", "sdpa", "mha", "flex", "online")]
     assert "  and 1 other reason" in lines(results(cases, {each: ("error", each.implementation) for each in cases[1:]}))
-    many = timed([point(num_tokens=5 + n) for n in range(MOST_LINES + 3)], {"eager": 2.0, "sdpa": 1.0}, 2)
+    many = timed([vit_s(num_tokens=5 + n) for n in range(MOST_LINES + 3)], {"eager": 2.0, "sdpa": 1.0}, 2)
     assert "… and 3 more points" in lines(many)
 
 
 def test_what_is_odd_about_a_measured_case_is_said_once() -> None:
     """A slow import of an implementation is one line for all points, at the end of a run."""
-    whole = timed([point(num_tokens=5), point(num_tokens=7)], {"eager": 2.0, "sdpa": 1.0}, 2)
+    whole = timed([vit_s(num_tokens=5), vit_s(num_tokens=7)], {"eager": 2.0, "sdpa": 1.0}, 2)
     slow = "its import takes 3 s in every process"
     whole.loc[whole["implementation"] == "sdpa", "detail"] = slow
     assert [line for line in lines(whole) if "import" in line] == [f"sdpa: {slow}"]
 
 
-LONG = [Case(point(num_tokens=number), name) for number in (50, 197) for name in ("eager", "sdpa")]
+LONG = [Case(vit_s(num_tokens=number), name) for number in (50, 197) for name in ("eager", "sdpa")]
 FAILED: Fate = ("oom", "no memory")
 
 
@@ -115,7 +114,7 @@ def test_the_command_that_is_advised_works(folder: str, tmp_path: Path) -> None:
         (LONG[:2], {}),
         (LONG, dict.fromkeys(LONG, FAILED)),
         (LONG, dict.fromkeys([LONG[0], LONG[3]], FAILED)),
-        ([Case(point(batch=number), "eager") for number in (1, 2)], {}),
+        ([Case(vit_s(batch=number), "eager") for number in (1, 2)], {}),
     ],
     ids=["one point", "nothing measured", "one place each", "another column"],
 )
@@ -141,7 +140,7 @@ def test_precisions_and_choices_that_bring_something_are_pointed_out() -> None:
     assert "show --across dtype run" in end
     assert "float32" not in "\n".join(closing(rows, Path("run"), [], ()))
     assert words in rendered(render(summary.blocks(rows, "eager", changes(records))), width=200)
-    of = [CoreChoice(examples.point(), "eager", 1.0, Interval(1.2, low, 1.4)) for low in (1.04, 1.02)]
+    of = [CoreChoice(vit_s(), "eager", 1.0, Interval(1.2, low, 1.4)) for low in (1.04, 1.02)]
     (line,) = summary.for_programs(of, Path("my run"))
     assert "at least 4% faster than sdpa" in line
     assert line.endswith("bench export 'my run'")

@@ -22,25 +22,24 @@ from bench.show.text import (
     times,
     varying,
 )
-from tests.examples import point
-from tests.points import of_layer
+from tests.make.points import of_layer, vit_s
 
 
 @pytest.mark.parametrize(
     ("of", "columns", "text"),
     [
-        (point(), None, "vit float32 inference B=8 N=197 C=384 H=6 1 thread"),
+        (vit_s(), None, "vit float32 inference B=8 N=197 C=384 H=6 1 thread"),
         (
-            point(device="cuda:1", timing="device-hot", allocator="system", qkv_bias=True, token_len=49, threads=4),
+            vit_s(device="cuda:1", timing="device-hot", allocator="system", qkv_bias=True, token_len=49, threads=4),
             None,
             "vit cuda:1 float32 inference B=8 N=197 C=49→384 H=6 with qkv bias 4 threads"
             " allocator system timing device-hot",
         ),
-        (point(device="cuda", timing="host"), ["timing"], "timing host"),
-        (point(token_len=49), ["num_tokens", "token_len"], "N=197 C=49→384"),
+        (vit_s(device="cuda", timing="host"), ["timing"], "timing host"),
+        (vit_s(token_len=49), ["num_tokens", "token_len"], "N=197 C=49→384"),
         (of_layer("patch"), ["image_size", "patch_size"], "images 12×12 patches 4×4"),
         (of_layer("self"), ["key_channels"], "keys C=6"),
-        (point(qk_scale=0.25), ["qk_scale"], "qk scale 0.25"),
+        (vit_s(qk_scale=0.25), ["qk_scale"], "qk scale 0.25"),
     ],
 )
 def test_a_point_is_described_without_what_goes_without_saying(of: Point, columns: list[str] | None, text: str) -> None:
@@ -54,10 +53,10 @@ def test_a_point_is_described_without_what_goes_without_saying(of: Point, column
 
 def test_what_differs_and_what_is_shared_is_said() -> None:
     """Where allocators differ, `retained` is news; what points share is the rest; numbers that differ are a range."""
-    assert differences(point(), {"allocator", "device", "qkv_bias"}) == "cpu without qkv bias allocator retained"
-    assert varying([point(), point(num_heads=3), point(num_heads=1)]) == {"num_heads"}
-    assert varying([point()]) == varying([]) == set()
-    assert shared([point(), point(num_heads=3)]) == "vit · float32 · inference · B=8 · N=197 · C=384 · 1 thread"
+    assert differences(vit_s(), {"allocator", "device", "qkv_bias"}) == "cpu without qkv bias allocator retained"
+    assert varying([vit_s(), vit_s(num_heads=3), vit_s(num_heads=1)]) == {"num_heads"}
+    assert varying([vit_s()]) == varying([]) == set()
+    assert shared([vit_s(), vit_s(num_heads=3)]) == "vit · float32 · inference · B=8 · N=197 · C=384 · 1 thread"
     texts = [counted(numbers, "process", "processes") for numbers in ([], [1, 1], [3], [5, 2])]
     assert texts == ["", "1 process", "3 processes", "2 to 5 processes"]
     assert [counted(number, "row") for number in (1, 4)] == ["1 row", "4 rows"]
@@ -86,7 +85,7 @@ def test_of_many_names_the_last_are_counted(names: str, text: str) -> None:
 
 def test_a_name_that_is_too_long_loses_columns_without_which_names_still_differ() -> None:
     """The sides of an image follow from the layer here; in a wide table they are there. No name is lost."""
-    points = [of_layer("patch", num_tokens=9), of_layer("patch", num_tokens=16), point(num_tokens=9)]
+    points = [of_layer("patch", num_tokens=9), of_layer("patch", num_tokens=16), vit_s(num_tokens=9)]
     whole, short = names(points), names(points, LONGEST_NAME)
     assert "images 12×12 patches 4×4" in whole[points[0]]
     assert max(map(len, short.values())) <= LONGEST_NAME
@@ -97,11 +96,11 @@ def test_a_name_that_is_too_long_loses_columns_without_which_names_still_differ(
 
 def test_file_names_of_different_points_differ() -> None:
     """The widest sweeps have names that every file system takes; a picture's name leaves out its axis."""
-    points = [*load_sweep("full").points, point(device="cuda:0", timing="host"), point(threads=2), point(qkv_bias=True)]
-    points += [*load_sweep("layers").points, point(qk_scale=0.25)]
+    points = [*load_sweep("full").points, vit_s(device="cuda:0", timing="host"), vit_s(threads=2), vit_s(qkv_bias=True)]
+    points += [*load_sweep("layers").points, vit_s(qk_scale=0.25)]
     names = {each.name for each in points}
     assert len(names) == len(set(points))
     assert all(character.isalnum() or character in "-_." for name in names for character in name)
-    assert point().short_name({"num_tokens"}) == "vit-cpu-float32-inference-b8-c384-h6-t1"
-    assert point(token_len=49).short_name({"channels"}) == "vit-cpu-float32-inference-b8-n197-w49-h6-t1"
-    assert point().short_name(POINT_COLUMNS) == ""
+    assert vit_s().short_name({"num_tokens"}) == "vit-cpu-float32-inference-b8-c384-h6-t1"
+    assert vit_s(token_len=49).short_name({"channels"}) == "vit-cpu-float32-inference-b8-n197-w49-h6-t1"
+    assert vit_s().short_name(POINT_COLUMNS) == ""

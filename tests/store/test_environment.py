@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench.store.environment import ENVIRONMENT, Environment, differences, load, save
-from tests.examples import environment
+from tests.make.records import environment
 from tests.refusals import refusal
 
 texts = st.text(max_size=3)

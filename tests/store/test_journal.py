@@ -16,7 +16,7 @@ from bench.plan.errors import CannotWrite
 from bench.store import journal
 from bench.store.journal import JOURNAL, SET_ASIDE
 from bench.store.record import SCHEMA_VERSION, SEAL_BYTES, Record, encode_line, sealed
-from tests.examples import record
+from tests.make.records import record
 from tests.refusals import refusal
 from tests.store.disk import full_after
 

@@ -14,8 +14,8 @@ from bench.store import journal, plan
 from bench.store.journal import JOURNAL
 from bench.store.plan import PLAN, continued
 from bench.store.record import SCHEMA_VERSION
-from tests import examples
-from tests.points import OF_LAYER, of_layer, point
+from tests.make.points import OF_LAYER, of_layer, point, vit_s
+from tests.make.records import record
 from tests.refusals import refusal
 
 SWEEP = Sweep("mine", (point(), point(num_tokens=5)), ("eager", "sdpa"), effort=Effort(processes=2, budget_s=1.5))
@@ -65,11 +65,11 @@ def test_a_folder_that_lost_its_plan_has_that_of_its_records(tmp_path: Path) -> 
     The effort isn't known.
     """
     names = ("sdpa", "eager", CONTROL)
-    records = [examples.record(name, process=process) for process in (0, 1) for name in names]
+    records = [record(name, process=process) for process in (0, 1) for name in names]
     journal.append(tmp_path, [dataclasses.replace(each, replicate_size=3) for each in records])
     of_records = plan.load(tmp_path)
     assert of_records is not None
-    assert (of_records.points, of_records.implementations) == ((examples.point(),), ("sdpa", "eager"))
+    assert (of_records.points, of_records.implementations) == ((vit_s(),), ("sdpa", "eager"))
     assert (of_records.baseline, of_records.control, of_records.effort.processes) == ("eager", True, 2)
     assert plan.effort_of(tmp_path) is None
 

@@ -25,7 +25,8 @@ from bench.store.record import (
     reported,
     sealed,
 )
-from tests.examples import record, records
+from tests.make.records import record
+from tests.make.strategies import records
 from tests.refusals import refusal
 
 NEEDED = [

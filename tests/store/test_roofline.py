@@ -5,7 +5,7 @@ import pytest
 from bench.plan.case import Case
 from bench.plan.work import Roof, Work
 from bench.store.roofline import CEILING_BYTES, CEILING_FLOPS, flops_per_s, roof_of, roofline_share, work_of
-from tests.points import point
+from tests.make.points import point
 
 
 def test_the_larger_bound_of_a_roof_counts() -> None:

@@ -16,11 +16,12 @@ from bench.store import environment as environments
 from bench.store import journal, plan, profile, saved_run, table
 from bench.store.profile import TRACES
 from bench.store.saved_run import SavedRun
-from tests import profiles
-from tests.advice import POINT, looks
-from tests.examples import environment, point, record
+from tests.make import profiles
+from tests.make.advice import POINT, looks
+from tests.make.points import vit_s
+from tests.make.records import environment, record
 
-SWEEP = Sweep("mine", (point(),), ("eager", "sdpa"), "sdpa", Effort(bound=0.07))
+SWEEP = Sweep("mine", (vit_s(),), ("eager", "sdpa"), "sdpa", Effort(bound=0.07))
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from bench.analyse import summary
 from bench.store import table
 from bench.store.table import COLUMNS, RESULTS, SCHEMA_VERSION
-from tests.analyse import tables
-from tests.examples import case, record
+from tests.make import rows as make
+from tests.make.records import case, record
 from tests.refusals import refusal
 
 CONTRACT = """
@@ -36,12 +36,12 @@ CONTRACT = """
 """The columns of results.csv, which are a format that others read."""
 
 
-row = functools.partial(tables.row, case())
+row = functools.partial(make.row, case())
 
 
 def saved(folder: Path, *rows: dict[str, Any]) -> list[list[str]]:
     """Save rows and return the file's cells, the header first; no cell of these rows holds a comma."""
-    table.save(tables.table(*rows), folder)
+    table.save(make.table(*rows), folder)
     return [line.split(",") for line in (folder / RESULTS).read_text(encoding="utf-8").splitlines()]
 
 
@@ -64,7 +64,7 @@ def as_csv(*rows: dict[str, Any]) -> pd.DataFrame:
 def test_columns_are_those_of_the_contract() -> None:
     """A results file has the columns of the format, in that order, typed also where it has no rows."""
     assert list(COLUMNS) == [name.strip() for name in CONTRACT.replace("\n", " ").split(",")]
-    assert {name: str(kind) for name, kind in tables.table().dtypes.items()} == COLUMNS
+    assert {name: str(kind) for name, kind in make.table().dtypes.items()} == COLUMNS
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_columns_are_those_of_the_contract() -> None:
 )
 def test_values_and_types_come_back(tmp_path: Path, column: str, kind: str, values: list[Any]) -> None:
     """A value has its type again in the file that is read, also if another row lacks it."""
-    table.save(tables.table(*({**row(), column: cell} for cell in (*values, None))), tmp_path)
+    table.save(make.table(*({**row(), column: cell} for cell in (*values, None))), tmp_path)
 
     loaded = table.load(tmp_path)
     assert str(loaded[column].dtype) == kind
@@ -110,7 +110,7 @@ details = st.text(st.characters(codec="utf-8"), max_size=20)
 @example([{"latency_s": 1 / 3, "peak_bytes": (1 << 53) - 1, "detail": detail} for detail in ("a\rb", "\r", "\0", "NA")])
 def test_numbers_and_texts_come_back_exactly(values: list[dict[str, Any]]) -> None:
     """Numbers are the same to the last bit, and missing where they were missing; a detail quotes foreign programs."""
-    written = tables.table(*[row(**{**each, "detail": each["detail"] or None}) for each in values])
+    written = make.table(*[row(**{**each, "detail": each["detail"] or None}) for each in values])
     rows = [row(**each) for each in values]
     pd.testing.assert_frame_equal(as_csv(*rows), written, check_exact=True)
 
@@ -124,17 +124,17 @@ def test_a_detail_that_utf8_can_not_hold_does_no_harm() -> None:
 
 def test_a_results_file_is_found_in_its_folder(tmp_path: Path) -> None:
     """Results are loaded by their folder or by their file, given as a path or as text."""
-    table.save(tables.table(row()), tmp_path)
+    table.save(make.table(row()), tmp_path)
 
     for path in (tmp_path, str(tmp_path), tmp_path / RESULTS, str(tmp_path / RESULTS)):
-        pd.testing.assert_frame_equal(table.load(path), tables.table(row()))
+        pd.testing.assert_frame_equal(table.load(path), make.table(row()))
 
 
 def test_other_columns_are_passed_over(tmp_path: Path) -> None:
     """Columns are found by their names, in any order, and one that this suite doesn't know is left out."""
-    tables.table(row()).assign(mood="good").loc[:, ::-1].to_csv(tmp_path / RESULTS, index=False)
+    make.table(row()).assign(mood="good").loc[:, ::-1].to_csv(tmp_path / RESULTS, index=False)
 
-    pd.testing.assert_frame_equal(table.load(tmp_path), tables.table(row()))
+    pd.testing.assert_frame_equal(table.load(tmp_path), make.table(row()))
 
 
 # What is refused
@@ -179,7 +179,7 @@ def test_what_is_no_results_file_is_refused(tmp_path: Path, kind: str) -> None:
 
 def test_a_header_alone_is_refused(tmp_path: Path) -> None:
     """A file without rows holds nothing to show."""
-    table.save(tables.table(), tmp_path)
+    table.save(make.table(), tmp_path)
     assert refused(tmp_path / RESULTS) == f"{tmp_path / RESULTS} holds no rows"
 
 
@@ -188,7 +188,7 @@ def test_another_schema_is_refused(tmp_path: Path) -> None:
 
     For an older one it has the command that writes it anew.
     """
-    older, newer = (tables.table(row(), row(schema_version=SCHEMA_VERSION + change)) for change in (-1, 1))
+    older, newer = (make.table(row(), row(schema_version=SCHEMA_VERSION + change)) for change in (-1, 1))
     for content in (newer, newer.drop(columns="kernels")):
         content.to_csv(tmp_path / RESULTS, index=False)
         assert f"{SCHEMA_VERSION + 1}; this suite reads up to {SCHEMA_VERSION}" in refused(tmp_path / RESULTS)
@@ -201,7 +201,7 @@ def test_another_schema_is_refused(tmp_path: Path) -> None:
 def test_a_missing_column_is_refused(tmp_path: Path) -> None:
     """A file that lacks a column is refused, the column named, also if the column follows from others."""
     for column in ("schema_version", "layer", "latency_s", "mask", "flops_per_s"):
-        tables.table(row()).drop(columns=column).to_csv(tmp_path / RESULTS, index=False)
+        make.table(row()).drop(columns=column).to_csv(tmp_path / RESULTS, index=False)
         assert f"the column {column} is missing" in refused(tmp_path / RESULTS)
 
 
@@ -223,7 +223,7 @@ def test_a_cell_of_another_type_is_refused(tmp_path: Path, column: str, cells: l
 
 def test_a_cut_file_is_refused(tmp_path: Path) -> None:
     """A file that was cut short, in its header or in a row, is refused and not read as far as it goes."""
-    table.save(tables.table(row()), tmp_path)
+    table.save(make.table(row()), tmp_path)
     text = (tmp_path / RESULTS).read_text(encoding="utf-8")
     for end in (len(text) // 2, text.index("\n") + 30):
         (tmp_path / RESULTS).write_text(text[:end], encoding="utf-8")

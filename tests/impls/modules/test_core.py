@@ -8,7 +8,7 @@ import impls
 from impls.modules import watch
 from impls.modules.core import takes_core
 from impls.modules.wrapper import Wrapper
-from tests.points import made
+from tests.make.points import made
 
 TINY = "tests.tiny_models"
 

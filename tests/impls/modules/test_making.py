@@ -12,7 +12,7 @@ from impls import Unresolved, Unsupported
 from impls.layers.vit import ViTAttention
 from impls.modules.making import make, show_all
 from impls.modules.wrapper import Wrapper
-from tests.points import made, point
+from tests.make.points import made, point
 from tests.tiny_models import Attention
 
 COLUMNS: dict[str, Any] = {

@@ -10,7 +10,7 @@ import torch
 import impls
 from impls import Unresolved
 from impls.modules import sources, watch
-from tests.points import made
+from tests.make.points import made
 
 BERT = "hidden_size=16,num_hidden_layers=1,num_attention_heads=2,intermediate_size=16,vocab_size=8"
 

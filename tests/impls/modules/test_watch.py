@@ -5,7 +5,7 @@ import torch
 
 from impls.modules import watch
 from tests import tiny_models
-from tests.points import made
+from tests.make.points import made
 
 
 def cores(name: str) -> list[watch.Core]:

@@ -8,7 +8,7 @@ import pytest
 from bench.show.charts import call
 from bench.show.palette import CATEGORY_COLOURS, page_variable, stage_colour
 from bench.store.profile import KERNEL, OPERATOR, STAGE, Block, Span
-from tests.profiles import profile
+from tests.make.profiles import profile
 
 SCORES = Span("scores", STAGE, "host", 0, 0.0, 6.0)
 MATMUL = Span("aten::matmul", OPERATOR, "host", 1, 0.5, 5.0)

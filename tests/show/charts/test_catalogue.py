@@ -19,19 +19,20 @@ from bench.show.charts.base import Sheet, specification
 from bench.show.charts.catalogue import KINDS, PNG, SVG, Kind, Needs
 from bench.show.comparison.report import Report
 from bench.store.roofline import CEILING_BYTES, CEILING_FLOPS
-from tests.profiles import profile, stepwise
+from tests.make.comparisons import every_verdict
+from tests.make.points import vit_s
+from tests.make.profiles import profile, stepwise
+from tests.make.results import modelled, quick, results
 from tests.show.charts.test_scatter import table_of_frontier as precisions
-from tests.show.comparison.example_comparisons import every_verdict
-from tests.show.example_results import point, quick, record, results
 
 
 @functools.cache
 def material(*heads: int) -> dict[str, Any]:
     """Return results at two token counts with each number of heads, under ceilings, and profiles at two points."""
-    points = [point(num_tokens=tokens, num_heads=number) for tokens in (197, 577) for number in heads]
+    points = [vit_s(num_tokens=tokens, num_heads=number) for tokens in (197, 577) for number in heads]
     cases = [Case(at, name) for at in points for name in ("eager", "sdpa")]
     ceilings = {CEILING_FLOPS: 1e11, CEILING_BYTES: 1e9}
-    records = [record(case, process) for case in cases for process in range(2)]
+    records = [modelled(case, process) for case in cases for process in range(2)]
     records = [dataclasses.replace(each, metrics={**each.metrics, **ceilings}) for each in records]
     profiles = [of(num_tokens=tokens) for tokens in (197, 577) for of in (stepwise, profile)]
     return {"results": summarise(records, "eager"), "profiles": profiles}
@@ -83,7 +84,7 @@ def test_a_kind_is_drawn_and_the_same_again_whatever_the_users_style(kind: Kind,
             alt.VConcatChart.from_dict(specification(picture), validate=True)
 
 
-CASES = [Case(point(num_tokens=tokens), name) for tokens in (50, 197) for name in ("eager", "sdpa")]
+CASES = [Case(vit_s(num_tokens=tokens), name) for tokens in (50, 197) for name in ("eager", "sdpa")]
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,11 @@ from bench.show.charts.catalogue import draw_comparison as draw
 from bench.show.charts.changes import MARKS, sheets
 from bench.show.comparison.report import STAMP, Report
 from bench.stats.limits import Limits
-from tests.analyse import tables
-from tests.analyse.tables import at, failed, row, table
-from tests.examples import case
+from tests.make.comparisons import NOISY, every_verdict
+from tests.make.records import case
+from tests.make.rows import at, failed, row, table
+from tests.make.rows import drawn as drawn_rows
 from tests.refusals import refusal
-from tests.show.comparison.example_comparisons import NOISY, every_verdict
 
 UNLIKE = ("cpu: 'Intel(R) Xeon(R) Processor @ 2.50GHz' against 'AMD EPYC 7B13 64-Core Processor'", "cores: 2 against 8")
 
@@ -96,14 +96,14 @@ def test_a_wild_change_has_ticks_too() -> None:
     assert '"0"' in axis["labelExpr"]
 
 
-def many(rows: int, unlike: tuple[str, ...] = ()) -> Report:
+def many(count: int, unlike: tuple[str, ...] = ()) -> Report:
     """Return a comparison of so many rows, some changed, some noisy, one with a long name."""
     rng = np.random.default_rng(3)
-    names = ["sdpa", "a_package.of_somebody.kernels:the_function"] + ["compiled_sdpa"] * rows
-    of = [case(names[number], num_tokens=1 << number % 14, batch=1 + number) for number in range(rows)]
-    sds = [0.003 if number % 3 else 0.05 for number in range(rows)]
-    base, new = (tables.drawn(rng, of, sd=sds) for _ in range(2))
-    factor = [0.9 if number % 5 == 0 else 1.0 for number in range(rows)]
+    names = ["sdpa", "a_package.of_somebody.kernels:the_function"] + ["compiled_sdpa"] * count
+    of = [case(names[number], num_tokens=1 << number % 14, batch=1 + number) for number in range(count)]
+    sds = [0.003 if number % 3 else 0.05 for number in range(count)]
+    base, new = (drawn_rows(rng, of, sd=sds) for _ in range(2))
+    factor = [0.9 if number % 5 == 0 else 1.0 for number in range(count)]
     changed = new.assign(speedup=new["speedup"] * factor)
     return Report(compare(base, changed), unlike=unlike)
 

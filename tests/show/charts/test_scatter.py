@@ -10,11 +10,11 @@ from bench.plan.case import Case
 from bench.show.charts.base import specification
 from bench.show.charts.scatter import best, frontiers, rooflines
 from bench.store.roofline import CEILING_BYTES, CEILING_FLOPS, work_of
-from tests.examples import point
-from tests.show.example_results import record, results
+from tests.make.points import vit_s
+from tests.make.results import modelled, results
 
 NAMES = ("eager", "sdpa")
-POINTS = [point(num_tokens=number) for number in (50, 577)]
+POINTS = [vit_s(num_tokens=number) for number in (50, 577)]
 
 
 ERRORS = {
@@ -27,8 +27,8 @@ ERRORS = {
 
 def table(*, others: bool = False) -> pd.DataFrame:
     """Return results with ceilings; those of another dtype too if that is asked for."""
-    at = [*POINTS, point(dtype="bfloat16")] if others else POINTS
-    records = [record(Case(each, name), 0) for each in at for name in NAMES]
+    at = [*POINTS, vit_s(dtype="bfloat16")] if others else POINTS
+    records = [modelled(Case(each, name), 0) for each in at for name in NAMES]
     ceilings = {CEILING_FLOPS: 1e11, CEILING_BYTES: 1e9}
     return summarise([dataclasses.replace(each, metrics={**each.metrics, **ceilings}) for each in records], "eager")
 
@@ -78,8 +78,8 @@ def table_of_frontier(
     for number in tokens:
         for (dtype, name), error in ERRORS.items():
             if dtype in dtypes:
-                case = Case(point(num_tokens=number, dtype=dtype), name)
-                for each in (record(case, process) for process in range(2)):
+                case = Case(vit_s(num_tokens=number, dtype=dtype), name)
+                for each in (modelled(case, process) for process in range(2)):
                     metrics = {**each.metrics, "error": error, "tolerance": 1.0}
                     records.append(dataclasses.replace(each, metrics=metrics))
     return summarise(records, "eager")

@@ -10,7 +10,7 @@ from bench.show.charts import stages as pictures
 from bench.show.charts.base import SMALL_PX, text_px
 from bench.show.palette import CATEGORY_COLOURS, OTHER, stage_colour
 from bench.store.profile import Profile, ProfiledOperator
-from tests.profiles import STEPS, profile, stepwise
+from tests.make.profiles import STEPS, profile, stepwise
 
 EAGER = tuple(
     ProfiledOperator(name, 1, time_s, 0)

@@ -11,11 +11,11 @@ from bench.plan.sweep import load_sweep
 from bench.show.charts.base import specification
 from bench.show.charts.winners import STRONGEST, cells, maps, sheet, sheets
 from bench.show.palette import PAGE_COLOURS, in_the_dark, mix, style
-from tests.examples import point
-from tests.show.example_results import Fate, quick, results, timed
+from tests.make.points import vit_s
+from tests.make.results import Fate, quick, results, timed
 from tests.show.test_palette import contrast
 
-GRID = [point(num_tokens=tokens, num_heads=heads) for tokens in (50, 197) for heads in (3, 6)]
+GRID = [vit_s(num_tokens=tokens, num_heads=heads) for tokens in (50, 197) for heads in (3, 6)]
 SECONDS = {"eager": 0.04, "sdpa": 0.02}
 
 

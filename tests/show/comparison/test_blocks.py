@@ -17,10 +17,10 @@ from bench.show.comparison.report import EVENTS, STAMP, Report
 from bench.show.markdown import MOST_CHARACTERS, markdown
 from bench.show.terminal.console import render, rendered
 from bench.stats.limits import Limits
-from tests.analyse.tables import Row as Values
-from tests.analyse.tables import at, baseline, cases, failed, of_layers, row, table
-from tests.examples import case
-from tests.show.comparison.example_comparisons import NOISY, every_verdict
+from tests.make.comparisons import NOISY, every_verdict
+from tests.make.records import case
+from tests.make.rows import Row as Values
+from tests.make.rows import at, baseline, cases, failed, of_layers, row, table
 
 TOKENS = case("tokens")
 LISTED = "^([a-z ]+?) +tokens_"

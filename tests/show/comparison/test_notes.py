@@ -11,8 +11,8 @@ from bench.analyse.comparison import compare
 from bench.show.comparison.notes import WORDS, about, rerun, unlike
 from bench.stats.between_runs import BetweenRuns
 from bench.store.environment import Environment
-from tests.analyse.tables import at, baseline, cases, failed, row, table
-from tests.examples import case
+from tests.make.records import case
+from tests.make.rows import at, baseline, cases, failed, row, table
 
 TABLE = table(baseline(), at(case("sdpa"), 1.0))
 

@@ -9,10 +9,10 @@ from bench.analyse.comparison import compare
 from bench.plan.case import Case
 from bench.show.comparison import report as compared
 from bench.show.comparison.report import Report, headline
-from tests.analyse.tables import Row as Values
-from tests.analyse.tables import at, baseline, cases, failed, row, table
-from tests.examples import case
-from tests.show.comparison.example_comparisons import NOISY, every_verdict
+from tests.make.comparisons import NOISY, every_verdict
+from tests.make.records import case
+from tests.make.rows import Row as Values
+from tests.make.rows import at, baseline, cases, failed, row, table
 
 SDPA = case("sdpa")
 

@@ -6,11 +6,11 @@ from bench.analyse.axes import CHANNELS, HEADS, TOKENS
 from bench.plan.case import HUGE, Case
 from bench.plan.sweep import load_sweep
 from bench.show.figures.line_data import Failure, Picture, pictures
-from tests.examples import point
-from tests.show.example_results import Fate, quick, results
+from tests.make.points import vit_s
+from tests.make.results import Fate, quick, results
 
 NAMES = ("eager", "sdpa", "online")
-FOUR = [point(num_tokens=number) for number in (50, 197, 577, 1024)]
+FOUR = [vit_s(num_tokens=number) for number in (50, 197, 577, 1024)]
 OOM: dict[Case, Fate] = {Case(FOUR[2], "eager"): ("oom", ""), Case(FOUR[3], "eager"): ("oom", "")}
 
 
@@ -41,7 +41,7 @@ def test_the_shipped_sweep_has_its_pictures() -> None:
 
 def test_a_fixed_token_length_makes_a_series_of_its_own() -> None:
     """Points that keep their token length are not mixed with those where it follows."""
-    points = [point(token_len=width or channels, channels=channels) for width in (0, 49) for channels in (96, 192, 384)]
+    points = [vit_s(token_len=width or channels, channels=channels) for width in (0, 49) for channels in (96, 192, 384)]
     drawn = [each for each in pictures(results([Case(at, "eager") for at in points])) if each.axis is CHANNELS]
     assert {each.point.token_len == 49 for each in drawn} == {True, False}
 
@@ -54,7 +54,7 @@ def test_every_implementation_has_a_line() -> None:
     assert latency.name == "latency-tokens-vit-cpu-float32-inference-b8-c384-h6-t1"
     assert not latency.by_allocator
     assert tokens({Case(at, name): ("error", "") for at in FOUR for name in NAMES}) == []
-    assert list(pictures(results([Case(point(), "eager")]))) == []
+    assert list(pictures(results([Case(vit_s(), "eager")]))) == []
 
 
 def test_a_failed_row_is_a_gap_and_a_failure() -> None:
@@ -74,17 +74,17 @@ def test_a_failed_row_is_a_gap_and_a_failure() -> None:
 
 def test_pairs_are_drawn_where_nothing_longer_is() -> None:
     """Two places are a picture of their own, but not beside a real series of the same setting."""
-    pair = [point(num_heads=number) for number in (1, 4)]
+    pair = [vit_s(num_heads=number) for number in (1, 4)]
     assert [each.axis for each in pictures(results([Case(at, "eager") for at in pair]))] == [HEADS]
-    grid = [point(num_tokens=n, num_heads=h) for n in (197, 577) for h in (1, 3, 6)]
-    beside = [*grid, *(point(num_tokens=n) for n in (50, 1024))]
+    grid = [vit_s(num_tokens=n, num_heads=h) for n in (197, 577) for h in (1, 3, 6)]
+    beside = [*grid, *(vit_s(num_tokens=n) for n in (50, 1024))]
     drawn = pictures(results([Case(at, "eager") for at in beside]))
     assert {each.point.num_heads for each in drawn if each.axis is TOKENS} == {6}
 
 
 def test_two_allocators_are_drawn_together_and_each_alone() -> None:
     """Latency and speed-up have a picture with a line for each allocator too; a failure is named with its own."""
-    points = [point(num_tokens=n, allocator=name) for name in ("retained", "system") for n in (50, 197, 577)]
+    points = [vit_s(num_tokens=n, allocator=name) for name in ("retained", "system") for n in (50, 197, 577)]
     drawn = list(pictures(results([Case(at, name) for at in points for name in ("eager", "sdpa")])))
     together = [each for each in drawn if each.by_allocator]
     assert [[line.label for line in each.lines] for each in together] == [
@@ -93,7 +93,7 @@ def test_two_allocators_are_drawn_together_and_each_alone() -> None:
     ]
     assert together[0].name == "latency-tokens-allocator-vit-cpu-float32-inference-b8-c384-h6-t1"
     assert len({each.name for each in drawn}) == len(drawn) == 3 * 2 + 2
-    points = [point(num_tokens=n, allocator=name) for name in ("retained", HUGE) for n in (50, 197, 577)]
+    points = [vit_s(num_tokens=n, allocator=name) for name in ("retained", HUGE) for n in (50, 197, 577)]
     fates: dict[Case, Fate] = {Case(at, "eager"): ("unsupported", "") for at in points if at.allocator == HUGE}
     under_huge = pictures(results([Case(at, "eager") for at in points], fates))
     (both,) = [each for each in under_huge if each.by_allocator]

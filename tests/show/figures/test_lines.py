@@ -19,13 +19,13 @@ from bench.show.figures.line_data import Picture, pictures
 from bench.show.figures.lines import figure
 from bench.show.figures.page import LABEL_GAP
 from bench.show.palette import style
-from tests.examples import point
-from tests.show.example_results import Fate, results, timed
+from tests.make.points import vit_s
+from tests.make.results import Fate, results, timed
 from tests.show.figures.legible import assert_legible, drawn, texts
 
 NAMES = ("eager", "manual", "stepwise", "online", "sdpa", "compiled_eager", "compiled_sdpa", "mha")
 FEW = ("eager", "online")
-TOKENS = [point(num_tokens=number) for number in (50, 197, 577, 1024)]
+TOKENS = [vit_s(num_tokens=number) for number in (50, 197, 577, 1024)]
 FATES: dict[Case, Fate] = {
     Case(TOKENS[3], "eager"): ("oom", ""),
     Case(TOKENS[2], "online"): ("timeout", ""),

@@ -8,7 +8,7 @@ from matplotlib.image import imread
 
 from bench.show.figures import page
 from bench.show.rows import origins
-from tests.profiles import profile, stepwise
+from tests.make.profiles import profile, stepwise
 
 
 def test_text_and_panels_stand_below_each_other(tmp_path: Path) -> None:

@@ -20,12 +20,12 @@ from bench.show.figures.scaling import MARKER_SIZE, exponents, figure, name
 from bench.show.terminal import scaling
 from bench.stats.estimates import Interval
 from bench.store.saved_run import load
-from tests.examples import point
-from tests.show.example_results import quick, results, timed
+from tests.make.points import vit_s
+from tests.make.results import quick, results, timed
 from tests.show.figures.legible import assert_legible, drawn
 
 PUBLISHED = Path(__file__).parents[3] / "results" / "published"
-TOKENS = [point(num_tokens=number) for number in (50, 197, 577, 1024)]
+TOKENS = [vit_s(num_tokens=number) for number in (50, 197, 577, 1024)]
 SECONDS = {"eager": (1e-3, 1e-4, 4e-7), "sdpa": (9e-3, 1e-4, 2e-7), "online": (60e-3, 1e-4, 1e-7)}
 """The coefficients of three that lead one after the other: at 200 and at 714 tokens their curves meet."""
 

@@ -13,8 +13,8 @@ from bench.cli import main
 from bench.plan.case import Case
 from bench.show.pages.run import write
 from bench.store import saved_run
-from tests.examples import point
-from tests.show.pages import saved
+from tests.make import runs
+from tests.make.points import vit_s
 from tests.show.pages.browser import Browser, missing
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(missing()), reason=missing())]
@@ -28,7 +28,7 @@ KINDS = {"speedup", "latency", "memory", "winners", "compile", "growth-latency",
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the page of a run of `quick`."""
-    return write(AnalysedRun(saved.quick(tmp_path_factory.mktemp("quick") / "run")))
+    return write(AnalysedRun(runs.quick(tmp_path_factory.mktemp("quick") / "run")))
 
 
 def rows(chromium: Browser) -> list[str]:
@@ -103,10 +103,10 @@ def test_the_cost_of_compiling_is_drawn_at_every_point(chromium: Browser, page: 
 
 def test_marking_points_of_one_machine_leaves_those_of_the_others(chromium: Browser, tmp_path: Path) -> None:
     """On the chart with a row for each point, which a sweep of two points has, a drag marks rows of its own machine."""
-    cases = [Case(point(num_tokens=n), name) for n in (50, 197) for name in ("eager", "sdpa")]
+    cases = [Case(vit_s(num_tokens=n), name) for n in (50, 197) for name in ("eager", "sdpa")]
     saved_run.save_machines(tmp_path, {"here": "0", "there": "1"})
     for name in ("here", "there"):
-        saved.of(tmp_path / name, cases)
+        runs.of(tmp_path / name, cases)
     chromium.open(write(AnalysedRun(tmp_path)))
     drag(chromium, (0, -0.15), (0, 0.1), (0, 0.4))
     assert "(here)" in chromium.one("#shown").text
@@ -213,7 +213,7 @@ def test_the_rows_of_a_comparison_are_those_of_its_chart(chromium: Browser, tmp_
     """Words leave the rows that have them in both; a case has the samples of both runs."""
     file = tmp_path / "page.html"
     assert (
-        main(["compare", *map(str, saved.weekly(tmp_path / "runs", (0.4, 0.5))), "--report", str(file), "--force"]) == 1
+        main(["compare", *map(str, runs.weekly(tmp_path / "runs", (0.4, 0.5))), "--report", str(file), "--force"]) == 1
     )
     chromium.open(file)
     marks = MARKS.format("changes")
@@ -228,7 +228,7 @@ def test_the_rows_of_a_comparison_are_those_of_its_chart(chromium: Browser, tmp_
 def test_a_history_shows_one_point_at_a_time(chromium: Browser, tmp_path: Path) -> None:
     """In the chart and in the table."""
     file = tmp_path / "page.html"
-    assert main(["history", *map(str, saved.weekly(tmp_path / "runs", (0.5, 0.4))), "--report", str(file)]) == 0
+    assert main(["history", *map(str, runs.weekly(tmp_path / "runs", (0.5, 0.4))), "--report", str(file)]) == 0
     chromium.open(file)
     own = "[...document.querySelectorAll('#table tbody tr:not([hidden])')].map((row) => row.children[0].textContent)"
     for number, label in enumerate(["N=50", "N=197"]):

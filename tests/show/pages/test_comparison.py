@@ -6,7 +6,8 @@ import re
 import pytest
 
 from bench.cli import main
-from tests.show.pages.saved import data_of, unpacked, weekly
+from tests.make.pages import data_of, unpacked
+from tests.make.runs import weekly
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from PIL import Image
 from selenium.webdriver.common.keys import Keys
 
 from bench.show.pages.profiles import write
-from tests.profiles import profile, stepwise
+from tests.make.profiles import profile, stepwise
 from tests.show.pages.browser import Browser, missing
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(missing()), reason=missing())]

@@ -21,13 +21,14 @@ from bench.show.pages import run_data, shell
 from bench.show.pages.run import page, write
 from bench.store import environment, journal, saved_run, table, units
 from bench.store.table import RESULTS
-from tests import examples
-from tests.examples import case, record
-from tests.examples import in_precision as measured
+from tests.make import runs
+from tests.make.pages import data_of, unpacked
+from tests.make.records import ORIGIN, case, record
+from tests.make.records import environment as environment_of
+from tests.make.records import in_precision as measured
+from tests.make.results import modelled, of_wide
+from tests.make.runs import saved
 from tests.refusals import refusal
-from tests.show import example_results
-from tests.show.pages import saved
-from tests.show.pages.saved import data_of, unpacked
 
 pytestmark = pytest.mark.usefixtures("without_vega")
 
@@ -38,7 +39,7 @@ PAIR = [case("eager"), case("sdpa")]
 @pytest.fixture(scope="module")
 def quick(tmp_path_factory: pytest.TempPathFactory) -> AnalysedRun:
     """Return a run of `quick`."""
-    return AnalysedRun(saved.quick(tmp_path_factory.mktemp("quick") / "run"))
+    return AnalysedRun(runs.quick(tmp_path_factory.mktemp("quick") / "run"))
 
 
 @pytest.fixture(scope="module")
@@ -55,9 +56,9 @@ def data(text: str) -> dict[str, Any]:
 
 def test_the_title_names_the_sweep_and_the_device(tmp_path: Path) -> None:
     """A folder's name, which may be a date, stands among the facts; it is the title if no sweep is known."""
-    run = AnalysedRun(saved.of(tmp_path / "monday", PAIR))
+    run = AnalysedRun(runs.of(tmp_path / "monday", PAIR))
     assert "<h1>monday</h1>" in page(run)
-    here = examples.environment()
+    here = environment_of()
     environment.save(dataclasses.replace(here, context={**here.context, "sweep": "quick"}), run.folder)
     device = run.table["device_name"].iloc[0]
     assert f"<h1>Sweep quick on {device}</h1>" in page(AnalysedRun(run.folder))
@@ -78,10 +79,10 @@ def test_the_answer_comes_first_and_nothing_is_loaded_from_elsewhere(text: str) 
 def test_the_page_says_when_and_under_which_variables_it_was_measured(tmp_path: Path) -> None:
     """A run ends with its last replicate; a row's own time is that of the first one."""
     starts = ["2025-01-31T12:00:30Z", "2025-01-31T12:03:55Z"]
-    origins = [dataclasses.replace(examples.ORIGIN, started_at=start) for start in starts]
-    records = [examples.record(process=number, origin=origin) for number, origin in enumerate(origins)]
-    run = AnalysedRun(examples.saved(tmp_path / "run", records))
-    environment.save(examples.environment(variables={"TORCHINDUCTOR_FREEZING": "1"}), run.folder)
+    origins = [dataclasses.replace(ORIGIN, started_at=start) for start in starts]
+    records = [record(process=number, origin=origin) for number, origin in enumerate(origins)]
+    run = AnalysedRun(saved(tmp_path / "run", records))
+    environment.save(environment_of(variables={"TORCHINDUCTOR_FREEZING": "1"}), run.folder)
     facts = re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", page(AnalysedRun(run.folder)))
     assert {("measured", "2025-01-31 12:00 to 12:04 UTC"), ("TORCHINDUCTOR_FREEZING", "1")} <= {*facts}
 
@@ -89,7 +90,7 @@ def test_the_page_says_when_and_under_which_variables_it_was_measured(tmp_path: 
 def test_a_change_of_precision_is_shown(text: str, tmp_path: Path) -> None:
     """The change stands with the answer; a run in one dtype has no such line."""
     both = [measured("eager", dtype, process) for dtype in ("float32", "bfloat16") for process in range(3)]
-    page_of_both = page(AnalysedRun(examples.saved(tmp_path / "both", both)))
+    page_of_both = page(AnalysedRun(saved(tmp_path / "both", both)))
     assert page_of_both.index("bfloat16 instead of float32: eager is 2.00x") < page_of_both.index("Point by point")
     assert "instead of float32" not in text
 
@@ -127,8 +128,8 @@ def test_series_have_their_points_and_samples_are_those_of_the_journal(data: dic
     (samples,) = json.loads(unpacked(data["samples"]))
     rows = data["rows"]
     number = rows["implementation"].index("sdpa")
-    of = next(each.case for each in saved.records() if each.case.implementation == "sdpa")
-    records = [each for each in saved.records() if each.case == of]
+    of = next(each.case for each in of_wide() if each.case.implementation == "sdpa")
+    records = [each for each in of_wide() if each.case == of]
     assert [process for process, *_ in samples[str(number)]] == [0, 1, 2]
     for (_, _, ratios, disturbed, _, median), each in zip(samples[str(number)], records, strict=True):
         values = [ratio / data["steps"] * rows["latency_s"][number] for ratio in ratios]
@@ -145,8 +146,8 @@ def test_a_cell_of_a_map_says_what_the_point_says(text: str, data: dict[str, Any
         assert f"<td>{each['words']}</td>" in text
         assert each["lines"][0] == each["names"].split(",")[0]
     cases = [case(name, num_tokens=n, num_heads=h) for n in (50, 197) for h in (3, 6) for name in ("eager", "sdpa")]
-    lost = [example_results.record(each, 0, ("oom", "") if each.point == cases[0].point else None) for each in cases]
-    (part,) = data_of(page(AnalysedRun(examples.saved(tmp_path / "lost", lost))))["figures"]["winners"]["parts"]
+    lost = [modelled(each, 0, ("oom", "") if each.point == cases[0].point else None) for each in cases]
+    (part,) = data_of(page(AnalysedRun(saved(tmp_path / "lost", lost))))["figures"]["winners"]["parts"]
     fills = {each["lines"][0]: each["fill"] for each in part["rows"]}
     assert fills.pop("nothing was measured") == "var(--open)"
     assert all("color-mix" in fill for fill in fills.values())
@@ -185,9 +186,9 @@ def merged(folder: Path, **cases: Sequence[Case]) -> AnalysedRun:
     """Return a merged run of machines, with the cases that each of them measured."""
     saved_run.save_machines(folder, {name: f"{number:012d}" for number, name in enumerate(cases)})
     for name, own in cases.items():
-        saved.of(folder / name, own)
+        runs.of(folder / name, own)
         (folder / name / environment.ENVIRONMENT).unlink(missing_ok=True)
-        here = dataclasses.replace(examples.environment(), context={"machine_name": name, "sweep": "mine"})
+        here = dataclasses.replace(environment_of(), context={"machine_name": name, "sweep": "mine"})
         environment.save(here, folder / name)
     return AnalysedRun(folder)
 
@@ -241,7 +242,7 @@ def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path, monkeypatch:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    run = AnalysedRun(saved.of(tmp_path / "run", PAIR))
+    run = AnalysedRun(runs.of(tmp_path / "run", PAIR))
     monkeypatch.setattr("bench.store.files.replace", full)
     assert refusal(write, run) == f"cannot write {run.page} (No space left on device)"
 

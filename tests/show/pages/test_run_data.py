@@ -12,7 +12,7 @@ from bench.show.charts import interactive
 from bench.show.figures import line_data
 from bench.show.pages.run_data import Shown, View
 from bench.store.metrics import METRICS, Heading, Metric, Unit, VerticalAxis
-from tests.show.pages import saved
+from tests.make import runs
 
 HEAT = Metric("heat_j", unit=Unit.JOULES, meaning="the heat of a call", heading=Heading("heat", place=55, rank=3),
     axis=VerticalAxis("heat", "Heat", "heat of a call", ("tokens",)))  # fmt: skip
@@ -25,7 +25,7 @@ def test_a_metric_is_a_column_and_a_chart_without_other_edits(monkeypatch: pytes
     """
     for module in (columns, line_data):
         monkeypatch.setattr(module, "METRICS", {**METRICS, HEAT.name: HEAT})
-    run = AnalysedRun(saved.quick(tmp_path / "run"))
+    run = AnalysedRun(runs.quick(tmp_path / "run"))
     points = points_of(run.whole.assign(heat_j=0.012))
     view = View({"here": run}, {"here": points}, [Shown(0, at, at.label) for at in points], frozenset(), ())
     shown = columns.of_page(view.rows, "eager")

@@ -10,8 +10,8 @@ from bench.show.rows import Row
 from bench.show.terminal.console import render, rendered
 from bench.show.terminal.profile import blocks, row_of
 from bench.store.profile import Profile, ProfiledOperator
-from tests.profiles import STEPS, profile, stepwise
-from tests.show.example_results import ORIGIN, results
+from tests.make.profiles import STEPS, profile, stepwise
+from tests.make.results import ORIGIN, results
 
 
 def lines(of: Profile, top: int = 10, row: Row | None = None) -> list[str]:

@@ -12,11 +12,11 @@ from bench.plan.case import CONTROL, Case, Point
 from bench.show.terminal.console import console, rendered
 from bench.show.terminal.results import results as table_of
 from bench.store.record import Samples
-from tests.examples import point
-from tests.show.example_results import Fate, quick, record, results, timed
+from tests.make.points import vit_s
+from tests.make.results import Fate, modelled, quick, results, timed
 
 NAMES = ("eager", "sdpa", "compiled_sdpa", "mha")
-AT = (point(), point(num_tokens=50))
+AT = (vit_s(), vit_s(num_tokens=50))
 LONG = "RuntimeError: " + "the same reason at length, " * 8 + "end"
 
 
@@ -37,7 +37,7 @@ def shown(table: pd.DataFrame, width: int = 140) -> str:
 
 def test_what_to_use_and_by_how_much_others_are_slower_is_said() -> None:
     """Headings name the fastest and its lead; rows have their bounds, and a doubtful one an explained letter."""
-    table = timed([point()], {"eager": 0.02, "sdpa": 0.01, "mha": 0.015})
+    table = timed([vit_s()], {"eager": 0.02, "sdpa": 0.01, "mha": 0.015})
     text = shown(table)
     low, high = map(int, re.findall(r"^fastest: sdpa, by (\d+) to (\d+)%$", text, re.MULTILINE)[0])
     assert 45 <= low < 50 < high <= 55
@@ -45,7 +45,7 @@ def test_what_to_use_and_by_how_much_others_are_slower_is_said() -> None:
         low, high = map(int, re.findall(r"(\d+) to (\d+)%", line_with(text, f"  {row['implementation']} "))[0])
         assert low <= 100 * (row["slowdown_low"] - 1) < low + 1
         assert high - 1 < 100 * (row["slowdown_high"] - 1) <= high
-    assert "slower by" not in shown(timed([point()], {"eager": 0.02, "sdpa": 0.01}, processes=1))
+    assert "slower by" not in shown(timed([vit_s()], {"eager": 0.02, "sdpa": 0.01}, processes=1))
     assert sum(line.startswith("B=") for line in shown(quick()).splitlines()) == 12
     table = some()
     table.loc[1, ["settled", "slow_start"]] = False, 0.1
@@ -56,7 +56,7 @@ def test_what_to_use_and_by_how_much_others_are_slower_is_said() -> None:
 
 def test_a_run_whose_control_differs_begins_with_that() -> None:
     """Also if the rows that are shown are others; the control stands in no table, and a right one is not said."""
-    off, right = (timed([point()], {"eager": 0.02, "sdpa": 0.01, CONTROL: control_s}) for control_s in (0.015, 0.02))
+    off, right = (timed([vit_s()], {"eager": 0.02, "sdpa": 0.01, CONTROL: control_s}) for control_s in (0.015, 0.02))
     first, *rest = shown(off).splitlines()
     assert first.startswith("identical code differs here")
     assert CONTROL not in " ".join(line for line in rest if "0 µs" in line)
@@ -78,7 +78,7 @@ def test_rows_stand_in_the_order_of_their_ratios_within_rounds() -> None:
     """The machine slowed after mha had left the rounds: sdpa was faster in those that both were in."""
     records = []
     for process, drift in enumerate((0.999, 1.0, 1.001)):
-        sdpa, mha = (record(Case(point(), name), process) for name in ("sdpa", "mha"))
+        sdpa, mha = (modelled(Case(vit_s(), name), process) for name in ("sdpa", "mha"))
         none = (0,) * 9
         slowing = Samples(tuple(range(9)), tuple((value,) for value in [0.010 * drift] * 4 + [0.030] * 5), none, none)
         leaving = Samples((0, 1, 2, 3), ((0.012,),) * 4, none[:4], none[:4])
@@ -103,7 +103,7 @@ def test_the_head_and_the_rows_say_what_was_measured() -> None:
     assert lines[3].startswith("N=197  fastest: sdpa, by ")
     assert re.match(r"  sdpa +[\d.]+ ms +±[\d.]+% +[\d.]+x +\[.*\] +0 to 0% +11.5 MiB", lines[5])
     assert re.match(r"  eager .* baseline ", lines[6])
-    alone = shown(results(cases(point()))).splitlines()
+    alone = shown(results(cases(vit_s()))).splitlines()
     assert "N=197" in alone[0]
     assert alone[3].startswith("use sdpa: ")
     table = some()
@@ -118,7 +118,7 @@ def test_the_head_and_the_rows_say_what_was_measured() -> None:
 @pytest.mark.parametrize("width", [60, 80, 100, 120, 200])
 def test_it_fits_the_terminal(width: int) -> None:
     """No line is wider than the terminal, and name, latency, speed-up and reasons are there at any width."""
-    text = shown(some({Case(point(), "mha"): ("error", LONG)}), width)
+    text = shown(some({Case(vit_s(), "mha"): ("error", LONG)}), width)
     assert max(len(line) for line in text.splitlines()) <= width
     for word in (*NAMES, "latency", "speed-up", "slower by", "end"):
         assert word in text
@@ -144,15 +144,15 @@ def test_failures_of_a_point_are_gathered_by_their_reason() -> None:
         ["sdpa", "oom:"],
     ]
     assert "  mha            unsupported: no bias\n" in text
-    odd = Case(point(), "mine:kernel")
-    assert "[/red] x[0]" in shown(results([*cases(point()), odd], {odd: ("error", "IndexError: [/red] x[0]")}))
+    odd = Case(vit_s(), "mine:kernel")
+    assert "[/red] x[0]" in shown(results([*cases(vit_s()), odd], {odd: ("error", "IndexError: [/red] x[0]")}))
 
 
 def test_colours_are_for_terminals_only() -> None:
     """What to use stands out in green and what failed in red; a file has none, and room for every column."""
-    table, file = some({Case(point(), "mha"): ("oom", "")}), io.StringIO()
+    table, file = some({Case(vit_s(), "mha"): ("oom", "")}), io.StringIO()
     console(file).print(table_of(table, "eager"))
     assert "\x1b" not in file.getvalue()
     assert "faults/call" in file.getvalue()
     assert "\x1b[31m" in rendered(table_of(table, "eager"), colour=True)
-    assert "\x1b[1;32m" in rendered(table_of(results(cases(point()), processes=10), "eager"), colour=True)
+    assert "\x1b[1;32m" in rendered(table_of(results(cases(vit_s()), processes=10), "eager"), colour=True)

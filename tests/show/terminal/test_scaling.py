@@ -8,10 +8,10 @@ import pytest
 from bench.plan.case import Case
 from bench.show.terminal import scaling
 from bench.show.terminal.console import render, rendered
-from tests.examples import point
-from tests.show.example_results import Fate, quick, results
+from tests.make.points import vit_s
+from tests.make.results import Fate, quick, results
 
-TOKENS = [point(num_tokens=number) for number in (50, 197, 577, 1024)]
+TOKENS = [vit_s(num_tokens=number) for number in (50, 197, 577, 1024)]
 NAMES = ("eager", "sdpa", "online")
 
 

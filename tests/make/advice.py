@@ -11,9 +11,9 @@ from bench.analyse.advice import Advice
 from bench.analyse.summary import summarise
 from bench.plan.case import Case
 from bench.store.record import Record
-from tests import examples
-from tests.analyse import tables
-from tests.points import point
+from tests.make.points import point
+from tests.make.records import case, measured
+from tests.make.rows import row, table
 
 POINT = point(layer="timm:vit_tiny_patch16_224", batch=2)
 
@@ -91,7 +91,7 @@ def looks(
 def run_of(times_s: Mapping[str, float], processes: int = 8, scatter: float = 0.004) -> list[Record]:
     """Return records of settings that take these times."""
     return [
-        examples.measured(Case(POINT, name), process, time_s, scatter=scatter)
+        measured(Case(POINT, name), process, time_s, scatter=scatter)
         for process in range(processes)
         for name, time_s in times_s.items()
     ]
@@ -99,7 +99,7 @@ def run_of(times_s: Mapping[str, float], processes: int = 8, scatter: float = 0.
 
 def layer(gains: Mapping[str, Sequence[float]]) -> pd.DataFrame:
     """Return the table of a layer whose implementations have these log ratios, one for each process."""
-    return tables.table(*(tables.row(examples.case(name), logs) for name, logs in gains.items()))
+    return table(*(row(case(name), logs) for name, logs in gains.items()))
 
 
 def advised(times_s: Mapping[str, float], gains: Mapping[str, Sequence[float]] | None = None) -> Advice:

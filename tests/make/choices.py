@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from bench.machine.facts import cpu_model
-from tests.points import TINY
+from tests.make.points import TINY
 
 POINT: dict[str, Any] = {
     **{name: TINY[name] for name in ("layer", "device", "dtype", "mode", "mask", "batch", "num_heads", "threads")},

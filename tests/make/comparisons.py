@@ -3,8 +3,8 @@
 import pandas as pd
 
 from bench.analyse.comparison import VERDICTS, compare
-from tests.analyse.tables import at, baseline, failed, row, table
-from tests.examples import case
+from tests.make.records import case
+from tests.make.rows import at, baseline, failed, row, table
 
 NOISY = (-0.03, 0.0, 0.03)
 

@@ -1,9 +1,9 @@
-"""Points for tests: small, with every column given."""
+"""Points: tiny ones with every column given, and that of ViT-S."""
 
 from typing import Any
 
 from bench.machine import facts
-from bench.plan.case import Point
+from bench.plan.case import COLUMNS, Point
 from bench.plan.layers import LAYERS
 from impls.catalogue import IMPLEMENTATIONS
 from impls.modules.making import make
@@ -24,6 +24,15 @@ TINY: dict[str, Any] = {
     "threads": 1,
     "allocator": "retained",
     "timing": "host",
+}
+
+VIT_S: dict[str, Any] = {
+    **{name: TINY.get(name) for name in COLUMNS},
+    "batch": 8,
+    "num_tokens": 197,
+    "token_len": 384,
+    "channels": 384,
+    "num_heads": 6,
 }
 
 OF_LAYER: dict[str, dict[str, Any]] = {
@@ -55,6 +64,11 @@ def point(**columns: Any) -> Point:
     """Return a tiny point with some columns changed; token_len follows channels unless it is given."""
     followed = {"token_len": columns["channels"]} if "channels" in columns else {}
     return Point(**{**TINY, **followed, **columns})
+
+
+def vit_s(**changes: Any) -> Point:
+    """Return the point of ViT-S at 224 pixels, some of its values changed."""
+    return Point(**{**VIT_S, **changes})
 
 
 def vit(batch: int, tokens: int, channels: int, heads: int) -> Point:

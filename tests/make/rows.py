@@ -12,7 +12,7 @@ from bench.plan.case import Case
 from bench.stats.contrasts import Common, common
 from bench.stats.estimates import MEDIAN_EFFICIENCY, PAIR, Array, Estimates, half_widths, mean, ratios
 from bench.store.table import COLUMNS, SCHEMA_VERSION, typed
-from tests.examples import case
+from tests.make.records import case
 
 Row = dict[str, Any]
 

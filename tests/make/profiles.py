@@ -4,7 +4,8 @@ from typing import Any
 
 from bench.plan.case import Case
 from bench.store.profile import BACKWARD, FORWARD, OPERATOR, STAGE, Block, Profile, ProfiledOperator, Span, Stage
-from tests.examples import ORIGIN, point
+from tests.make.points import vit_s
+from tests.make.records import ORIGIN
 
 MIB = 1 << 20
 
@@ -29,7 +30,7 @@ def profile(implementation: str = "sdpa", *, operators: tuple[ProfiledOperator, 
         ProfiledOperator("aten::_scaled_dot_product_flash_attention_for_cpu", 1, 3e-3, 3 * MIB),
         ProfiledOperator("aten::add", 1, 0.3e-3, 2 * MIB, flops=6e5),
     )
-    case = Case(point(**changes), implementation)
+    case = Case(vit_s(**changes), implementation)
     total_s = sum(each.self_s for each in given)
     spans, start_s = [], 0.0
     for each in given:
@@ -44,7 +45,7 @@ def profile(implementation: str = "sdpa", *, operators: tuple[ProfiledOperator, 
 
 def stepwise(*, residual_s: float = 0.2e-3, **changes: Any) -> Profile:
     """Return a profile in stages, whose whole is so much more than their sum; in training they come twice."""
-    case = Case(point(**changes), "stepwise")
+    case = Case(vit_s(**changes), "stepwise")
     directions = (FORWARD, BACKWARD) if case.point.mode == "train" else (FORWARD,)
     stages, spans, blocks, start_s = [], [], [], 0.0
     operators: dict[str, ProfiledOperator] = {}

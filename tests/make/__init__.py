@@ -1,0 +1,1 @@
+"""Makers of test data: each module makes what its name says."""
