@@ -2,8 +2,9 @@
 
 import gc
 import os
+import sys
 import tempfile
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,16 @@ def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
 def _forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep nothing of what made-up workers see of this machine, where real runs would find it."""
     monkeypatch.setattr(rates, "PATH", Path(os.devnull) / "ceilings.json")
+
+
+@pytest.fixture(autouse=True)
+def _threads() -> Iterator[None]:
+    """Put back the number of torch's threads: a test that leaves more costs those after it many times their time."""
+    torch = sys.modules.get("torch")  # few tests wait for its import
+    threads = torch.get_num_threads() if torch else None
+    yield
+    if torch:
+        torch.set_num_threads(threads)
 
 
 @pytest.fixture

@@ -157,7 +157,6 @@ def put_nvml(monkeypatch: pytest.MonkeyPatch, **functions: Any) -> SimpleNamespa
 @contextmanager
 def case(at: Point, implementation: str, folder: Path, **options: Any) -> Iterator[Case]:
     """Return a case with options of its own, and put back at the end what a process for one case leaves as it is."""
-    threads = torch.get_num_threads()
     process = Case(at, implementation, folder, **options)
     try:
         yield process
@@ -165,4 +164,3 @@ def case(at: Point, implementation: str, folder: Path, **options: Any) -> Iterat
         if process.worker._case is not None:
             process.worker._case._sampling.close()
         gc.enable()
-        torch.set_num_threads(threads)

@@ -2,7 +2,7 @@
 
 import dataclasses
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -19,14 +19,6 @@ from bench.plan.layers import flops, least_bytes
 from bench.sampling.inputs import AFTERWARDS, NORMAL, PEAKED, TIMED, InputValues, TimedCall
 from tests.make.points import point
 from tests.measure.stub import SEED, SHIFTS, Announcements
-
-
-@pytest.fixture(autouse=True)
-def _threads() -> Iterator[None]:
-    """Put back the number of threads, which a judge sets as its point says."""
-    threads = torch.get_num_threads()
-    yield
-    torch.set_num_threads(threads)
 
 
 def judge_of(at: Point) -> Judge:
