@@ -156,7 +156,15 @@ def reschedule(pid: int, before: Scheduling) -> None:
 
 
 def _is_stopped(pid: int) -> bool:
-    """Return whether a process is stopped, or has a stop signal that it will follow when it runs next."""
+    """Return whether a process is stopped, or has a stop signal that it will follow when it runs next.
+
+    The system reads the state before the signals: if a process stops between both, only a second reading tells.
+    """
+    return any(_is_seen_stopped(pid) for _ in range(2))
+
+
+def _is_seen_stopped(pid: int) -> bool:
+    """Return whether one reading shows a process as stopped, or with a stop signal."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace").splitlines()
         fields = dict(line.split(":\t", 1) for line in lines if ":\t" in line)

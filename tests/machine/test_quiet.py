@@ -117,7 +117,7 @@ def ended(process: "subprocess.Popen[bytes]") -> Iterator[None]:
 def test_a_process_is_stopped_from_the_signal_on() -> None:
     """At once, though it may not have run since; and no longer when it goes on."""
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process, ended(process):
-        for _ in range(20):
+        for _ in range(300):
             before = quiet.scheduling(process.pid)
             assert before is not None
             assert not before.stopped
