@@ -44,7 +44,7 @@ Result = tuple[str, dict[str, float]]
 SETUP = """
 import torch
 from bench.measure import workload
-from tests.points import vit
+from tests.make.points import vit
 
 torch.set_num_threads(1)
 work = workload.make(vit{shape})

@@ -88,7 +88,7 @@ PRINT = """
 import torch
 from bench.measure import inspection, memory, workload
 from bench.plan.case import Case
-from tests.points import point
+from tests.make.points import point
 
 case = Case(point(batch=4, num_tokens=512, channels=64, num_heads=4), "eager")
 torch.set_num_threads(1)
