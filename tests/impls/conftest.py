@@ -1,4 +1,4 @@
-"""The same random numbers and one thread for every test, so that a failure can be repeated; a compiler for some."""
+"""The same random numbers for every test, so that a failure can be repeated; a compiler for some."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,6 @@ import torch
 
 @pytest.fixture(autouse=True)
 def _repeatable() -> None:
-    torch.set_num_threads(1)
     torch.manual_seed(0)
 
 

@@ -1,8 +1,13 @@
-"""Runs on disk."""
+"""Runs on disk, and what a page of one has: the data of its script, and packed text."""
 
+import base64
 import dataclasses
+import json
+import re
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from bench.analyse.summary import summarise
 from bench.plan.case import Case
@@ -51,3 +56,15 @@ def weekly(folder: Path, sdpa_s: Sequence[float], processes: int = 6) -> list[Pa
         ]
         folders.append(saved(folder / f"week-{number + 1}", records, environment()))
     return folders
+
+
+def data_of(page: str) -> dict[str, Any]:
+    """Return what the script of a page reads."""
+    data = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+    assert data
+    return dict(json.loads(data[1]))
+
+
+def unpacked(text: str) -> str:
+    """Return a packed text."""
+    return zlib.decompress(base64.b64decode(text)).decode()

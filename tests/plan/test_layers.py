@@ -241,7 +241,6 @@ def test_the_peak_is_predicted_to_the_byte(
     if implementation == "mha" and token_len != channels:
         pytest.skip("nn.MultiheadAttention needs token_len = channels")
     at = point(batch=batch, num_tokens=tokens, token_len=token_len, channels=channels, num_heads=heads)
-    torch.set_num_threads(at.threads)
     work = workload.make(at)
     call = workload.step(workload.subject(work, implementation), work)
     with work.gradient_mode():

@@ -6,8 +6,7 @@ import re
 import pytest
 
 from bench.cli import main
-from tests.make.pages import data_of, unpacked
-from tests.make.runs import weekly
+from tests.make.runs import data_of, unpacked, weekly
 
 
 @pytest.fixture(scope="module")

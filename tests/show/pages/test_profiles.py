@@ -12,8 +12,8 @@ import pytest
 from bench.analyse.profile import distortion
 from bench.show.pages.profiles import MOST_SPANS, page, write
 from bench.store.profile import KERNEL, OPERATOR, Block, Profile, ProfiledOperator, Span
-from tests.make.pages import data_of, unpacked
 from tests.make.profiles import MIB, profile, stepwise
+from tests.make.runs import data_of, unpacked
 from tests.refusals import refusal
 
 pytestmark = pytest.mark.usefixtures("without_vega")

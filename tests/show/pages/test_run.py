@@ -22,12 +22,11 @@ from bench.show.pages.run import page, write
 from bench.store import environment, journal, saved_run, table, units
 from bench.store.table import RESULTS
 from tests.make import runs
-from tests.make.pages import data_of, unpacked
 from tests.make.records import ORIGIN, case, record
 from tests.make.records import environment as environment_of
 from tests.make.records import in_precision as measured
 from tests.make.results import modelled, of_wide
-from tests.make.runs import saved
+from tests.make.runs import data_of, saved, unpacked
 from tests.refusals import refusal
 
 pytestmark = pytest.mark.usefixtures("without_vega")
