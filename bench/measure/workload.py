@@ -155,8 +155,8 @@ class TimedValues:
         if key != self._key:
             generator = torch.Generator().manual_seed(key)
             first, second = torch.rand((2, len(self._radii)), generator=generator).numpy()
-            # by NumPy, on one thread: on an Intel Xeon with AMX, the second thread of torch's log1p was seen to have
-            # 11 right bits in one of 30 judges, whose expected outputs were then off by 1e-4
+            # by NumPy: on an Intel Xeon, torch's log1p was seen to have 11 right bits in the part of one thread of two,
+            # in one of 30 judges; the outputs that it expected were then off by 1e-4
             np.multiply(np.sqrt(-2 * np.log1p(-first)), SPREAD, out=first)
             np.cos(2 * math.pi * second, out=second)
             self._radii.copy_(torch.from_numpy(first))
