@@ -11,7 +11,9 @@ from impls.catalogue import IMPLEMENTATIONS
 
 if TYPE_CHECKING:
     from impls.contract import Adapt, Attend, Implementation, Unresolved, Unsupported, compiling, masked
+    from impls.layers.attention import Attention
     from impls.layers.conv import ConvSelfAttention
+    from impls.layers.core import Core
     from impls.layers.patch import PatchAttention
     from impls.layers.self_attention import SelfAttention
     from impls.layers.vit import ViTAttention
@@ -24,7 +26,9 @@ __all__ = [
     "IMPLEMENTATIONS",
     "Adapt",
     "Attend",
+    "Attention",
     "ConvSelfAttention",
+    "Core",
     "Implementation",
     "Operator",
     "PatchAttention",
@@ -46,7 +50,9 @@ __all__ = [
 
 _MODULES = {
     "contract": "Adapt Attend Implementation Unresolved Unsupported compiling masked",
+    "layers.attention": "Attention",
     "layers.conv": "ConvSelfAttention",
+    "layers.core": "Core",
     "layers.patch": "PatchAttention",
     "layers.self_attention": "SelfAttention",
     "layers.vit": "ViTAttention",

@@ -141,6 +141,7 @@ _NO_MHA = {
     "ConvSelfAttention": "nn.MultiheadAttention makes queries and keys as wide as values, here they are narrower",
 }
 _ONE_WIDTH = "FlashAttention needs queries, keys and values of one width, here keys are an eighth of values"
+_GQA = {"gqa": "repeat copies fewer heads of keys for all heads of queries; else torch's enable_gqa takes them"}
 _MODE = "the mode of torch.compile, such as max-autotune"
 _IN_INFERENCE = "in inference, if installed"
 _ONNX = ("onnxruntime", "onnx", "onnxscript")
@@ -163,19 +164,22 @@ IMPLEMENTATIONS: Mapping[str, Entry] = MappingProxyType({
     "online": Entry("attend.online:adapt", "softmax over blocks of keys, memory linear in tokens",
         Style("#009e73", LONG, "D"), options={"block_tokens": "keys per block"}),
     "sdpa": Entry("attend.sdpa:adapt", "scaled_dot_product_attention, PyTorch's choice of backend",
-        Style("#0072b2", SOLID, "v"), advised=1),
+        Style("#0072b2", SOLID, "v"), advised=1, options=_GQA),
     "sdpa_math": Entry("attend.sdpa:adapt_math", "scaled_dot_product_attention, the unfused backend alone",
-        Style("#332288", DASH_DOT, "<"), kernel="scaled_dot_product_attention_math", scores=ALL, advised=4),
+        Style("#332288", DASH_DOT, "<"), kernel="scaled_dot_product_attention_math", scores=ALL, advised=4,
+        options=_GQA),
     "sdpa_flash": Entry("attend.sdpa:adapt_flash", "scaled_dot_product_attention, FlashAttention alone",
         Style("#44aa99", SOLID, ">"),
         supports="if queries, keys and values have one width, which a self layer may not have",
-        refuses={"ConvSelfAttention": _ONE_WIDTH}, kernel="scaled_dot_product_flash_attention", advised=3),
+        refuses={"ConvSelfAttention": _ONE_WIDTH}, kernel="scaled_dot_product_flash_attention", advised=3,
+        options=_GQA),
     "sdpa_efficient": Entry("attend.sdpa:adapt_efficient",
         "scaled_dot_product_attention, the memory-efficient backend alone", Style("#882255", LONG, "h"),
-        supports="on a GPU", kernel="scaled_dot_product_efficient_attention", advised=5, advised_on=("cuda",)),
+        supports="on a GPU", kernel="scaled_dot_product_efficient_attention", advised=5,
+        advised_on=("cuda",), options=_GQA),
     "sdpa_cudnn": Entry("attend.sdpa:adapt_cudnn", "scaled_dot_product_attention, cuDNN's backend alone",
         Style("#777711", DASH_DOT_DOT, "p"), supports="on a GPU", kernel="scaled_dot_product_cudnn_attention",
-        advised=6, advised_on=("cuda",)),
+        advised=6, advised_on=("cuda",), options=_GQA),
     "measured": Entry("measured:adapt", "for each shape the core that a table of measured choices names",
         Style("#b3541e", LONG, "8", hollow=True), supports="with a table that the command `export` wrote",
         options={"table": "the file of the table"}),
@@ -211,10 +215,10 @@ IMPLEMENTATIONS: Mapping[str, Entry] = MappingProxyType({
     "sdpa_fa3": Entry("attend.sdpa:adapt_fa3", "scaled_dot_product_attention with FlashAttention 3",
         Style("#6699cc", SOLID, "^", hollow=True), supports=_HALF, refuses={"ConvSelfAttention": _ONE_WIDTH},
         packages=("flash-attn-3",), source="build the folder hopper of Dao-AILab/flash-attention", on_gpu=True,
-        flash="FA3", kernel="FlashAttnFwdSm90"),
+        flash="FA3", kernel="FlashAttnFwdSm90", options=_GQA),
     "sdpa_fa4": Entry("attend.sdpa:adapt_fa4", "scaled_dot_product_attention with FlashAttention 4",
         Style("#003f7f", SOLID, "p", hollow=True), supports=_HALF, refuses={"ConvSelfAttention": _ONE_WIDTH},
-        packages=("flash-attn-4",), on_gpu=True, flash="FA4", kernel="flash_attncute"),
+        packages=("flash-attn-4",), on_gpu=True, flash="FA4", kernel="flash_attncute", options=_GQA),
     "flash_attn": Entry("attend.sdpa:adapt_direct", "flash_attn_func of the package flash-attn, called directly",
         Style("#999933", SOLID, "d", hollow=True), supports=_HALF, refuses={"ConvSelfAttention": _ONE_WIDTH},
         packages=("flash-attn",), on_gpu=True),

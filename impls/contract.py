@@ -2,7 +2,7 @@
 
 import importlib
 from collections.abc import Callable
-from functools import partial, reduce
+from functools import partial, reduce, wraps
 from typing import Any
 
 from torch import Tensor, nn
@@ -19,8 +19,8 @@ what they mean for `F.scaled_dot_product_attention`), and its own options, which
 `mykernel:attend[block_tokens=64]`.
 """
 
-Implementation = Callable[[Tensor], Tensor]
-"""The result of an adapter: a callable that computes the layer's function with the layer's parameters."""
+Implementation = Callable[..., Tensor]
+"""The result of an adapter: a callable that computes the layer's function, of its inputs, with its parameters."""
 
 Adapt = Callable[..., Implementation]
 """An adapter: `adapt(layer)` returns a callable that computes the same function with the same parameters.
@@ -28,7 +28,8 @@ Adapt = Callable[..., Implementation]
 Its keyword-only parameters are the options that its name can carry.
 """
 
-NO_MASK = "none"
+NO_MASK, CAUSAL, PADDING = "none", "causal", "padding"
+"""The values of a layer's `mask`. Padding is a mask tensor for its core, the others are values of the keyword `mask`."""
 
 
 class Unsupported(Exception):  # noqa: N818 - a status, not an error
@@ -60,16 +61,53 @@ def compiling(adapt: Adapt) -> Adapt:
 
 
 def masked(attend: Attend, mask: str, **options: Any) -> Attend:
-    """Return `attend` with a mask and options bound as keywords; `attend` itself if there are none.
+    """Return `attend` with a mask, none or causal, and options bound as keywords; `attend` itself if there are none.
 
-    Raises `Unsupported` if there is a mask and `attend` does not declare the keyword `mask`.
+    Raises `Unsupported` if there is another mask, or one and `attend` does not declare the keyword `mask`.
     """
     if mask != NO_MASK:
+        if mask != CAUSAL:
+            raise Unsupported(f"mask = {mask} is no value of the keyword mask, which is {CAUSAL} or not given")
         if "mask" not in declared_options(attend):
-            name = getattr(attend, "__name__", type(attend).__name__)
-            raise Unsupported(f"{name} does not declare the keyword mask, and the layer's mask is {mask}")
+            raise Unsupported(f"{_name(attend)} does not declare the keyword mask, and the layer's mask is {mask}")
         options = {**options, "mask": mask}
     return partial(attend, **options) if options else attend
+
+
+def fitted(attend: Attend, layer: nn.Module, **options: Any) -> Attend:
+    """Return `attend` with the mask of a layer and options bound, able to do what the layer asks of its core.
+
+    The layer's `asks` are keywords of `CORE_KEYWORDS`. If `attend` takes no fewer heads of keys, they are repeated.
+    Raises `Unsupported` if `attend` does not declare another keyword that the layer asks for.
+    """
+    declared, asks, mask = declared_options(attend), getattr(layer, "asks", ()), mask_of(layer)
+    if "attn_mask" in asks and "attn_mask" not in declared:
+        what = "padding mask" if mask == PADDING else "bias"
+        raise Unsupported(f"{_name(attend)} does not declare the keyword attn_mask, and the layer has a {what}")
+    if "enable_gqa" in asks and "enable_gqa" not in declared:
+        attend = repeating(attend)
+    return masked(attend, NO_MASK if "attn_mask" in asks and mask == PADDING else mask, **options)
+
+
+def repeating(attend: Attend) -> Attend:
+    """Return `attend` for fewer heads of keys than of queries: it gets each repeated for its group of heads."""
+
+    @wraps(attend)
+    def attend_repeated(q: Tensor, k: Tensor, v: Tensor, *others: Any, enable_gqa: bool, **options: Any) -> Tensor:
+        return attend(q, *(repeated(q, k, v) if enable_gqa else (k, v)), *others, **options)
+
+    attend_repeated.repeats = True  # type: ignore[attr-defined]  # functions take attributes
+    return attend_repeated
+
+
+def repeated(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+    """Return k and v with each head repeated for its group of consecutive heads of q, as transformers' `repeat_kv`."""
+    heads = q.shape[1]
+    return k.repeat_interleave(heads // k.shape[1], dim=1), v.repeat_interleave(heads // v.shape[1], dim=1)
+
+
+def _name(attend: Attend) -> str:
+    return getattr(attend, "__name__", type(attend).__name__)
 
 
 def mask_of(layer: nn.Module) -> str:

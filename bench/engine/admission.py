@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from bench.machine import facts
 from bench.plan.case import HUGE, Case, Point
 from bench.plan.errors import WrongRequest
-from bench.plan.layers import ITEM_BYTES, is_own, peak_bytes
+from bench.plan.layers import ITEM_BYTES, is_own, peak_bytes, scores
 from bench.plan.layers import least_bytes as tensors_bytes
 from bench.plan.sweep import Sweep
 from bench.sampling.inputs import LONG_SCORES, ROWS
@@ -86,10 +86,10 @@ def reference_bytes(point: Point) -> int:
 
     Whether a layer of the user's own holds scores is unknown, so there they are left out.
     """
-    scores = 0 if is_own(point.layer) else point.num_heads * point.num_tokens**2
-    if scores > LONG_SCORES:
-        scores = max(LONG_SCORES, ROWS * point.num_heads * point.num_tokens)
-    return tensors_bytes(point) + REFERENCE_SCORES * scores * REFERENCE_BYTES
+    held = 0 if is_own(point.layer) else scores(point)
+    if held > LONG_SCORES:
+        held = max(LONG_SCORES, ROWS * point.num_heads * point.kv_tokens)
+    return tensors_bytes(point) + REFERENCE_SCORES * held * REFERENCE_BYTES
 
 
 def least_bytes(case: Case) -> int:
@@ -108,6 +108,6 @@ def _scores_bytes(case: Case) -> int:
     point = case.point
     if is_own(point.layer):
         return 0
-    head = point.batch * point.num_tokens**2 * ITEM_BYTES[point.dtype]
+    every = point.batch * scores(point) * ITEM_BYTES[point.dtype]
     entry = IMPLEMENTATIONS.get(case.implementation)
-    return {ALL: point.num_heads * head, ONE: head}.get(entry.scores, 0) if entry else 0
+    return {ALL: every, ONE: every // point.num_heads}.get(entry.scores, 0) if entry else 0

@@ -60,6 +60,15 @@ def timer(device: str, timing: str) -> HoldingTimer:
     return _device_cold if timing == "device-cold" else _device_hot
 
 
+def prepare(call: Call, calls: int) -> None:
+    """Have a call do what it needs for so many calls to come, and that is not timed."""
+    getattr(call, "prepare", _nothing)(calls)
+
+
+def _nothing(_calls: int) -> None:
+    pass
+
+
 @cache
 def overhead_s() -> float:
     """Return the seconds that two readings of the clock take."""
@@ -74,6 +83,7 @@ def host_s(call: Call) -> float:
     """Return the host's seconds for submitting one call to an idle CUDA device."""
     times = []
     for _ in range(SUBMISSIONS):
+        prepare(call, 1)
         synchronize()
         start = perf_counter()
         call()
@@ -90,6 +100,7 @@ def late_s(call: Call) -> float:
     least_s = math.inf
     for _ in range(SUBMISSIONS):
         end = torch.cuda.Event()
+        prepare(call, 1)
         synchronize()
         call()
         end.record()
@@ -101,12 +112,14 @@ def late_s(call: Call) -> float:
 
 
 def _host(call: Call, calls: int, results: list[object] | None = None) -> float:
+    prepare(call, calls)
     start = perf_counter()
     held = [call() for _ in repeat(None, calls)]
     return _with_results((perf_counter() - start) / calls, held, results)
 
 
 def _host_synchronised(call: Call, calls: int, results: list[object] | None = None) -> float:
+    prepare(call, calls)
     synchronize()
     start = perf_counter()
     held = [call() for _ in repeat(None, calls)]
@@ -116,6 +129,7 @@ def _host_synchronised(call: Call, calls: int, results: list[object] | None = No
 
 def _device_hot(call: Call, calls: int, results: list[object] | None = None) -> float:
     start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    prepare(call, calls)
     synchronize()
     start.record()
     held = [call() for _ in repeat(None, calls)]
@@ -129,6 +143,7 @@ def _device_cold(call: Call, calls: int, results: list[object] | None = None) ->
     held: list[object] = []
     buffer = _l2_buffer(torch.cuda.current_device())
     events = [(torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)) for _ in range(calls)]
+    prepare(call, calls)
     synchronize()
     for start, end in events:
         buffer.zero_()

@@ -15,7 +15,7 @@ from torch.utils.checkpoint import checkpoint
 
 from bench.sampling.inputs import LONG_SCORES, ROWS
 from impls.attend import eager, hide
-from impls.contract import Attend
+from impls.contract import Attend, repeated
 from impls.modules.core import takes_core, with_attend
 from impls.modules.wrapper import CORE_DIMENSIONS, ORIGINAL, Wrapper
 
@@ -27,36 +27,60 @@ def at_random_rows(number: int) -> Attend:
     """Return a core that computes so many random rows of each head, the same in each call."""
     seed = random.SystemRandom().getrandbits(64)
 
-    def attend(q: Tensor, k: Tensor, v: Tensor, scale: float, *, mask: str | None = None) -> Tensor:
+    def attend(
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        scale: float,
+        *,
+        mask: str | None = None,
+        attn_mask: Tensor | None = None,
+        enable_gqa: bool = False,
+    ) -> Tensor:
         """Return the rows of `softmax((q·scale) kᵀ) v`, NaN elsewhere; shapes are those of `impls.attend.eager`."""
         tokens = q.shape[-2]
         rows = sorted(random.Random(seed).sample(range(tokens), min(number, tokens)))  # noqa: S311 - no secret
         o = torch.full((*q.shape[:-1], v.shape[-1]), float("nan"), dtype=q.dtype, device=q.device)
-        o[..., rows, :] = _rows(q[..., rows, :], k, v, scale, mask, rows)
+        k, v = repeated(q, k, v) if enable_gqa else (k, v)
+        o[..., rows, :] = _rows(q[..., rows, :], k, v, scale, mask, attn_mask, rows)
         return o
 
     return attend
 
 
-def in_blocks(q: Tensor, k: Tensor, v: Tensor, scale: float, *, mask: str | None = None) -> Tensor:
+def in_blocks(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    scale: float,
+    *,
+    mask: str | None = None,
+    attn_mask: Tensor | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
     """Return `softmax((q·scale) kᵀ) v`, some queries at a time; shapes are those of `impls.attend.eager`."""
     tokens = q.shape[-2]
     size = max(1, LONG_SCORES // (q.shape[:-1].numel() // tokens * k.shape[-2]))
     blocks = [range(first, min(first + size, tokens)) for first in range(0, tokens, size)]
+    k, v = repeated(q, k, v) if enable_gqa else (k, v)
     parts = [
-        checkpoint(_rows, q[..., rows.start : rows.stop, :], k, v, scale, mask, rows, use_reentrant=False)
+        checkpoint(_rows, q[..., rows.start : rows.stop, :], k, v, scale, mask, attn_mask, rows, use_reentrant=False)
         for rows in blocks
     ]
     return torch.cat(parts, dim=-2)
 
 
-def _rows(q: Tensor, k: Tensor, v: Tensor, scale: float, mask: str | None, rows: Sequence[int]) -> Tensor:
+def _rows(
+    q: Tensor, k: Tensor, v: Tensor, scale: float, mask: str | None, attn_mask: Tensor | None, rows: Sequence[int]
+) -> Tensor:
     """Return the output of queries that stand in these rows."""
     scores = (q * scale) @ k.transpose(-2, -1)
     if mask is not None:
         key = torch.arange(k.shape[-2], device=q.device)
         scores = scores.masked_fill(key > torch.tensor(rows, device=q.device)[:, None], float("-inf"))
-    return scores.softmax(dim=-1) @ v
+    if attn_mask is not None and attn_mask.shape[-2] > 1:
+        attn_mask = attn_mask[..., [*rows], :]
+    return hide(scores, None, attn_mask).softmax(dim=-1) @ v
 
 
 def equal_weights(
@@ -79,8 +103,8 @@ def equal_weights(
     return v.cumsum(dim=-2)[..., : q.shape[-2], :] / seen[: q.shape[-2]]
 
 
-def is_plain(layer: nn.Module, x: Tensor) -> bool:
-    """Return whether a layer's core is an attend of its own that is the plain formula, with equal heads, on x."""
+def is_plain(layer: nn.Module, xs: tuple[Tensor, ...]) -> bool:
+    """Return whether a layer's core is an attend of its own that is the plain formula on these inputs."""
     if isinstance(layer, Wrapper) or not takes_core(getattr(layer, "attend", None)):
         return False
     own = layer.attend
@@ -89,19 +113,28 @@ def is_plain(layer: nn.Module, x: Tensor) -> bool:
     seen: list[bool] = []
 
     def attend(
-        q: Tensor, k: Tensor, v: Tensor, scale: float, *others: Any, mask: str | None = None, **options: Any
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        scale: float,
+        *others: Any,
+        mask: str | None = None,
+        attn_mask: Tensor | None = None,
+        enable_gqa: bool = False,
+        **options: Any,
     ) -> Tensor:
-        o: Tensor = own(q, k, v, scale, *others, **options)  # type: ignore[operator]
-        is_usual = (
-            not others and not options and q.dim() == CORE_DIMENSIONS and q.shape[:2] == k.shape[:2] == v.shape[:2]
-        )
-        expected = eager.attend(q, k, v, scale, mask=mask) if is_usual else None
+        asked: dict[str, Any] = {} if attn_mask is None else {"attn_mask": attn_mask}
+        asked |= {"enable_gqa": True} if enable_gqa else {}
+        o: Tensor = own(q, k, v, scale, *others, **asked, **options)  # type: ignore[operator]
+        heads = q.shape[:2], k.shape[:2], v.shape[:2]
+        is_usual = not others and not options and q.dim() == CORE_DIMENSIONS and (enable_gqa or len({*heads}) == 1)
+        expected = eager.attend(q, k, v, scale, mask=mask, **asked) if is_usual else None
         seen.append(expected is not None and bool((o - expected).abs().max() <= SAME * expected.abs().max()))
         return o
 
     try:
         with torch.no_grad():
-            with_attend(attend)(layer)(x)
+            with_attend(attend)(layer)(*xs)
     except Exception:  # the layer's own calls say it
         return False
     return bool(seen) and all(seen)
@@ -111,19 +144,32 @@ class _Seen(Exception):  # noqa: N818 - the way out of a layer
     """The largest logit of a core, which is all that is asked of the layer."""
 
 
-def largest_logit(layer: nn.Module, x: Tensor) -> float:
-    """Return the largest logit of a layer's core on x, among those of the first ROWS queries.
+def largest_logit(layer: nn.Module, xs: tuple[Tensor, ...]) -> float:
+    """Return the largest logit of a layer's core on inputs, among those of the first ROWS queries.
 
     It is infinite if the layer doesn't call its core.
     """
 
-    def attend(q: Tensor, k: Tensor, _v: Tensor, scale: float, *, mask: str | None = None) -> Tensor:
-        scores = (q[..., :ROWS, :] * scale).float() @ k.float().transpose(-2, -1)
-        raise _Seen(float(hide(scores, mask).max()))
+    def attend(
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        scale: float,
+        *,
+        mask: str | None = None,
+        attn_mask: Tensor | None = None,
+        enable_gqa: bool = False,
+    ) -> Tensor:
+        q = q[..., :ROWS, :]
+        k = repeated(q, k, v)[0] if enable_gqa else k
+        if attn_mask is not None and attn_mask.shape[-2] > 1:
+            attn_mask = attn_mask[..., :ROWS, :]
+        scores = (q * scale).float() @ k.float().transpose(-2, -1)
+        raise _Seen(float(hide(scores, mask, attn_mask).max()))
 
     try:
         with torch.inference_mode():
-            with_attend(attend)(layer)(x)
+            with_attend(attend)(layer)(*xs)
     except _Seen as seen:
         return float(seen.args[0])
     return math.inf

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+import impls
 from bench.measure import reference
-from bench.measure.outputs import BY_ITEM
 from bench.measure.reference import EQUAL_WEIGHTS, Check, Target
 from bench.measure.workload import Workload
 from bench.sampling.inputs import TIMED, Part, TimedCall
@@ -16,8 +16,8 @@ from bench.sampling.inputs import TIMED, Part, TimedCall
 AXES = {3: ("item", "token", "channel"), 4: ("item", "channel", "row", "column")}
 """The axes of an output by their number: tokens, or maps."""
 
-NAMES = ("output", "gradient of x")
-"""The tensors that have an item of the batch each."""
+OF_HEADS = ("item", "head", "token", "channel")
+"""The axes of queries, keys, values and the output of a core."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def compare_timed(
         return _not_finite(check, TIMED)
     results: list[CheckResult] = []
     for call, tensors in wholes:
-        targets = reference.of_calls(workload, check, workload.timed.input(numbers, call), workload.direction)
+        targets = reference.of_calls(workload, check, workload.timed.inputs(numbers, call), workload.direction)
         results += _compared(workload, tensors, targets, range(workload.point.batch), TIMED)
     results += _compared_parts(workload, check, numbers, parts)
     return max(results, key=lambda result: result.severity)
@@ -76,37 +76,46 @@ def compare_timed(
 def _compared_parts(
     workload: Workload, check: Check, numbers: int, parts: Sequence[tuple[Part, Sequence[Tensor]]]
 ) -> Iterator[CheckResult]:
-    x = torch.stack([workload.timed.input(numbers, TimedCall(*part[:2]), part.item) for part, _ in parts])
+    items = [workload.timed.inputs(numbers, TimedCall(*part[:2]), part.item) for part, _ in parts]
+    xs = tuple(map(torch.stack, zip(*items, strict=True)))
     direction = torch.stack([workload.direction[part.item] for part, _ in parts])
-    targets = reference.of_calls(workload, check, x, direction if len(parts[0][1]) > 1 else None)
+    targets = reference.of_calls(workload, check, xs, direction if len(parts[0][1]) > 1 else None)
     for place, (part, tensors) in enumerate(parts):
-        for name, tensor, target in zip(NAMES, tensors, targets, strict=False):
+        for name, tensor, target in zip(_names(workload), tensors, targets, strict=False):
             equal = None if target.equal is None else target.equal[[place]]
             own = target._replace(tensor=target.tensor[[place]], equal=equal)
-            yield _compare(f"{name} of item {part.item} ({TIMED})", tensor[None], own, [part.item])
+            yield _compare(workload, f"{name} of item {part.item} ({TIMED})", tensor[None], own, [part.item])
+
+
+def _names(workload: Workload) -> list[str]:
+    """Return the names of the tensors of an output that have an item of the batch each."""
+    several = len(workload.shapes) > 1
+    inputs = [f"input {number}" if several else "x" for number in range(1, 1 + len(workload.shapes))]
+    return ["output", *(f"gradient of {name}" for name in inputs)]
 
 
 def _compared(
     workload: Workload, tensors: Sequence[Tensor], targets: Sequence[Target], items: Sequence[int], check: str
 ) -> Iterator[CheckResult]:
-    """Yield the result of each tensor; output and gradient of x are compared in these items."""
-    names = [*NAMES, *(f"gradient of {name}" for name, _ in workload.layer.named_parameters())]
-    for number, (name, tensor, target) in enumerate(zip(names, tensors, targets, strict=False)):
-        of_items, of = (tensor[[*items]], items) if number < BY_ITEM else (tensor, ())
-        yield _compare(f"{name} ({check})", of_items, target, of)
+    """Yield the result of each tensor; output and gradients of inputs are compared in these items."""
+    names = _names(workload)
+    by_item, every = len(names), [*names, *(f"gradient of {name}" for name, _ in workload.layer.named_parameters())]
+    for number, (name, tensor, target) in enumerate(zip(every, tensors, targets, strict=False)):
+        of_items, of = (tensor[[*items]], items) if number < by_item else (tensor, ())
+        yield _compare(workload, f"{name} ({check})", of_items, target, of)
 
 
 def _not_finite(check: Check, name: str) -> CheckResult:
     return CheckResult(math.inf, check.expected[0].targets[0].tolerance, f"output is not finite ({name})")
 
 
-def place(wrong: Tensor, items: Sequence[int]) -> str:
+def place(wrong: Tensor, items: Sequence[int], axes: Sequence[str] = ()) -> str:
     """Return where the wrong elements of an output for these items are: `items 0 to 3, tokens 64 to 196`.
 
-    An axis that is all wrong is left out.
+    `axes` are their names if they aren't the usual ones. An axis that is all wrong is left out.
     """
     words = []
-    for axis, name in enumerate(AXES.get(wrong.dim(), ())):
+    for axis, name in enumerate(axes or AXES.get(wrong.dim(), ())):
         others = [each for each in range(wrong.dim()) if each != axis]
         indices = wrong.any(dim=others).nonzero().flatten().tolist()
         if len(indices) == wrong.shape[axis]:
@@ -122,13 +131,13 @@ def place(wrong: Tensor, items: Sequence[int]) -> str:
     return ", ".join(words)
 
 
-def _compare(name: str, result: Tensor, target: Target, items: Sequence[int]) -> CheckResult:
+def _compare(workload: Workload, name: str, result: Tensor, target: Target, items: Sequence[int]) -> CheckResult:
     error = reference.relative_error(result, target.tensor, target.scale)
     way = reference.way_to_equal_weights(result, target)
     reason = ""
     if not error <= target.tolerance:
         is_wrong = ~(reference.difference(result, target.tensor).abs() <= target.tolerance * target.scale)
-        where = place(is_wrong, items) if items else ""
+        where = place(is_wrong, items, OF_HEADS if isinstance(workload.layer, impls.Core) else ()) if items else ""
         reason = f"{name} is off by {error:.2g} of its largest value, tolerance {target.tolerance:.2g}"
         reason += f", at {where}" if where else ""
     elif way > EQUAL_WEIGHTS:

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from bench.measure.workload import Workload
+from bench.measure.workload import Tensors, Workload
 from impls.contract import Unsupported
 
 SAME = 1e-4
@@ -25,10 +25,11 @@ DRAWS = 32
 def check(workload: Workload) -> None:
     """Raise `impls.Unsupported` with the reason if the layer, in the point's mode, is no function of each item."""
     layer = copy.deepcopy(workload.layer).to("cpu", torch.float32)
-    items = workload.x[:2].to("cpu", torch.float32)
-    x, state = items[:1], _random_state()
+    items = workload.items(2, torch.float32)
+    x, state = tuple(each[:1] for each in items), _random_state()
     first = _output(layer, x)
-    _output(layer, -x)  # so that what a layer keeps of its input differs
+    others = (-each if each.is_floating_point() else each for each in x)
+    _output(layer, tuple(others))  # so that what a layer keeps of its input differs
     again = [_output(layer, x)]
     draws = _random_state() != state
     again += [_output(layer, x) for _ in range(DRAWS if draws else 0)]
@@ -45,11 +46,11 @@ def check(workload: Workload) -> None:
         )
 
 
-def _output(layer: nn.Module, x: Tensor) -> Tensor | Exception:
+def _output(layer: nn.Module, xs: Tensors) -> Tensor | Exception:
     """Return the output, or the error that a call ends with."""
     try:
         with torch.no_grad():
-            y: Tensor = layer(x.clone())
+            y: Tensor = layer(*(x.clone() for x in xs))
             return y.clone()
     except Exception as error:
         return error

@@ -12,7 +12,7 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 import impls
-from bench.measure import memory
+from bench.measure import clock, memory
 from bench.measure.workload import Subject, Workload
 from bench.plan.layers import ITEM_BYTES
 from impls.catalogue import IMPLEMENTATIONS, parse
@@ -63,6 +63,7 @@ class Inspection:
 def inspect(call: Callable[[], object], device: str) -> Inspection:
     """Inspect one call; on the CPU one profile gives kernels and memory, on a GPU memory needs a second call."""
     on_cpu = device == "cpu"
+    clock.prepare(call, 1)
     with profile(activities=activities(device), profile_memory=on_cpu) as profiler:
         call()
         if not on_cpu:
@@ -96,8 +97,10 @@ def metrics(call: Callable[[], object], subject: Subject, work: Workload) -> dic
     if runtime is None or not runtime.has_own_memory:
         values |= {"peak_bytes": inspected.peak_bytes, "reserved_bytes": inspected.reserved_bytes}
     if work.with_gradients:
-        x = work.x.detach().requires_grad_()
-        values["saved_bytes"] = memory.saved_bytes(lambda: subject.function(x), [x, *subject.layer.parameters()])
+        inputs = work.leaves(work.inputs())
+        values["saved_bytes"] = memory.saved_bytes(
+            lambda: subject.function(*inputs), [*inputs, *subject.layer.parameters()]
+        )
     return values
 
 

@@ -23,7 +23,6 @@ from bench.measure.correctness import CheckResult
 from bench.measure.devices import DeviceRates, SpeedProbe
 from bench.measure.failure import Outcome
 from bench.measure.forking import Channel, serve
-from bench.measure.outputs import BY_ITEM
 from bench.plan.case import Point
 from bench.plan.work import Roof
 from bench.sampling.inputs import AFTERWARDS, PEAKED, TIMED, InputValues, Part, TimedCall
@@ -81,7 +80,7 @@ class Judge:
         work, (_, check) = self._made, self._checks[AFTERWARDS]
         wholes, parts = [TimedCall(*call) for call in request["wholes"]], [Part(*part) for part in request["parts"]]
         like = _like(work)
-        of_part = [tensor[0] for tensor in (like[:BY_ITEM] if work.point.mode == "train" else like[:1])]
+        of_part = [tensor[0] for tensor in (like[: work.by_item] if work.point.mode in workload.TRAINED else like[:1])]
 
         def compared() -> CheckResult:
             expected = [*like * len(wholes), *of_part * len(parts)]
@@ -134,7 +133,8 @@ class Judge:
 
 def _like(work: workload.Workload) -> list[Tensor]:
     """Return tensors of the shapes of an output, and of its gradients if the mode has any."""
-    return [work.direction, *([work.x, *work.layer.parameters()] if work.with_gradients else [])]
+    of = [*work.inputs()[: len(work.shapes)], *work.layer.parameters()] if work.with_gradients else []
+    return [work.direction, *of]
 
 
 def _reply(check: str, compared: Callable[[], CheckResult]) -> dict[str, Any]:

@@ -54,7 +54,7 @@ def look(request: Mapping[str, Any], channel: Channel) -> dict[str, Any]:
     workload.set_up(point)
     channel.announce("model")
     work = workload.make(point, request["seed"])
-    model = wrapped(work.layer, work.shape[1:])
+    model = wrapped(work.layer, tuple(shape[1:] for shape in work.shapes))
     call = workload.step(workload.Subject(model, model), work)
     with work.gradient_mode():
         channel.announce("first call")
@@ -81,7 +81,7 @@ def look(request: Mapping[str, Any], channel: Channel) -> dict[str, Any]:
         "observed_kernels": observed,
         "settings": tried,
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
-        "item": list(model.item),
+        "item": list(model.items[0]),
         "library": _library(model),
         "flags": _flags(model.inner.get_submodule(layer) for layer in {core.layer for core in cores}),
     }
@@ -94,10 +94,10 @@ def shape(request: Mapping[str, Any], channel: Channel) -> dict[str, int]:
     """
     point = Point(**request["point"])
     channel.announce("model")
-    model, item = workload.shown(point)
+    model, (item, *_) = workload.shown(point)
     channel.announce("first call")
     with torch.inference_mode():
-        seen = watch.cores(model, torch.zeros(1, *item))
+        seen = watch.cores(model, *model.zeros())
     if not seen:
         tokens = max(1, math.prod(item[:-1]))
         return {"num_tokens": tokens, "token_len": item[-1], "channels": item[-1], "num_heads": 1}
@@ -120,7 +120,7 @@ def described(request: Mapping[str, Any], channel: Channel) -> dict[str, Any]:
     modules = user_code.imported_since(before, named)
     weights = [(name, [*tensor.shape]) for name, tensor in workload.weights(work.layer).items()]
     return {
-        "input": [*work.shape],
+        "input": [[*shape] for shape in work.shapes],
         "output": [*work.direction.shape],
         "weights": weights,
         "modules": {name: (*of, getattr(sys.modules[name], "__version__", "")) for name, of in modules.items()},

@@ -192,13 +192,13 @@ class MeasuredCase:
         """End the rounds: keep the last outputs, and measure the energy of a call of `call_s` and a GPU's state."""
         self._move(core)
         work, device = self._work, self.request.point.device
-        counter = energy.counter(device)
+        counter = None if work.point.mode == "backward" else energy.counter(device)  # else the forward pass would count
         self._channel.announce("last calls")
         if self._inputs.are_edited():
             raise Incorrect(f"edited its input in place ({TIMED})")
         if not outputs.has_weights_of(self._subject, work):
             raise Incorrect(f"edited the layer's weights ({TIMED})")
-        fresh = outputs.compute(self._subject, self._inputs.holding(self.request.inputs[AFTERWARDS]), self._direction)
+        fresh = outputs.compute(self._subject, work, self._inputs.holding(self.request.inputs[AFTERWARDS]))
         self._check_form(AFTERWARDS, fresh)
         outputs.write(self._outputs.kept, self._path(TIMED))
         outputs.write(work.ordered(fresh.tensors), self._path(AFTERWARDS))
@@ -237,7 +237,7 @@ class MeasuredCase:
         self._channel.announce("build")
         start = perf_counter()
         with self._work.gradient_mode():
-            function.build(self._work.x)
+            function.build(*self._work.inputs())
         built_s = perf_counter() - start
         self.outcome.metrics |= {"compile_s": built_s, "compile_cached": function.was_cached}
         self.said["remark"] = inspection.narrower(function, self.request.point.dtype)
@@ -251,9 +251,9 @@ class MeasuredCase:
             self._channel.announce("correctness check" if calls_s else "first call")
             before = compilation.graphs()
             with process_state.kept(), compilation.no_eager_fallback():
-                x = self._work.input(self.request.inputs[name]).clone()
+                inputs = tuple(each.clone() for each in self._work.inputs(self.request.inputs[name]))
                 start = perf_counter()
-                output = outputs.compute(self._subject, x, self._direction)
+                output = outputs.compute(self._subject, self._work, inputs)
                 elapsed_s = perf_counter() - start
             graphs, cached = (now - earlier for now, earlier in zip(compilation.graphs(), before, strict=True))
             if graphs and name == names[0]:
@@ -276,7 +276,7 @@ class MeasuredCase:
         except Exception as error:
             if is_out_of_memory(error):
                 raise
-            if mistake := outputs.mistake_of_core(self._subject, self._work.x.clone(), self._direction):
+            if mistake := outputs.mistake_of_core(self._subject, self._work):
                 raise Incorrect(mistake) from error
             raise
 
@@ -297,7 +297,7 @@ class MeasuredCase:
         """Yield the tensors that are here for any implementation."""
         yield from (self._layout, self._work.values, self._work.direction, *self._inputs.tensors)
         assert self._like is not None
-        yield from (self._like.x, *self._like.tensors)
+        yield from (*self._like.inputs, *self._like.tensors, *self._work.fixed)
         for layer in (self._work.layer, self._subject.layer):
             yield from (*layer.parameters(), *layer.buffers())
 
@@ -325,15 +325,11 @@ class MeasuredCase:
             raise Incorrect(f"works on another stream: the device goes on for {late_s:.2g} s after the call's stream")
 
     def _check_form(self, check: str, output: Output) -> None:
-        x = self._work.input(self.request.inputs[check])
+        inputs = self._work.inputs(self.request.inputs[check])
         try:
-            outputs.check_form(self._subject, self._work, x, output)
+            outputs.check_form(self._subject, self._work, inputs, output)
         except Incorrect as error:
             raise Incorrect(f"{error} ({check})") from None
-
-    @property
-    def _direction(self) -> torch.Tensor | None:
-        return self._work.direction if self._work.with_gradients else None
 
     def _path(self, check: str) -> Path:
         return self.request.folder / f"{check}.bin"

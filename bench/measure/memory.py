@@ -19,7 +19,7 @@ from torch.profiler import profile
 
 import impls
 from bench.machine import facts
-from bench.measure import workload
+from bench.measure import clock, workload
 from bench.plan.case import Case
 
 STATUS = Path("/proc/self/status")
@@ -96,6 +96,7 @@ def on_cuda(call: Callable[[], object], device: str) -> tuple[int, int]:
 
     They come on top of what was held before, and are counted after the allocator's cache was emptied.
     """
+    clock.prepare(call, 1)
     gc.collect()
     torch.cuda.synchronize(device)
     torch.cuda.empty_cache()
@@ -133,7 +134,7 @@ def system_peak_bytes(case: Case) -> int | None:
         call = workload.step(subject, work)
         with work.gradient_mode():
             if isinstance(subject.function, impls.Runtime):
-                subject.function.build(work.x)
+                subject.function.build(*work.inputs())
                 return peak_bytes(call, with_first=subject.function.has_own_memory)
             return peak_bytes(call)
     except Exception:  # the case's row already has the reason
@@ -148,6 +149,7 @@ def peak_bytes(call: Callable[[], object], *, with_first: bool = False) -> int:
     """
     if not with_first:
         call()
+    clock.prepare(call, 1)
     gc.collect()
     held_kib = _kib(STATUS, "VmRSS")
     CLEAR_REFS.write_text(RESET_PEAK)

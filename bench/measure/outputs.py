@@ -14,10 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from bench.measure.workload import Subject, Workload
-
-BY_ITEM = 2
-"""The output and the gradient of x have an item of the batch each; the gradients of weights are sums over all items."""
+from bench.measure.workload import Subject, Tensors, Workload
 
 
 class Incorrect(Exception):  # noqa: N818 - an outcome that becomes a row
@@ -26,48 +23,48 @@ class Incorrect(Exception):  # noqa: N818 - an outcome that becomes a row
 
 @dataclass(frozen=True)
 class Output:
-    """The results of a call: the input x after the call, the output y, and the gradients if the mode has any."""
+    """The results of a call: the inputs after the call, the output y, and the gradients if the mode has any."""
 
-    x: Tensor
+    inputs: Tensors
     y: Tensor
     gradients: tuple[Tensor, ...] = ()
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
-        """The output, then the gradients of x and of every weight."""
+        """The output, then the gradients of inputs and of every weight."""
         return self.y, *self.gradients
 
 
-def compute(subject: Subject, x: Tensor, direction: Tensor | None) -> Output:
-    """Return an implementation's output for x, with gradients if there is a direction."""
-    if direction is None:
+def compute(subject: Subject, workload: Workload, inputs: Tensors) -> Output:
+    """Return an implementation's output for inputs, with gradients if the mode has any."""
+    if not workload.with_gradients:
         with torch.inference_mode():
-            return Output(x, subject.function(x))
+            return Output(inputs, subject.function(*inputs))
     with torch.enable_grad():
-        x = x if x.requires_grad else x.detach().requires_grad_()
-        y = subject.function(x)
+        inputs = workload.leaves(inputs)
+        y = subject.function(*inputs)
         if type(y) is not Tensor:
-            return Output(x, y)
-        return Output(x, y.detach(), gradients(y, x, subject.layer, direction))
+            return Output(inputs, y)
+        return Output(inputs, y.detach(), gradients(y, inputs, subject.layer, workload.direction))
 
 
-def gradients(y: Tensor, x: Tensor, layer: nn.Module, direction: Tensor) -> tuple[Tensor, ...]:
-    """Return the gradients of x and of every weight of a layer, for the gradient `direction` of its output y."""
-    inputs = [x, *layer.parameters()]
-    return torch.autograd.grad(y, inputs, direction, allow_unused=True, materialize_grads=True)
+def gradients(y: Tensor, inputs: Tensors, layer: nn.Module, direction: Tensor) -> tuple[Tensor, ...]:
+    """Return the gradients of inputs and of every weight of a layer, for the gradient `direction` of its output y."""
+    of = [*(each for each in inputs if each.requires_grad), *layer.parameters()]
+    return torch.autograd.grad(y, of, direction, allow_unused=True, materialize_grads=True)
 
 
-def check_form(subject: Subject, workload: Workload, x: Tensor, output: Output) -> None:
-    """Check everything about the output for x except its numbers; raises Incorrect with the reason."""
-    if type(output.y) is Tensor and not torch.equal(output.x, x):
+def check_form(subject: Subject, workload: Workload, inputs: Tensors, output: Output) -> None:
+    """Check everything about the output for inputs except its numbers; raises Incorrect with the reason."""
+    if type(output.y) is Tensor and not all(map(torch.equal, output.inputs, inputs)):
         raise Incorrect("edited its input in place")
     if type(output.y) is Tensor and not has_weights_of(subject, workload):
         raise Incorrect("edited the layer's weights")
-    check_output(subject, output.x, output.y, workload.direction)
+    check_output(subject, output.inputs, output.y, workload.direction)
 
 
-def check_output(subject: Subject, x: Tensor, y: Any, expected: Tensor) -> None:
-    """Check the form of the output for x alone, beside a tensor of the expected form; raises Incorrect."""
+def check_output(subject: Subject, inputs: Tensors, y: Any, expected: Tensor) -> None:
+    """Check the form of the output for inputs alone, beside a tensor of the expected form; raises Incorrect."""
     if type(y) is not Tensor:
         raise Incorrect(f"output is a {type(y).__name__}, expected a plain torch.Tensor")
     if y.shape != expected.shape:
@@ -76,11 +73,11 @@ def check_output(subject: Subject, x: Tensor, y: Any, expected: Tensor) -> None:
         raise Incorrect(f"output is {y.dtype}, expected {expected.dtype}")
     if y.device != expected.device:
         raise Incorrect(f"output is on {y.device}, expected {expected.device}")
-    if _address(y) in {_address(tensor) for tensor in (x, *subject.layer.parameters())}:
+    if _address(y) in {_address(tensor) for tensor in (*inputs, *subject.layer.parameters())}:
         raise Incorrect("output shares memory with its input or with a weight")
 
 
-def mistake_of_core(subject: Subject, x: Tensor, direction: Tensor | None) -> str:
+def mistake_of_core(subject: Subject, workload: Workload) -> str:
     """Return what is wrong with the form of what a layer's core returns in a further call; empty if nothing is seen."""
     core = getattr(subject.function, "attend", None)
     if not (isinstance(subject.function, nn.Module) and callable(core)):
@@ -96,7 +93,7 @@ def mistake_of_core(subject: Subject, x: Tensor, direction: Tensor | None) -> st
     function = copy.copy(subject.function)
     vars(function)["attend"] = looked_at
     with suppress(Exception):  # the call that asks for this look has failed too
-        compute(replace(subject, function=function), x, direction)
+        compute(replace(subject, function=function), workload, tuple(each.clone() for each in workload.inputs()))
     return next(filter(None, mistakes), "")
 
 

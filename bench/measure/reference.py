@@ -20,8 +20,9 @@ import torch
 from torch import Tensor, nn
 
 from bench.measure.cores import at_random_rows, in_blocks, largest_logit
-from bench.measure.outputs import BY_ITEM, gradients
-from bench.measure.workload import Workload
+from bench.measure.outputs import gradients
+from bench.measure.workload import Tensors, Workload, cast_to
+from bench.plan.layers import scores
 from bench.sampling.inputs import LONG_SCORES, NORMAL, PART_ROWS, PEAKED, ROWS, InputValues
 from impls.catalogue import shapes_itself
 from impls.contract import Unsupported
@@ -108,58 +109,60 @@ def expect(workload: Workload, name: str, values: InputValues) -> Check:
     Tolerances are multiples of plain eager's own error, which is computed for the items that float64 has.
     Raises `impls.Unsupported` if that error is too large to judge others by it.
     """
-    x, batch = workload.input(values), range(workload.point.batch)
+    xs, batch, dtype = workload.inputs(values), range(workload.point.batch), workload.values.dtype
     # on a peaked input a gradient in a half type shows rounding: plain eager's was seen to be off by 60 %
     has_gradients = workload.with_gradients and not (name == PEAKED and _is_half(workload))
     direction = workload.direction if has_gradients else None
     chosen, layer = _items(workload, name), _plain(workload, workload.layer)
     if _is_long(workload) and direction is None:
         at_rows = with_attend(at_random_rows(ROWS))(workload.layer)
-        (output,) = _exact(workload, at_rows, x, None, [0])
+        (output,) = _exact(workload, at_rows, xs, None, [0])
         if not output.isnan().all():  # else something after the core mixes tokens
             chosen, layer = [*batch], at_rows
-    exact = _exact(workload, layer, x, direction, chosen)
-    plain = _computed(workload, layer, *_select(x, direction, chosen))
-    cancelled = _cancelled(exact)
-    scales = _scales(exact, cancelled)
+    exact = _exact(workload, layer, xs, direction, chosen)
+    plain = _computed(workload, layer, *_select(xs, direction, chosen))
+    by_item = len(plain) if direction is None else workload.by_item
+    cancelled = _cancelled(exact, by_item)
+    scales = _scales(exact, cancelled, by_item)
     plain_errors = map(relative_error, plain, exact, scales)
     errors = [error if math.isfinite(error) else 0.0 for error in plain_errors]
-    floors = _floors(workload, x.dtype, is_peaked=name == PEAKED)
-    tolerances = [_tolerance(x.dtype, floor, error) for floor, error in zip(floors, errors, strict=False)]
-    equal = _with_equal_weights(workload, *_select(x, direction, chosen, "cpu", torch.float64))
+    floors = _floors(workload, dtype, is_peaked=name == PEAKED)
+    tolerances = [_tolerance(dtype, floor, error) for floor, error in zip(floors, errors, strict=False)]
+    equal = _with_equal_weights(workload, *_select(xs, direction, chosen, "cpu", torch.float64))
     targets = tuple(map(Target, exact, scales, tolerances, equal or repeat(None)))
     if len(chosen) == len(batch):
         return Check(name, (Expected(chosen, targets),))
-    whole = [tensor.cpu() for tensor in _computed(workload, layer, x, direction)]
-    wider = [widened(x.dtype, tolerance, error) for tolerance, error in zip(tolerances, errors, strict=True)]
-    of_all = Expected([*batch], tuple(map(Target, whole, _scales(whole, cancelled), wider)))
-    return Check(name, (Expected(chosen, targets[:BY_ITEM]), of_all))
+    whole = [tensor.cpu() for tensor in _computed(workload, layer, xs, direction)]
+    wider = [widened(dtype, tolerance, error) for tolerance, error in zip(tolerances, errors, strict=True)]
+    of_all = Expected([*batch], tuple(map(Target, whole, _scales(whole, cancelled, by_item), wider)))
+    return Check(name, (Expected(chosen, targets[:by_item]), of_all))
 
 
-def of_calls(workload: Workload, check: Check, x: Tensor, direction: Tensor | None) -> tuple[Target, ...]:
-    """Return what is expected of timed calls on x, in float32 at least; scales and tolerances are those of a check.
+def of_calls(workload: Workload, check: Check, xs: Tensors, direction: Tensor | None) -> tuple[Target, ...]:
+    """Return what is expected of timed calls on inputs, in float32 at least; scales and tolerances are those of a check.
 
     Without gradients some rows of the output are computed, and the others are NaN.
     """
-    dtype = torch.promote_types(x.dtype, torch.float32)
-    layer = workload.layer if x.dtype == dtype else copy.deepcopy(workload.layer).to(dtype)
-    chosen = x.to(dtype), None if direction is None else direction.to(dtype)
+    own = workload.values.dtype
+    dtype = torch.promote_types(own, torch.float32)
+    layer = workload.layer if own == dtype else copy.deepcopy(workload.layer).to(dtype)
+    chosen = tuple(cast_to(x, None, dtype) for x in xs), None if direction is None else direction.to(dtype)
     tensors = None if direction is not None else _some_rows(workload, layer, chosen[0])
     tensors = tensors or _computed(workload, _plain(workload, layer), *chosen)
     equal = _with_equal_weights(workload, *chosen) or repeat(None)
     targets = check.expected[-1].targets
     return tuple(
-        Target(tensor.cpu(), scale, widened(x.dtype, tolerance, tolerance / MARGIN), other)
+        Target(tensor.cpu(), scale, widened(own, tolerance, tolerance / MARGIN), other)
         for tensor, (_, scale, tolerance, _), other in zip(tensors, targets, equal, strict=False)
     )
 
 
-def _some_rows(workload: Workload, layer: Any, x: Tensor) -> tuple[Tensor, ...] | None:
+def _some_rows(workload: Workload, layer: Any, xs: Tensors) -> tuple[Tensor, ...] | None:
     """Return the output in random rows, NaN elsewhere; None if the core isn't plain or is followed by a mix."""
     if not workload.has_plain_core:
         return None
     at_rows: Any = with_attend(at_random_rows(PART_ROWS))(layer)
-    (output,) = _computed(workload, at_rows, x, None)
+    (output,) = _computed(workload, at_rows, xs, None)
     return None if output.isnan().flatten(1).all(1).any() else (output,)
 
 
@@ -170,14 +173,14 @@ def peak(workload: Workload) -> float:
     """
     factor = PEAK
     for _ in range(PEAKINGS if workload.has_plain_core else 0):
-        largest = largest_logit(workload.layer, workload.input(InputValues(0, factor))[:1])
+        largest = largest_logit(workload.layer, tuple(each[:1] for each in workload.inputs(InputValues(0, factor))))
         if LEAST_LOGIT <= largest <= 2 * LOGIT or math.isinf(largest):
             break
         factor = min(MOST_PEAK, factor * math.sqrt(LOGIT / max(largest, 1.0)))
     return factor
 
 
-def _with_equal_weights(workload: Workload, x: Tensor, direction: Tensor | None) -> tuple[Tensor, ...] | None:
+def _with_equal_weights(workload: Workload, xs: Tensors, direction: Tensor | None) -> tuple[Tensor, ...] | None:
     """Return the output and gradients of the layer if its core gives all keys equal weights.
 
     None in float32, where the tolerance tells such a core from attention, and if the core can't be replaced.
@@ -185,7 +188,8 @@ def _with_equal_weights(workload: Workload, x: Tensor, direction: Tensor | None)
     other = workload.with_equal_weights if _is_half(workload) else None
     if other is None:
         return None
-    return tuple(each.cpu() for each in _computed(workload, copy.deepcopy(other).to(x.device, x.dtype), x, direction))
+    layer = copy.deepcopy(other).to(xs[0].device, xs[0].dtype)
+    return tuple(each.cpu() for each in _computed(workload, layer, xs, direction))
 
 
 def _tolerance(dtype: torch.dtype, floor: float, error: float) -> float:
@@ -235,42 +239,40 @@ def _plain(workload: Workload, layer: nn.Module) -> Any:
 
 
 def _exact(
-    workload: Workload, layer: Any, x: Tensor, direction: Tensor | None, chosen: list[int]
+    workload: Workload, layer: Any, xs: Tensors, direction: Tensor | None, chosen: list[int]
 ) -> tuple[Tensor, ...]:
     """Return the layer's output and gradients in float64 for some items."""
     reference = copy.deepcopy(layer).to("cpu", torch.float64)
-    return _computed(workload, reference, *_select(x, direction, chosen, "cpu", torch.float64))
+    return _computed(workload, reference, *_select(xs, direction, chosen, "cpu", torch.float64))
 
 
 def _is_long(workload: Workload) -> bool:
-    point = workload.point
-    return point.num_heads * point.num_tokens**2 > LONG_SCORES and workload.has_plain_core
+    return scores(workload.point) > LONG_SCORES and workload.has_plain_core
 
 
 def _is_half(workload: Workload) -> bool:
     return workload.values.dtype.itemsize == 2  # bytes
 
 
-def _computed(workload: Workload, layer: nn.Module, x: Tensor, direction: Tensor | None) -> tuple[Tensor, ...]:
+def _computed(workload: Workload, layer: nn.Module, xs: Tensors, direction: Tensor | None) -> Tensors:
     """Return the layer's output, and its gradients if there is a direction, computed for a few items at a time."""
-    point = workload.point
-    size = max(1, WHOLE_BATCH_SCORES // (point.num_heads * point.num_tokens**2))
-    directions = [None] * len(x) if direction is None else direction.split(size)
-    parts = [_run(layer, *pair) for pair in zip(x.split(size), directions, strict=False)]
-    by_item, weights = 1 if direction is None else 2, [part[2:] for part in parts]
+    size = max(1, WHOLE_BATCH_SCORES // scores(workload.point))
+    directions = [None] * len(xs[0]) if direction is None else direction.split(size)
+    parts = [_run(layer, *pair) for pair in zip(zip(*(x.split(size) for x in xs), strict=True), directions, strict=False)]
+    by_item = 1 if direction is None else workload.by_item
     whole = [torch.cat([part[index] for part in parts]) for index in range(by_item)]
-    return *whole, *(torch.stack(sums).sum(0) for sums in zip(*weights, strict=True))
+    return *whole, *(torch.stack(sums).sum(0) for sums in zip(*(part[by_item:] for part in parts), strict=True))
 
 
-def _run(layer: nn.Module, x: Tensor, direction: Tensor | None) -> tuple[Tensor, ...]:
+def _run(layer: nn.Module, xs: Tensors, direction: Tensor | None) -> Tensors:
     if direction is None:
         with torch.inference_mode():
-            return (layer(x),)
+            return (layer(*xs),)
     with torch.enable_grad():
-        x = x.detach().requires_grad_()
-        output = layer(x)
-        wide = torch.promote_types(x.dtype, torch.float32)  # sums lose no precision
-        return output.detach(), *(each.to(wide) for each in gradients(output, x, layer, direction))
+        xs = tuple(x.detach().requires_grad_(x.is_floating_point()) for x in xs)
+        output = layer(*xs)
+        wide = torch.promote_types(xs[0].dtype, torch.float32)  # sums lose no precision
+        return output.detach(), *(each.to(wide) for each in gradients(output, xs, layer, direction))
 
 
 def _floors(workload: Workload, dtype: torch.dtype, *, is_peaked: bool) -> Iterator[float]:
@@ -281,37 +283,35 @@ def _floors(workload: Workload, dtype: torch.dtype, *, is_peaked: bool) -> Itera
     """
     eps = torch.finfo(torch.float32).eps
     point, floor = workload.point, FLOOR_EPS * torch.finfo(dtype).eps + is_peaked * LOGIT * eps
-    units = max(GRADIENT_EPS * (LOGIT if is_peaked else 1.0), math.sqrt(point.batch * point.num_tokens))
+    units = max(GRADIENT_EPS * (LOGIT if is_peaked else 1.0), math.sqrt(point.batch * max(point.num_tokens, point.kv_tokens)))
     return chain([floor], repeat(2 * floor + units * eps))
 
 
 def _select(
-    x: Tensor, direction: Tensor | None, items: list[int], device: str | None = None, dtype: torch.dtype | None = None
-) -> tuple[Tensor, Tensor | None]:
-    chosen = x[items].to(device, dtype)
+    xs: Tensors, direction: Tensor | None, items: list[int], device: str | None = None, dtype: torch.dtype | None = None
+) -> tuple[Tensors, Tensor | None]:
+    chosen = tuple(cast_to(x[items], device, dtype) for x in xs)
     return chosen, None if direction is None else direction[items].to(device, dtype)
 
 
 def _items(workload: Workload, name: str) -> list[int]:
     point, items = workload.point, ITEMS if name in (NORMAL, PEAKED) else LATER_ITEMS
-    is_small = point.batch * point.num_heads * point.num_tokens**2 <= WHOLE_BATCH_SCORES and not shapes_itself(
-        point.layer
-    )
+    is_small = point.batch * scores(point) <= WHOLE_BATCH_SCORES and not shapes_itself(point.layer)
     if is_small or point.batch <= items:
         return [*range(point.batch)]
     return sorted(random.SystemRandom().sample(range(point.batch), items))
 
 
-def _cancelled(exact: Sequence[Tensor]) -> set[int]:
+def _cancelled(exact: Sequence[Tensor], by_item: int) -> set[int]:
     """Return the indices of the weights' gradients that have cancelled out, or may have."""
     largest = _largest(exact)
-    least = CANCELLED * max(largest[2:], default=0.0)
-    return {index for index in range(2, len(exact)) if largest[index] < least or exact[index].numel() < FEW}
+    least = CANCELLED * max(largest[by_item:], default=0.0)
+    return {index for index in range(by_item, len(exact)) if largest[index] < least or exact[index].numel() < FEW}
 
 
-def _scales(tensors: Sequence[Tensor], cancelled: set[int]) -> tuple[float, ...]:
+def _scales(tensors: Sequence[Tensor], cancelled: set[int], by_item: int) -> tuple[float, ...]:
     largest = _largest(tensors)
-    of_weights = max(largest[2:], default=0.0)
+    of_weights = max(largest[by_item:], default=0.0)
     values = (of_weights if index in cancelled else value for index, value in enumerate(largest))
     return tuple(value or 1.0 for value in values)
 

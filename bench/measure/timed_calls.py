@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from bench.measure import clock
-from bench.measure.outputs import BY_ITEM, Incorrect, Output, check_output, gradients, share_memory
-from bench.measure.workload import Inputs, Subject, Workload
+from bench.measure.outputs import Incorrect, Output, check_output, gradients, share_memory
+from bench.measure.workload import TRAINED, Inputs, Subject, Tensors, Workload
 from bench.sampling.inputs import KEY_BITS, TIMED
 from bench.sampling.rounds import Sample
 
@@ -67,9 +67,9 @@ class TimedCalls:
             timing, key = next(timings)
 
             def hold(number: int, result: object) -> None:
-                number, x = self._inputs.of_call(number)
+                number, inputs = self._inputs.of_call(number)
                 numbers.append(number)
-                outputs.hold(timing, x, result)
+                outputs.hold(timing, inputs, result)
 
             return self.timing(call, calls, key, hold)
 
@@ -99,9 +99,9 @@ class TimedOutputs:
         in_call = like.tensors if workload.point.mode != "forward" else like.tensors[:1]
         self._held = [[torch.zeros_like(tensor) for tensor in in_call] for _ in range(timings)]
         self._wholes = [[torch.zeros_like(tensor) for tensor in like.tensors] for _ in range(wholes)]
-        self._parts = [[torch.zeros_like(tensor[0]) for tensor in in_call[:BY_ITEM]] for _ in range(parts)]
+        self._parts = [[torch.zeros_like(tensor[0]) for tensor in in_call[: workload.by_item]] for _ in range(parts)]
         self._filled: tuple[int, ...] = (0, 0)
-        self._last: tuple[Tensor, Tensor] | None = None
+        self._last: tuple[Tensors, Tensor] | None = None
 
     @property
     def kept(self) -> list[Tensor]:
@@ -110,29 +110,29 @@ class TimedOutputs:
         ordered = map(self._workload.ordered, self._wholes[:wholes])
         return [tensor for each in (*ordered, *self._parts[:parts]) for tensor in each]
 
-    def hold(self, timing: int, x: Tensor, result: Any) -> None:
-        """Copy the result of a call on x; raises Incorrect if it has a wrong form."""
-        y, of_inputs = result if self._workload.point.mode == "train" else (result, ())
+    def hold(self, timing: int, xs: Tensors, result: Any) -> None:
+        """Copy the result of a call on inputs; raises Incorrect if it has a wrong form."""
+        y, of_inputs = result if self._workload.point.mode in TRAINED else (result, ())
         try:
-            check_output(self._subject, x, y, self._workload.direction)
+            check_output(self._subject, xs, y, self._workload.direction)
         except Incorrect as error:
             raise Incorrect(f"{error} ({TIMED})") from None
-        inputs = [x, *self._subject.layer.parameters()]
+        inputs = [*xs[: self._workload.by_item - 1], *self._subject.layer.parameters()]
         whole = (
             torch.zeros_like(like) if each is None else each for each, like in zip(of_inputs, inputs, strict=False)
         )
         _copy(self._held[timing], (y.detach(), *whole))
-        self._last = (x, y) if self._workload.point.mode == "forward" else None
+        self._last = (xs, y) if self._workload.point.mode == "forward" else None
 
     def keep(self, parts: Sequence[tuple[int, int, int]], wholes: Sequence[tuple[int, int]]) -> None:
         """Keep items and whole outputs of timings, each at a place; in mode forward the whole one is the last."""
         for place, timing, item in parts:
-            _copy(self._parts[place], [tensor[item] for tensor in self._held[timing][:BY_ITEM]])
+            _copy(self._parts[place], [tensor[item] for tensor in self._held[timing][: self._workload.by_item]])
         for place, timing in wholes:
             tensors = self._held[timing]
             if self._last is not None:
-                x, y = self._last
-                tensors = [*tensors, *gradients(y, x, self._subject.layer, self._workload.direction)]
+                xs, y = self._last
+                tensors = [*tensors, *gradients(y, xs, self._subject.layer, self._workload.direction)]
             _copy(self._wholes[place], tensors)
         filled = zip(self._filled, (wholes, parts), strict=True)
         self._filled = tuple(max([count, *(place + 1 for place, *_ in kept)]) for count, kept in filled)

@@ -3,6 +3,7 @@
 import copy
 import dataclasses
 import math
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -20,9 +21,10 @@ import impls
 from bench.measure.cores import equal_weights, is_plain
 from bench.plan import layers
 from bench.plan.case import COLUMNS, Point
+from bench.plan.layers.layer import key_lengths
 from bench.plan.work import Work
 from bench.sampling.inputs import SHIFTS, InputValues, TimedCall, windows
-from impls.contract import NO_MASK
+from impls.contract import NO_MASK, PADDING
 from impls.modules.core import with_attend
 from impls.modules.making import make as make_module
 from impls.modules.making import statement
@@ -31,6 +33,9 @@ from impls.signatures import parameters_of
 
 SEED = 20_200_914
 """The default seed of weights and inputs: profiles and memory measurements use the same values."""
+
+TRAINED = ("train", "backward")
+"""The modes in which a call returns gradients."""
 
 GAMMA = 0.5
 """The weight of the residual of `conv`: at its initial 0 the layer returns its input, and any kernel would pass."""
@@ -46,6 +51,15 @@ INPUTS = f"normal(0, {SPREAD})"
 
 VALUES_SEED = 1
 """What is added to the seed for the values of inputs: they must be the same for layers that draw other weights."""
+
+NORM_WEIGHTS, TABLE_SD = (1.0, 2.0), 1.0
+"""The least and the largest weight of norms of queries and keys, and the standard deviation of a table of biases. At
+their initial values, all the same or nearly zero, a kernel that leaves them out would hardly be off."""
+
+Tensors = tuple[Tensor, ...]
+"""The inputs of a call."""
+
+Shapes = tuple[tuple[int, ...], ...]
 
 INPUTS_BYTES = 1 << 26
 """The most memory for the inputs of a timing. Each call has one of its own, as long as they fit into it: then no result
@@ -63,8 +77,9 @@ class Given(NamedTuple):
 class Workload:
     """The layer and the values that all implementations of a point use.
 
-    `layer` has the weights, inputs are cut out of `values`, `direction` is the gradient of the output: all random from
-    `seed`, on the point's device in the point's dtype.
+    `layer` has the weights, inputs of these `shapes` are cut out of `values`, `direction` is the gradient of the output:
+    all random from `seed`, on the point's device in the point's dtype. The batch comes first in each.
+    `fixed` are further inputs, which are the same in all calls: a padding mask.
     `flops` are the operations of a call, None if they are unknown. `order` has the places of the weights in the order
     of those that were given, empty if it is their own.
     """
@@ -73,31 +88,44 @@ class Workload:
     seed: int
     layer: nn.Module
     values: Tensor
-    shape: tuple[int, ...]
+    shapes: Shapes
     direction: Tensor
+    fixed: Tensors = ()
     flops: int | None = None
     order: tuple[int, ...] = ()
 
     @property
     def least_work(self) -> Work:
         """The least work of a call: its operations, and input, weights and output moved once."""
-        tensors = [self.x, self.direction, *self.layer.parameters()]
+        tensors = [*self.inputs(), self.direction, *self.layer.parameters()]
         return Work(self.flops, sum(tensor.nbytes for tensor in tensors))
 
-    @property
-    def x(self) -> Tensor:
-        """The first input."""
-        return self.input()
+    def inputs(self, values: InputValues = InputValues()) -> Tensors:  # noqa: B008 - it can't be changed
+        """Return inputs, to be copied: a window of the values, shifted by 0 to SHIFTS of them, times a factor."""
+        parts = _window(self.values, values.shift, self.shapes)
+        return *(parts if values.factor == 1 else (part * values.factor for part in parts)), *self.fixed
 
-    def input(self, values: InputValues = InputValues()) -> Tensor:  # noqa: B008 - it can't be changed
-        """Return an input, to be copied: a window of the values, shifted by 0 to SHIFTS of them, times a factor."""
-        window = _window(self.values, values.shift, self.shape)
-        return window if values.factor == 1 else window * values.factor
+    def leaves(self, inputs: Tensors) -> Tensors:
+        """Return the inputs of a call with those that have gradients as leaves of a graph of their own."""
+        varied = len(self.shapes)
+        return *(each.detach().requires_grad_(self.with_gradients) for each in inputs[:varied]), *inputs[varied:]
+
+    @property
+    def by_item(self) -> int:
+        """The tensors of an output, with gradients if the mode has any, that have an item of the batch each.
+
+        They are the output and the gradients of inputs; the gradients of weights are sums over all items.
+        """
+        return 1 + len(self.shapes) * self.with_gradients
+
+    def items(self, number: int, dtype: torch.dtype) -> Tensors:
+        """Return the first items of the inputs, on the CPU in another dtype."""
+        return tuple(cast_to(each[:number], "cpu", dtype) for each in self.inputs())
 
     @cached_property
     def has_plain_core(self) -> bool:
         """Whether the layer has a core of its own that is the plain formula: then the judge may put others there."""
-        return is_plain(copy.deepcopy(self.layer).to("cpu", torch.float32), self.x[:1].to("cpu", torch.float32))
+        return is_plain(copy.deepcopy(self.layer).to("cpu", torch.float32), self.items(1, torch.float32))
 
     @cached_property
     def with_equal_weights(self) -> nn.Module | None:
@@ -105,7 +133,7 @@ class Workload:
         try:
             other = with_attend(equal_weights)(self.layer)
             with self.gradient_mode():
-                other(self.x[:1])
+                other(*(each[:1] for each in self.inputs()))
         except (impls.Unsupported, RuntimeError):  # it may ask its core for more than this one can do
             return None
         return cast(nn.Module, other)
@@ -122,10 +150,8 @@ class Workload:
 
     def ordered(self, tensors: Sequence[Tensor]) -> list[Tensor]:
         """Return an output and its gradients, those of the weights in the order of the weights that were given."""
-        of_inputs = len(tensors) - len(self.order)
-        if of_inputs <= 1:  # no gradients
-            return [*tensors]
-        return [*tensors[:of_inputs], *(tensors[of_inputs + place] for place in self.order)]
+        of_weights = tensors[self.by_item :]
+        return [*tensors[: self.by_item], *(of_weights[place] for place in self.order or range(len(of_weights)))]
 
     def gradient_mode(self) -> AbstractContextManager[object]:
         """Return the gradient mode in which the point's calls run."""
@@ -157,78 +183,100 @@ class TimedValues:
             first, second = torch.rand((2, len(self._radii)), generator=generator).numpy()
             # by NumPy: on an Intel Xeon, torch's log1p was seen to have 11 right bits in the part of one thread of two,
             # in one of 30 judges; the outputs that it expected were then off by 1e-4
-            np.multiply(np.sqrt(-2 * np.log1p(-first)), SPREAD, out=first)
+            np.multiply(np.sqrt(-2 * np.log1p(-first)), spread_of(self._workload.layer), out=first)
             np.cos(2 * math.pi * second, out=second)
             self._radii.copy_(torch.from_numpy(first))
             self._waves.copy_(torch.from_numpy(second))
             self._key = key
 
-    def product(self, of: tuple[int, int], item: int | slice = slice(None), out: Tensor | None = None) -> Tensor:
-        """Return the product of two windows, or of an item of them; it is written into `out` if that is given."""
-        shape = self._workload.shape
-        radii, waves = (_window(each, shift, shape)[item] for each, shift in zip(self.numbers, of, strict=True))
-        return torch.mul(radii, waves, out=out)
+    def product(self, of: tuple[int, int], item: int | slice = slice(None), out: Tensors | None = None) -> Tensors:
+        """Return the products of two windows, or of an item of them, an input each; they are written into `out`."""
+        shapes = self._workload.shapes
+        pairs = zip(*(_window(each, shift, shapes) for each, shift in zip(self.numbers, of, strict=True)), strict=True)
+        return tuple(
+            torch.mul(radii[item], waves[item], out=None if out is None else out[number])
+            for number, (radii, waves) in enumerate(pairs)
+        )
 
-    def input(self, numbers: int, call: TimedCall, item: int | slice = slice(None)) -> Tensor:
-        """Return the input of a call, or an item of it, by the key of the numbers and the call."""
+    def inputs(self, numbers: int, call: TimedCall, item: int | slice = slice(None)) -> Tensors:
+        """Return the inputs of a call, or an item of them, by the key of the numbers and the call."""
         self.begin(numbers)
-        return self.product(windows(call.key, call.number + 1)[-1], item)
+        product = self.product(windows(call.key, call.number + 1)[-1], item)
+        return *product, *(each[item] for each in self._workload.fixed)
 
 
-def _window(numbers: Tensor, shift: int, shape: tuple[int, ...]) -> Tensor:
-    return numbers[shift : shift + math.prod(shape)].view(shape)
+def _window(numbers: Tensor, shift: int, shapes: Shapes) -> Tensors:
+    """Return consecutive parts of numbers, from one on, as tensors of these shapes."""
+    sizes = [math.prod(shape) for shape in shapes]
+    parts = numbers[shift : shift + sum(sizes)].split(sizes)
+    return tuple(part.view(shape) for part, shape in zip(parts, shapes, strict=True))
+
+
+def spread_of(layer: nn.Module) -> float:
+    """Return the standard deviation of a layer's inputs."""
+    return float(getattr(layer, "input_sd", SPREAD))
+
+
+def cast_to(tensor: Tensor, device: Any, dtype: torch.dtype | None) -> Tensor:
+    """Return a tensor on another device; one of floating-point numbers in another dtype."""
+    return tensor.to(device, dtype if tensor.is_floating_point() else None)
 
 
 class Inputs:
-    """The inputs of one implementation: tensors of its own, one for each call of a timing.
+    """The inputs of one implementation: tensors of its own, some for each call of a timing.
 
-    `next()` returns the input of the next call.
+    `next()` returns the inputs of the next call.
     """
 
     def __init__(self, workload: Workload) -> None:
         self._workload = workload
-        self._tensors: list[Tensor] = []
+        self._tensors: list[Tensors] = []
         self._windows: list[tuple[int, int]] = []
         self._make(1)
-        self.next: Callable[[], Tensor] = cycle(self._tensors).__next__
+        self.next: Callable[[], Tensors] = cycle(self._tensors).__next__
 
     def _make(self, number: int) -> None:
-        """Have so many tensors at least."""
+        """Have tensors for so many calls at least."""
         with torch.inference_mode(False):  # else those that are made in the rounds would be of another kind
             while len(self._tensors) < number:
-                self._tensors.append(self._workload.x.clone().requires_grad_(self._workload.with_gradients))
+                self._tensors.append(self._workload.leaves(tuple(each.clone() for each in self._workload.inputs())))
 
     def renew(self, calls: int, key: int) -> None:
         """Write the values of a key into the inputs of the next `calls` calls; with very many calls they repeat."""
-        self._windows = windows(key, min(calls, max(1, INPUTS_BYTES // self._workload.x.nbytes)))
+        size = sum(each.nbytes for each in self._tensors[0])
+        self._windows = windows(key, min(calls, max(1, INPUTS_BYTES // size)))
         self._make(len(self._windows))
         with torch.no_grad():
-            for tensor, of in zip(self._tensors, self._windows, strict=False):
-                self._workload.timed.product(of, out=tensor.detach())
+            for tensors, of in zip(self._tensors, self._windows, strict=False):
+                self._workload.timed.product(of, out=tuple(each.detach() for each in tensors))
         self.next = cycle(self._tensors[: len(self._windows)]).__next__
 
-    def of_call(self, call: int) -> tuple[int, Tensor]:
-        """Return the number among the inputs of the last timing, and the input, that a call had."""
+    def of_call(self, call: int) -> tuple[int, Tensors]:
+        """Return the number among the inputs of the last timing, and the inputs, that a call had."""
         number = call % len(self._windows)
         return number, self._tensors[number]
 
     @property
     def tensors(self) -> list[Tensor]:
         """All tensors of the inputs, and the random numbers that they are made of."""
-        return [*self._tensors, *self._workload.timed.numbers]
+        return [*(each for tensors in self._tensors for each in tensors), *self._workload.timed.numbers]
 
-    def holding(self, values: InputValues) -> Tensor:
-        """Return one of the inputs, with values of the workload."""
+    def holding(self, values: InputValues) -> Tensors:
+        """Return the inputs of one call, with values of the workload."""
         self._windows = []
         with torch.no_grad():
-            self._tensors[0].copy_(self._workload.input(values))
+            for tensor, value in zip(self._tensors[0], self._workload.inputs(values), strict=True):
+                tensor.copy_(value)
         return self._tensors[0]
 
     def are_edited(self) -> bool:
         """Return whether an input has other values than the last timing has written into it."""
-        product = self._workload.timed.product
-        pairs = zip(self._tensors, self._windows, strict=False)
-        return any(not torch.equal(tensor.detach(), product(of)) for tensor, of in pairs)
+        made = ((*self._workload.timed.product(of), *self._workload.fixed) for of in self._windows)
+        return any(
+            not torch.equal(tensor.detach(), value)
+            for tensors, values in zip(self._tensors, made, strict=False)
+            for tensor, value in zip(tensors, values, strict=True)
+        )
 
 
 @dataclass(frozen=True)
@@ -254,17 +302,27 @@ def make(point: Point, seed: int = SEED, given: Given | None = None) -> Workload
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        layer, shape = _made(point)
+        layer, shapes = _made(point)
         layer.train(point.mode != "inference")
         torch.manual_seed(seed + VALUES_SEED)
-        values = torch.randn(math.prod(shape) + SHIFTS) * SPREAD
+        values = torch.randn(sum(map(math.prod, shapes)) + SHIFTS) * spread_of(layer)
         saved, order = _load(layer, given) if given else ({}, ())
         values = saved.get("values", values)
-        output_shape, flops = _traced(point, layer, values[: math.prod(shape)].view(shape))
+        fixed = _padding(point)
+        output_shape, flops = _traced(point, layer, (*_window(values, 0, shapes), *fixed))
         direction = torch.randn(output_shape)
         direction = saved.get("direction", direction)
     there = point.device, getattr(torch, point.dtype)
-    return Workload(point, seed, layer.to(*there), values.to(*there), shape, direction.to(*there), flops, order)
+    fixed = tuple(each.to(point.device) for each in fixed)
+    return Workload(point, seed, layer.to(*there), values.to(*there), shapes, direction.to(*there), fixed, flops, order)
+
+
+def _padding(point: Point) -> Tensors:
+    """Return the padding mask of a point, `[B, M]`, True at keys that are padding; items have any order."""
+    if point.mask != PADDING:
+        return ()
+    lengths = torch.tensor(key_lengths(point.batch, point.kv_tokens))[torch.randperm(point.batch)]
+    return (torch.arange(point.kv_tokens) >= lengths[:, None],)
 
 
 def weights(layer: nn.Module) -> dict[str, Tensor]:
@@ -297,12 +355,13 @@ def _load(layer: nn.Module, given: Given) -> tuple[dict[str, Any], tuple[int, ..
     return saved, tuple(map(own.index, saved["parameters"]))
 
 
-def shown(point: Point) -> tuple[Wrapper, tuple[int, ...]]:
-    """Return the module of a point, to be looked at on a CPU, and the shape of an item; raises as `make` does."""
+def shown(point: Point) -> tuple[Wrapper, Shapes]:
+    """Return the module of a point, to be looked at on a CPU, and the shapes of an item; raises as `make` does."""
     set_up(dataclasses.replace(point, device="cpu"))
-    layer, shape = _made(point)
-    _counted_with_values(point, layer.eval(), torch.zeros(1, *shape[1:]))
-    return wrapped(layer, shape[1:]), shape[1:]
+    layer, shapes = _made(point)
+    items = tuple(shape[1:] for shape in shapes)
+    _counted_with_values(point, layer.eval(), tuple(torch.zeros(1, *item) for item in items))
+    return wrapped(layer, items), items
 
 
 def subject(workload: Workload, implementation: str) -> Subject:
@@ -317,41 +376,59 @@ def subject(workload: Workload, implementation: str) -> Subject:
 def step(subject: Subject, workload: Workload, inputs: Inputs | None = None) -> Callable[[], object]:
     """Return one call of the implementation in the point's mode; it must run in the workload's gradient mode.
 
-    The call returns the output. A training step computes the gradients of x and of every weight from a fresh graph, and
-    returns the output with them.
+    The call returns the output. A training step computes the gradients of inputs and of every weight from a fresh
+    graph, and returns the output with them. So does a backward pass; its attribute `prepare` makes the forward passes
+    of so many calls to come.
     """
     function, inputs = subject.function, inputs or Inputs(workload)
-    if workload.point.mode != "train":
-        return lambda: function(inputs.next())
-    weights, direction = [*subject.layer.parameters()], workload.direction
+    weights, direction, varied = [*subject.layer.parameters()], workload.direction, len(workload.shapes)
+    ready: deque[tuple[Tensors, Tensor]] = deque()
 
-    def train() -> object:
-        x = inputs.next()
-        y = function(x)
-        return y, torch.autograd.grad(y, [x, *weights], direction, allow_unused=True)
+    def forward() -> tuple[Tensors, Tensor]:
+        xs = inputs.next()
+        return xs, function(*xs)
 
-    return train
+    def with_gradients(xs: Tensors, y: Tensor) -> object:
+        return y, torch.autograd.grad(y, [*xs[:varied], *weights], direction, allow_unused=True)
+
+    def prepare(calls: int) -> None:
+        ready.clear()
+        ready.extend(forward() for _ in range(calls))
+
+    def backward() -> object:
+        return with_gradients(*(ready.popleft() if ready else forward()))
+
+    backward.prepare = prepare  # type: ignore[attr-defined]  # functions take attributes
+    if workload.point.mode in TRAINED:
+        return backward if workload.point.mode == "backward" else lambda: with_gradients(*forward())
+    return lambda: function(*inputs.next())
 
 
-def _made(point: Point) -> tuple[nn.Module, tuple[int, ...]]:
-    """Return the module of a point, and the shape of its input."""
+def _made(point: Point) -> tuple[nn.Module, Shapes]:
+    """Return the module of a point, and the shapes of its inputs."""
     columns = (column for column in COLUMNS.values() if column.name not in layers.fixed(point.layer))
     required = [each.name for each in columns if each.changes_function and not each.is_usual(point)]
-    layer, shape = make_module(layers.module_of(point.layer), dataclasses.asdict(point), required)
+    layer, shapes = make_module(layers.module_of(point.layer), dataclasses.asdict(point), required)
     if isinstance(layer, impls.ConvSelfAttention):
         nn.init.constant_(layer.gamma, GAMMA)
-    return layer, shape
+    if isinstance(layer, impls.Attention):
+        for name, weight in layer.named_parameters():
+            if name == "relative_position_bias_table":
+                nn.init.normal_(weight, std=TABLE_SD)
+            elif "_norm." in name:
+                nn.init.uniform_(weight, *NORM_WEIGHTS)
+    return layer, shapes
 
 
-def _traced(point: Point, layer: nn.Module, x: Tensor) -> tuple[torch.Size, int | None]:
+def _traced(point: Point, layer: nn.Module, xs: Tensors) -> tuple[torch.Size, int | None]:
     """Return the shape of the layer's output and the operations of a call, None if they are unknown."""
     if not layers.is_own(point.layer):
-        output: Tensor = copy.deepcopy(layer).to("meta")(x.to("meta"))
+        output: Tensor = copy.deepcopy(layer).to("meta")(*(x.to("meta") for x in xs))
         return output.shape, layers.flops(point)
     try:
-        result, counted = _counted(point, copy.deepcopy(layer).to("meta"), x.to("meta"))
+        result, counted = _counted(point, copy.deepcopy(layer).to("meta"), tuple(x.to("meta") for x in xs))
     except Exception:  # a layer may need tensors with values
-        result, counted = _counted_with_values(point, layer, x)
+        result, counted = _counted_with_values(point, layer, xs)
     if type(result) is not Tensor or result.shape[:1] != (point.batch,):
         got = list(result.shape) if isinstance(result, Tensor) else type(result).__name__
         raise impls.Unresolved(
@@ -361,26 +438,29 @@ def _traced(point: Point, layer: nn.Module, x: Tensor) -> tuple[torch.Size, int 
     return result.shape, flops(point) if flops else counted
 
 
-def _counted_with_values(point: Point, layer: nn.Module, x: Tensor) -> tuple[Any, int | None]:
+def _counted_with_values(point: Point, layer: nn.Module, xs: Tensors) -> tuple[Any, int | None]:
     try:
-        return _counted(point, copy.deepcopy(layer), x)
+        return _counted(point, copy.deepcopy(layer), xs)
     except Exception as error:
         first = f"{type(error).__name__}: {error}".splitlines()[0]
         inner = layer.inner if isinstance(layer, Wrapper) else layer
         names = ", ".join(each.name for each in parameters_of(inner))
         raise impls.Unresolved(
-            f"layer {point.layer!r}: {type(inner).__name__}({names}) was called with x {list(x.shape)}: {first}; "
+            f"layer {point.layer!r}: {type(inner).__name__}({names}) was called with "
+            f"{', '.join(str(list(x.shape)) for x in xs)}: {first}; "
             "give another shape as [input=2x56x56x96], or all arguments as [input=mymodule:function]"
         ) from error
 
 
-def _counted(point: Point, layer: nn.Module, x: Tensor) -> tuple[Any, int | None]:
+def _counted(point: Point, layer: nn.Module, xs: Tensors) -> tuple[Any, int | None]:
     """Return a layer's output, and the operations that torch counts in a call of the point's mode.
 
     The count of a masked layer is None: it may compute scores that the mask removes, so the work is unknown.
     """
     with FlopCounterMode(display=False) as counter, torch.enable_grad():
-        output = layer(x.detach().requires_grad_(point.mode == "train"))
-        if point.mode == "train" and isinstance(output, Tensor):
+        output = layer(*(x.detach().requires_grad_(point.mode in TRAINED and x.is_floating_point()) for x in xs))
+        forward = counter.get_total_flops()
+        if point.mode in TRAINED and isinstance(output, Tensor):
             output.sum().backward()
-    return output, None if point.mask != NO_MASK else counter.get_total_flops() or None
+        flops = counter.get_total_flops() - (forward if point.mode == "backward" else 0)
+    return output, None if point.mask != NO_MASK else flops or None

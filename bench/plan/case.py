@@ -82,6 +82,7 @@ class Point:
             "inference": "the forward pass under torch.inference_mode",
             "forward": "the forward pass with its graph kept",
             "train": "forward and backward pass",
+            "backward": "the backward pass, after a forward pass that is not timed",
         },
         option="execution",
     )
@@ -97,6 +98,30 @@ class Point:
     )
     channels: int = column("numbers in a token at the output (embed_dim, d_model)", short="c{}", words="C={}")
     num_heads: int = column("attention heads", default=1, short="h{}", words="H={}")
+    num_kv_tokens: int | None = column(
+        "tokens of the context, from which keys and values come; without it they come from the tokens themselves",
+        default=DERIVED,
+        absent=None,
+        short="m{}",
+        words="M={}",
+        changes_function=True,
+    )
+    context_dim: int | None = column(
+        "numbers in a token of the context; as token_len if not given",
+        default=DERIVED,
+        absent=None,
+        short="x{}",
+        words="context C={}",
+        changes_function=True,
+    )
+    num_kv_heads: int | None = column(
+        "heads of keys and values, a divisor of num_heads (grouped-query attention); as num_heads if not given",
+        default=DERIVED,
+        absent=None,
+        short="g{}",
+        words="KV H={}",
+        changes_function=True,
+    )
     qkv_bias: bool = column(
         "whether the projection to queries, keys and values has a bias",
         default=DERIVED,
@@ -135,11 +160,56 @@ class Point:
         short="p{}",
         words="patches {0}×{0}",
     )
+    qk_norm: str = column(
+        "the norm of queries and keys over the width of a head",
+        default=DERIVED,
+        absent="none",
+        choices={"none": "none", "rms": "RMSNorm with a learned weight", "layer": "LayerNorm"},
+        words="qk norm {}",
+        short="{}norm",
+        usual="none",
+        changes_function=True,
+    )
+    rope: str = column(
+        "the rotary position embedding of queries and keys",
+        default=DERIVED,
+        absent="none",
+        choices={"none": "none", "axial": "by row and column on a square grid; tokens before it keep theirs"},
+        words="rope {}",
+        short="rope{}",
+        usual="none",
+        changes_function=True,
+    )
+    attn_bias: str = column(
+        "what is added to the attention scores",
+        default=DERIVED,
+        absent="none",
+        choices={
+            "none": "nothing",
+            "relative": "a learned number for each offset on a square grid and each head (Swin)",
+            "alibi": "the distance of the tokens times a slope for each head",
+        },
+        words="{} bias",
+        usual="none",
+        changes_function=True,
+    )
+    window_size: int | None = column(
+        "the tokens of a side of the windows inside which tokens attend to each other",
+        default=DERIVED,
+        absent=None,
+        short="win{}",
+        words="windows {0}×{0}",
+        changes_function=True,
+    )
     mask: str = column(
         "which tokens a token may attend to",
         default="none",
         absent="none",
-        choices={"none": "all of them", "causal": "itself and those before it"},
+        choices={
+            "none": "all of them",
+            "causal": "itself and those before it",
+            "padding": "the keys of its item that are no padding; items have other lengths, a quarter is padding",
+        },
         words="mask {}",
         usual="none",
         changes_function=True,
@@ -189,6 +259,21 @@ class Point:
     def name(self) -> str:
         """A name that is unique among points and safe in a file name."""
         return self.short_name()
+
+    @property
+    def kv_tokens(self) -> int:
+        """The tokens of an item that keys and values come from."""
+        return self.num_kv_tokens or self.num_tokens
+
+    @property
+    def kv_heads(self) -> int:
+        """The heads of keys and values."""
+        return self.num_kv_heads or self.num_heads
+
+    @property
+    def keys(self) -> int:
+        """The keys with which each query has a score: those of its window, or all of its item."""
+        return self.kv_tokens if self.window_size is None else self.window_size**2
 
     def short_name(self, without: Collection[str] = ()) -> str:
         """Return a name that is safe in a file name, without some of the columns; a usual device stays in it."""

@@ -132,6 +132,7 @@ def _pair(call: clock.Call, label: str, device: str, timer: clock.Timer, trace: 
             results.append(call())  # held until the profile ends, so that no block of the result is freed in the call
 
     timed_s, timed_faults = _with_faults(lambda: timer(call, 1))
+    clock.prepare(call, 1)
     with profile(activities=activities(device), record_shapes=True, profile_memory=True) as profiler:
         profiled_s, profiled_faults = _with_faults(lambda: timer(labelled, 1))
     profiler.export_chrome_trace(str(trace))

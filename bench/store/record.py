@@ -22,7 +22,7 @@ from bench.store.environment import Environment
 from bench.store.metrics import REPORTED
 from bench.store.typed import Amount, Count, Positive, Seconds, convert, decode
 
-SCHEMA_VERSION = 9
+SCHEMA_VERSION = 10
 """The version of the journal's lines and of plans."""
 
 OLDEST_SCHEMA = 9

@@ -43,9 +43,3 @@ def softmax(scores: Tensor) -> Tensor:
     """Return the softmax over the keys, with zeros for a query whose keys are all hidden."""
     sees_nothing = scores.isneginf().all(dim=-1, keepdim=True)
     return scores.masked_fill(sees_nothing, 0.0).softmax(dim=-1).masked_fill(sees_nothing, 0.0)
-
-
-def repeated(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-    """Return k and v with each head repeated for its group of heads of q."""
-    heads = q.shape[1]
-    return k.repeat_interleave(heads // k.shape[1], dim=1), v.repeat_interleave(heads // v.shape[1], dim=1)

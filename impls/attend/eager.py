@@ -2,7 +2,8 @@
 
 from torch import Tensor
 
-from impls.attend import hide, repeated, softmax
+from impls.attend import hide, softmax
+from impls.contract import repeated
 from impls.modules.core import with_attend
 
 

@@ -3,7 +3,8 @@
 import torch
 from torch import Tensor
 
-from impls.attend import hide, repeated
+from impls.attend import hide
+from impls.contract import repeated
 from impls.modules.core import with_attend
 
 

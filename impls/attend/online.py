@@ -3,8 +3,9 @@
 import torch
 from torch import Tensor
 
-from impls.attend import hide, repeated
+from impls.attend import hide
 from impls.catalogue import BLOCK_TOKENS
+from impls.contract import repeated
 from impls.modules.core import with_attend
 
 

@@ -16,8 +16,11 @@ from torch.nn import attention
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from impls.attend import hidden
-from impls.contract import Adapt, Attend, Implementation, Unsupported
+from impls.contract import Adapt, Attend, Implementation, Unsupported, repeated
 from impls.modules.core import lacks_kernel, with_attend
+
+GQA = BUILT_IN, REPEAT = ("built-in", "repeat")
+"""The ways to compute fewer heads of keys than of queries."""
 
 ON_GPUS_ALONE = (SDPBackend.EFFICIENT_ATTENTION, SDPBackend.CUDNN_ATTENTION)
 
@@ -31,12 +34,19 @@ def attend(
     mask: str | None = None,
     attn_mask: Tensor | None = None,
     enable_gqa: bool = False,
+    gqa: str = BUILT_IN,
 ) -> Tensor:
     """Return `F.scaled_dot_product_attention(q, k, v, scale=scale)`, with `is_causal` for a causal mask.
 
+    With fewer heads of keys, `gqa` is "built-in", which is torch's `enable_gqa`, or "repeat", which copies them first.
     q `[B, H, Nq, D]`, k `[B, H, Nk, D]`, v `[B, H, Nk, Dv]`, result `[B, H, Nq, Dv]`.
     Source: `torch.nn.functional.scaled_dot_product_attention`, PyTorch documentation.
     """
+    if gqa not in GQA:
+        raise Unsupported(f"gqa must be {' or '.join(GQA)}, got {gqa!r}")
+    if enable_gqa and gqa == REPEAT:
+        k, v = repeated(q, k, v)
+        enable_gqa = False
     if attn_mask is not None and mask is not None:  # some backends refuse both, so they become one tensor
         nothing = False if attn_mask.dtype == torch.bool else float("-inf")
         attn_mask = attn_mask.masked_fill(hidden(q.shape[-2], k.shape[-2], q.device), nothing)
@@ -63,6 +73,9 @@ def pinned(backend: SDPBackend) -> Attend:
                     raise
                 missing = f"PyTorch has no {backend.name} kernel for the {q.device.type.upper()}. "
                 is_missing = q.device.type == "cpu" and backend in ON_GPUS_ALONE
+                attn_mask = keywords.get("attn_mask")
+                if attn_mask is not None and attn_mask.requires_grad and torch.is_grad_enabled():
+                    missing, is_missing = f"{backend.name} computes no gradient of attn_mask. ", True
                 raise Unsupported(
                     is_missing * missing + _reasons(partial(attend, q, *others, **keywords), error)
                 ) from None

@@ -25,8 +25,7 @@ from impls.contract import (
     Unsupported,
     compiling,
     declared_options,
-    mask_of,
-    masked,
+    fitted,
 )
 from impls.modules.watch import UNFUSED, Core, cores
 from impls.modules.wrapper import Wrapper
@@ -37,6 +36,9 @@ MISSING_KERNEL = ("No available kernel", "No viable backend")
 
 BY_ATTEND, BY_FUNCTION = "self.attend", "F.scaled_dot_product_attention"
 """How a core was replaced; by a library's switch it is the switch's name."""
+
+REPEATED = "k and v repeated to all heads"
+"""What an attend that takes no fewer heads of keys needs."""
 
 FUSED_ATTN, OF_TRANSFORMERS = "fused_attn", "attn_implementation"
 """The switches of timm and of transformers."""
@@ -71,7 +73,8 @@ def with_attend(attend: Attend, switch: str = "") -> Adapt:
         adapted = copy.copy(layer)
         adapted._modules = dict(layer._modules)  # a core that is a module must not appear in the original
         _put(attend, adapted, options)
-        vars(adapted)["adapted_by"] = BY_ATTEND
+        is_repeated = getattr(getattr(adapted.attend, "func", adapted.attend), "repeats", False)
+        vars(adapted)["adapted_by"] = f"{BY_ATTEND}, {REPEATED}" if is_repeated else BY_ATTEND
         return adapted
 
     adapt.options = declared_options(attend).difference(CORE_KEYWORDS)  # type: ignore[attr-defined]  # functions take attributes
@@ -93,8 +96,8 @@ def takes_core(attend: Any) -> bool:
     return is_scale and (len(required) == 4 or "scal" in positional[3].name)
 
 
-def calls_core(layer: nn.Module, x: Tensor) -> bool:
-    """Return whether a layer calls its own attend as a core on x, and returns a tensor.
+def calls_core(layer: nn.Module, *xs: Tensor) -> bool:
+    """Return whether a layer calls its own attend as a core on inputs, and returns a tensor.
 
     It is true if the call fails, which says more elsewhere.
     """
@@ -104,7 +107,7 @@ def calls_core(layer: nn.Module, x: Tensor) -> bool:
     _note(probe, calls)
     try:
         with torch.no_grad():
-            y = probe(x)
+            y = probe(*xs)
     except Exception:
         return True
     return bool(calls) and all(calls) and isinstance(y, Tensor)
@@ -126,7 +129,7 @@ def _put(attend: Attend, layer: nn.Module, options: dict[str, Any]) -> None:
     """Put an attend into a layer, in the place of its own, which may be a function, a method or a module."""
     layer._modules.pop("attend", None)
     vars(layer).pop("attend", None)
-    layer.attend = masked(attend, mask_of(layer), **options)  # type: ignore[assignment]  # no submodule
+    layer.attend = fitted(attend, layer, **options)  # type: ignore[assignment]  # no submodule
 
 
 def _in_wrapper(layer: Wrapper, attend: Attend, switch: str, options: dict[str, Any]) -> Wrapper:
@@ -272,12 +275,12 @@ def cores_of(model: Wrapper) -> list[Core]:
     return every
 
 
-def _called(model: Wrapper, call: Callable[[Wrapper, Tensor], Any]) -> Any:
+def _called(model: Wrapper, call: Callable[..., Any]) -> Any:
     """Return what a call on one item of zeros returns; raises `Unsupported` if the library or a backend refuses."""
     weight = next(chain(model.parameters(), model.buffers()), torch.empty(0))
     try:
         with torch.enable_grad() if model.training else torch.inference_mode():
-            return call(model, torch.zeros(1, *model.item, dtype=weight.dtype, device=weight.device))
+            return call(model, *model.zeros(dtype=weight.dtype, device=weight.device))
     except ValueError as error:
         if model.attend is not None:
             raise  # it is the attend's own

@@ -1,4 +1,4 @@
-"""Make a measured module from its name and the columns of a point, ready to be called with x alone.
+"""Make a measured module from its name and the columns of a point, ready to be called with its inputs alone.
 
 This is the one road for a layer of the suite, a class or function of anybody, a library's model, and a part of one.
 """
@@ -17,7 +17,7 @@ from impls.catalogue import ALIASES, parse
 from impls.contract import NO_MASK, Unresolved, Unsupported, imported, mask_of
 from impls.modules.core import calls_core, configs, switched, takes_core
 from impls.modules.sources import SOURCES, constructed, first, mended, with_input, with_x
-from impls.modules.wrapper import Placeholder, Wrapper, wrapped
+from impls.modules.wrapper import Given, Wrapper, X, wrapped
 from impls.signatures import POSITIONAL, VARIABLE, parameters_of
 
 Columns = Mapping[str, Any]
@@ -25,11 +25,20 @@ Columns = Mapping[str, Any]
 IF_OPEN: Mapping[str, str] = {"hidden_dim": "channels", "width": "channels", "max_seq_len": "num_tokens"}
 """Names that mean a column only if the parameter has no default: `hidden_dim` may be the width of another part too."""
 
-SHAPES = ("num_tokens", "token_len", "channels", "num_heads", "key_channels", "image_size", "patch_size", "batch")
+SHAPES = (
+    "num_tokens", "num_kv_tokens", "token_len", "context_dim", "channels", "num_heads", "num_kv_heads", "key_channels",
+    "image_size", "patch_size", "window_size", "batch",
+)  # fmt: skip
 """The columns that a constructor's parameters of the same name get."""
 
 FUNCTIONS = ("mask", "qkv_bias", "qk_scale")
 """The columns that it gets if the point asks for them, or if its parameter has no default."""
+
+INPUTS = ("num_kv_tokens", "context_dim")
+"""The columns that a layer takes by its `input_shapes`."""
+
+TEXTS = ("qk_norm", "rope", "attn_bias")
+"""The columns that it gets if its parameter is a text: `qk_norm` of timm is true or false."""
 
 BATCH_FIRST = "batch_first"
 
@@ -65,11 +74,14 @@ NEAR = 1e-3
 """Outputs that differ by less than this share of the largest one are the same: batches may have other kernels."""
 
 
-def make(name: str, columns: Columns, required: Collection[str] = ()) -> tuple[nn.Module, tuple[int, ...]]:
-    """Return a module with random weights, and the shape of its input x at a point with these columns.
+Shapes = tuple[tuple[int, ...], ...]
+
+
+def make(name: str, columns: Columns, required: Collection[str] = ()) -> tuple[nn.Module, Shapes]:
+    """Return a module with random weights, and the shapes of its inputs at a point with these columns.
 
     `name` is `module:attribute`, or a library's; `required` are columns that the module must take.
-    A module that is no function of x alone with one core is in a Wrapper.
+    A module that is no function of its inputs alone with one core is in a Wrapper.
     Raises Unresolved if the module can't be made or breaks the contract, `Unsupported` if it doesn't take a required
     column or can't be called alone.
     """
@@ -85,11 +97,11 @@ def make(name: str, columns: Columns, required: Collection[str] = ()) -> tuple[n
         module = _with_input(module, given, name, columns)
     if not type(module).__module__.startswith(OURS):
         show_all(module)
-    shape = _shape(name, module, columns)
+    shapes = _shapes(name, module, columns)
     if path:
-        module = inside(wrapped(module.eval(), shape[1:]), path, name)
-        shape = (columns["batch"], *module.item)
-    return module, shape
+        module = inside(wrapped(module.eval(), tuple(shape[1:] for shape in shapes)), path, name)
+        shapes = _shapes(name, module, columns)
+    return module, shapes
 
 
 def statement(name: str, module: nn.Module, what: str) -> Callable[[Any], Any] | None:
@@ -111,7 +123,7 @@ def _constructed(base: str, options: dict[str, Any], columns: Columns, required:
     """Return what a class or function makes from options and columns; raises Unresolved if it is no module."""
     make_it = maker(base)
     arguments = _arguments(base, make_it, columns, options)
-    _check_taken(base, columns, required, arguments)
+    _check_taken(base, columns, required, (*arguments, *(INPUTS if hasattr(make_it, "input_shapes") else ())))
     module = constructed(base, lambda: make_it(**{**arguments, **options}))
     if not isinstance(module, nn.Module):
         raise Unresolved(f"layer {base!r} must make a torch.nn.Module, got {type(module).__name__}")
@@ -154,6 +166,8 @@ def _arguments(base: str, make_it: Callable[..., Any], columns: Columns, options
         if name in options:
             continue
         value = _value(name, columns, is_open=is_open)
+        if name in TEXTS and isinstance(parameter.default, str):
+            value = columns.get(name)
         if value is not None or (is_open and name in FUNCTIONS):
             arguments[name] = value
         elif is_open:
@@ -177,34 +191,41 @@ def _value(name: str, columns: Columns, *, is_open: bool) -> Any:
 
 
 def _with_input(module: nn.Module, given: Any, name: str, columns: Columns) -> nn.Module:
-    """Return a module ready to be called with x: itself if it takes x and has a core of its own, else in a wrapper."""
+    """Return a module ready to be called with its inputs: itself if it takes them and has a core of its own."""
     if given is not None:
         return with_input(module, given, ())
-    shape = _shape(name, module, columns)
+    items = tuple(shape[1:] for shape in _shapes(name, module, columns))
     required = [each for each in parameters_of(module) if each.kind in POSITIONAL and each.default is each.empty]
-    args = [Placeholder.X for number, each in enumerate(required) if number == 0 or each.name in OF_ATTENTION]
+    several = [X for number, each in enumerate(required) if number == 0 or each.name in OF_ATTENTION]
+    args = tuple(several) if len(items) == 1 else tuple(map(Given, range(len(items))))
     is_ours = type(module).__module__.startswith(OURS)
+    alone = Wrapper(module, items, args or (X,))
     own = takes_core(getattr(module, "attend", None))
-    if len(args) < 2 and (is_ours or (own and calls_core(module.eval(), torch.zeros(1, *shape[1:])))):
+    if len(args) <= len(items) and (is_ours or (own and calls_core(module.eval(), *alone.zeros()))):
         return module
-    return Wrapper(module, shape[1:], tuple(args) or (Placeholder.X,))
+    return alone
 
 
-def _shape(name: str, module: nn.Module, columns: Columns) -> tuple[int, ...]:
-    """Return the shape of a module's input: that of its wrapper, the one that it states, or that of tokens."""
+def _shapes(name: str, module: nn.Module, columns: Columns) -> Shapes:
+    """Return the shapes of a module's inputs: those of its wrapper, those that it states, or that of tokens."""
+    batch = columns["batch"]
     if isinstance(module, Wrapper):
-        return (columns["batch"], *module.item)
+        return tuple((batch, *item) for item in module.items)
+    if stated := statement(name, module, "input_shapes"):
+        shapes = stated(SimpleNamespace(**columns))
+        if not isinstance(shapes, tuple | list) or not shapes:
+            raise Unresolved(f"layer {name!r}: input_shapes(point) must return a shape for each input, got {shapes!r}")
+        return tuple(_checked(name, batch, shape, "input_shapes") for shape in shapes)
     if stated := statement(name, module, "input_shape"):
-        return _checked(name, columns["batch"], stated(SimpleNamespace(**columns)))
-    return columns["batch"], columns["num_tokens"], columns["token_len"]
+        return (_checked(name, batch, stated(SimpleNamespace(**columns)), "input_shape"),)
+    return ((batch, columns["num_tokens"], columns["token_len"]),)
 
 
-def _checked(name: str, batch: int, shape: Any) -> tuple[int, ...]:
+def _checked(name: str, batch: int, shape: Any, what: str) -> tuple[int, ...]:
     sizes = tuple(shape) if isinstance(shape, tuple | list) else ()
     if not all(isinstance(size, int) and size > 0 for size in sizes) or sizes[:1] != (batch,):
         raise Unresolved(
-            f"layer {name!r}: input_shape(point) must return whole numbers that begin with the batch {batch}, "
-            f"got {shape!r}"
+            f"layer {name!r}: {what}(point) must return whole numbers that begin with the batch {batch}, got {shape!r}"
         )
     return sizes
 
@@ -235,7 +256,7 @@ def inside(model: Wrapper, path: str, name: str) -> Wrapper:
     for config in configs(model.inner):
         config.use_cache = False  # it would grow from call to call
     # the items are all the same, and so is what is computed from them
-    call = partial(_arguments_at, path, name, torch.randn(1, *model.item).expand(ITEMS, *model.item))
+    call = partial(_arguments_at, path, name, [torch.randn(1, *each).expand(ITEMS, *each) for each in model.items])
     args, kwargs = call(model)
     x = first(args, kwargs)
     if x is None or x.shape[0] % ITEMS:
@@ -248,12 +269,12 @@ def inside(model: Wrapper, path: str, name: str) -> Wrapper:
         if {config._attn_implementation for config in configs(other.inner.get_submodule(path))} == {form}:
             forms[form] = with_x(*call(other))
     module = model.inner.get_submodule(path)
-    alone = Wrapper(module, item, *with_x(args, kwargs), batch=x.shape[0], group=group, forms=forms)
+    alone = Wrapper(module, (item,), *with_x(args, kwargs), batch=x.shape[0], group=group, forms=forms)
     _check_repeats(alone, f"{name!r} can't be run by itself", (*args, *kwargs.values()))
     return alone
 
 
-def _arguments_at(path: str, name: str, x: Tensor, model: Wrapper) -> Any:
+def _arguments_at(path: str, name: str, xs: Iterable[Tensor], model: Wrapper) -> Any:
     """Return the arguments of a model's first call of the module at a path, as they were before that call."""
     try:
         module = model.inner.get_submodule(path)
@@ -269,7 +290,7 @@ def _arguments_at(path: str, name: str, x: Tensor, model: Wrapper) -> Any:
     hook = module.register_forward_pre_hook(keep, with_kwargs=True)
     try:
         with torch.no_grad():
-            model(x)
+            model(*xs)
     finally:
         hook.remove()
     if not calls:
@@ -279,7 +300,7 @@ def _arguments_at(path: str, name: str, x: Tensor, model: Wrapper) -> Any:
 
 def _check_repeats(alone: Wrapper, what: str, values: Iterable[Any]) -> None:
     """Raise `Unsupported` if a layer returns something else for an item that comes again, without the others."""
-    x = torch.randn(ITEMS, *alone.item)
+    x = torch.randn(ITEMS, *alone.items[0])
     try:
         with torch.no_grad():
             y, again = alone(x)[:1], alone(x[:1])

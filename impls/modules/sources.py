@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from impls.contract import Unresolved, Unsupported, imported
-from impls.modules.wrapper import Placeholder, Wrapper, changed
+from impls.modules.wrapper import Wrapper, X, changed
 
 TOKENS = 128
 """The tokens of a text if the name says nothing, or fewer if the model takes no more."""
@@ -116,12 +116,12 @@ def _transformers(name: str, given: Any, options: Options) -> Wrapper:
     tokens, padding = int(min(TOKENS, most) if tokens is None else tokens), int(padding or 0)
     if not 0 <= padding < tokens <= most:
         raise Unresolved(f"transformers:{name}: padding < tokens <= {most} must hold, got {padding} and {tokens}")
-    kwargs: dict[str, Any] = {"inputs_embeds": Placeholder.X}
+    kwargs: dict[str, Any] = {"inputs_embeds": X}
     if config.is_encoder_decoder:
-        kwargs["decoder_inputs_embeds"] = Placeholder.X
+        kwargs["decoder_inputs_embeds"] = X
     if padding:
         kwargs["attention_mask"] = (torch.arange(tokens)[None] < tokens - padding).long()
-    return Wrapper(inner, (tokens, inner.get_input_embeddings().embedding_dim), (), kwargs, batch=1)
+    return Wrapper(inner, ((tokens, inner.get_input_embeddings().embedding_dim),), (), kwargs, batch=1)
 
 
 def _config(transformers: Any, name: str, options: Options) -> Any:
@@ -146,7 +146,7 @@ def with_input(inner: nn.Module, given: Any, usual: tuple[int, ...], keyword: st
     if _is_function(given):
         return _with_tensors(inner, imported(given, f"input {given!r}")())
     item = usual if given is None else _item(given)
-    return Wrapper(inner, item, () if keyword else (Placeholder.X,), {keyword: Placeholder.X} if keyword else {})
+    return Wrapper(inner, (item,), () if keyword else (X,), {keyword: X} if keyword else {})
 
 
 def _item(given: Any) -> tuple[int, ...]:
@@ -168,7 +168,7 @@ def _with_tensors(inner: nn.Module, inputs: Any) -> Wrapper:
     x = first(args, kwargs)
     if x is None:
         raise Unresolved("inputs must hold a tensor of floating-point numbers, such as pixels or embeddings")
-    return Wrapper(inner, tuple(x.shape[1:]), *with_x(args, kwargs), batch=x.shape[0])
+    return Wrapper(inner, (tuple(x.shape[1:]),), *with_x(args, kwargs), batch=x.shape[0])
 
 
 def first(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor | None:
@@ -180,7 +180,7 @@ def first(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor | None:
 def with_x(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return arguments with x, their first tensor, replaced by what marks its place."""
     x = first(args, kwargs)
-    return changed((args, kwargs), lambda value: Placeholder.X if value is x else value)
+    return changed((args, kwargs), lambda value: X if value is x else value)
 
 
 def constructed(name: str, construct: Callable[[], Any]) -> Any:

@@ -74,10 +74,10 @@ class Core:
         return bool(WHOLE.search(self.operator))
 
 
-def cores(model: Wrapper, x: Tensor) -> list[Core]:
-    """Return the attention cores of one call on x, in the gradient mode that holds."""
+def cores(model: Wrapper, *xs: Tensor) -> list[Core]:
+    """Return the attention cores of one call on inputs, in the gradient mode that holds."""
     with watched(model) as watch:
-        model(x)
+        model(*xs)
     return watch.cores
 
 

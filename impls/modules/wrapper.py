@@ -1,4 +1,4 @@
-"""A measured module as a function of one tensor: x in, one tensor out."""
+"""A measured module as a function of its inputs, usually one, x: they come in, one tensor goes out."""
 
 import contextlib
 import functools
@@ -6,9 +6,9 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any
 
+import torch
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 from torch import Tensor, nn
 
@@ -35,10 +35,15 @@ SHARED = ("torch", __name__.partition(".")[0])
 """The packages whose own names of torch's function stay as they are."""
 
 
-class Placeholder(Enum):
-    """The place of x among the arguments of a module."""
+@dataclass(frozen=True)
+class Given:
+    """The place of an input among the arguments of a module, by its number."""
 
-    X = "x"
+    number: int = 0
+
+
+X = Given()
+"""The place of the first input, x."""
 
 
 @dataclass(frozen=True)
@@ -50,11 +55,11 @@ class Held:
 
 
 class Wrapper(nn.Module):
-    """A module that is called with x `[B, *item]` alone, and returns its first tensor.
+    """A module that is called with inputs `[B, *item]` alone, one for each of `items`, and returns its first tensor.
 
-    `inner` is the module, `args` and `kwargs` are its arguments with Placeholder.X in place of x.
+    `inner` is the module, `args` and `kwargs` are its arguments, in which a Given stands in place of an input.
     Other tensors among them are held; those of the first item are used for every item.
-    `group` is the number of rows of the inner input for each item, such as the windows of an image.
+    `group` is the number of rows of the inner x for each item, such as the windows of an image.
     `forms` are the arguments for each attention of the library that needs its own, such as a mask for `eager`.
     `attend` computes each core in place of `F.scaled_dot_product_attention` if it isn't None, and calls run inside
     `context()`. `adapted_by` says how the core was replaced, and `returned` what a call returned if it was no tensor.
@@ -63,8 +68,8 @@ class Wrapper(nn.Module):
     def __init__(
         self,
         inner: nn.Module,
-        item: tuple[int, ...],
-        args: tuple[Any, ...] = (Placeholder.X,),
+        items: tuple[tuple[int, ...], ...],
+        args: tuple[Any, ...] = (X,),
         kwargs: Mapping[str, Any] | None = None,
         *,
         batch: int = 0,
@@ -73,7 +78,7 @@ class Wrapper(nn.Module):
     ) -> None:
         super().__init__()
         self.inner = inner
-        self.item = item
+        self.items = items
         self.group = group
         self.attend: Attend | None = None
         self.context: Callable[[], AbstractContextManager[object]] = contextlib.nullcontext
@@ -82,7 +87,7 @@ class Wrapper(nn.Module):
         hold = functools.partial(self._hold, batch)
         self.args, self.kwargs = changed((args, dict(kwargs or {})), hold)
         self.forms: dict[str, Any] = changed(dict(forms or {}), hold)
-        self.is_plain = self.args == (Placeholder.X,) and not self.kwargs and group == 1
+        self.is_plain = self.args == (X,) and not self.kwargs and group == 1
         """Whether the module takes x alone."""
 
     @property
@@ -92,17 +97,21 @@ class Wrapper(nn.Module):
         changed((self.args, self.kwargs), lambda each: held.append(each) if isinstance(each, Held) else None)
         return [self.get_buffer(each.name) for each in held if each.per_item]
 
-    def forward(self, x: Tensor) -> Tensor:
+    def zeros(self, batch: int = 1, **of: Any) -> tuple[Tensor, ...]:
+        """Return inputs of zeros for so many items."""
+        return tuple(torch.zeros(batch, *item, **of) for item in self.items)
+
+    def forward(self, *xs: Tensor) -> Tensor:
         """Return the first tensor of the module's output."""
         if self.is_plain and self.attend is None and self.context is contextlib.nullcontext:  # it saves microseconds
-            output = self.inner(x)
+            output = self.inner(*xs)
             return output if isinstance(output, Tensor) else self._first(output)
-        inner = x.flatten(0, 1) if self.group > 1 else x
+        inner = (xs[0].flatten(0, 1), *xs[1:]) if self.group > 1 else xs
         args, kwargs = changed((self.args, self.kwargs), functools.partial(self._filled, inner))
         with self.context(), NOTHING if self.attend is None else _put_in(self.attend, self.names):
             output = self.inner(*args, **kwargs)
         y = output if isinstance(output, Tensor) else self._first(output)
-        return y.unflatten(0, (x.shape[0], self.group)) if self.group > 1 else y
+        return y.unflatten(0, (xs[0].shape[0], self.group)) if self.group > 1 else y
 
     def _first(self, output: Any) -> Tensor:
         self.returned = type(output).__name__
@@ -117,16 +126,16 @@ class Wrapper(nn.Module):
         self.register_buffer(name, (value[:1] if per_item else value).detach().clone())
         return Held(name, per_item)
 
-    def _filled(self, x: Tensor, value: Any) -> Any:
+    def _filled(self, xs: tuple[Tensor, ...], value: Any) -> Any:
         if isinstance(value, Held):
             held = self.get_buffer(value.name)
-            return held.expand(x.shape[0], *held.shape[1:]) if value.per_item else held
-        return x if value is Placeholder.X else value
+            return held.expand(xs[0].shape[0], *held.shape[1:]) if value.per_item else held
+        return xs[value.number] if isinstance(value, Given) else value
 
 
-def wrapped(layer: nn.Module, item: tuple[int, ...]) -> Wrapper:
+def wrapped(layer: nn.Module, items: tuple[tuple[int, ...], ...]) -> Wrapper:
     """Return a layer as a wrapper: itself if it is one."""
-    return layer if isinstance(layer, Wrapper) else Wrapper(layer, item)
+    return layer if isinstance(layer, Wrapper) else Wrapper(layer, items, tuple(map(Given, range(len(items)))))
 
 
 def changed(value: Any, change: Callable[[Any], Any]) -> Any:

@@ -39,30 +39,30 @@ class Runtime(ABC):
         self.layer = layer
         self.was_cached = False
         """Whether `compile` found the result of an earlier process."""
-        self._form: tuple[torch.Size, torch.dtype] | None = None
+        self._form: list[tuple[torch.Size, torch.dtype]] = []
 
     @abstractmethod
-    def compile(self, x: Tensor) -> None:
-        """Build the layer for inputs like x; gradients are off, and tensors made here are ordinary ones."""
+    def compile(self, *xs: Tensor) -> None:
+        """Build the layer for inputs like these; gradients are off, and tensors made here are ordinary ones."""
 
     @abstractmethod
-    def run(self, x: Tensor) -> Tensor:
-        """Return the output for x, which has the shape and dtype for which the layer was built."""
+    def run(self, *xs: Tensor) -> Tensor:
+        """Return the output for inputs of the shapes and dtypes for which the layer was built."""
 
     def operators(self) -> Sequence[Operator]:
         """Return the operators of a call, in order; empty if the runtime does not say."""
         return ()
 
-    def build(self, x: Tensor) -> None:
-        """Build the layer for inputs like x. Raises Unsupported if gradients are on, and the errors of the runtime."""
+    def build(self, *xs: Tensor) -> None:
+        """Build the layer for inputs like these. Raises Unsupported if gradients are on, and the runtime's errors."""
         if torch.is_grad_enabled():
             raise Unsupported(f"{self.title} is used for inference alone")
         with torch.inference_mode(False), torch.no_grad():
-            self.compile(torch.zeros(x.shape, dtype=x.dtype, device=x.device))
-        self._form = x.shape, x.dtype
+            self.compile(*(torch.zeros(x.shape, dtype=x.dtype, device=x.device) for x in xs))
+        self._form = [(x.shape, x.dtype) for x in xs]
 
-    def __call__(self, x: Tensor) -> Tensor:
-        """Return the layer's output for x."""
-        if (x.shape, x.dtype) != self._form:
-            self.build(x)
-        return self.run(x)
+    def __call__(self, *xs: Tensor) -> Tensor:
+        """Return the layer's output."""
+        if [(x.shape, x.dtype) for x in xs] != self._form:
+            self.build(*xs)
+        return self.run(*xs)

@@ -30,24 +30,24 @@ class AOTInductor(Runtime):
     adapted = staticmethod(eager.adapt)
     """The adapter of the module that is compiled."""
 
-    def compile(self, x: Tensor) -> None:
-        """Export the layer for inputs like x, and compile it or find it in the cache."""
+    def compile(self, *xs: Tensor) -> None:
+        """Export the layer for inputs like these, and compile it or find it in the cache."""
         from torch._inductor.runtime.cache_dir_utils import cache_dir
 
-        self._package = Path(cache_dir()) / "packages" / f"{self._key(x)}.pt2"
+        self._package = Path(cache_dir()) / "packages" / f"{self._key(xs)}.pt2"
         self.was_cached = self._package.exists()
         if not self.was_cached:
             self._package.parent.mkdir(parents=True, exist_ok=True)
             module = type(self).adapted(self.layer)
             assert isinstance(module, nn.Module)
-            exported = torch.export.export(module, (x,))
+            exported = torch.export.export(module, xs)
             part = str(self._package.with_suffix(".part.pt2"))
             Path(torch._inductor.aoti_compile_and_package(exported, package_path=part)).replace(self._package)
         self._compiled = torch._inductor.aoti_load_package(str(self._package))
 
-    def run(self, x: Tensor) -> Tensor:
-        """Return the output for x."""
-        result: Tensor = self._compiled(x)
+    def run(self, *xs: Tensor) -> Tensor:
+        """Return the output."""
+        result: Tensor = self._compiled(*xs)
         return result
 
     def operators(self) -> Sequence[Operator]:
@@ -57,11 +57,12 @@ class AOTInductor(Runtime):
         names = ("".join(match) for match in CALLED.findall(code))
         return [Operator(name) for name in dict.fromkeys(names) if not NO_WORK.fullmatch(name)]
 
-    def _key(self, x: Tensor) -> str:
-        """Return a name for the layer with its weights, for inputs like x."""
+    def _key(self, xs: tuple[Tensor, ...]) -> str:
+        """Return a name for the layer with its weights, for inputs like these."""
         content = hashlib.sha256()
         described = (type(self).__name__, str(self.layer), vars(self.layer).get("mask"), vars(self.layer).get("scale"))
-        form = (tuple(x.shape), x.dtype, x.device, torch.get_num_threads(), torch.__version__)
+        forms = [(tuple(x.shape), x.dtype, x.device) for x in xs]
+        form = (*forms, torch.get_num_threads(), torch.__version__)
         content.update(repr((*described, *form)).encode())
         for weight in self.layer.state_dict().values():
             content.update(weight.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().data)

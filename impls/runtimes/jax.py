@@ -29,8 +29,8 @@ class JAX(Runtime):
 
     title = "JAX"
 
-    def compile(self, x: Tensor) -> None:
-        """Compile the layer for inputs like x. Raises Unsupported for a layer that is not written here."""
+    def compile(self, *xs: Tensor) -> None:
+        """Compile the layer for inputs like these. Raises Unsupported for a layer that is not written here."""
         import jax
         from jax import numpy as jnp
 
@@ -40,20 +40,20 @@ class JAX(Runtime):
         self._array = jnp.from_dlpack
         self._weights = {name: jnp.from_dlpack(weight.detach()) for name, weight in self.layer.named_parameters()}
 
-        def function(weights: Weights, x: Any) -> Any:
-            return layer(self.layer, weights, x)
+        def function(weights: Weights, *xs: Any) -> Any:
+            return layer(self.layer, weights, *xs)
 
         with jax.default_matmul_precision("highest"):
             try:
-                self._compiled = jax.jit(function).lower(self._weights, self._array(x)).compile()
+                self._compiled = jax.jit(function).lower(self._weights, *map(self._array, xs)).compile()
             except ValueError as error:
                 if "not supported" not in str(error):
                     raise
                 raise Unsupported(f"JAX: {error}") from None
 
-    def run(self, x: Tensor) -> Tensor:
-        """Return the output for x."""
-        result: Tensor = dlpack.from_dlpack(self._compiled(self._weights, self._array(x)).block_until_ready())
+    def run(self, *xs: Tensor) -> Tensor:
+        """Return the output."""
+        result: Tensor = dlpack.from_dlpack(self._compiled(self._weights, *map(self._array, xs)).block_until_ready())
         return result
 
     def operators(self) -> Sequence[Operator]:

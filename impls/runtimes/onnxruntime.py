@@ -31,18 +31,19 @@ class ONNXRuntime(Runtime):
     adapted = staticmethod(eager.adapt)
     """The adapter of the module that is exported."""
 
-    def compile(self, x: Tensor) -> None:
-        """Export the layer for inputs like x, and optimise the graph."""
+    def compile(self, *xs: Tensor) -> None:
+        """Export the layer for inputs like these, and optimise the graph."""
         import onnx
         import onnxruntime as ort
         from onnxruntime.capi import onnxruntime_pybind11_state as states
 
+        x = xs[0]
         provider = PROVIDERS.get(x.device.type, x.device.type)
         if provider not in ort.get_available_providers():
             raise Unsupported(f"this ONNX Runtime has no {provider}; pip install onnxruntime-gpu for CUDA")
         module = type(self).adapted(self.layer)
         assert isinstance(module, nn.Module)
-        exported = torch.onnx.export(module, (x,), dynamo=True, verbose=False)
+        exported = torch.onnx.export(module, xs, dynamo=True, verbose=False)
         assert exported is not None
         with tempfile.TemporaryDirectory() as folder:
             optimised = Path(folder) / "optimised.onnx"
@@ -53,16 +54,18 @@ class ONNXRuntime(Runtime):
             except (states.NotImplemented, states.InvalidGraph) as error:  # it has no kernel for this dtype
                 raise Unsupported(f"ONNX Runtime: {str(error).split(' : ')[-1]}") from None
             self._graph = onnx.load(str(optimised), load_external_data=False).graph
-        self._names = self._session.get_inputs()[0].name, self._session.get_outputs()[0].name
-        self._element = self._graph.input[0].type.tensor_type.elem_type
+        elements = {each.name: each.type.tensor_type.elem_type for each in self._graph.input}
+        self._inputs = [(each.name, elements[each.name]) for each in self._session.get_inputs()]
         self._result = torch.empty(tuple(self._session.get_outputs()[0].shape), dtype=x.dtype, device=x.device)
         self._binding = self._session.io_binding()
-        self._bind(self._binding.bind_output, self._names[1], self._result)
+        output = self._graph.output[0].type.tensor_type.elem_type
+        _bind(self._binding.bind_output, self._session.get_outputs()[0].name, output, self._result)
 
-    def run(self, x: Tensor) -> Tensor:
-        """Return the output for x; it is overwritten by the next call."""
-        given = x.contiguous()  # it must live as long as the call
-        self._bind(self._binding.bind_input, self._names[0], given)
+    def run(self, *xs: Tensor) -> Tensor:
+        """Return the output; it is overwritten by the next call."""
+        given = [x.contiguous() for x in xs]  # they must live as long as the call
+        for (name, element), tensor in zip(self._inputs, given, strict=True):
+            _bind(self._binding.bind_input, name, element, tensor)
         self._session.run_with_iobinding(self._binding)
         return self._result
 
@@ -76,9 +79,9 @@ class ONNXRuntime(Runtime):
         work = [node for node in self._graph.node if node.op_type not in NO_WORK]
         return [Operator(node.op_type, dtypes.get(node.output[0], "")) for node in work]
 
-    def _bind(self, bind: Any, name: str, tensor: Tensor) -> None:
-        index = tensor.device.index or 0
-        bind(name, tensor.device.type, index, self._element, tuple(tensor.shape), tensor.data_ptr())
+
+def _bind(bind: Any, name: str, element: int, tensor: Tensor) -> None:
+    bind(name, tensor.device.type, tensor.device.index or 0, element, tuple(tensor.shape), tensor.data_ptr())
 
 
 def _options(ort: Any, optimised: Path) -> Any:
@@ -114,8 +117,8 @@ class FusedONNXRuntime(ONNXRuntime):
 
     adapted = staticmethod(with_attend(_attend))
 
-    def compile(self, x: Tensor) -> None:
+    def compile(self, *xs: Tensor) -> None:
         """Compile as ONNXRuntime does; raises Unsupported for a scale of 0."""
         if getattr(self.layer, "scale", None) == 0:
             raise Unsupported("ONNX Runtime takes a scale of 0 for its own, D**-0.5")
-        super().compile(x)
+        super().compile(*xs)

@@ -36,8 +36,9 @@ class OpenVINO(Runtime):
             raise Unsupported(f"precision must be {AUTO} or left out, got {precision!r}")
         self._precision = precision
 
-    def compile(self, x: Tensor) -> None:
-        """Convert the layer for inputs like x, and compile it for the point's threads."""
+    def compile(self, *xs: Tensor) -> None:
+        """Convert the layer for inputs like these, and compile it for the point's threads."""
+        x = xs[0]
         if x.device.type != "cpu":
             raise Unsupported(f"OpenVINO has no device {x.device.type}")
         self._openvino = ov = _openvino()
@@ -45,28 +46,32 @@ class OpenVINO(Runtime):
         options: dict[str, Any] = {"INFERENCE_NUM_THREADS": torch.get_num_threads(), "NUM_STREAMS": 1}
         if self._precision != AUTO:
             options[HINT] = wanted
-        model = ov.convert_model(self.layer, example_input=x)
-        model.reshape(list(x.shape))
+        model = ov.convert_model(self.layer, example_input=xs)
+        model.reshape({number: list(each.shape) for number, each in enumerate(xs)})
         self._compiled = ov.Core().compile_model(model, "CPU", options)
         chosen = self._compiled.get_property(HINT).get_type_name()
         if chosen != wanted and self._precision != AUTO:
             raise Unsupported(f"OpenVINO computes in {DTYPES.get(chosen, chosen)} on this CPU, not in {x.dtype}")
         self._request: Any = None
 
-    def run(self, x: Tensor) -> Tensor:
-        """Return the output for x; it is overwritten by the next call."""
-        ov = self._openvino
+    def run(self, *xs: Tensor) -> Tensor:
+        """Return the output; it is overwritten by the next call."""
         if self._request is None:  # with the first call, because it takes the memory of the calls
             self._request = self._compiled.create_infer_request()
-        values, is_bfloat16 = x.contiguous(), x.dtype is torch.bfloat16
-        if is_bfloat16:  # numpy has no such type
-            given = ov.Tensor(values.view(torch.int16).numpy(), list(x.shape), ov.Type.bf16)
-        else:
-            given = ov.Tensor(values.numpy(), shared_memory=True)
-        self._request.set_input_tensor(given)
+        given = [self._shared(x.contiguous()) for x in xs]  # they must live as long as the call
+        for number, tensor in enumerate(given):
+            self._request.set_input_tensor(number, tensor)
         self._request.infer()
         result = self._request.get_output_tensor().data
-        return torch.from_numpy(result.view(np.int16)).view(x.dtype) if is_bfloat16 else torch.from_numpy(result)
+        is_bfloat16 = xs[0].dtype is torch.bfloat16
+        return torch.from_numpy(result.view(np.int16)).view(xs[0].dtype) if is_bfloat16 else torch.from_numpy(result)
+
+    def _shared(self, x: Tensor) -> Any:
+        """Return a tensor of OpenVINO with the memory of x."""
+        ov = self._openvino
+        if x.dtype is torch.bfloat16:  # numpy has no such type
+            return ov.Tensor(x.view(torch.int16).numpy(), list(x.shape), ov.Type.bf16)
+        return ov.Tensor(x.numpy(), shared_memory=True)
 
     def operators(self) -> Sequence[Operator]:
         """Return the operators of OpenVINO's runtime model; a Subgraph names the operations that it has fused."""

@@ -20,6 +20,9 @@ TINY: dict[str, Any] = {
     "channels": 12,
     "num_heads": 3,
     "qkv_bias": False,
+    "qk_norm": "none",
+    "rope": "none",
+    "attn_bias": "none",
     "mask": "none",
     "threads": 1,
     "allocator": "retained",
@@ -48,6 +51,8 @@ OF_LAYER: dict[str, dict[str, Any]] = {
         "num_heads": 1,
         "qkv_bias": True,
     },
+    "attention": TINY,
+    "core": TINY,
 }
 """A tiny point of each layer, as a plan would make it, but for its name."""
 

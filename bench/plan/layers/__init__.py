@@ -21,6 +21,9 @@ ITEM_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 BACKWARD_PRODUCTS = 2
 """A matrix product's backward pass is two products of its size."""
 
+PASSES = {"train": 1 + BACKWARD_PRODUCTS, "backward": BACKWARD_PRODUCTS}
+"""The products of a call for each of the forward pass, by the mode."""
+
 PREDICTED = ("inference", "cpu", "float32", "none")
 """The mode, device, dtype and mask for which the formulas of peak memory hold."""
 
@@ -117,16 +120,20 @@ def complete(values: Values) -> Values:
         if column not in values and column not in layer.fixed:
             raise WrongRequest(f"{column} is missing; the layer {name} needs it")
     for column in layer.without:
-        if values.get(column) is not None:
+        if values.get(column) not in (None, COLUMNS[column].absent):
             raise WrongRequest(f"{column} = {values[column]} is not used by the layer {name}; leave it out")
     for column, value in layer.fixed.items():
         if values.setdefault(column, value) != value:
             raise WrongRequest(f"{column} = {written(values[column])} must be {written(value)} in the layer {name}")
     if not is_own(name) and values["channels"] % values["num_heads"]:  # a user's own may have another rule
         raise WrongRequest(f"channels = {values['channels']} must be divisible by num_heads = {values['num_heads']}")
+    if (mask := values.get("mask", layer.masks[0])) not in layer.masks:
+        raise WrongRequest(f"mask = {mask} must be {' or '.join(layer.masks)} in the layer {name}")
+    if values.get("num_kv_heads") == values.get("num_heads"):
+        values["num_kv_heads"] = None  # the same function
     for column, value in layer.derive(values).items():
         values.setdefault(column, value)
-    return {**dict.fromkeys(layer.without), "qkv_bias": False, "qk_scale": None, **values}
+    return {"qkv_bias": False, "qk_scale": None, **values, **{each: COLUMNS[each].absent for each in layer.without}}
 
 
 def following(point: Point) -> Values:
@@ -176,12 +183,18 @@ def steps(point: Point) -> Mapping[str, Step]:
 def flops(point: Point) -> int | None:
     """Return the floating-point operations of the layer's matrix products, 2·M·N·K each; None if they are unknown.
 
-    In the mode `train` they include the gradients of both factors, as `torch.utils.flop_counter` counts them.
+    In the mode `train` they include the gradients of both factors, as `torch.utils.flop_counter` counts them; in the
+    mode `backward` they are these alone.
     """
     if is_own(point.layer):
         return None
     products = sum(2 * (step.multiplications or 0) for step in steps(point).values())
-    return products * (1 + BACKWARD_PRODUCTS if point.mode == "train" else 1)
+    return products * PASSES.get(point.mode, 1)
+
+
+def scores(point: Point) -> int:
+    """Return the attention scores of an item; those of a layer of the user's own are those of its largest core."""
+    return point.num_heads * point.num_tokens * point.keys
 
 
 def least_bytes(point: Point) -> int:

@@ -2,7 +2,7 @@
 
 from bench.plan.case import Point
 from bench.plan.errors import WrongRequest
-from bench.plan.layers.layer import VIEW, Layer, Sizes, Step, Values, check_tokens, core, projection
+from bench.plan.layers.layer import ATTENTION_ALONE, VIEW, Layer, Sizes, Step, Values, check_tokens, core, projection
 from impls.catalogue import KEY_SHARE
 
 
@@ -42,7 +42,7 @@ LAYER = Layer(
     module="layers.conv:ConvSelfAttention",
     meaning="attention over the pixels of a map, keys an eighth of values, a learned residual (ConvSABlock)",
     needs=("image_size",),
-    without=("qk_scale", "key_channels", "patch_size"),
+    without=("qk_scale", "key_channels", "patch_size", *ATTENTION_ALONE),
     derive=_derive,
     steps=_steps,
     sizes=_sizes,

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
 
@@ -9,6 +10,14 @@ from bench.plan.case import Point
 from bench.plan.errors import WrongRequest
 
 Values = dict[str, Any]
+
+NONE, CAUSAL, PADDING = "none", "causal", "padding"
+"""The values of `mask`."""
+
+ATTENTION_ALONE = (
+    "num_kv_tokens", "context_dim", "num_kv_heads", "qk_norm", "rope", "attn_bias", "window_size",
+)  # fmt: skip
+"""The columns that the teaching layers don't use."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +52,7 @@ class Layer:
     """Everything about a layer that needs no torch.
 
     `module` is `module:attribute` of its class in `impls`. `needs` are the columns that a sweep must give, `without`
-    those that the layer doesn't use, `fixed` those that have only one value.
+    those that the layer doesn't use, `fixed` those that have only one value, `masks` the values of `mask`.
     `derive` returns the columns that follow from the others, or raises WrongRequest.
     `steps` and `sizes` are functions of a point. `peaks` maps an implementation to a function of a point: the elements
     that one call holds at its peak beyond input and weights, in inference on a CPU.
@@ -58,6 +67,7 @@ class Layer:
     steps: Callable[[Point], Mapping[str, Step]]
     sizes: Callable[[Point], Sizes]
     fixed: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    masks: tuple[str, ...] = (NONE, CAUSAL)
     peaks: Mapping[str, Callable[[Point], int]] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
@@ -68,19 +78,49 @@ class Layer:
 
 def core(point: Point, key_channels: int, value_channels: int) -> dict[str, Step]:
     """Return the steps from queries, keys and values to the weighted values; both widths are sums over all heads."""
-    tokens = point.batch * point.num_tokens
-    keys, values = tokens * key_channels, tokens * value_channels
-    scores = tokens * point.num_tokens * point.num_heads
-    # a causal mask needs half of the scores (Dao 2023, arXiv 2307.08691, section 4.1)
-    halves = 2 if point.mask == "causal" else 1
-    masking = {"mask": Step(2 * scores, 2 * scores)} if point.mask != "none" else {}
+    queries, keys = point.batch * point.num_tokens, point.batch * point.kv_tokens
+    group, share = point.num_heads // point.kv_heads, visible_share(point)
+    q, k = queries * key_channels, keys * key_channels // group
+    o, v = queries * value_channels, keys * value_channels // group
+    scores = queries * point.num_heads * point.keys
+    biased = {"bias": Step(2 * scores, 2 * scores)} if point.attn_bias != NONE else {}
+    masking = {"mask": Step(2 * scores, 2 * scores)} if point.mask != NONE else {}
     return {
-        "scale": Step(2 * keys, 2 * keys),
-        "scores": Step(2 * keys + scores, scores + 4 * keys, keys * point.num_tokens // halves),
+        "scale": Step(2 * q, 2 * q),
+        "scores": Step(q + k + scores, scores + 2 * (q + k), int(q * point.keys * share)),
+        **biased,
         **masking,
         "softmax": Step(2 * scores, 3 * scores),
-        "weighted values": Step(scores + 2 * values, 2 * scores + 3 * values, values * point.num_tokens // halves),
+        "weighted values": Step(scores + v + o, 2 * scores + o + 2 * v, int(o * point.keys * share)),
     }
+
+
+def visible_share(point: Point) -> Fraction:
+    """Return the share of the scores that a mask leaves, on the average over the items.
+
+    A causal mask leaves half of a square (Dao 2023, arXiv 2307.08691, section 4.1); it begins in the upper left corner.
+    """
+    if point.mask == CAUSAL:
+        queries, keys = point.num_tokens, point.kv_tokens
+        return Fraction(queries, 2 * keys) if queries <= keys else 1 - Fraction(keys, 2 * queries)
+    if point.mask == PADDING:
+        lengths = key_lengths(point.batch, point.kv_tokens)
+        return Fraction(sum(lengths), point.batch * point.kv_tokens)
+    return Fraction(1)
+
+
+def key_lengths(batch: int, keys: int) -> list[int]:
+    """Return the keys of each item that are no padding, the longest first: from all of them to half, in equal steps."""
+    return [keys - keys * item // (2 * (batch - 1)) if batch > 1 else keys for item in range(batch)]
+
+
+def check_core(values: Values) -> None:
+    """Raise WrongRequest for heads, keys or a mask that a core can't have."""
+    heads, groups = values["num_heads"], values.get("num_kv_heads")
+    if groups is not None and heads % groups:
+        raise WrongRequest(f"num_heads = {heads} must be divisible by num_kv_heads = {groups}")
+    if values.get("mask") == PADDING and values.get("batch") == 1:
+        raise WrongRequest("mask = padding needs a batch of at least 2: an item is padded to the length of another")
 
 
 def projection(tokens: int, width: int, to: int, *, bias: bool) -> Step:

@@ -2,7 +2,7 @@
 
 from bench.plan.case import Point
 from bench.plan.errors import WrongRequest
-from bench.plan.layers.layer import VIEW, Layer, Sizes, Step, Values, check_tokens, core, merge_heads, projection
+from bench.plan.layers.layer import ATTENTION_ALONE, VIEW, Layer, Sizes, Step, Values, check_tokens, core, merge_heads, projection
 
 RGB = 3
 """The channels of an image if a sweep gives no token_len."""
@@ -44,7 +44,7 @@ LAYER = Layer(
     module="layers.patch:PatchAttention",
     meaning="patch embedding of an image, multi-head self-attention, output projection (AttentionBlock)",
     needs=("image_size", "patch_size"),
-    without=("qk_scale", "key_channels"),
+    without=("qk_scale", "key_channels", *ATTENTION_ALONE),
     derive=_derive,
     steps=_steps,
     sizes=_sizes,

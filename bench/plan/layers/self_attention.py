@@ -1,7 +1,7 @@
 """Self-attention with one head and no scale (`impls.layers.self_attention`)."""
 
 from bench.plan.case import Point
-from bench.plan.layers.layer import VIEW, Layer, Sizes, Step, Values, core, projection
+from bench.plan.layers.layer import ATTENTION_ALONE, VIEW, Layer, Sizes, Step, Values, core, projection
 
 
 def _derive(values: Values) -> Values:
@@ -33,7 +33,7 @@ LAYER = Layer(
     module="layers.self_attention:SelfAttention",
     meaning="one head, unscaled, without an output projection (Illustrated: Self-Attention)",
     needs=("num_tokens",),
-    without=("qk_scale", "image_size", "patch_size"),
+    without=("qk_scale", "image_size", "patch_size", *ATTENTION_ALONE),
     derive=_derive,
     steps=_steps,
     sizes=_sizes,

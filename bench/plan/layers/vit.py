@@ -1,7 +1,7 @@
 """The vision-transformer attention layer (`impls.layers.vit`)."""
 
 from bench.plan.case import Point
-from bench.plan.layers.layer import Layer, Sizes, Step, Values, core, merge_heads, projection
+from bench.plan.layers.layer import ATTENTION_ALONE, Layer, Sizes, Step, Values, core, merge_heads, projection
 from impls.catalogue import BLOCK_TOKENS
 
 
@@ -114,7 +114,7 @@ LAYER = Layer(
     module="layers.vit:ViTAttention",
     meaning="multi-head self-attention with output projection and a skip that adds the values (T2T-ViT)",
     needs=("num_tokens",),
-    without=("key_channels", "image_size", "patch_size"),
+    without=("key_channels", "image_size", "patch_size", *ATTENTION_ALONE),
     derive=_derive,
     steps=_steps,
     sizes=_sizes,

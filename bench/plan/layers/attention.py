@@ -1,0 +1,116 @@
+"""Multi-head attention as models have it (`impls.layers.attention`)."""
+
+import math
+
+from bench.plan.case import Point
+from bench.plan.errors import WrongRequest
+from bench.plan.layers.layer import (
+    CAUSAL,
+    NONE,
+    PADDING,
+    VIEW,
+    Layer,
+    Sizes,
+    Step,
+    Values,
+    check_core,
+    core,
+    merge_heads,
+    projection,
+)
+
+IMAGES = ("key_channels", "image_size", "patch_size")
+"""The columns of other layers."""
+
+LEAST_SIDE = 2
+"""The side of the smallest grid on which tokens have places that differ."""
+
+
+def _derive(values: Values) -> Values:
+    check_core(values)
+    has_context = values.get("num_kv_tokens") is not None
+    on_grid = [f"{name} = {values[name]}" for name in ("rope", "attn_bias") if values.get(name, NONE) != NONE]
+    token_len = values.get("token_len", values["channels"])
+    if has_context:
+        window = [f"window_size = {values['window_size']}"] if values.get("window_size") is not None else []
+        for each in (*on_grid, *window):
+            raise WrongRequest(f"{each} needs keys that have the places of the queries, so no num_kv_tokens")
+        return {"token_len": token_len, "context_dim": token_len}
+    if values.get("context_dim") is not None:
+        raise WrongRequest(f"context_dim = {values['context_dim']} needs num_kv_tokens, the tokens of the context")
+    _check_places(values, [each for each in on_grid if "alibi" not in each])
+    return {"token_len": token_len}
+
+
+def _check_places(values: Values, on_grid: list[str]) -> None:
+    tokens, window, mask = values["num_tokens"], values.get("window_size"), values.get("mask", NONE)
+    side = math.isqrt(tokens)
+    if window is not None:
+        if side**2 != tokens or side % window:
+            raise WrongRequest(
+                f"window_size = {window} must divide the side of a square of num_tokens = {tokens}"
+                + (f", which is {side}" if side**2 == tokens else ", which is no square")
+            )
+        if mask != NONE:
+            raise WrongRequest(f"mask = {mask} and window_size = {window} exclude each other")
+    if on_grid and (window or side) < LEAST_SIDE:
+        raise WrongRequest(f"{on_grid[0]} needs a grid of at least {LEAST_SIDE}×{LEAST_SIDE} tokens, got {tokens}")
+
+
+def _steps(point: Point) -> dict[str, Step]:
+    tokens, dim, chan = point.batch * point.num_tokens, point.token_len, point.channels
+    keys, kv_chan = point.batch * point.kv_tokens, kv_channels(point)
+    projected = 2 * (tokens * chan + keys * kv_chan)
+    windows = {"windows": Step(2 * tokens * dim, 2 * tokens * dim)} if point.window_size else {}
+    undo = {"undo windows": Step(2 * tokens * chan, 2 * tokens * chan)} if point.window_size else {}
+    if point.num_kv_tokens is None:
+        projections = {"qkv projection": projection(tokens, dim, chan + 2 * kv_chan, bias=point.qkv_bias)}
+    else:
+        assert point.context_dim is not None  # `derive` gives it
+        projections = {
+            "q projection": projection(tokens, dim, chan, bias=point.qkv_bias),
+            "kv projection": projection(keys, point.context_dim, 2 * kv_chan, bias=point.qkv_bias),
+        }
+    between = 2 * (tokens * chan + keys * kv_chan)
+    return {
+        **windows,
+        **projections,
+        # a view; the backward pass copies the gradients of q, k and v into one
+        "split heads": Step(0, projected + 2 * keys * kv_chan),
+        **({"qk norm": Step(between, between)} if point.qk_norm != NONE else {}),
+        **({"rotary": Step(between, between)} if point.rope != NONE else {}),
+        **core(point, chan, chan),
+        "merge heads": merge_heads(point),
+        "output projection": projection(tokens, chan, chan, bias=True),
+        **undo,
+    }
+
+
+def kv_channels(point: Point) -> int:
+    """Return the width of keys and values, a sum over their heads."""
+    return point.channels // point.num_heads * point.kv_heads
+
+
+def _sizes(point: Point) -> Sizes:
+    tokens, dim, chan = point.batch * point.num_tokens, point.token_len, point.channels
+    kv_chan, context_dim = kv_channels(point), point.context_dim or dim
+    context = 0 if point.num_kv_tokens is None else point.batch * point.num_kv_tokens * context_dim
+    biases = chan + 2 * kv_chan if point.qkv_bias else 0
+    side = point.window_size or math.isqrt(point.num_tokens)
+    table = (2 * side - 1) ** 2 * point.num_heads if point.attn_bias == "relative" else 0
+    norms = {NONE: 0, "rms": 2, "layer": 4}[point.qk_norm] * (chan // point.num_heads)
+    weights = dim * chan + 2 * context_dim * kv_chan + biases + chan**2 + chan + table + norms
+    return Sizes(tokens * dim + context, tokens * chan, weights)
+
+
+LAYER = Layer(
+    name="attention",
+    module="layers.attention:Attention",
+    meaning="attention as models have it: context, bias, windows, norms, rotary, grouped heads (timm's Attention)",
+    needs=("num_tokens",),
+    without=IMAGES,
+    derive=_derive,
+    steps=_steps,
+    sizes=_sizes,
+    masks=(NONE, CAUSAL, PADDING),
+)

@@ -1,0 +1,219 @@
+"""Multi-head attention as models have it: a context, a bias, windows, norms, rotary embeddings, grouped heads."""
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from impls.attend import eager
+from impls.contract import NO_MASK, PADDING, Attend, fitted
+from impls.layers import merge_heads, split_heads
+
+NORMS = {"none": nn.Identity, "rms": nn.RMSNorm, "layer": nn.LayerNorm}
+"""The norms of queries and keys by the values of `qk_norm`."""
+
+NORM_EPS = 1e-6
+"""What the norms add to the mean square, as timm's norms do."""
+
+ROPE_BASE = 10_000
+"""The base of the wavelengths of rotary embeddings (Su et al. 2021, arXiv 2104.09864, section 3.2.2)."""
+
+
+class Attention(nn.Module):
+    """Multi-head attention with an output projection; with the defaults it is timm's `Attention`, with its weights.
+
+    x `[B, N, dim]` -> y `[B, N, chan]`. If `context_dim` is given, keys and values come from a context
+    `[B, M, context_dim]`, the second input; with a padding mask the last input says which keys are none, `[B, M]`,
+    boolean. D is `chan / num_heads`; keys and values have `num_kv_heads` heads, each for a group of consecutive heads
+    of queries.
+
+    `qk_norm` ("none", "rms", "layer") normalises queries and keys over D, with learned weights.
+    The last s² of N tokens form the largest square grid that N holds; those before it, such as a class token, have no
+    place. `rope` ("none", "axial") rotates queries and keys by their place, `attn_bias` ("none", "relative", "alibi")
+    adds to the scores by the places of both. `window_size` cuts the grid into windows of so many tokens a side, and
+    tokens attend to those of their window; places are those in the window then.
+    `mask` is "none", "causal" or "padding".
+    Raises ValueError if `chan` is not divisible by `num_heads`, or that not by `num_kv_heads`.
+    Sources: timm's `Attention` (`timm/layers/attention.py`), and those that the functions below name.
+    """
+
+    attend: Attend
+
+    def __init__(
+        self,
+        dim: int,
+        chan: int,
+        num_heads: int = 8,
+        qkv_bias: bool = False,
+        qk_scale: float | None = None,
+        *,
+        num_tokens: int,
+        num_kv_tokens: int | None = None,
+        context_dim: int | None = None,
+        num_kv_heads: int | None = None,
+        qk_norm: str = "none",
+        rope: str = "none",
+        attn_bias: str = "none",
+        window_size: int | None = None,
+        mask: str = NO_MASK,
+    ) -> None:
+        super().__init__()
+        self.num_heads, self.num_kv_heads = num_heads, num_kv_heads or num_heads
+        if chan % num_heads or num_heads % self.num_kv_heads:
+            raise ValueError(
+                f"chan must be divisible by num_heads and this by num_kv_heads, got {chan}, {num_heads}, {num_kv_heads}"
+            )
+        width = chan // num_heads
+        kv_chan = self.num_kv_heads * width
+        self.scale = width**-0.5 if qk_scale is None else qk_scale
+        self.window_size = window_size
+        if num_kv_tokens is None:
+            self.qkv = nn.Linear(dim, chan + 2 * kv_chan, bias=qkv_bias)
+        else:
+            self.q = nn.Linear(dim, chan, bias=qkv_bias)
+            self.kv = nn.Linear(context_dim or dim, 2 * kv_chan, bias=qkv_bias)
+        norm = {} if qk_norm == "none" else {"eps": NORM_EPS}
+        self.q_norm, self.k_norm = NORMS[qk_norm](width, **norm), NORMS[qk_norm](width, **norm)
+        self.proj = nn.Linear(chan, chan)
+        tokens = num_tokens if window_size is None else window_size**2
+        self.rope = rope
+        if rope == "axial":
+            self.register_buffer("sin", axial_angles(tokens, width).sin(), persistent=False)
+            self.register_buffer("cos", axial_angles(tokens, width).cos(), persistent=False)
+        self.attn_bias = attn_bias
+        if attn_bias == "relative":
+            side = math.isqrt(tokens)
+            self.relative_position_bias_table = nn.Parameter(torch.zeros((2 * side - 1) ** 2, num_heads))
+            nn.init.trunc_normal_(self.relative_position_bias_table, std=0.02)
+            self.register_buffer("relative_position_index", relative_index(side), persistent=False)
+            self.prefix = tokens - side**2
+        elif attn_bias == "alibi":
+            self.register_buffer("alibi", alibi(tokens, num_heads), persistent=False)
+        self.mask = mask
+        masked = attn_bias != "none" or mask == PADDING
+        self.asks = ("attn_mask",) * masked + ("enable_gqa",) * (self.num_kv_heads < num_heads)
+        """The keywords that this layer needs of its core."""
+        self.attend = fitted(eager.attend, self)
+
+    def input_shapes(self, point: Any) -> tuple[tuple[int, ...], ...]:
+        """Return the shapes of x and of the context at a point."""
+        x = (point.batch, point.num_tokens, point.token_len)
+        return (x,) if point.num_kv_tokens is None else (x, (point.batch, point.num_kv_tokens, point.context_dim))
+
+    def forward(self, x: Tensor, *others: Tensor) -> Tensor:
+        """Return the layer's output `[B, N, chan]` for tokens x, a context if it has one, and a padding mask."""
+        tokens = x.shape[1]
+        x = x if self.window_size is None else windows(x, self.window_size)
+        q, k, v = self.project(x, *others)
+        q, k = self.q_norm(q), self.k_norm(k)
+        if self.rope == "axial":
+            q, k = rotated(q, self.sin, self.cos), rotated(k, self.sin, self.cos)
+        y: Tensor = self.proj(merge_heads(self.attend(q, k, v, self.scale, **self.asked(*others))))
+        return y if self.window_size is None else undone(y, self.window_size, tokens)
+
+    def project(self, x: Tensor, *others: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return queries `[B, H, N, D]`, keys and values `[B, Hkv, M, D]`."""
+        if hasattr(self, "qkv"):
+            heads = split_heads(self.qkv(x), self.num_heads + 2 * self.num_kv_heads)
+            q, k, v = heads.split([self.num_heads, self.num_kv_heads, self.num_kv_heads], dim=1)
+        else:
+            q = split_heads(self.q(x), self.num_heads)
+            k, v = split_heads(self.kv(others[0]), 2 * self.num_kv_heads).chunk(2, dim=1)
+        return q, k, v
+
+    def asked(self, *others: Tensor) -> dict[str, Any]:
+        """Return what the core gets beside q, k, v and the scale, in the meaning of scaled_dot_product_attention."""
+        asked: dict[str, Any] = {"enable_gqa": True} if "enable_gqa" in self.asks else {}
+        if self.attn_bias == "relative":
+            asked["attn_mask"] = relative_bias(
+                self.relative_position_bias_table, self.relative_position_index, self.prefix
+            )
+        elif self.attn_bias == "alibi":
+            asked["attn_mask"] = self.alibi
+        if self.mask == PADDING:
+            asked["attn_mask"] = with_padding(asked.get("attn_mask"), others[-1])
+        return asked
+
+    def extra_repr(self) -> str:
+        """Return what the modules inside don't show."""
+        return (
+            f"num_heads={self.num_heads}, num_kv_heads={self.num_kv_heads}, scale={self.scale}, rope={self.rope}, "
+            f"attn_bias={self.attn_bias}, window_size={self.window_size}, mask={self.mask}"
+        )
+
+
+def windows(x: Tensor, size: int) -> Tensor:
+    """Return tokens `[B, s², C]` of a grid as windows `[B · (s/size)², size², C]`, row by row.
+
+    Source: Liu et al. 2021 (arXiv 2103.14030), `window_partition` of Swin Transformer.
+    """
+    side = math.isqrt(x.shape[1])
+    grid = x.unflatten(1, (side // size, size, side // size, size))  # [B, s/w, w, s/w, w, C]
+    return grid.transpose(2, 3).reshape(-1, size**2, x.shape[2])
+
+
+def undone(y: Tensor, size: int, tokens: int) -> Tensor:
+    """Return windows as tokens of the grid, the inverse of `windows`."""
+    count = math.isqrt(tokens) // size
+    grid = y.reshape(-1, count, count, size, size, y.shape[2])
+    return grid.transpose(2, 3).reshape(-1, tokens, y.shape[2])
+
+
+def axial_angles(tokens: int, width: int) -> Tensor:
+    """Return the angles `[s², D]` of a rotary embedding in two dimensions: half of a head for the row, half the column.
+
+    Each pair of neighbouring numbers is turned by the place over a wavelength. D must be a multiple of 4.
+    Source: timm's `RotaryEmbeddingCat` with `in_pixels=False` (`timm/layers/pos_embed_sincos.py`).
+    """
+    side, bands = math.isqrt(tokens), width // 4
+    if width % 4:
+        raise ValueError(f"the width of a head must be a multiple of 4 for axial rotary embeddings, got {width}")
+    frequencies = ROPE_BASE ** -(torch.arange(bands, dtype=torch.float32) / bands)
+    places = torch.arange(side, dtype=torch.float32)[:, None] * frequencies  # [s, D/4]
+    rows, columns = places[:, None].expand(-1, side, -1), places[None].expand(side, -1, -1)
+    return torch.cat([rows, columns], dim=-1).flatten(0, 1).repeat_interleave(2, dim=-1)
+
+
+def rotated(heads: Tensor, sin: Tensor, cos: Tensor) -> Tensor:
+    """Return queries or keys `[B, H, N, D]` turned by the angles of the last tokens; those before keep theirs.
+
+    Source: timm's `apply_rot_embed_cat`, after Su et al. 2021 (arXiv 2104.09864, equation 34).
+    """
+    prefix = heads.shape[-2] - len(sin)
+    before, placed = heads.split([prefix, len(sin)], dim=-2)
+    swapped = torch.stack([-placed[..., 1::2], placed[..., ::2]], dim=-1).flatten(-2)
+    turned = placed * cos + swapped * sin
+    return torch.cat([before, turned], dim=-2) if prefix else turned
+
+
+def relative_index(side: int) -> Tensor:
+    """Return for each pair of tokens of a grid the row of the table that their offset has, `[s², s²]`.
+
+    Source: Swin Transformer's `WindowAttention`.
+    """
+    places = torch.stack(torch.meshgrid(torch.arange(side), torch.arange(side), indexing="ij")).flatten(1)  # [2, s²]
+    offsets = places[:, :, None] - places[:, None] + side - 1  # [2, s², s²], from 0
+    return offsets[0] * (2 * side - 1) + offsets[1]
+
+
+def relative_bias(table: Tensor, index: Tensor, prefix: int) -> Tensor:
+    """Return the bias `[1, H, N, N]` of a table `[(2s-1)², H]`; it is zero for the tokens before the grid."""
+    bias = table[index.flatten()].view(*index.shape, -1).permute(2, 0, 1).unsqueeze(0)
+    return nn.functional.pad(bias, (prefix, 0, prefix, 0)) if prefix else bias.contiguous()
+
+
+def alibi(tokens: int, heads: int) -> Tensor:
+    """Return the bias `[1, H, N, N]` that falls with the distance of two tokens: -2^(-8(h+1)/H) · |i - j|.
+
+    Source: Press et al. 2021 (arXiv 2108.12409), in both directions.
+    """
+    place = torch.arange(tokens)
+    slopes = 2.0 ** (-8 * torch.arange(1, heads + 1) / heads)
+    return -(slopes[:, None, None] * (place[:, None] - place).abs())[None]
+
+
+def with_padding(bias: Tensor | None, padding: Tensor) -> Tensor:
+    """Return a mask for the core: False, or minus infinity in a bias, at the keys `[B, M]` that are padding."""
+    hidden = padding[:, None, None]  # [B, 1, 1, M]
+    return ~hidden if bias is None else bias.masked_fill(hidden, float("-inf"))
