@@ -166,13 +166,14 @@ class MeasuredCase:
         """
         self._move(core)
         before_s, before_children_s, main_s = process_time(), forking.children_s(), thread_time()
-        calls_s, main_calls_s = self._timed.cpu_s, self._timed.main_s
+        calls_s, main_calls_s, prepared_s = self._timed.cpu_s, self._timed.main_s, self._timed.prepared_s
         idle_s = before_s + before_children_s - self._last_cpu_s
         sample, held = self._timed.sample(keys, self._pace.calls, self._outputs)
         self._state.check()
         if started := forking.descendants() - self._processes:
             raise process_state.LeftChanged(f"started processes that outlive its sample: {len(started)}")
         children_s, own_s = forking.children_s(), thread_time() - main_s - (self._timed.main_s - main_calls_s)
+        own_s += self._timed.prepared_s - prepared_s
         now_s, calls_s = process_time(), self._timed.cpu_s - calls_s
         idle_s += max(0.0, now_s - before_s - calls_s - own_s)  # the work of other threads around the calls
         used_s = calls_s + children_s - before_children_s

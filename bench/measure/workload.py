@@ -392,8 +392,7 @@ def step(subject: Subject, workload: Workload, inputs: Inputs | None = None) -> 
         return y, torch.autograd.grad(y, [*xs[:varied], *weights], direction, allow_unused=True)
 
     def prepare(calls: int) -> None:
-        ready.clear()
-        ready.extend(forward() for _ in range(calls))
+        ready.extend(forward() for _ in range(calls - len(ready)))
 
     def backward() -> object:
         return with_gradients(*(ready.popleft() if ready else forward()))
