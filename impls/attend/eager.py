@@ -27,8 +27,30 @@ def attend(
     scores = (q * scale) @ k.transpose(-2, -1)  # [B, H, Nq, Nk]
     scores = hide(scores, mask, attn_mask)
     # the same name as in the source, so that the raw scores can be freed
-    scores = scores.softmax(dim=-1) if attn_mask is None else softmax(scores)
+    scores = scores.softmax(dim=-1)
     return scores @ v
 
 
+def attend_safely(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    scale: float,
+    *,
+    mask: str | None = None,
+    attn_mask: Tensor | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    """Return the same, with zeros for a query whose keys are all hidden, as torch's function has.
+
+    This takes two more passes over the scores. It is used in modules of packages, whose masks may have such queries.
+    """
+    if attn_mask is None:
+        return attend(q, k, v, scale, mask=mask, enable_gqa=enable_gqa)
+    if enable_gqa:
+        k, v = repeated(q, k, v)
+    return softmax(hide((q * scale) @ k.transpose(-2, -1), mask, attn_mask)) @ v
+
+
+attend.safely = attend_safely  # type: ignore[attr-defined]  # functions take attributes
 adapt = with_attend(attend, "eager")

@@ -60,7 +60,8 @@ def with_attend(attend: Attend, switch: str = "") -> Adapt:
     The adapted layer shares its parameters with the original layer, which is not changed.
     The keywords that `attend` declares are the options of the adapter, except those by which it says what it can do.
     If the layer's library has a `switch` to this attention, `sdpa` or `eager`, that is used. If the attend is torch's
-    own function in a context, its attribute `inside`, calls of a module that calls the function run in that context.
+    own function in a context, its attribute `inside`, calls of a module that calls the function run in that context. An
+    attend that is not right for a query whose keys are all hidden has one that is, its attribute `safely`.
     The adapter raises `Unsupported` for a layer whose core can't be replaced, and for one that asks its core for more
     than `attend` declares, such as a mask.
     """
@@ -150,6 +151,7 @@ def _in_wrapper(layer: Wrapper, attend: Attend, switch: str, options: dict[str, 
             f"the module computes {len(outside)} of {len(every)} attention cores by itself, in {classes}, "
             f"and has no attend(q, k, v, scale) and no switch to {BY_FUNCTION}; advise says what to write there"
         )
+    attend = getattr(attend, "safely", attend)
     if inside := getattr(attend, "inside", None):
         model.context = partial(_inside, model.context, inside)
         _called(model, Wrapper.__call__)  # the backend may refuse a mask

@@ -17,7 +17,7 @@ from impls.layers.vit import ViTAttention
 from tests.impls import reference
 from tests.impls.reference import LACKING, ROUNDING, Watch, array, distance, normal
 
-CORES = {"eager": eager.attend, "manual": manual.attend, "online": online.attend, "sdpa": sdpa.attend}
+CORES = {"eager": eager.attend_safely, "manual": manual.attend, "online": online.attend, "sdpa": sdpa.attend}
 
 MASKED = {**CORES, "sdpa_math": sdpa.pinned(SDPBackend.MATH)}
 """The cores that take every keyword."""
