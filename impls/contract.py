@@ -77,27 +77,32 @@ def masked(attend: Attend, mask: str, **options: Any) -> Attend:
 def fitted(attend: Attend, layer: nn.Module, **options: Any) -> Attend:
     """Return `attend` with the mask of a layer and options bound, able to do what the layer asks of its core.
 
-    The layer's `asks` are keywords of `CORE_KEYWORDS`. If `attend` takes no fewer heads of keys, they are repeated.
-    Raises `Unsupported` if `attend` does not declare another keyword that the layer asks for.
+    The layer's `asks` are keywords of `CORE_KEYWORDS`; None if only its calls say them. If `attend` takes no fewer
+    heads of keys, they are repeated. Raises `Unsupported` if `attend` does not declare another keyword that the layer
+    asks for; so does what is returned for a keyword in a call.
     """
-    declared, asks, mask = declared_options(attend), getattr(layer, "asks", ()), mask_of(layer)
-    if "attn_mask" in asks and "attn_mask" not in declared:
+    declared, asks, mask = declared_options(attend), getattr(layer, "asks", None), mask_of(layer)
+    if "attn_mask" not in declared and "attn_mask" in (asks or ()):
         what = "padding mask" if mask == PADDING else "bias"
         raise Unsupported(f"{_name(attend)} does not declare the keyword attn_mask, and the layer has a {what}")
-    if "enable_gqa" in asks and "enable_gqa" not in declared:
-        attend = repeating(attend)
-    return masked(attend, NO_MASK if "attn_mask" in asks and mask == PADDING else mask, **options)
+    if not {"attn_mask", "enable_gqa"} <= declared and (asks is None or not declared.issuperset(asks)):
+        attend = _checked(attend, declared)
+    return masked(attend, NO_MASK if mask == PADDING else mask, **options)
 
 
-def repeating(attend: Attend) -> Attend:
-    """Return `attend` for fewer heads of keys than of queries: it gets each repeated for its group of heads."""
+def _checked(attend: Attend, declared: frozenset[str]) -> Attend:
+    """Return `attend` for calls that may ask for more than it declares; its attribute `repeats` says if heads were."""
 
     @wraps(attend)
-    def attend_repeated(q: Tensor, k: Tensor, v: Tensor, *others: Any, enable_gqa: bool, **options: Any) -> Tensor:
-        return attend(q, *(repeated(q, k, v) if enable_gqa else (k, v)), *others, **options)
+    def attend_checked(q: Tensor, k: Tensor, v: Tensor, *others: Any, **asked: Any) -> Tensor:
+        if asked.get("attn_mask") is not None and "attn_mask" not in declared:
+            raise Unsupported(f"{_name(attend)} does not declare the keyword attn_mask, and the layer asks for it")
+        if asked.get("enable_gqa") and "enable_gqa" not in declared:
+            k, v = repeated(q, k, v)
+            attend_checked.repeats = True  # type: ignore[attr-defined]  # functions take attributes
+        return attend(q, k, v, *others, **{name: value for name, value in asked.items() if name in declared})
 
-    attend_repeated.repeats = True  # type: ignore[attr-defined]  # functions take attributes
-    return attend_repeated
+    return attend_checked
 
 
 def repeated(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:

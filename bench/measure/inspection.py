@@ -43,6 +43,8 @@ ATTENTION = re.compile(r"scaled_dot_product_\w*attention_?\w*|multi_head_attenti
 OPERATOR = re.compile(r"(?!autograd::)\w+::\w+")
 """The names of operators of torch and of extensions; labels don't match."""
 
+REPEATED = "k and v repeated to all heads"
+
 MICROSECOND_S = 1e-6
 """The unit of an event's times."""
 
@@ -105,12 +107,17 @@ def metrics(call: Callable[[], object], subject: Subject, work: Workload) -> dic
 
 
 def adapted_by(function: object) -> str | None:
-    """Return how an implementation got into a module that is none of the suite, and which tensor counts; else None."""
+    """Return how an implementation got into a module that is none of the suite, and which tensor counts; else None.
+
+    In any layer, it says if keys and values were repeated for a core that takes no fewer heads of them.
+    """
+    core = getattr(function, "attend", None)
+    repeated = REPEATED if getattr(getattr(core, "func", core), "repeats", False) else ""
     if type(function).__module__.startswith(OURS):
-        return None
+        return repeated or None
     returned = function.returned if isinstance(function, Wrapper) else ""
     first = f"the first tensor of {returned} counts" if returned else ""
-    return "; ".join(filter(None, (getattr(function, "adapted_by", ""), first))) or None
+    return "; ".join(filter(None, (getattr(function, "adapted_by", ""), repeated, first))) or None
 
 
 def narrower(runtime: impls.Runtime, dtype: str) -> str:

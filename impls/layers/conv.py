@@ -22,6 +22,7 @@ class ConvSelfAttention(nn.Module):
     """
 
     attend: Attend
+    asks = ()
 
     def __init__(self, in_channels: int, mask: str = NO_MASK) -> None:
         super().__init__()

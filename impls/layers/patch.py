@@ -20,6 +20,7 @@ class PatchAttention(nn.Module):
     """
 
     attend: Attend
+    asks = ()
 
     def __init__(
         self,

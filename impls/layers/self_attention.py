@@ -16,6 +16,7 @@ class SelfAttention(nn.Module):
     """
 
     attend: Attend
+    asks = ()
 
     def __init__(self, dim: int, dim_k: int, dim_v: int, mask: str = NO_MASK) -> None:
         super().__init__()

@@ -20,6 +20,7 @@ class ViTAttention(nn.Module):
     """
 
     attend: Attend
+    asks = ()
 
     def __init__(
         self,

@@ -37,9 +37,6 @@ MISSING_KERNEL = ("No available kernel", "No viable backend")
 BY_ATTEND, BY_FUNCTION = "self.attend", "F.scaled_dot_product_attention"
 """How a core was replaced; by a library's switch it is the switch's name."""
 
-REPEATED = "k and v repeated to all heads"
-"""What an attend that takes no fewer heads of keys needs."""
-
 FUSED_ATTN, OF_TRANSFORMERS = "fused_attn", "attn_implementation"
 """The switches of timm and of transformers."""
 
@@ -74,8 +71,7 @@ def with_attend(attend: Attend, switch: str = "") -> Adapt:
         adapted = copy.copy(layer)
         adapted._modules = dict(layer._modules)  # a core that is a module must not appear in the original
         _put(attend, adapted, options)
-        is_repeated = getattr(getattr(adapted.attend, "func", adapted.attend), "repeats", False)
-        vars(adapted)["adapted_by"] = f"{BY_ATTEND}, {REPEATED}" if is_repeated else BY_ATTEND
+        vars(adapted)["adapted_by"] = BY_ATTEND
         return adapted
 
     adapt.options = declared_options(attend).difference(CORE_KEYWORDS)  # type: ignore[attr-defined]  # functions take attributes
