@@ -142,9 +142,7 @@ _NO_MHA = {
     "Core": "nn.MultiheadAttention has projections, this layer has none",
 }
 _ONE_WIDTH = "FlashAttention needs queries, keys and values of one width, here keys are an eighth of values"
-_MHA = (
-    "if token_len = channels and qk_scale is the layer's own, without grouped heads, norms, rotary embeddings and windows"
-)
+_MHA = "if token_len = channels and qk_scale is the layer's own, without grouped heads, norms, rotary and windows"
 _GQA = {"gqa": "repeat copies fewer heads of keys for all heads of queries; else torch's enable_gqa takes them"}
 _MODE = "the mode of torch.compile, such as max-autotune"
 _IN_INFERENCE = "in inference, if installed"

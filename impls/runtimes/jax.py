@@ -177,9 +177,7 @@ def _attend(q: Any, k: Any, v: Any, layer: Any, bias: Any = None, padding: Any =
     if v.shape[-1] != k.shape[-1] or k.shape[-1] == 1:
         return _scored(q, k, v, layer)
     visible = None if padding is None else ~padding[:, None, None]
-    return jax.nn.dot_product_attention(
-        q, k, v, bias, visible, scale=layer.scale, is_causal=layer.mask == CAUSAL
-    )
+    return jax.nn.dot_product_attention(q, k, v, bias, visible, scale=layer.scale, is_causal=layer.mask == CAUSAL)
 
 
 def _scored(q: Any, k: Any, v: Any, layer: Any) -> Any:
