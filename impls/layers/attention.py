@@ -39,6 +39,9 @@ class Attention(nn.Module):
     """
 
     attend: Attend
+    sin: Tensor
+    cos: Tensor
+    relative_position_index: Tensor
     alibi: Tensor
 
     def __init__(
@@ -152,7 +155,8 @@ def windows(x: Tensor, size: int) -> Tensor:
     """
     side = math.isqrt(x.shape[1])
     grid = x.unflatten(1, (side // size, size, side // size, size))  # [B, s/w, w, s/w, w, C]
-    return grid.transpose(2, 3).reshape(-1, size**2, x.shape[2])
+    parts: Tensor = grid.transpose(2, 3).reshape(-1, size**2, x.shape[2])
+    return parts
 
 
 def undone(y: Tensor, size: int, tokens: int) -> Tensor:

@@ -126,7 +126,8 @@ def _attention(layer: Attention, weights: Weights, x: Any, *others: Any) -> Any:
 
 
 def _core(layer: Core, _weights: Weights, q: Any, k: Any, v: Any, *padding: Any) -> Any:
-    return _attend(*(each.swapaxes(1, 2) for each in (q, k, v)), layer, None, *padding).swapaxes(1, 2)
+    q, k, v = (each.swapaxes(1, 2) for each in (q, k, v))
+    return _attend(q, k, v, layer, None, *padding).swapaxes(1, 2)
 
 
 def _heads(tokens: Any, heads: int) -> Any:

@@ -132,7 +132,9 @@ def _attend(q: Tensor, k: Tensor, v: Tensor, layer: Layer, padding: Tensor | Non
         scores = q @ k.transpose(-2, -1)  # [B, H, N, M]
     if isinstance(layer, Attention) and layer.attn_bias != "none":
         with record_function("bias"):
-            scores = scores + layer.bias()
+            bias = layer.bias()
+            assert bias is not None
+            scores = scores + bias
     if layer.mask == PADDING:
         assert padding is not None
         with record_function("mask"):

@@ -1,6 +1,7 @@
 """What replaces the whole layer: torch.nn.MultiheadAttention, and the steps as a profile shows them."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -155,7 +156,7 @@ def test_each_feature_of_attention_is_computed_or_refused(name: str, mode: str) 
 
 def test_the_module_has_its_fast_path_with_a_padding_mask_and_without_a_bias() -> None:
     """A bias is a floating mask, which the operator does not take; a context it does not take either."""
-    heads = {"num_heads": 2, "channels": 8, "token_len": 8, "context_dim": 8}
+    heads: dict[str, Any] = {"num_heads": 2, "channels": 8, "token_len": 8, "context_dim": 8}
     taken = {
         feature: "aten::_native_multi_head_attention" in {event.name for event in of_point(replace(at, **heads), "mha")}
         for feature, at in featured("attention", but=REFUSED).items()
