@@ -14,14 +14,13 @@ class NumPy(Runtime):
 
     title = "NumPy"
 
-    def compile(self, *xs: Tensor) -> None:
-        """Take the weights; any input will do."""
-        assert xs[0].dtype is torch.float32
+    def compile(self, x: Tensor) -> None:
+        """Take the weights; any x will do."""
+        assert x.dtype is torch.float32
         self._weights = {name: weight.detach().numpy() for name, weight in self.layer.named_parameters()}
 
-    def run(self, *xs: Tensor) -> Tensor:
+    def run(self, x: Tensor) -> Tensor:
         """Return the output for x `[B, N, dim]`."""
-        (x,) = xs
         w, heads = self._weights, self.layer.num_heads
         batch, tokens, _ = x.shape
         qkv = (x.numpy() @ w["qkv.weight"].T).reshape(batch, tokens, 3, heads, -1).transpose(2, 0, 3, 1, 4)
@@ -41,9 +40,9 @@ class NumPy(Runtime):
 class Broken(NumPy):
     """The same with a package that is damaged."""
 
-    def compile(self, *xs: Tensor) -> None:
+    def compile(self, x: Tensor) -> None:
         """Fail as an import does if a library is missing."""
-        raise ImportError(f"libnumpy.so.7: cannot open shared object file, for x {list(xs[0].shape)}")
+        raise ImportError(f"libnumpy.so.7: cannot open shared object file, for x {list(x.shape)}")
 
 
 class Halved(NumPy):
@@ -51,9 +50,9 @@ class Halved(NumPy):
 
     title = "Halved"
 
-    def run(self, *xs: Tensor) -> Tensor:
+    def run(self, x: Tensor) -> Tensor:
         """Return the output for rounded x."""
-        return super().run(*(x.to(torch.bfloat16).to(x.dtype) for x in xs))
+        return super().run(x.to(torch.bfloat16).to(x.dtype))
 
     def operators(self) -> Sequence[Operator]:
         """Return the products in the precision that is used."""
