@@ -134,13 +134,15 @@ class Entry:
 
 NOT_WRITTEN = "this implementation replaces the whole layer, and is not written for this one"
 
-_MHA_LAYERS = ("ViTAttention", "PatchAttention")
-_OUR_LAYERS = (*_MHA_LAYERS, "SelfAttention", "ConvSelfAttention")
+_MHA_LAYERS = ("ViTAttention", "PatchAttention", "Attention")
+_OUR_LAYERS = (*_MHA_LAYERS, "SelfAttention", "ConvSelfAttention", "Core")
 _NO_MHA = {
     "SelfAttention": "nn.MultiheadAttention has a scale and an output projection, this layer has neither",
     "ConvSelfAttention": "nn.MultiheadAttention makes queries and keys as wide as values, here they are narrower",
+    "Core": "nn.MultiheadAttention has projections, this layer has none",
 }
 _ONE_WIDTH = "FlashAttention needs queries, keys and values of one width, here keys are an eighth of values"
+_MHA = "if token_len = channels and qk_scale is the layer's own, without grouped heads, norms, rotary and windows"
 _GQA = {"gqa": "repeat copies fewer heads of keys for all heads of queries; else torch's enable_gqa takes them"}
 _MODE = "the mode of torch.compile, such as max-autotune"
 _IN_INFERENCE = "in inference, if installed"
@@ -193,10 +195,10 @@ IMPLEMENTATIONS: Mapping[str, Entry] = MappingProxyType({
         Style("#73b1d5", DASHED, "v", hollow=True), supports="if there is a compiler", options={"mode": _MODE},
         compiles=True, advised=8),
     "mha": Entry("whole.mha:adapt", "torch.nn.MultiheadAttention with the layer's weights",
-        Style("#e69f00", DASH_DOT_DOT, "P"), supports="if token_len = channels and qk_scale is the layer's own",
+        Style("#e69f00", DASH_DOT_DOT, "P"), supports=_MHA,
         layers=_MHA_LAYERS, refuses=_NO_MHA),
     "mha_weights": Entry("whole.mha:adapt_weights", "the same, with the attention weights computed too",
-        Style("#8c6100", DOTTED, "X"), supports="if token_len = channels and qk_scale is the layer's own",
+        Style("#8c6100", DOTTED, "X"), supports=_MHA,
         layers=_MHA_LAYERS, refuses=_NO_MHA, scores=ALL),
     "aot_eager": Entry("runtimes.aot:AOTInductor", "eager, compiled ahead of time by AOTInductor, without guards",
         Style("#6f6f6f", DASH_DOT, "s", hollow=True), supports="in inference, if there is a compiler"),

@@ -24,6 +24,7 @@ from torch.profiler import profile, record_function, tensorboard_trace_handler
 from bench.measure.inspection import activities
 from bench.plan.case import Case
 from bench.plan.layers import LAYERS
+from bench.plan.layers.layer import ATTENTION_ALONE, NONE, PADDING
 from bench.store.profile import TRACES, file_name
 
 TraceEvent = dict[str, Any]
@@ -85,6 +86,9 @@ AFTER = {
     "add": "skip",
 }
 """The stage of a function after the softmax."""
+
+USUAL = (None, NONE)
+"""The values of columns with which a layer has none of the further steps."""
 
 CONVOLUTION = {"patch": "patch embedding", "conv": "qkv projection"}
 """The stage of a layer's convolution."""
@@ -215,9 +219,11 @@ def labelled(case: Case) -> Iterator[None]:
     """Label one call of a case, which is made inside this context.
 
     `stepwise` labels its stages itself. Those of `eager` follow from the functions that it calls, because labels in its
-    code would take time in every measurement. Other implementations and a user's own layers get no stages.
+    code would take time in every measurement. Other implementations, a user's own layers and what only the layers
+    `attention` and `core` have, such as a bias, get no stages: there one function belongs to several.
     """
-    is_known = case.implementation == "eager" and case.point.layer in LAYERS
+    has_more = case.point.mask == PADDING or any(getattr(case.point, each) not in USUAL for each in ATTENTION_ALONE)
+    is_known = case.implementation == "eager" and case.point.layer in LAYERS and not has_more
     with record_function(label(case)), Stages(case.point.layer) if is_known else nullcontext():
         yield
 

@@ -49,21 +49,29 @@ OTHER_DASHES = (SOLID, DASHED, DASH_DOT, LONG)
 OTHER_MARKERS = ("*", "H", "8", "X", "d")
 
 STAGE_COLOURS = {
+    "windows": "#4f0db1",
     "patch embedding": "#3f5687",
     "qkv projection": "#4a84df",
+    "q projection": "#1c226d",
+    "kv projection": "#1930ec",
     "split heads": "#585a5c",
+    "qk norm": "#affb9e",
+    "rotary": "#0a3334",
+    "repeat heads": "#778eb8",
     "scale": "#4b925a",
     "scores": "#d55f00",
+    "bias": "#fe9623",
     "mask": "#331105",
     "softmax": "#feb969",
     "weighted values": "#983213",
     "merge heads": "#999da8",
     "output projection": "#91c8fb",
+    "undo windows": "#350340",
     "skip": "#8edca9",
 }
 """Every stage that `stepwise` names, in the order of a call."""
 
-QUADRATIC = ("scores", "mask", "softmax", "weighted values")
+QUADRATIC = ("scores", "bias", "mask", "softmax", "weighted values")
 """The stages that read or write a number for every pair of tokens."""
 
 RESIDUAL_COLOUR = "#e4e4e8"

@@ -39,6 +39,10 @@ class Attention(nn.Module):
     """
 
     attend: Attend
+    sin: Tensor
+    cos: Tensor
+    relative_position_index: Tensor
+    alibi: Tensor
 
     def __init__(
         self,
@@ -125,15 +129,16 @@ class Attention(nn.Module):
     def asked(self, *others: Tensor) -> dict[str, Any]:
         """Return what the core gets beside q, k, v and the scale, in the meaning of scaled_dot_product_attention."""
         asked: dict[str, Any] = {"enable_gqa": True} if "enable_gqa" in self.asks else {}
-        if self.attn_bias == "relative":
-            asked["attn_mask"] = relative_bias(
-                self.relative_position_bias_table, self.relative_position_index, self.prefix
-            )
-        elif self.attn_bias == "alibi":
-            asked["attn_mask"] = self.alibi
-        if self.mask == PADDING:
-            asked["attn_mask"] = with_padding(asked.get("attn_mask"), others[-1])
+        if "attn_mask" in self.asks:
+            bias = self.bias()
+            asked["attn_mask"] = with_padding(bias, others[-1]) if self.mask == PADDING else bias
         return asked
+
+    def bias(self) -> Tensor | None:
+        """Return what is added to the scores, `[1, H, N, N]`, None if there is no bias."""
+        if self.attn_bias == "relative":
+            return relative_bias(self.relative_position_bias_table, self.relative_position_index, self.prefix)
+        return self.alibi if self.attn_bias == "alibi" else None
 
     def extra_repr(self) -> str:
         """Return what the modules inside don't show."""
@@ -150,7 +155,8 @@ def windows(x: Tensor, size: int) -> Tensor:
     """
     side = math.isqrt(x.shape[1])
     grid = x.unflatten(1, (side // size, size, side // size, size))  # [B, s/w, w, s/w, w, C]
-    return grid.transpose(2, 3).reshape(-1, size**2, x.shape[2])
+    parts: Tensor = grid.transpose(2, 3).reshape(-1, size**2, x.shape[2])
+    return parts
 
 
 def undone(y: Tensor, size: int, tokens: int) -> Tensor:

@@ -1,14 +1,18 @@
 """JAX: the layers written in jax.numpy around jax.nn.dot_product_attention, and compiled by XLA."""
 
+import math
 import re
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Any
 
 from torch import Tensor, nn
 from torch.utils import dlpack
 
-from impls.contract import NO_MASK, Unsupported
+from impls.contract import CAUSAL, PADDING, Unsupported
+from impls.layers.attention import NORM_EPS, Attention
 from impls.layers.conv import ConvSelfAttention
+from impls.layers.core import Core
 from impls.layers.patch import PatchAttention
 from impls.layers.self_attention import SelfAttention
 from impls.layers.vit import ViTAttention
@@ -38,7 +42,8 @@ class JAX(Runtime):
         if layer is None:
             raise Unsupported(f"{type(self.layer).__name__} is not written in JAX")
         self._array = jnp.from_dlpack
-        self._weights = {name: jnp.from_dlpack(weight.detach()) for name, weight in self.layer.named_parameters()}
+        named = chain(self.layer.named_parameters(), self.layer.named_buffers())
+        self._weights = {name: jnp.from_dlpack(weight.detach()) for name, weight in named}
 
         def function(weights: Weights, *xs: Any) -> Any:
             return layer(self.layer, weights, *xs)
@@ -96,18 +101,84 @@ def _conv(layer: ConvSelfAttention, weights: Weights, x: Any) -> Any:
     return weights["gamma"] * o.transpose(0, 2, 1).reshape(x.shape) + x
 
 
+def _attention(layer: Attention, weights: Weights, x: Any, *others: Any) -> Any:
+    from jax import numpy as jnp
+
+    shape, size = x.shape, layer.window_size
+    if size is not None:
+        count = math.isqrt(shape[1]) // size
+        x = x.reshape(-1, count, size, count, size, shape[2]).swapaxes(2, 3).reshape(-1, size**2, shape[2])
+    heads, kv_heads = layer.num_heads, layer.num_kv_heads
+    if hasattr(layer, "qkv"):
+        qkv = _heads(_linear(weights, "qkv", x), heads + 2 * kv_heads)
+        q, k, v = jnp.split(qkv, [heads, heads + kv_heads], axis=2)  # [B, N, H or Hkv, D]
+    else:
+        q = _heads(_linear(weights, "q", x), heads)
+        k, v = jnp.split(_heads(_linear(weights, "kv", others[0]), 2 * kv_heads), 2, axis=2)
+    q, k = _normed(layer.q_norm, weights, "q_norm", q), _normed(layer.k_norm, weights, "k_norm", k)
+    if layer.rope != "none":
+        q, k = _rotated(q, weights["sin"], weights["cos"]), _rotated(k, weights["sin"], weights["cos"])
+    o = _attend(q, k, v, layer, _bias(layer, weights), others[-1] if layer.mask == PADDING else None)
+    y = _linear(weights, "proj", o.reshape(*o.shape[:2], -1))
+    if size is not None:
+        y = y.reshape(-1, count, count, size, size, y.shape[2]).swapaxes(2, 3)
+    return y.reshape(*shape[:2], -1)
+
+
+def _core(layer: Core, _weights: Weights, q: Any, k: Any, v: Any, *padding: Any) -> Any:
+    q, k, v = (each.swapaxes(1, 2) for each in (q, k, v))
+    return _attend(q, k, v, layer, None, *padding).swapaxes(1, 2)
+
+
+def _heads(tokens: Any, heads: int) -> Any:
+    return tokens.reshape(*tokens.shape[:2], heads, -1)
+
+
+def _normed(norm: nn.Module, weights: Weights, name: str, x: Any) -> Any:
+    """Return queries or keys `[B, N, H, D]` normalised over D, in float32 inside."""
+    from jax import numpy as jnp
+
+    if isinstance(norm, nn.Identity):
+        return x
+    wide = x.astype(jnp.float32)
+    centred = wide - wide.mean(axis=-1, keepdims=True) if isinstance(norm, nn.LayerNorm) else wide
+    scaled = centred / jnp.sqrt((centred**2).mean(axis=-1, keepdims=True) + NORM_EPS)
+    return (scaled * weights[f"{name}.weight"] + weights.get(f"{name}.bias", 0)).astype(x.dtype)
+
+
+def _rotated(x: Any, sin: Any, cos: Any) -> Any:
+    """Return queries or keys `[B, N, H, D]` of which the last tokens are turned by their angles `[s², D]`."""
+    from jax import numpy as jnp
+
+    prefix = x.shape[1] - len(sin)
+    placed = x[:, prefix:]
+    swapped = jnp.stack([-placed[..., 1::2], placed[..., ::2]], axis=-1).reshape(placed.shape)
+    return jnp.concatenate([x[:, :prefix], placed * cos[:, None] + swapped * sin[:, None]], axis=1)
+
+
+def _bias(layer: Attention, weights: Weights) -> Any:
+    """Return the bias `[1, H, N, N]`, None if there is none."""
+    from jax import numpy as jnp
+
+    if layer.attn_bias != "relative":
+        return weights.get("alibi")
+    bias = weights["relative_position_bias_table"][weights["relative_position_index"]].transpose(2, 0, 1)
+    return jnp.pad(bias, ((0, 0), *[(layer.prefix, 0)] * 2))[None]
+
+
 def _linear(weights: Weights, name: str, x: Any) -> Any:
     y = x @ weights[f"{name}.weight"].T
     return y + weights[f"{name}.bias"] if f"{name}.bias" in weights else y
 
 
-def _attend(q: Any, k: Any, v: Any, layer: Any) -> Any:
-    """Return the core for q, k, v `[B, N, H, D]`."""
+def _attend(q: Any, k: Any, v: Any, layer: Any, bias: Any = None, padding: Any = None) -> Any:
+    """Return the core for q, k, v `[B, N, H, D]`, a bias `[1, H, N, M]` and a padding mask `[B, M]`."""
     import jax
 
     if v.shape[-1] != k.shape[-1] or k.shape[-1] == 1:
         return _scored(q, k, v, layer)
-    return jax.nn.dot_product_attention(q, k, v, scale=layer.scale, is_causal=layer.mask != NO_MASK)
+    visible = None if padding is None else ~padding[:, None, None]
+    return jax.nn.dot_product_attention(q, k, v, bias, visible, scale=layer.scale, is_causal=layer.mask == CAUSAL)
 
 
 def _scored(q: Any, k: Any, v: Any, layer: Any) -> Any:
@@ -120,7 +191,7 @@ def _scored(q: Any, k: Any, v: Any, layer: Any) -> Any:
     from jax import numpy as jnp
 
     scores = jnp.einsum("bqhd,bkhd->bhqk", q * layer.scale, k)
-    if layer.mask != NO_MASK:
+    if layer.mask == CAUSAL:
         scores = jnp.where(jnp.tril(jnp.ones(scores.shape[-2:], dtype=bool)), scores, -jnp.inf)
     return jnp.einsum("bhqk,bkhd->bqhd", jax.nn.softmax(scores, axis=-1), v)
 
@@ -130,4 +201,6 @@ LAYERS: dict[type[nn.Module], Callable[..., Any]] = {
     SelfAttention: _self,
     PatchAttention: _patch,
     ConvSelfAttention: _conv,
+    Attention: _attention,
+    Core: _core,
 }

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from impls.attend import eager
+from impls.attend import eager, hide
 from impls.contract import Unsupported
 from impls.layers import merge_heads
 from impls.modules.core import with_attend
@@ -94,16 +94,23 @@ def _options(ort: Any, optimised: Path) -> Any:
     return options
 
 
-def _attend(q: Tensor, k: Tensor, v: Tensor, scale: float, *, mask: str | None = None) -> Tensor:
+def _attend(
+    q: Tensor, k: Tensor, v: Tensor, scale: float, *, mask: str | None = None, attn_mask: Tensor | None = None
+) -> Tensor:
     """Return the core as one operator, which an export alone can compute.
 
+    A mask tensor becomes the operator's attention_bias. So does a causal mask with another number of keys than of
+    queries: with more keys the operator's own hides others (seen in ONNX Runtime 1.32).
     Source: ONNX Runtime, ContribOperators.md, com.microsoft.MultiHeadAttention.
     """
     batch, heads, tokens, width = q.shape[0], q.shape[1], q.shape[2], v.shape[3]
+    is_causal = mask is not None and attn_mask is None and k.shape[2] == tokens
+    has_bias = not is_causal and (mask is not None or attn_mask is not None)
+    bias = hide(q.new_zeros(1, 1, tokens, k.shape[2]), mask, attn_mask) if has_bias else None
     merged: Tensor = torch.onnx.ops.symbolic(
         "com.microsoft::MultiHeadAttention",
-        [merge_heads(q), merge_heads(k), merge_heads(v)],
-        {"num_heads": heads, "scale": float(scale), "unidirectional": int(mask is not None)},
+        [merge_heads(q), merge_heads(k), merge_heads(v), None, None, bias],
+        {"num_heads": heads, "scale": float(scale), "unidirectional": int(is_causal)},
         dtype=q.dtype,
         shape=(batch, tokens, heads * width),
         version=1,

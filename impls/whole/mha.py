@@ -9,12 +9,13 @@ import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 from torch import Tensor, nn
 
 from impls.attend import hidden
-from impls.contract import NO_MASK, Implementation, Unsupported, mask_of
+from impls.contract import CAUSAL, PADDING, Implementation, Unsupported, mask_of
+from impls.layers.attention import Attention, with_padding
 from impls.layers.patch import PatchAttention
 from impls.layers.vit import ViTAttention
 
-Masking = Callable[[Tensor], dict[str, Any]]
-"""Returns the keyword arguments that mask attention over tokens `[B, N, C]`; empty if the layer has no mask."""
+Masking = Callable[[Tensor, Tensor], dict[str, Any]]
+"""Returns the keyword arguments of a causal mask for tokens `[B, N, C]` and a context; empty if the layer has none."""
 
 
 def adapt(layer: nn.Module) -> Implementation:
@@ -40,6 +41,8 @@ def _adapt(layer: nn.Module, *, need_weights: bool) -> Implementation:
         return _vit(layer, need_weights)
     if isinstance(layer, PatchAttention):
         return _patch(layer, need_weights)
+    if isinstance(layer, Attention):
+        return _attention(layer, need_weights)
     raise Unsupported(f"no adapter from {type(layer).__name__} to nn.MultiheadAttention")
 
 
@@ -50,25 +53,83 @@ def _vit(layer: ViTAttention, need_weights: bool) -> Implementation:
     2·B·N·dim·chan FLOPs more than the layer needs.
     If the layer has no QKV bias, the module gets a zero bias, because its fast path requires one.
     """
-    dim, chan = layer.qkv.in_features, layer.proj.in_features
+    _check(layer.qkv.in_features, layer)
+    chan, mha, mask = layer.proj.in_features, _packed(layer), _masking(layer)
+
+    def vit(x: Tensor) -> Tensor:
+        bias = None if layer.qkv.bias is None else layer.qkv.bias[2 * chan :]
+        v = F.linear(x, layer.qkv.weight[2 * chan :], bias)  # [B, N, chan], heads already merged
+        y: Tensor = mha(x, x, x, need_weights=need_weights, **mask(x, x))[0]
+        return v + y
+
+    return vit
+
+
+def _check(dim: int, layer: ViTAttention | Attention) -> None:
+    """Raise Unsupported for a width of the tokens or a scale that the module can't have."""
+    chan = layer.proj.in_features
     if dim != chan:
         raise Unsupported(f"nn.MultiheadAttention needs token_len = channels, got {dim} and {chan}")
     if layer.scale != (chan // layer.num_heads) ** -0.5:
         raise Unsupported(f"nn.MultiheadAttention has the scale D**-0.5 built in, got {layer.scale}")
-    mha, mask = _module(layer.proj, layer.num_heads), _masking(layer)
+
+
+def _packed(layer: ViTAttention | Attention) -> nn.MultiheadAttention:
+    """Return a module that holds the parameters of a layer with one projection; without a bias it gets a zero one."""
+    mha = _module(layer.proj, layer.num_heads)
     mha.in_proj_weight = cast(nn.Parameter, layer.qkv.weight)
     if layer.qkv.bias is None:
         mha.in_proj_bias.requires_grad_(False).zero_()
     else:
         mha.in_proj_bias = layer.qkv.bias
+    return mha
 
-    def vit(x: Tensor) -> Tensor:
-        bias = None if layer.qkv.bias is None else layer.qkv.bias[2 * chan :]
-        v = F.linear(x, layer.qkv.weight[2 * chan :], bias)  # [B, N, chan], heads already merged
-        y: Tensor = mha(x, x, x, need_weights=need_weights, **mask(x))[0]
-        return v + y
 
-    return vit
+def _attention(layer: Attention, need_weights: bool) -> Implementation:
+    """Return the layer computed by a module with its parameters, or by the module's function if it has a context.
+
+    With a context the module has no fast path, and it would need copies of the weights. A bias becomes a mask
+    `[B·H, N, N]`, a copy for each item.
+    """
+    more = {
+        "fewer heads of keys": layer.num_kv_heads < layer.num_heads,
+        "norm of queries and keys": not isinstance(layer.q_norm, nn.Identity),
+        "rotary embedding": layer.rope != "none",
+        "windows": layer.window_size is not None,
+    }
+    for each in (name for name, is_there in more.items() if is_there):
+        raise Unsupported(f"nn.MultiheadAttention has no {each}")
+    has_context = not hasattr(layer, "qkv")
+    _check((layer.q if has_context else layer.qkv).in_features, layer)
+    causal = _masking(layer)
+
+    def masks(x: Tensor, context: Tensor, *others: Tensor) -> dict[str, Any]:
+        padding = others[-1] if layer.mask == PADDING else None
+        bias = layer.bias()
+        if bias is None:
+            return {**causal(x, context), "key_padding_mask": padding}
+        if layer.mask == CAUSAL:
+            bias = bias.masked_fill(hidden(x.shape[1], x.shape[1], x.device), float("-inf"))
+        elif padding is not None:
+            bias = with_padding(bias, padding)
+        return {"attn_mask": bias.expand(len(x), -1, -1, -1).flatten(0, 1)}
+
+    if has_context:
+        biases = () if layer.q.bias is None else (layer.q.bias, layer.kv.bias)
+
+        def cross(x: Tensor, context: Tensor, *others: Tensor) -> Tensor:
+            weights = (layer.q.weight, *layer.kv.weight.chunk(2))
+            given = masks(x, context, *others)
+            return _functional(x, context, weights, biases, layer.proj, layer.num_heads, need_weights, given)
+
+        return cross
+    mha = _packed(layer)
+
+    def attention(x: Tensor, *others: Tensor) -> Tensor:
+        y: Tensor = mha(x, x, x, need_weights=need_weights, **masks(x, x, *others))[0]
+        return y
+
+    return attention
 
 
 def _patch(layer: PatchAttention, need_weights: bool) -> Implementation:
@@ -81,7 +142,15 @@ def _patch(layer: PatchAttention, need_weights: bool) -> Implementation:
     projections = (layer.to_q, layer.to_k, layer.to_v)
     mask = _masking(layer)
     if layer.training:
-        return lambda x: _functional(layer, layer.embed(x), need_weights, mask)
+        weights = tuple(projection.weight for projection in projections)
+        biases = tuple(projection.bias for projection in projections)
+
+        def trained(x: Tensor) -> Tensor:
+            tokens = layer.embed(x)
+            given = mask(tokens, tokens)
+            return _functional(tokens, tokens, weights, biases, layer.to_out, layer.heads, need_weights, given)
+
+        return trained
     mha = _module(layer.to_out, layer.heads)
     with torch.no_grad():
         mha.in_proj_weight = nn.Parameter(torch.cat([projection.weight for projection in projections]))
@@ -89,48 +158,57 @@ def _patch(layer: PatchAttention, need_weights: bool) -> Implementation:
 
     def patch(x: Tensor) -> Tensor:
         tokens = layer.embed(x)
-        y: Tensor = mha(tokens, tokens, tokens, need_weights=need_weights, **mask(tokens))[0]
+        y: Tensor = mha(tokens, tokens, tokens, need_weights=need_weights, **mask(tokens, tokens))[0]
         return y
 
     return patch
 
 
-def _functional(layer: PatchAttention, tokens: Tensor, need_weights: bool, mask: Masking) -> Tensor:
-    masking = mask(tokens)
-    tokens = tokens.transpose(0, 1)  # [N, B, E], as the function requires
+def _functional(
+    x: Tensor,
+    context: Tensor,
+    weights: tuple[Tensor, ...],
+    biases: tuple[Tensor, ...],
+    output: nn.Linear,
+    heads: int,
+    need_weights: bool,
+    masks: dict[str, Any],
+) -> Tensor:
+    """Return attention by the module's function, with the weights of q, k and v, their biases and masks."""
+    x, context = x.transpose(0, 1), context.transpose(0, 1)  # [N, B, E], as the function requires
     y: Tensor = F.multi_head_attention_forward(
-        tokens,
-        tokens,
-        tokens,
-        embed_dim_to_check=tokens.shape[-1],
-        num_heads=layer.heads,
+        x,
+        context,
+        context,
+        embed_dim_to_check=x.shape[-1],
+        num_heads=heads,
         in_proj_weight=None,
-        in_proj_bias=torch.cat([layer.to_q.bias, layer.to_k.bias, layer.to_v.bias]),
+        in_proj_bias=torch.cat(biases) if biases else None,
         bias_k=None,
         bias_v=None,
         add_zero_attn=False,
         dropout_p=0.0,
-        out_proj_weight=layer.to_out.weight,
-        out_proj_bias=layer.to_out.bias,
+        out_proj_weight=output.weight,
+        out_proj_bias=output.bias,
         need_weights=need_weights,
-        **masking,
+        **masks,
         use_separate_proj_weight=True,
-        q_proj_weight=layer.to_q.weight,
-        k_proj_weight=layer.to_k.weight,
-        v_proj_weight=layer.to_v.weight,
+        q_proj_weight=weights[0],
+        k_proj_weight=weights[1],
+        v_proj_weight=weights[2],
     )[0]
     return y.transpose(0, 1)
 
 
 def _masking(layer: nn.Module) -> Masking:
-    if mask_of(layer) == NO_MASK:
-        return lambda _tokens: {}
+    if mask_of(layer) != CAUSAL:
+        return lambda _tokens, _context: {}
 
     @cache
-    def of(tokens: int, device: torch.device) -> dict[str, Any]:
-        return {"attn_mask": hidden(tokens, tokens, device), "is_causal": True}
+    def of(queries: int, keys: int, device: torch.device) -> dict[str, Any]:
+        return {"attn_mask": hidden(queries, keys, device), "is_causal": True}
 
-    return lambda tokens: of(tokens.shape[1], tokens.device)
+    return lambda tokens, context: of(tokens.shape[1], context.shape[1], tokens.device)
 
 
 def _module(output: nn.Linear, heads: int) -> nn.MultiheadAttention:

@@ -6,14 +6,16 @@ from torch import Tensor, nn
 from torch.profiler import record_function
 
 from impls.attend import hide
-from impls.contract import NO_MASK, Implementation, Unsupported
+from impls.contract import NO_MASK, PADDING, Implementation, Unsupported, repeated
 from impls.layers import merge_heads, split_heads
+from impls.layers.attention import Attention, rotated, undone, windows
 from impls.layers.conv import ConvSelfAttention, as_maps, as_tokens
+from impls.layers.core import Core
 from impls.layers.patch import PatchAttention
 from impls.layers.self_attention import SelfAttention
 from impls.layers.vit import ViTAttention
 
-Layer = ViTAttention | SelfAttention | PatchAttention | ConvSelfAttention
+Layer = ViTAttention | SelfAttention | PatchAttention | ConvSelfAttention | Attention | Core
 
 
 def adapt(layer: nn.Module) -> Implementation:
@@ -23,7 +25,7 @@ def adapt(layer: nn.Module) -> Implementation:
     """
     for kind, steps in STEPS.items():
         if isinstance(layer, kind):
-            return lambda x: steps(layer, x)
+            return lambda *xs: steps(layer, *xs)
     raise Unsupported(f"the steps of {type(layer).__name__} are not spelled out")
 
 
@@ -80,12 +82,64 @@ def _conv(layer: ConvSelfAttention, x: Tensor) -> Tensor:
         return layer.gamma * maps + x
 
 
-def _attend(q: Tensor, k: Tensor, v: Tensor, layer: Layer) -> Tensor:
+def _attention(layer: Attention, x: Tensor, *others: Tensor) -> Tensor:
+    tokens = x.shape[1]
+    if layer.window_size is not None:
+        with record_function("windows"):
+            x = windows(x, layer.window_size)  # [B · windows, window_size², dim]
+    heads, kv_heads = layer.num_heads, layer.num_kv_heads
+    if hasattr(layer, "qkv"):
+        with record_function("qkv projection"):
+            qkv = layer.qkv(x)  # [B, N, (H + 2·Hkv)·D]
+        with record_function("split heads"):
+            q, k, v = split_heads(qkv, heads + 2 * kv_heads).split([heads, kv_heads, kv_heads], dim=1)
+    else:
+        with record_function("q projection"):
+            q = layer.q(x)  # [B, N, chan]
+        with record_function("kv projection"):
+            kv = layer.kv(others[0])  # [B, M, 2·Hkv·D]
+        with record_function("split heads"):
+            q = split_heads(q, heads)  # [B, H, N, D]
+            k, v = split_heads(kv, 2 * kv_heads).chunk(2, dim=1)  # each [B, Hkv, M, D]
+    if not isinstance(layer.q_norm, nn.Identity):
+        with record_function("qk norm"):
+            q, k = layer.q_norm(q), layer.k_norm(k)
+    if layer.rope != "none":
+        with record_function("rotary"):
+            q, k = rotated(q, layer.sin, layer.cos), rotated(k, layer.sin, layer.cos)
+    o = _attend(q, k, v, layer, *others[-1:] if layer.mask == PADDING else ())
+    with record_function("merge heads"):
+        o = merge_heads(o)  # [B, N, chan]
+    with record_function("output projection"):
+        y: Tensor = layer.proj(o)
+    if layer.window_size is None:
+        return y
+    with record_function("undo windows"):
+        return undone(y, layer.window_size, tokens)
+
+
+def _core(layer: Core, q: Tensor, k: Tensor, v: Tensor, *padding: Tensor) -> Tensor:
+    return _attend(q, k, v, layer, *padding)
+
+
+def _attend(q: Tensor, k: Tensor, v: Tensor, layer: Layer, padding: Tensor | None = None) -> Tensor:
+    if k.shape[1] < q.shape[1]:
+        with record_function("repeat heads"):
+            k, v = repeated(q, k, v)  # each [B, H, M, D]
     with record_function("scale"):
         q = q * layer.scale
     with record_function("scores"):
-        scores = q @ k.transpose(-2, -1)  # [B, H, N, N]
-    if layer.mask != NO_MASK:
+        scores = q @ k.transpose(-2, -1)  # [B, H, N, M]
+    if isinstance(layer, Attention) and layer.attn_bias != "none":
+        with record_function("bias"):
+            bias = layer.bias()
+            assert bias is not None
+            scores = scores + bias
+    if layer.mask == PADDING:
+        assert padding is not None
+        with record_function("mask"):
+            scores = scores.masked_fill(padding[:, None, None], float("-inf"))
+    elif layer.mask != NO_MASK:
         with record_function("mask"):
             scores = hide(scores, layer.mask)
     with record_function("softmax"):
@@ -99,4 +153,6 @@ STEPS: dict[type[nn.Module], Callable[..., Tensor]] = {
     SelfAttention: _self,
     PatchAttention: _patch,
     ConvSelfAttention: _conv,
+    Attention: _attention,
+    Core: _core,
 }

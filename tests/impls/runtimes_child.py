@@ -1,4 +1,4 @@
-"""What runtimes compute, in a process of its own: `python -m tests.impls.runtimes_child NAME/DTYPE/LAYER/MASK ...`.
+"""What runtimes compute, in a process of its own: `python -m tests.impls.runtimes_child NAME/DTYPE/LAYER/FEATURE ...`.
 
 Prints a line of JSON for each of them: the largest deviations from the layer in float64, relative to the largest value,
 that of the layer itself in the dtype, the operators, the cores that calls use, and what is left changed in the process.
@@ -8,13 +8,14 @@ import copy
 import json
 import sys
 import time
+from dataclasses import replace
 
 import torch
 
 import impls
 from bench.measure import process_state, workload
 from bench.sampling.inputs import InputValues
-from tests.make.points import of_layer
+from tests.make.points import featured
 
 CALLS_S = 0.3
 
@@ -24,32 +25,36 @@ def deviation(y: torch.Tensor, exact: torch.Tensor) -> float:
     return float((y.double() - exact).abs().max() / exact.abs().max())
 
 
-def used_cores(implementation: impls.Implementation, x: torch.Tensor) -> float:
+def in_double(tensors: workload.Tensors) -> workload.Tensors:
+    """Return inputs in float64, but for masks."""
+    return tuple(workload.cast_to(each, "cpu", torch.float64) for each in tensors)
+
+
+def used_cores(implementation: impls.Implementation, xs: workload.Tensors) -> float:
     """Return the cores that the process uses during calls: the processor's seconds over those of the clock."""
     cpu_s, start_s = time.process_time(), time.perf_counter()
     while time.perf_counter() - start_s < CALLS_S:
-        implementation(x)
+        implementation(*xs)
     return (time.process_time() - cpu_s) / (time.perf_counter() - start_s)
 
 
 def main(*cases: str) -> None:
     """Print what the runtimes compute."""
     torch.set_num_threads(1)
-    for name, dtype, layer, mask in (case.split("/") for case in cases):
-        work = workload.make(of_layer(layer, dtype=dtype, mask=mask))
+    for name, dtype, layer, feature in (case.split("/") for case in cases):
+        work = workload.make(replace(featured(layer)[feature], dtype=dtype))
         exact = copy.deepcopy(work.layer).double()
         before = process_state.ProcessState()
         try:
             with torch.inference_mode():
                 implementation = impls.build(work.layer, name)
-                first = implementation(work.x.clone()).clone()
-                cores = used_cores(implementation, work.x)
-                inputs = [work.x, work.input(InputValues(7))]
-                outputs = [first, implementation(inputs[1].clone()).clone()]
+                inputs = [work.inputs(), work.inputs(InputValues(7))]
+                outputs = [implementation(*(x.clone() for x in xs)).clone() for xs in inputs]
+                cores = used_cores(implementation, inputs[0])
                 report = {
-                    "errors": [deviation(y, exact(x.double())) for y, x in zip(outputs, inputs, strict=True)],
-                    "of_eager": max(deviation(work.layer(x), exact(x.double())) for x in inputs),
-                    "dtype": str(first.dtype),
+                    "errors": [deviation(y, exact(*in_double(xs))) for y, xs in zip(outputs, inputs, strict=True)],
+                    "of_eager": max(deviation(work.layer(*xs), exact(*in_double(xs))) for xs in inputs),
+                    "dtype": str(outputs[0].dtype),
                     "cores": cores,
                     "operators": [f"{one.name} {one.dtype}" for one in getattr(implementation, "operators", list)()],
                     "was_cached": getattr(implementation, "was_cached", None),

@@ -11,11 +11,13 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import impls
+from bench.measure import workload
 from impls.attend import eager, manual, online, sdpa
 from impls.contract import Attend
 from impls.layers.vit import ViTAttention
 from tests.impls import reference
 from tests.impls.reference import LACKING, ROUNDING, Watch, array, distance, normal
+from tests.make.points import featured
 
 CORES = {"eager": eager.attend_safely, "manual": manual.attend, "online": online.attend, "sdpa": sdpa.attend}
 
@@ -226,11 +228,13 @@ def test_what_a_backend_cannot_do_is_unsupported_with_the_obstacle() -> None:
 
 @pytest.mark.slow
 @pytest.mark.toolchain
-def test_flex_computes_the_layer() -> None:
-    """flex_attention gives what eager gives."""
-    layer, x = ViTAttention(32, 32, 2).eval(), normal(2, 16, 32)
+@pytest.mark.parametrize("feature", ["many", "one query"])
+def test_flex_computes_the_layer(feature: str) -> None:
+    """flex_attention gives what eager gives: with bias, padding and grouped heads, or one query."""
+    work = workload.make(featured("attention")[feature])
     with torch.inference_mode():
-        np.testing.assert_allclose(impls.build(layer, "flex")(x), layer(x), atol=1e-5)
+        y, expected = (impls.build(work.layer, name)(*work.inputs()) for name in ("flex", "eager"))
+    np.testing.assert_allclose(y, expected, atol=1e-5)
 
 
 @pytest.mark.slow

@@ -16,12 +16,18 @@ from tests.impls.reference import INSTALLED, error, normal
 from tests.own_runtime import NumPy
 
 CASES = {
-    "openvino": ("openvino/float32/vit/none", "openvino/float32/self/causal", "openvino/float32/conv/none",
-                 "openvino/bfloat16/vit/none"),
+    "openvino": ("openvino/float32/vit/plain", "openvino/float32/self/causal", "openvino/float32/conv/plain",
+                 "openvino/bfloat16/vit/plain", "openvino/float32/attention/many",
+                 "openvino/float32/attention/windows", "openvino/bfloat16/core/causal context"),
     "onnxruntime": ("onnxruntime_mha/float32/vit/causal", "onnxruntime/float32/vit/causal",
-                    "onnxruntime_mha/float32/conv/none", "onnxruntime/bfloat16/vit/none"),
-    "jax": ("jax/float32/vit/none", "jax/float32/self/causal", "jax/float32/conv/causal", "jax/bfloat16/vit/none"),
-    "aot_sdpa": ("aot_sdpa/float32/vit/none", "aot_sdpa/float32/vit/none"),
+                    "onnxruntime_mha/float32/conv/plain", "onnxruntime/bfloat16/vit/plain",
+                    "onnxruntime/float32/attention/many", "onnxruntime_mha/float32/attention/many",
+                    "onnxruntime_mha/float32/core/causal context", "onnxruntime_mha/float32/core/padding"),
+    "jax": ("jax/float32/vit/plain", "jax/float32/self/causal", "jax/float32/conv/causal", "jax/bfloat16/vit/plain",
+            "jax/float32/attention/many", "jax/float32/attention/windows", "jax/float32/attention/context padding",
+            "jax/float32/attention/qk norm layer", "jax/float32/attention/alibi", "jax/bfloat16/core/grouped heads",
+            "jax/float32/core/causal context"),
+    "aot_sdpa": ("aot_sdpa/float32/attention/many", "aot_sdpa/float32/attention/many"),
 }  # fmt: skip
 """What each runtime computes here; the second package of AOTInductor is in the cache."""
 
@@ -63,9 +69,9 @@ def test_a_runtime_is_built_once_for_each_form() -> None:
     layer, forms = ViTAttention(8, 8, 2), []
 
     class Counted(NumPy):
-        def compile(self, x: torch.Tensor) -> None:
-            forms.append(tuple(x.shape))
-            super().compile(x)
+        def compile(self, *xs: torch.Tensor) -> None:
+            forms.append(tuple(xs[0].shape))
+            super().compile(*xs)
 
     runtime = Counted(layer)
     with torch.inference_mode():

@@ -1,21 +1,39 @@
 """What replaces the whole layer: torch.nn.MultiheadAttention, and the steps as a profile shows them."""
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.autograd.profiler_util import FunctionEvent
 
+from bench.measure import outputs, workload
+from bench.plan.case import Point
+from bench.plan.layers import steps
 from impls import Unsupported, build
 from impls.layers.conv import ConvSelfAttention
+from impls.layers.core import Core
 from impls.layers.patch import PatchAttention
 from impls.layers.self_attention import SelfAttention
 from impls.layers.vit import ViTAttention
 from tests.impls.reference import array, distance, error, normal
+from tests.make.points import featured
 
 NAMES = ["mha", "mha_weights"]
 
 TOLERANCE = 5e-5
 """In units of the output's root mean square, for float32."""
+
+REFUSED = {
+    "grouped heads": "fewer heads",
+    "many": "fewer heads",
+    "qk norm rms": "norm",
+    "qk norm layer": "norm",
+    "rope": "rotary",
+    "windows": "windows",
+}
+"""The features that nn.MultiheadAttention lacks, with a word of the reason."""
 
 CORE = ["split heads", "scale", "scores", "softmax", "weighted values", "merge heads"]
 
@@ -29,9 +47,19 @@ CORE = ["split heads", "scale", "scores", "softmax", "weighted values", "merge h
         (ViTAttention(8, 8, 2, qk_scale=0.0), r"scale.*0\.0"),
         (SelfAttention(8, 8, 8), "neither"),
         (ConvSelfAttention(8), "narrower"),
+        (Core(8), "projections"),
         (nn.Linear(8, 8), "Linear"),
     ],
-    ids=["narrower tokens", "wider tokens", "custom scale", "zero scale", "unscaled", "narrow keys", "another layer"],
+    ids=[
+        "narrower tokens",
+        "wider tokens",
+        "custom scale",
+        "zero scale",
+        "unscaled",
+        "narrow keys",
+        "core",
+        "another layer",
+    ],
 )
 def test_what_a_module_cannot_express_is_unsupported(layer: nn.Module, reason: str) -> None:
     """The reason names the layer, or has the numbers; stepwise refuses layers whose steps are not spelled out."""
@@ -69,7 +97,7 @@ def test_a_patch_layer_is_computed_with_its_own_weights(name: str, training: boo
 )
 def test_both_take_the_fast_path_of_inference(layer: nn.Module, x: tuple[int, ...], name: str) -> None:
     """Out of training PyTorch runs one operator for the module, asked for weights or not, with QKV bias or without."""
-    assert "aten::_native_multi_head_attention" in {event.name for event in events_of(layer.eval(), name, *x)}
+    assert "aten::_native_multi_head_attention" in {event.name for event in events_of(layer.eval(), name, normal(*x))}
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -104,14 +132,52 @@ def test_the_added_bias_stays_zero() -> None:
     assert leaves == {id(parameter) for parameter in layer.parameters()}
 
 
-def events_of(layer: nn.Module, name: str, *shape: int) -> list[FunctionEvent]:
+def results(at: Point, name: str, dtype: torch.dtype) -> list[Tensor]:
+    """Return the output and gradients of an implementation at a point, with the layer and its inputs in a dtype."""
+    work = workload.make(at)
+    cast = replace(work, layer=work.layer.to(dtype), direction=work.direction.to(dtype))
+    inputs = tuple(workload.cast_to(each, "cpu", dtype) for each in work.inputs())
+    return [*outputs.compute(workload.subject(cast, name), cast, inputs).tensors]
+
+
+@pytest.mark.parametrize("mode", ["inference", "train"])
+@pytest.mark.parametrize("name", [*NAMES, "stepwise"])
+def test_each_feature_of_attention_is_computed_or_refused(name: str, mode: str) -> None:
+    """Outputs and gradients are those of the layer in float64; what the module has no word for is unsupported."""
+    for feature, at in featured("attention").items():
+        if name != "stepwise" and feature in REFUSED:
+            with pytest.raises(Unsupported, match=f"nn.MultiheadAttention has no .*{REFUSED[feature]}"):
+                results(replace(at, mode=mode), name, torch.float32)
+            continue
+        exact = results(replace(at, mode=mode), "eager", torch.float64)
+        for got, expected in zip(results(replace(at, mode=mode), name, torch.float32), exact, strict=True):
+            torch.testing.assert_close(got.double(), expected, rtol=TOLERANCE, atol=TOLERANCE, msg=feature)
+
+
+def test_the_module_has_its_fast_path_with_a_padding_mask_and_without_a_bias() -> None:
+    """A bias is a floating mask, which the operator does not take; a context it does not take either."""
+    heads: dict[str, Any] = {"num_heads": 2, "channels": 8, "token_len": 8, "context_dim": 8}
+    taken = {
+        feature: "aten::_native_multi_head_attention" in {event.name for event in of_point(replace(at, **heads), "mha")}
+        for feature, at in featured("attention", but=REFUSED).items()
+    }
+    assert [feature for feature, is_fast in taken.items() if is_fast] == ["plain", "causal", "padding"]
+
+
+def of_point(at: Point, name: str) -> list[FunctionEvent]:
+    """Return what a profile of one call of an implementation at a point shows."""
+    work = workload.make(at)
+    return events_of(work.layer, name, *work.inputs())
+
+
+def events_of(layer: nn.Module, name: str, *xs: Tensor) -> list[FunctionEvent]:
     """Return what a profile of one call of an implementation shows."""
-    implementation, x = build(layer, name), normal(*shape)
+    implementation = build(layer, name)
     with (
         torch.inference_mode(not layer.training),
         torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile,
     ):
-        implementation(x)
+        implementation(*xs)
     return list(profile.events() or [])
 
 
@@ -128,9 +194,18 @@ def events_of(layer: nn.Module, name: str, *shape: int) -> list[FunctionEvent]:
 )
 def test_every_layer_has_its_stages(layer: nn.Module, x: tuple[int, ...], stages: list[str]) -> None:
     """Each layer's steps are named alike, once a call in the order of the formulas, and all of its work is in one."""
-    outermost = [event for event in events_of(layer, "stepwise", *x) if event.cpu_parent is None]
+    outermost = [event for event in events_of(layer, "stepwise", normal(*x)) if event.cpu_parent is None]
 
     assert [event.name for event in sorted(outermost, key=lambda event: event.time_range.start)] == stages
+
+
+@pytest.mark.parametrize("layer", ["attention", "core"])
+def test_the_stages_of_a_feature_are_the_steps_of_its_point(layer: str) -> None:
+    """What the plan says that a layer does is what a profile shows, in the same order, with all work in a stage."""
+    for feature, at in featured(layer).items():
+        outermost = [event for event in of_point(at, "stepwise") if event.cpu_parent is None]
+        names = [event.name for event in sorted(outermost, key=lambda event: event.time_range.start)]
+        assert names == [*steps(at)], feature
 
 
 def test_work_stands_in_its_stage() -> None:
@@ -143,7 +218,7 @@ def test_work_stands_in_its_stage() -> None:
         "aten::softmax": ["softmax"],
         "aten::add": ["skip"],
     }
-    events = events_of(ViTAttention(6, 8, 2, qkv_bias=True), "stepwise", 2, 5, 6)
+    events = events_of(ViTAttention(6, 8, 2, qkv_bias=True), "stepwise", normal(2, 5, 6))
 
     parents = {name: [each.cpu_parent for each in events if each.name == name] for name in stages}
     assert {name: [parent.name for parent in each if parent] for name, each in parents.items()} == stages

@@ -1,5 +1,6 @@
 """Points: tiny ones with every column given, and that of ViT-S."""
 
+from collections.abc import Collection
 from typing import Any
 
 from bench.machine import facts
@@ -58,6 +59,43 @@ OF_LAYER: dict[str, dict[str, Any]] = {
 
 STEPWISE = [name for name in OF_LAYER if not IMPLEMENTATIONS["stepwise"].refusal(LAYERS[name].class_name)]
 """The layers whose steps `stepwise` has."""
+
+
+_GROUPED = {"num_heads": 4, "num_kv_heads": 2, "channels": 16, "token_len": 16}
+
+FEATURES: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "causal": {"mask": "causal"},
+    "padding": {"mask": "padding"},
+    "context": {"num_kv_tokens": 5, "context_dim": 8, "qkv_bias": True},
+    "context padding": {"num_kv_tokens": 5, "context_dim": 12, "mask": "padding"},
+    "causal context": {"num_kv_tokens": 9, "context_dim": 8, "mask": "causal"},
+    "causal short context": {"num_kv_tokens": 4, "context_dim": 8, "mask": "causal"},
+    "one query": {"num_tokens": 1, "num_kv_tokens": 9, "context_dim": 12},
+    "grouped heads": _GROUPED,
+    "qk norm rms": {"qk_norm": "rms"},
+    "qk norm layer": {"qk_norm": "layer"},
+    "rope": {"rope": "axial"},
+    "alibi": {"attn_bias": "alibi"},
+    "relative": {"attn_bias": "relative", "qkv_bias": True},
+    "relative causal": {"attn_bias": "relative", "mask": "causal"},
+    "relative padding": {"attn_bias": "relative", "mask": "padding"},
+    "windows": {"num_tokens": 16, "window_size": 2, "attn_bias": "relative"},
+    "many": {**_GROUPED, "mask": "padding", "attn_bias": "relative", "rope": "axial", "qk_norm": "rms"},
+}
+"""The columns of tiny points of `attention`, one for each feature and some for several at once."""
+
+
+def featured(layer: str, *, but: Collection[str] = ()) -> dict[str, Point]:
+    """Return the tiny points of a layer with those features that it has, by their names."""
+    declared = LAYERS[layer]
+    lacks = {*declared.without, *declared.fixed, *but}
+    points = {}
+    for name, columns in FEATURES.items():
+        given = {each: value for each, value in columns.items() if each != "context_dim" or each not in lacks}
+        if not lacks & {name, *given} and columns.get("mask", "none") in declared.masks:
+            points[name] = of_layer(layer, **given)
+    return points
 
 
 def of_layer(layer: str, **columns: Any) -> Point:

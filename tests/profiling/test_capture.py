@@ -23,7 +23,7 @@ from bench.profiling.capture import Capture, Pair, operators, stages
 from bench.profiling.recorded import Call
 from bench.store.profile import BACKWARD, FORWARD, ProfiledOperator, Stage
 from impls.whole import stepwise
-from tests.make.points import STEPWISE, of_layer, point
+from tests.make.points import STEPWISE, featured, of_layer, point
 from tests.profiling.taken import AT, TRAIN, captured
 
 SCORES, VALUES = 4 * (2 * 4 * 64 * 64), 4 * (2 * 64 * 32)
@@ -157,6 +157,7 @@ POINTS = [
     point(batch=2, num_tokens=16, token_len=64, channels=48, num_heads=4),
     point(batch=3, num_tokens=10, channels=12, num_heads=1, qkv_bias=True),
     *map(of_layer, STEPWISE),
+    *(featured("attention")[feature] for feature in ("context", "one query", "alibi")),
     of_layer("vit", dtype="bfloat16"),
 ]
 
@@ -224,7 +225,7 @@ def test_forward_bytes_and_flops_are_those_of_the_tensors_that_pass(at: Point, w
     work = workload.make(at)
     function = workload.subject(work, "stepwise").function
     with torch.no_grad(), watch:  # inference mode would show whole operators, not the copies in them
-        y = function(work.x)
+        y = function(*work.inputs())
     watch.see_read(y)
     assert watch.flops.keys() == steps(at).keys()
     for stage in steps(at):

@@ -23,7 +23,7 @@ from bench.plan.layers import steps
 from bench.profiling import trace_files
 from bench.profiling.trace_files import repaired
 from bench.store.profile import file_name
-from tests.make.points import OF_LAYER, STEPWISE, of_layer, point
+from tests.make.points import FEATURES, OF_LAYER, STEPWISE, featured, of_layer, point
 from tests.profiling import gpu_trace
 from tests.profiling.taken import TRAIN, captured
 
@@ -318,6 +318,12 @@ def test_eager_is_labelled_with_the_stages_that_stepwise_spells_out(layer: str) 
     plain, masked = of_layer(layer), of_layer(layer, mask="causal")
     assert stages(plain, "eager") == stages(plain, "stepwise") == set(steps(plain))
     assert stages(masked, "eager") == stages(masked, "stepwise") == set(steps(masked)) == {*steps(plain), "mask"}
+
+
+def test_eager_has_no_labels_where_a_function_belongs_to_several_stages() -> None:
+    """A rotary embedding multiplies as the scale does, so a layer with such a feature has no labels."""
+    labelled = {name for name, at in featured("attention").items() if stages(at, "eager")}
+    assert labelled == {name for name, columns in FEATURES.items() if not {*columns} - {"mask"}} - {"padding"}
 
 
 @pytest.mark.parametrize("layer", OF_LAYER)

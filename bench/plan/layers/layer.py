@@ -1,5 +1,6 @@
 """The definition of a layer without torch: its columns, the work of its steps, its sizes, its memory."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -80,12 +81,14 @@ def core(point: Point, key_channels: int, value_channels: int) -> dict[str, Step
     """Return the steps from queries, keys and values to the weighted values; both widths are sums over all heads."""
     queries, keys = point.batch * point.num_tokens, point.batch * point.kv_tokens
     group, share = point.num_heads // point.kv_heads, visible_share(point)
-    q, k = queries * key_channels, keys * key_channels // group
-    o, v = queries * value_channels, keys * value_channels // group
-    scores = queries * point.num_heads * point.keys
-    biased = {"bias": Step(2 * scores, 2 * scores)} if point.attn_bias != NONE else {}
+    q, k = queries * key_channels, keys * key_channels
+    o, v = queries * value_channels, keys * value_channels
+    scores, copied = queries * point.num_heads * point.keys, k + v + (k + v) // group
+    repeat = {"repeat heads": Step(copied, copied)} if group > 1 else {}
+    biased = {"bias": _bias(point, scores)} if point.attn_bias != NONE else {}
     masking = {"mask": Step(2 * scores, 2 * scores)} if point.mask != NONE else {}
     return {
+        **repeat,
         "scale": Step(2 * q, 2 * q),
         "scores": Step(q + k + scores, scores + 2 * (q + k), int(q * point.keys * share)),
         **biased,
@@ -93,6 +96,14 @@ def core(point: Point, key_channels: int, value_channels: int) -> dict[str, Step
         "softmax": Step(2 * scores, 3 * scores),
         "weighted values": Step(scores + v + o, 2 * scores + o + 2 * v, int(o * point.keys * share)),
     }
+
+
+def _bias(point: Point, scores: int) -> Step:
+    """Return the step that adds a bias to the scores; its gradient is that of the scores, summed into a table."""
+    if point.attn_bias == "alibi":
+        return Step(2 * scores + point.num_heads * point.keys**2, 0)
+    table = (2 * math.isqrt(point.keys) - 1) ** 2 * point.num_heads
+    return Step(2 * scores + table, scores + table)
 
 
 def visible_share(point: Point) -> Fraction:
@@ -131,8 +142,12 @@ def projection(tokens: int, width: int, to: int, *, bias: bool) -> Step:
 
 
 def merge_heads(point: Point) -> Step:
-    """Return the step that puts heads side by side: a copy, or a view if there is only one head."""
-    return VIEW if point.num_heads == 1 else Step(2 * point.batch * point.num_tokens * point.channels, 0)
+    """Return the step that puts heads side by side: a copy, or a view if there is only one head or one token."""
+    return (
+        VIEW
+        if 1 in (point.num_heads, point.num_tokens)
+        else Step(2 * point.batch * point.num_tokens * point.channels, 0)
+    )
 
 
 def check_tokens(values: Values, tokens: int, origin: str) -> None:
