@@ -75,7 +75,8 @@ def _obstacle_of_masks(core: Core) -> str:
     if PADDING in hiding and q[0] == 1:
         return f"a mask of keys needs a batch of at least 2: {core['mask']}"
     for mask in masks:
-        *items, heads, queries, keys = (*[1] * (3 - len(mask["shape"])), *mask["shape"])
+        shape: list[int] = [1] * (len("HNM") - len(mask["shape"])) + mask["shape"]
+        *items, heads, queries, keys = shape
         fits = math.prod(items) == 1 and heads in (1, q[1]) and queries in (1, q[2]) and keys in (1, k[2])
         if mask["kind"] in (GIVEN, LEARNED) and not fits:
             return f"the bias is another one for each item or window: {core['mask']}"

@@ -42,11 +42,11 @@ class Core(nn.Module):
         self.scale = (channels // num_heads) ** -0.5 if qk_scale is None else qk_scale
         self.mask = mask
         self.attn_bias = attn_bias
-        self.register_buffer("bias", None)
-        if attn_bias != "none":
-            self.bias = torch.randn(1, num_heads, num_tokens, num_kv_tokens or num_tokens)
-        if attn_bias == "learned":
-            self.bias = nn.Parameter(self.bias)
+        bias = torch.randn(1, num_heads, num_tokens, num_kv_tokens or num_tokens) if attn_bias != "none" else None
+        if bias is not None and attn_bias == "learned":
+            self.bias = nn.Parameter(bias)
+        else:
+            self.register_buffer("bias", bias)
         masked = attn_bias != "none" or mask == PADDING
         self.asks = ("attn_mask",) * masked + ("enable_gqa",) * (num_kv_heads is not None)
         """The keywords that this layer needs of its core."""

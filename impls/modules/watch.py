@@ -151,7 +151,7 @@ class Watch(TorchDispatchMode):
             finally:
                 self._depth -= 1
             options = {**dict(zip(("attn_mask", "dropout_p", "is_causal"), args, strict=False)), **kwargs}
-            with _disable_current_modes():  # type: ignore[no-untyped-call]  # a mask is looked at, not seen
+            with _disable_current_modes():  # what looks at a mask is no part of the model
                 masks = noted(options.get("attn_mask"))
             self._add(
                 self._flow.whole(output),

@@ -86,7 +86,8 @@ class Masked(nn.Module):
 def with_third(q: Tensor, k: Tensor, bias: Tensor, beta: int) -> Tensor:
     """Return scores of a product to which so many times a bias is added."""
     flat = (bias.expand(3, 2, 5, 5).flatten(0, 1), q.flatten(0, 1), k.flatten(0, 1).mT)
-    return torch.baddbmm(*flat, beta=beta).unflatten(0, (3, 2))
+    scores: Tensor = torch.baddbmm(*flat, beta=beta).unflatten(0, (3, 2))
+    return scores
 
 
 LATER = torch.ones(5, 5, dtype=torch.bool).triu(1)
