@@ -29,6 +29,7 @@ from bench.plan.layers import LAYERS
 from bench.plan.names import is_implementation, is_own
 from bench.plan.sweep import MEASURED, Effort, Sweep, mistakes_of_table
 from bench.show import advice as show
+from bench.show import core_sweep
 from bench.show.blocks import GAP, QUIET, Block, Lines
 from bench.show.markdown import markdown
 from bench.show.side_by_side import precision_words
@@ -57,6 +58,9 @@ FILES = ("advice.md", "advice.json", "look.json", "results.csv", "journal.jsonl"
 """What a run may leave in its folder."""
 
 FORMATS = ("terminal", "markdown", "json")
+
+AS = (LAYER, CORE) = ("layer", "core")
+"""What a sweep file has: the layers in the model, or their cores as points of the layer `core`."""
 
 SWEEP_COLUMNS = ("layer", "device", "dtype", "mode", "batch", "num_tokens", "channels", "num_heads", "threads")
 """The columns of a sweep file of a model's layers."""
@@ -87,11 +91,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_timeout(add_option)
     options.add_run(add_option, "<UTC time>-advise")
     add_option("--sweep-file", metavar="OUT.toml", type=Path, help="write the model's distinct layers as a sweep file")
+    add_option("--as", dest="written_as", choices=AS, help=f"what of the layers it has (default: {AS[0]})")
     add_option("--format", choices=FORMATS, default=FORMATS[0], help=f"(default: {FORMATS[0]})")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Look at a model, compare its settings and print the answer; BAD if something measured is bad."""
+    if arguments.written_as and not arguments.sweep_file:
+        raise WrongRequest(f"--as {arguments.written_as} needs --sweep-file OUT.toml")
     name, batches = _model(arguments)
     extra = _extra(arguments)
     asked = _asked(arguments, name, batches)
@@ -107,7 +114,8 @@ def run(arguments: argparse.Namespace) -> int:
     looks = completed(seen)
     answers = {point: analyse.seen(point, seen) for point, seen in looks.items()}
     if arguments.sweep_file:
-        _write_sweep(arguments.sweep_file, answers, looks)
+        text = core_sweep.text(looks) if arguments.written_as == CORE else _layer_sweep(answers, looks)
+        write(arguments.sweep_file, text)
     folder = options.run_folder(arguments, "advise")
     stored.save_looks(looks, folder)
     _print([block for advice in answers.values() for block in show.before(advice)], is_quiet)
@@ -185,6 +193,8 @@ def _asked(arguments: argparse.Namespace, name: str, batches: Sequence[int]) -> 
     usual = {"processes": PROCESSES, "budget_s": BUDGET_S, "bound": Effort.bound, "race": True}
     given = options.effort(arguments)
     asked = options.product([AS_IS], columns, {**usual, **given}, shaped=tuple)
+    if any(point.mode == "backward" for point in asked.points):
+        raise WrongRequest("--mode backward must be inference, forward or train: advise measures calls of a model")
     within_s = given.get("within_s", WITHIN_S * len(asked.points))
     effort = dataclasses.replace(asked.effort, within_s=within_s)
     return dataclasses.replace(asked, name="advise", implementations=(AS_IS,), baseline=AS_IS, effort=effort)
@@ -243,8 +253,8 @@ def _opened(sweep: Sweep, folder: Path, is_quiet: bool, servers: int | None = No
         yield run
 
 
-def _write_sweep(path: Path, answers: Mapping[Point, Advice], looks: Mapping[Point, Sequence[Seen]]) -> None:
-    """Write the distinct layers of the points as a sweep file; raises WrongRequest if it can't be written."""
+def _layer_sweep(answers: Mapping[Point, Advice], looks: Mapping[Point, Sequence[Seen]]) -> str:
+    """Return a sweep file of the distinct layers of the points."""
     names = dict.fromkeys(name for seen in looks.values() for name in working(seen))
     lines = [
         f"# the distinct attention layers of a model, written by `{short()} advise`",
@@ -254,7 +264,7 @@ def _write_sweep(path: Path, answers: Mapping[Point, Advice], looks: Mapping[Poi
     layers = {(point, kind.path): layer_of(point, kind) for point, of in answers.items() for kind in of.kinds}
     for layer in layers.values():
         lines += ["", "[[grid]]", *(f"{name} = {json.dumps(getattr(layer, name))}" for name in SWEEP_COLUMNS)]
-    write(path, "\n".join(lines) + "\n")
+    return "\n".join(lines) + "\n"
 
 
 def _put(answers: Sequence[Advice], records: Sequence[Record], form: str, folder: Path) -> None:

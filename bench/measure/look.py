@@ -136,12 +136,17 @@ def _beside_sdpa(seen: watch.Watch, work: workload.Workload) -> tuple[list[watch
         findings = {id(trace): proof.found(trace) for trace in seen.traces.values()}
     own = {number: findings[id(trace)] for number, trace in seen.traces.items()}
     cores = [
-        dataclasses.replace(core, proposal=own[number].lines, obstacle=own[number].obstacle) if number in own else core
+        dataclasses.replace(core, **_known(own[number])) if number in own else core
         for number, core in enumerate(seen.cores)
     ]
     kinds = {dataclasses.replace(core, layer=""): number for number, core in reversed([*enumerate(cores)])}
     proposals = {cores[number].layer: own[number].proposal for number in kinds.values() if number in own}
     return cores, {layer: core_times.beside_sdpa(each, work) for layer, each in proposals.items() if each}
+
+
+def _known(of: proof.Proof) -> dict[str, Any]:
+    """Return the fields of a core that a proof gives."""
+    return {"proposal": of.lines, "obstacle": of.obstacle, "weights_are_used": of.weights_are_used}
 
 
 def _kernels(call: Callable[[], object], device: str) -> list[str]:

@@ -188,6 +188,8 @@ class Point:
             "none": "nothing",
             "relative": "a learned number for each offset on a square grid and each head (Swin)",
             "alibi": "the distance of the tokens times a slope for each head",
+            "given": "a number for each head, query and key, without a gradient (the layer core)",
+            "learned": "the same with a gradient",
         },
         words="{} bias",
         usual="none",

@@ -1,7 +1,8 @@
-"""The core alone, without weights."""
+"""The core alone, without projections."""
 
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from impls.attend import eager
@@ -14,11 +15,13 @@ class Core(nn.Module):
 
     q `[B, H, N, D]`, k and v `[B, Hkv, M, D]`, all contiguous -> o `[B, H, N, D]`. D is `channels / num_heads`.
     With a padding mask a fourth input says which keys are padding, `[B, M]`, boolean.
-    `mask` is "none", "causal" or "padding".
+    `mask` is "none", "causal" or "padding". `attn_bias` is "none", "given" or "learned": a bias `[1, H, N, M]`, the
+    same for all items, is added to the scores; a learned one is a parameter, so that it has a gradient.
     Source: `torch.nn.functional.scaled_dot_product_attention`, PyTorch documentation.
     """
 
     attend: Attend
+    bias: Tensor | None
 
     input_sd = 2**0.5
     """The standard deviation of inputs: logits have one of 2, as those of layers with projections."""
@@ -30,11 +33,22 @@ class Core(nn.Module):
         num_kv_heads: int | None = None,
         qk_scale: float | None = None,
         mask: str = NO_MASK,
+        *,
+        num_tokens: int,
+        num_kv_tokens: int | None = None,
+        attn_bias: str = "none",
     ) -> None:
         super().__init__()
         self.scale = (channels // num_heads) ** -0.5 if qk_scale is None else qk_scale
         self.mask = mask
-        self.asks = ("attn_mask",) * (mask == PADDING) + ("enable_gqa",) * (num_kv_heads is not None)
+        self.attn_bias = attn_bias
+        bias = torch.randn(1, num_heads, num_tokens, num_kv_tokens or num_tokens) if attn_bias != "none" else None
+        if bias is not None and attn_bias == "learned":
+            self.bias = nn.Parameter(bias)
+        else:
+            self.register_buffer("bias", bias)
+        masked = attn_bias != "none" or mask == PADDING
+        self.asks = ("attn_mask",) * masked + ("enable_gqa",) * (num_kv_heads is not None)
         """The keywords that this layer needs of its core."""
         self.attend = fitted(eager.attend, self)
 
@@ -47,11 +61,12 @@ class Core(nn.Module):
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, *padding: Tensor) -> Tensor:
         """Return the weighted values `[B, H, N, D]`."""
-        asked: dict[str, Any] = {"attn_mask": with_padding(None, *padding)} if padding else {}
+        attn_mask = with_padding(self.bias, *padding) if padding else self.bias
+        asked: dict[str, Any] = {} if attn_mask is None else {"attn_mask": attn_mask}
         if "enable_gqa" in self.asks:
             asked["enable_gqa"] = True
         return self.attend(q, k, v, self.scale, **asked)
 
     def extra_repr(self) -> str:
         """Return the settings."""
-        return f"scale={self.scale}, mask={self.mask}, asks={self.asks}"
+        return f"scale={self.scale}, attn_bias={self.attn_bias}, mask={self.mask}, asks={self.asks}"

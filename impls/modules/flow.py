@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from impls.modules.masks import Mask, noted
 from impls.modules.trace import Trace, memory, tensors
 
 CORE = "core"
@@ -27,7 +28,7 @@ KINDS = {**dict.fromkeys(PRODUCTS, "product"), **dict.fromkeys(SOFTMAXES, "softm
 """The operators that show a core, by their kinds. Products have several names for the same: a linear layer of
 four dimensions is another one under a dispatch mode than without it."""
 
-MASKING = ("add", "add_", "masked_fill", "masked_fill_", "where")
+MASKING = ("add", "sub", "masked_fill", "where")
 
 COMPOSITES = ("matmul", "einsum")
 """The operators that call a product of three dimensions for operands of more."""
@@ -52,19 +53,22 @@ class Scores:
     steps: list[int]
     lines: list[tuple[str, int]]
     trace: Trace
-    masks: list[str]
+    masks: list[Mask]
     lead: tuple[int, ...] | None = None
     """The shape of the scores but for queries and keys, once they have gone through a softmax."""
     value: Tensor | None = None
 
-    def note(self, name: str, tensors: Sequence[Tensor], output: Any, step: int) -> None:
-        """Note an operator that works on the scores, among these tensors."""
+    def note(self, name: str, tensors: Sequence[Tensor], places: Sequence[int], output: Any, step: int) -> None:
+        """Note an operator that works on the scores, which stand at these places among its tensors."""
         if name in SOFTMAXES:
             self.lead = tuple(output.shape[:-2])
         if name in KINDS and output.numel() == self.numel:
             self.steps.append(step)
-        if name in MASKING and self.lead is None and len(tensors) > 1:
-            self.masks.append(described(min(tensors, key=lambda each: (each.dtype != torch.bool, each.numel()))))
+        others = [each for place, each in enumerate(tensors) if place not in places]
+        masking = name.removesuffix("_")
+        if masking in MASKING and self.lead is None and others:
+            shows = masking == "where" and 1 in places
+            self.masks += noted(others[0], shows=shows, is_subtracted=masking == "sub")
 
 
 class Flow:
@@ -124,7 +128,8 @@ class Flow:
         nearby = [self._scores[place] for place in inputs & self._scores.keys()]
         scores = max(nearby, key=lambda each: each.steps[0], default=None)
         if scores is not None:
-            scores.note(name, given, output, step)
+            places = [place for place, each in enumerate(given) if self._scores.get(memory(each)) is scores]
+            scores.note(name, given, places, output, step)
         for each in tensors([output]):
             place = memory(each)
             (self._activations.discard if is_constant else self._activations.add)(place)
@@ -177,14 +182,10 @@ class Flow:
         trace = Trace(is_flat=left.dim() == len("BND") and (is_direct or len(args) > len((left, right))))
         trace.begin(operator, args, kwargs, output, _line(), self._copies)
         self._traces.append(trace)
-        masks = [described(args[0])] * (len(args) > len((left, right)))
+        is_biased = len(args) > len((left, right)) and (kwargs or {}).get("beta", 1) != 0
+        masks = [*noted(args[0])] if is_biased else []
         self._scores[memory(output)] = Scores(left, right.mT, output.numel(), [step], _line(), trace, masks)
         return None
-
-
-def described(mask: Any) -> str:
-    """Return a mask in words: its dtype and shape; empty without one."""
-    return f"{str(mask.dtype).removeprefix('torch.')} {list(mask.shape)}" if isinstance(mask, Tensor) else ""
 
 
 def _line() -> list[tuple[str, int]]:

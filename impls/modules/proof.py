@@ -33,6 +33,8 @@ class Proof:
     proposal: Proposal | None
     lines: tuple[str, ...] = ()
     obstacle: str = ""
+    weights_are_used: bool = False
+    """Whether it computes the core, and the obstacle is that scores or weights are used after it."""
 
 
 def found(trace: Trace) -> Proof:
@@ -47,7 +49,8 @@ def found(trace: Trace) -> Proof:
     except RuntimeError as error:
         return Proof(None, obstacle=f"operators that could not be run again: {' '.join(str(error).split())[:200]}")
     if trace.use:
-        off = f"scores or weights that are used after the core too, at {trace.use}"
+        use = f"scores or weights that are used after the core too, at {trace.use}"
+        return Proof(None, obstacle=use, weights_are_used=not off)
     if off:
         return Proof(None, obstacle=off)
     return Proof(proposal, tuple(lines(proposal)))

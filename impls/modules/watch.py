@@ -17,9 +17,10 @@ from typing import Any
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
-from impls.modules.flow import COMPOSITES, Flow, Scores, described
+from impls.modules.flow import COMPOSITES, Flow, Scores
+from impls.modules.masks import Mask, noted
 from impls.modules.trace import Trace
 from impls.modules.wrapper import SDPAReplaced, Wrapper
 
@@ -28,6 +29,9 @@ FUSED = re.compile(r"_scaled_dot_product_(?!.*backward)\w*attention\w*")
 
 WHOLE = re.compile(r"_native_multi_head_attention|_transformer_encoder_layer_fwd")
 """The operators that compute a layer in one: the fast paths of torch's own modules."""
+
+KEYS = 1
+"""The type of a mask that hides keys of items, in operators that compute a whole layer."""
 
 UNFUSED = "unfused"
 
@@ -40,7 +44,8 @@ class Core:
     `layer_input` the shape of the module's first tensor.
     `operator` is the operator that computed it, UNFUSED if several did. `by_sdpa` is true if the library called
     `torch.nn.functional.scaled_dot_product_attention` by that name, so that an attend can be put in its place.
-    `shapes` and `strides` are those of queries, keys and values. `mask` describes a mask, and is empty without one.
+    `shapes` and `strides` are those of queries, keys and values; of a whole layer only those of its first input.
+    `mask` has the dtypes and shapes of `masks` in words, and is empty without one.
     """
 
     layer: str
@@ -51,6 +56,7 @@ class Core:
     shapes: tuple[tuple[int, ...], ...]
     strides: tuple[tuple[int, ...], ...]
     dtype: str
+    masks: tuple[Mask, ...] = ()
     mask: str = ""
     causal: bool = False
     dropout: float = 0.0
@@ -62,6 +68,8 @@ class Core:
     """The lines that compute it by `F.scaled_dot_product_attention`, if several operators do and it was proven."""
     obstacle: str = ""
     """What stands between its products and has no place there."""
+    weights_are_used: bool = False
+    """Whether it is no more than that scores or weights are used after the core too."""
 
     @property
     def is_fused(self) -> bool:
@@ -135,7 +143,7 @@ class Watch(TorchDispatchMode):
     def standing_in_for(self, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
         """Return a function that calls another one and notes its core."""
 
-        def noted(query: Tensor, key: Tensor, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        def seen(query: Tensor, key: Tensor, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
             self._operator = UNFUSED
             self._depth += 1
             try:
@@ -143,18 +151,20 @@ class Watch(TorchDispatchMode):
             finally:
                 self._depth -= 1
             options = {**dict(zip(("attn_mask", "dropout_p", "is_causal"), args, strict=False)), **kwargs}
+            with _disable_current_modes():  # what looks at a mask is no part of the model
+                masks = noted(options.get("attn_mask"))
             self._add(
                 self._flow.whole(output),
                 self._operator,
                 (query, key, value),
                 by_sdpa=True,
-                mask=described(options.get("attn_mask")),
+                masks=masks,
                 causal=bool(options.get("is_causal", False)),
                 dropout=float(options.get("dropout_p", 0.0)),
             )
             return output
 
-        return noted
+        return seen
 
     def __torch_dispatch__(
         self, func: Any, types: Sequence[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
@@ -172,10 +182,20 @@ class Watch(TorchDispatchMode):
             self._operator = name if FUSED.search(name) else self._operator
             self._flow.inside(output)
         elif FUSED.search(name):
-            self._add(self._flow.whole(output), name, args[:3], causal=any(value is True for value in args[3:]))
+            named = _named(func, args, kwargs)
+            self._add(
+                self._flow.whole(output),
+                name,
+                args[:3],
+                masks=noted(named.get("attn_mask", named.get("attn_bias"))),
+                causal=bool(named.get("is_causal", False)),
+                dropout=float(named.get("dropout_p", 0.0)),
+            )
         elif WHOLE.search(name):
             _width, heads, *_ = (each for each in args if type(each) is int)
-            self._add(self._flow.whole(output), name, args[:1], heads=heads)
+            self._add(
+                self._flow.whole(output), name, args[:1], heads=heads, masks=_hiding(**_named(func, args, kwargs))
+            )
         elif scores := self._flow.next(func, args, kwargs, output):
             self._add_unfused(scores)
         return output
@@ -190,7 +210,7 @@ class Watch(TorchDispatchMode):
             UNFUSED,
             tensors,
             shapes=tuple((*lead, *tensor.shape[-2:]) if fits else tuple(tensor.shape) for tensor in tensors),
-            mask=" + ".join(scores.masks),
+            masks=tuple(scores.masks),
             lines=f"{min(files)}:{min(numbers)}-{max(numbers)}" if len(files) == 1 else "",
         )
         key = dataclasses.replace(self.cores[-1], layer=""), scores.trace.signature
@@ -213,6 +233,18 @@ class Watch(TorchDispatchMode):
                 operator=operator,
                 strides=tuple(tuple(tensor.stride()) for tensor in tensors),
                 dtype=str(tensors[0].dtype).removeprefix("torch."),
+                mask=" + ".join(map(str, facts.get("masks", ()))),
                 **{**usual, **facts},
             )
         )
+
+
+def _named(operator: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the arguments of an operator by their names."""
+    names = (argument.name for argument in operator._schema.arguments)
+    return {**dict(zip(names, args, strict=False)), **(kwargs or {})}
+
+
+def _hiding(*, mask: Tensor | None = None, mask_type: int | None = None, **_: Any) -> tuple[Mask, ...]:
+    """Return the mask of a whole layer, which hides where it is true; of type KEYS it is `[B, M]`."""
+    return noted(mask[:, None, None] if mask is not None and mask_type == KEYS else mask, shows=False)

@@ -70,6 +70,8 @@ def made_up(monkeypatch: pytest.MonkeyPatch, scripted_workers: None) -> Asked:
         (["timm:vit_tiny_patch16_224", "--threads", "4000"], "threads = 4000 is more than"),
         (["timm:vit_tiny_patch16_224", "--bound", "0"], "bound = 0.0 must be a share above 0"),
         (["timm:vit[depth"], "must read name[option=value"),
+        (["timm:vit_tiny_patch16_224", "--as", "core"], "--as core needs --sweep-file"),
+        (["timm:vit_tiny_patch16_224", "--mode", "train,backward"], "must be inference, forward or train"),
     ],
 )
 def test_a_wrong_request_ends_with_2_and_one_line(words: list[str], line: str, refused: Printed) -> None:
@@ -189,6 +191,38 @@ def test_each_layer_of_a_sweep_file_has_columns_of_its_own(made_up: Asked, tmp_p
         (f"timm:vit_tiny_patch16_224[at=stages.{number}.attn]", *columns)
         for number, columns in enumerate([(7, 12, 3), (5, 24, 6), (9, 24, 8)])
     ]
+
+
+def test_a_sweep_file_of_cores_has_each_once(made_up: Asked, tmp_path: Path, printed: Printed) -> None:
+    """Comments name the layers that have it, and what the layer core can't express; the file loads as it stands."""
+    bias = {"kind": "given", "dtype": "float32", "shape": [1, 3, 7, 7]}
+    cores = [
+        advice.core("encoder.0", shapes=[[8, 3, 7, 4]] * 3, masks=[bias], mask="float32 [1, 3, 7, 7]"),
+        advice.core("decoder.0", shapes=[[2, 4, 5, 8], [2, 2, 9, 8], [2, 2, 9, 8]], causal=True),
+        advice.core("encoder.1", shapes=[[8, 3, 7, 4]] * 3, masks=[bias], mask="float32 [1, 3, 7, 7]"),
+        advice.core("capped.0", obstacle="a soft cap"),
+    ]
+    made_up(cores=cores)
+    file = tmp_path / "out.toml"
+    words = ("--look", "--sweep-file", file, "--as", "core", "--dtype", "float32,bfloat16", "--run", tmp_path / "run")
+    printed("advise", "timm:vit_tiny_patch16_224", *words)
+    encoder, decoder = load_sweep(str(file)).points
+    assert (encoder.layer, encoder.batch, encoder.num_tokens, encoder.channels) == ("core", 8, 7, 12)
+    assert (encoder.num_heads, encoder.attn_bias, encoder.mask) == (3, "given", "none")
+    assert (decoder.batch, decoder.num_tokens, decoder.num_kv_tokens, decoder.channels) == (2, 5, 9, 32)
+    assert (decoder.num_heads, decoder.num_kv_heads, decoder.mask) == (4, 2, "causal")
+    comments = [line for line in file.read_text().splitlines() if line.startswith("#")]
+    assert "2 cores of encoder.0, encoder.1" in comments[1]
+    assert "1 core of decoder.0" in comments[2]
+    assert [line for line in comments if "left out" in line and "capped.0" in line and "a soft cap" in line]
+
+
+def test_a_model_without_a_core_to_write_is_refused(made_up: Asked, tmp_path: Path, refused: Printed) -> None:
+    """A file without points would be none; the line says what stands against it."""
+    made_up(cores=[advice.core("blocks.0", obstacle="a soft cap")])
+    words = ("timm:vit_tiny_patch16_224", "--look", "--as", "core", "--run", tmp_path / "run")
+    assert "a soft cap" in refused("advise", *words, "--sweep-file", tmp_path / "out.toml")
+    assert not (tmp_path / "out.toml").exists()
 
 
 def test_every_command_that_is_printed_ends_with_0(

@@ -37,9 +37,12 @@ def core(layer: str, **changes: Any) -> dict[str, Any]:
         "shapes": [[2, 3, 7, 4]] * 3,
         "strides": [[252, 4, 36, 1]] * 3,
         "dtype": "float32",
+        "masks": [],
         "mask": "",
         "causal": False,
         "dropout": 0.0,
+        "obstacle": "",
+        "weights_are_used": False,
         **changes,
     }
 

@@ -108,6 +108,23 @@ def test_a_contradiction_is_refused(layer: str, values: dict[str, Any], message:
     assert refusal(expanded, layer, **values) == message
 
 
+@pytest.mark.parametrize(
+    ("layer", "bias"), [("core", "relative"), ("core", "alibi"), ("attention", "given"), ("attention", "learned")]
+)
+def test_each_layer_has_biases_of_its_own(layer: str, bias: str) -> None:
+    """A core has no places, and a layer has no bias that others have made."""
+    values = {**DEFAULTS, "threads": 1, "layer": layer, "num_tokens": 9, "channels": 12, "num_heads": 3}
+    line = refusal(lambda: [*expand({**values, "attn_bias": bias})])
+    assert line.startswith(f"attn_bias = {bias} must be none or ")
+    assert line.endswith(f"in the layer {layer}")
+
+
+def test_a_bias_of_a_core_is_among_its_least_bytes() -> None:
+    """It has a number for each head, query and key."""
+    plain, biased = (of_layer("core", num_kv_tokens=5, attn_bias=bias) for bias in ("none", "given"))
+    assert least_bytes(biased) - least_bytes(plain) == 4 * 3 * 7 * 5
+
+
 def test_a_users_layer_needs_tokens_and_channels() -> None:
     """The token length follows the channels, and heads need not divide them: that is the layer's own rule.
 

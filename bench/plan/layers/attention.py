@@ -27,7 +27,7 @@ LEAST_SIDE = 2
 
 
 def _derive(values: Values) -> Values:
-    check_core(values)
+    check_core(values, ("relative", "alibi"))
     has_context = values.get("num_kv_tokens") is not None
     on_grid = [f"{name} = {values[name]}" for name in ("rope", "attn_bias") if values.get(name, NONE) != NONE]
     token_len = values.get("token_len", values["channels"])

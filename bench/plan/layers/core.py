@@ -6,7 +6,7 @@ from bench.plan.layers.layer import CAUSAL, NONE, PADDING, Layer, Sizes, Step, V
 
 
 def _derive(values: Values) -> Values:
-    check_core(values)
+    check_core(values, ("given", "learned"))
     if values.get("num_kv_tokens") == values["num_tokens"]:
         values["num_kv_tokens"] = None  # the same function
     return {"token_len": values["channels"]}
@@ -19,7 +19,8 @@ def _steps(point: Point) -> dict[str, Step]:
 def _sizes(point: Point) -> Sizes:
     queries = point.batch * point.num_tokens * point.channels
     keys = point.batch * point.kv_tokens * kv_channels(point)
-    return Sizes(queries + 2 * keys, queries, 0)
+    bias = 0 if point.attn_bias == NONE else point.num_heads * point.num_tokens * point.kv_tokens
+    return Sizes(queries + 2 * keys, queries, bias)
 
 
 LAYER = Layer(
@@ -27,7 +28,7 @@ LAYER = Layer(
     module="layers.core:Core",
     meaning="queries, keys and values are the inputs: what papers on kernels time",
     needs=("num_tokens",),
-    without=(*IMAGES, "context_dim", "qk_norm", "rope", "attn_bias", "window_size"),
+    without=(*IMAGES, "context_dim", "qk_norm", "rope", "window_size"),
     derive=_derive,
     steps=_steps,
     sizes=_sizes,

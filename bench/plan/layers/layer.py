@@ -125,8 +125,10 @@ def key_lengths(batch: int, keys: int) -> list[int]:
     return [keys - keys * item // (2 * (batch - 1)) if batch > 1 else keys for item in range(batch)]
 
 
-def check_core(values: Values) -> None:
-    """Raise WrongRequest for heads, keys or a mask that a core can't have."""
+def check_core(values: Values, biases: tuple[str, ...]) -> None:
+    """Raise WrongRequest for heads, keys, a mask or a bias that a core can't have."""
+    if (bias := values.get("attn_bias", NONE)) not in (NONE, *biases):
+        raise WrongRequest(f"attn_bias = {bias} must be {NONE} or {' or '.join(biases)} in the layer {values['layer']}")
     heads, groups = values["num_heads"], values.get("num_kv_heads")
     if groups is not None and heads % groups:
         raise WrongRequest(f"num_heads = {heads} must be divisible by num_kv_heads = {groups}")

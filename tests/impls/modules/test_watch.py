@@ -1,9 +1,14 @@
 """The attention of a model as it runs."""
 
+from collections.abc import Callable
+
 import pytest
 import torch
+import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
+from torch import Tensor, nn
 
 from impls.modules import watch
+from impls.modules.wrapper import wrapped
 from tests import tiny_models
 from tests.make.points import made
 
@@ -62,3 +67,55 @@ def test_layers_that_are_alike_share_a_trace() -> None:
         model(torch.randn(3, *model.item))
     assert [*seen.traces] == [0, 1]
     assert seen.traces[0] is seen.traces[1]
+
+
+class Masked(nn.Module):
+    """Attention of 5 tokens with a core of (q, k, v, bias), the bias a parameter `[1, 2, 5, 5]`."""
+
+    def __init__(self, core: Callable[..., Tensor]) -> None:
+        super().__init__()
+        self.qkv, self.bias, self.core = nn.Linear(16, 48), nn.Parameter(torch.randn(1, 2, 5, 5)), core
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return tokens `[B, N, C]` for tokens."""
+        q, k, v = self.qkv(x).unflatten(2, (3, 2, -1)).permute(2, 0, 3, 1, 4)
+        o: Tensor = self.core(q, k, v, self.bias * 1)
+        return o.transpose(1, 2).flatten(2)
+
+
+def with_third(q: Tensor, k: Tensor, bias: Tensor, beta: int) -> Tensor:
+    """Return scores of a product to which so many times a bias is added."""
+    flat = (bias.expand(3, 2, 5, 5).flatten(0, 1), q.flatten(0, 1), k.flatten(0, 1).mT)
+    scores: Tensor = torch.baddbmm(*flat, beta=beta).unflatten(0, (3, 2))
+    return scores
+
+
+LATER = torch.ones(5, 5, dtype=torch.bool).triu(1)
+HIDDEN = (torch.arange(5) >= torch.tensor([5, 4, 3])[:, None])[:, None, None]
+"""The keys that items of other lengths don't have, `[3, 1, 1, 5]`."""
+
+
+@pytest.mark.parametrize(
+    ("core", "kinds"),
+    [
+        (lambda q, k, v, _: F.scaled_dot_product_attention(q, k, v, ~LATER), ["causal"]),
+        (lambda q, k, v, _: F.scaled_dot_product_attention(q, k, v, ~HIDDEN), ["padding"]),
+        (lambda q, k, v, bias: F.scaled_dot_product_attention(q, k, v, bias), ["bias"]),
+        (lambda q, k, v, _: (q @ k.mT).masked_fill(HIDDEN, -1e9).softmax(-1) @ v, ["padding"]),
+        (lambda q, k, v, _: torch.where(LATER, -1e9, q @ k.mT).softmax(-1) @ v, ["causal"]),
+        (lambda q, k, v, _: torch.where(~LATER, q @ k.mT, torch.tensor(-1e9)).softmax(-1) @ v, ["causal"]),
+        (lambda q, k, v, bias: ((q @ k.mT) + bias).masked_fill(HIDDEN, -1e9).softmax(-1) @ v, ["bias", "padding"]),
+        (lambda q, k, v, bias: (bias.expand(3, 2, 5, 5) + q @ k.mT).softmax(-1) @ v, ["bias"]),
+        (lambda q, k, v, bias: (q @ k.mT - bias).softmax(-1) @ v, ["bias"]),
+        (lambda q, k, v, _: (q @ k.mT - HIDDEN * 1e9).softmax(-1) @ v, ["padding"]),
+        (lambda q, k, v, bias: with_third(q, k, bias, 1).softmax(-1) @ v, ["bias"]),
+        (lambda q, k, v, bias: with_third(q, k, bias, 0).softmax(-1) @ v, []),
+    ],
+)
+def test_masks_have_kinds(core: Callable[..., Tensor], kinds: list[str]) -> None:
+    """A bias that needs a gradient is learned, where gradients are computed."""
+    for bias, is_enabled in (("learned", True), ("given", False)):
+        with torch.set_grad_enabled(is_enabled):
+            (seen,) = watch.cores(wrapped(Masked(core), ((5, 16),)), torch.randn(3, 5, 16))
+        assert [mask.kind for mask in seen.masks] == [bias if kind == "bias" else kind for kind in kinds]
+        assert seen.mask == " + ".join(map(str, seen.masks))

@@ -1,0 +1,59 @@
+"""What the masks of a model do: they hide keys or later tokens, or they are a bias of the scores."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from impls.contract import CAUSAL, PADDING
+from impls.modules.formula import LOWEST
+
+GIVEN, LEARNED, OTHER = "given", "learned", "other"
+"""A bias without and with a gradient, and what hides other pairs than CAUSAL and PADDING do."""
+
+
+@dataclass(frozen=True)
+class Mask:
+    """A mask of a core, as it was when the core took it.
+
+    `kind` is CAUSAL (upper left corner), PADDING (the same for all queries and heads of an item), GIVEN, LEARNED or
+    OTHER. A floating-point mask whose numbers are all 0, or so low that nothing of a score is left, is no bias.
+    """
+
+    kind: str
+    dtype: str
+    shape: tuple[int, ...]
+
+    def __str__(self) -> str:
+        """Return the dtype and the shape: `float32 [8, 1, 1, 128]`."""
+        return f"{self.dtype} {list(self.shape)}"
+
+
+def noted(mask: Any, *, shows: bool = True, is_subtracted: bool = False) -> tuple[Mask, ...]:
+    """Return what is kept of a mask, nothing if it is none; a boolean one `shows` what is True, or hides it."""
+    if not isinstance(mask, Tensor):
+        return ()
+    with torch.no_grad():
+        values = -mask.detach() if is_subtracted else mask.detach()
+        kind = _kind(values, is_learned=mask.requires_grad, shows=shows)
+    return (Mask(kind, str(mask.dtype).removeprefix("torch."), tuple(mask.shape)),)
+
+
+def _kind(mask: Tensor, *, is_learned: bool, shows: bool) -> str:
+    # an expanded mask has the same numbers again
+    for place, (size, stride) in enumerate(zip(mask.shape, mask.stride(), strict=True)):
+        mask = mask.narrow(place, 0, 1) if size > 1 and stride == 0 else mask
+    if mask.dtype == torch.bool:
+        hidden = ~mask if shows else mask
+    else:
+        hidden = mask <= LOWEST
+        if is_learned or not bool((hidden | (mask == 0)).all()):
+            return LEARNED if is_learned else GIVEN
+    if hidden.dim() < 2:
+        return PADDING
+    queries, keys = hidden.shape[-2:]
+    if queries > 1 and bool((hidden == torch.ones(queries, keys, dtype=torch.bool, device=mask.device).triu(1)).all()):
+        return CAUSAL
+    per_item = hidden[..., :1, :1, :] if hidden.dim() > len("HNM") else hidden[..., :1, :]
+    return PADDING if bool((hidden == per_item).all()) else OTHER

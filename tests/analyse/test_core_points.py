@@ -1,0 +1,81 @@
+"""Which points of the layer `core` the cores of a model are."""
+
+from typing import Any
+
+import pytest
+
+from bench.analyse.core_points import columns, obstacle
+from bench.plan.grid import DEFAULTS, expand
+from tests.make import advice
+from tests.make.points import point
+
+
+def core(q: list[int], k: list[int] | None = None, v: list[int] | None = None, **changes: Any) -> dict[str, Any]:
+    """Return a core with these shapes; k and v have that of q unless they are given."""
+    return advice.core("layer", shapes=[q, k or q, v or k or q], **changes)
+
+
+def mask(kind: str, *shape: int) -> dict[str, Any]:
+    """Return a mask as a look reports it."""
+    return {"kind": kind, "dtype": "float32", "shape": [*shape]}
+
+
+@pytest.mark.parametrize(
+    ("of", "expected"),
+    [
+        (core([2, 3, 7, 4]), {"batch": 2, "num_heads": 3, "num_tokens": 7, "channels": 12}),
+        (core([6, 7, 4]), {"batch": 6, "num_heads": 1, "num_tokens": 7, "channels": 4}),
+        (core([7, 4]), {"batch": 1, "num_heads": 1, "num_tokens": 7, "channels": 4}),
+        (core([2, 3, 1, 4], [2, 3, 9, 4]), {"num_tokens": 1, "num_kv_tokens": 9}),
+        (core([2, 4, 7, 4], [2, 2, 7, 4]), {"num_heads": 4, "num_kv_heads": 2, "num_kv_tokens": None}),
+        (core([2, 4, 7, 4], causal=True), {"mask": "causal", "attn_bias": "none"}),
+        (core([2, 4, 7, 4], masks=[mask("causal", 7, 7)]), {"mask": "causal", "attn_bias": "none"}),
+        (core([2, 4, 7, 4], masks=[mask("padding", 2, 1, 1, 7)]), {"mask": "padding", "attn_bias": "none"}),
+        (core([2, 4, 7, 4], masks=[mask("given", 1, 4, 7, 7)]), {"mask": "none", "attn_bias": "given"}),
+        (core([2, 4, 7, 4], masks=[mask("given", 7, 7)]), {"attn_bias": "given"}),
+        (
+            core([2, 4, 7, 4], masks=[mask("given", 1, 4, 7, 7), mask("learned", 1, 1, 1, 7)]),
+            {"attn_bias": "learned"},
+        ),
+        (
+            core([2, 4, 7, 4], masks=[mask("learned", 4, 7, 7), mask("padding", 2, 1, 1, 7)]),
+            {"mask": "padding", "attn_bias": "learned"},
+        ),
+        (core([2, 4, 7, 4], dtype="bfloat16"), {"dtype": "bfloat16"}),
+        (core([2, 4, 7, 4], obstacle="used", weights_are_used=True), {"num_heads": 4}),
+        (
+            advice.core("layer", shapes=[[2, 9, 24]], heads=8, operator="_native_multi_head_attention"),
+            {"batch": 2, "num_heads": 8, "num_tokens": 9, "channels": 24},
+        ),
+    ],
+)
+def test_a_core_has_columns(of: dict[str, Any], expected: dict[str, Any]) -> None:
+    """They are a point of the layer core, with the mode, the threads and the device of the model."""
+    assert obstacle(of) == ""
+    values = columns(of, point(mode="train", threads=2))
+    (only,) = expand({**DEFAULTS, **values}, "retained")
+    assert {name: getattr(only, name) for name in expected} == expected
+    assert (only.layer, only.mode, only.threads, only.device) == ("core", "train", 2, "cpu")
+
+
+@pytest.mark.parametrize(
+    ("of", "word"),
+    [
+        (core([2, 4, 3, 7, 4]), "5"),
+        (core([2, 4, 7, 4], [2, 4, 7, 4], [2, 4, 7, 8]), "width"),
+        (core([2, 4, 7, 4], [1, 4, 7, 4]), "same items"),
+        (core([2, 4, 7, 4], [2, 3, 7, 4]), "groups of heads"),
+        (core([2, 4, 7, 4], dtype="float64"), "float64"),
+        (core([2, 4, 7, 4], dropout=0.1), "dropout"),
+        (core([2, 4, 7, 4], obstacle="a soft cap"), "a soft cap"),
+        (core([2, 4, 7, 4], masks=[mask("other", 7, 7)]), "neither causal"),
+        (core([2, 4, 7, 4], causal=True, masks=[mask("padding", 2, 1, 1, 7)]), "exclude each other"),
+        (core([1, 4, 7, 4], masks=[mask("padding", 1, 1, 1, 7)]), "batch of at least 2"),
+        (core([2, 4, 7, 4], masks=[mask("given", 2, 4, 7, 7)]), "each item"),
+        (core([8, 4, 7, 4], masks=[mask("given", 1, 4, 1, 7, 7)]), "each item"),
+        (core([8, 7, 4], masks=[mask("given", 8, 7, 7)]), "each item"),
+    ],
+)
+def test_what_the_layer_core_has_not_is_an_obstacle(of: dict[str, Any], word: str) -> None:
+    """The reason names it."""
+    assert word in obstacle(of)
