@@ -29,7 +29,7 @@ def core(change: Callable[[Any], dict[str, Any]]) -> Adapt:
         attn_mask: Tensor | None = None,
         enable_gqa: bool = False,
     ) -> Tensor:
-        given = {"q": q, "k": k, "v": v, "scale": scale}
+        given: dict[str, Any] = {"q": q, "k": k, "v": v, "scale": scale}
         given |= {"mask": mask, "attn_mask": attn_mask, "enable_gqa": enable_gqa}
         return eager.attend(**(given | change(SimpleNamespace(**given))))
 
@@ -77,7 +77,7 @@ def _lower_right(given: Any) -> dict[str, Any]:
 
 
 def _columns_first(angles: Tensor) -> Tensor:
-    return angles.unflatten(1, (2, -1)).flip(1).flatten(1)
+    return torch.cat([*reversed(angles.chunk(2, dim=1))], dim=1)
 
 
 def _with_prefix(angles: Tensor) -> Tensor:
@@ -94,11 +94,12 @@ def _only_queries_turned(own: Any) -> dict[str, Any]:
 
 
 def _over_all_heads(norm: Any) -> Callable[[Tensor], Tensor]:
-    def normal(heads: Tensor) -> Tensor:
+    def normalised(heads: Tensor) -> Tensor:
         square = heads.float().square().mean((1, 3), keepdim=True)
-        return (heads * (square + NORM_EPS).rsqrt()).to(heads.dtype) * norm.weight
+        normal: Tensor = (heads * (square + NORM_EPS).rsqrt()).to(heads.dtype) * norm.weight
+        return normal
 
-    return normal
+    return normalised
 
 
 def _without_gradient(norm: Any) -> Callable[[Tensor], Tensor]:
@@ -107,18 +108,24 @@ def _without_gradient(norm: Any) -> Callable[[Tensor], Tensor]:
 
 def _by_columns(x: Tensor, size: int) -> Tensor:
     """Return windows column by column of the grid."""
-    each = windows(x, size)
+    each: Any = windows(x, size)
     side = int((each.shape[0] // len(x)) ** 0.5)
-    return each.unflatten(0, (len(x), side, side)).transpose(1, 2).flatten(0, 2)
+    by_columns: Tensor = each.unflatten(0, (len(x), side, side)).transpose(1, 2).flatten(0, 2)
+    return by_columns
 
 
 def _transposed(x: Tensor, size: int) -> Tensor:
     """Return windows whose tokens stand column by column."""
-    return windows(x, size).unflatten(1, (size, size)).transpose(1, 2).flatten(1, 2)
+    return _other_way(windows(x, size), size)
 
 
 def _transposed_back(y: Tensor, size: int, tokens: int) -> Tensor:
-    return undone(y.unflatten(1, (size, size)).transpose(1, 2).flatten(1, 2), size, tokens)
+    return undone(_other_way(y, size), size, tokens)
+
+
+def _other_way(each: Any, size: int) -> Tensor:
+    other: Tensor = each.unflatten(1, (size, size)).transpose(1, 2).flatten(1, 2)
+    return other
 
 
 boolean_added = core(lambda given: {"attn_mask": given.attn_mask.to(given.q.dtype)})

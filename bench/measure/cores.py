@@ -93,16 +93,13 @@ def equal_weights(
     attn_mask: Tensor | None = None,
     enable_gqa: bool = False,
 ) -> Tensor:
-    """Return the mean of the values that each query may see; shapes are those of `impls.attend.eager`.
-
-    A floating mask hides keys where it is minus infinity, and is no weight.
-    """
+    """Return the mean of the values that each query may see; shapes are those of `impls.attend.eager`."""
     queries, keys = q.shape[-2], k.shape[-2]
     if attn_mask is not None:
-        seen = attn_mask if attn_mask.dtype == torch.bool else ~attn_mask.isneginf()
         if mask is not None:
-            seen = seen & ~hidden(queries, keys, q.device)
-        return ORIGINAL(torch.zeros_like(q), k, v, attn_mask=seen, enable_gqa=enable_gqa)
+            nothing = False if attn_mask.dtype == torch.bool else float("-inf")
+            attn_mask = attn_mask.masked_fill(hidden(queries, keys, q.device), nothing)
+        return ORIGINAL(torch.zeros_like(q), k, v, attn_mask=attn_mask, enable_gqa=enable_gqa)
     v = v.repeat_interleave(q.shape[1] // v.shape[1], dim=1)
     if mask is None:
         return v.mean(dim=-2, keepdim=True).expand(*q.shape[:-1], v.shape[-1])
