@@ -41,5 +41,5 @@ def hide(scores: Tensor, mask: str | None, attn_mask: Tensor | None = None, firs
 
 def softmax(scores: Tensor) -> Tensor:
     """Return the softmax over the keys, with zeros for a query whose keys are all hidden."""
-    sees_nothing = scores.isneginf().all(dim=-1, keepdim=True)
+    sees_nothing = (scores == float("-inf")).all(dim=-1, keepdim=True)
     return scores.masked_fill(sees_nothing, 0.0).softmax(dim=-1).masked_fill(sees_nothing, 0.0)

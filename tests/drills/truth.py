@@ -36,6 +36,9 @@ DTYPES, MODES = {"float32": 1e-4, "bfloat16": 0.1}, ("inference", "train", "back
 CANCELLED = 1e-3
 """A gradient of a weight that is smaller than this share of the largest one is measured by that one."""
 
+REASON = 200
+"""The letters of a reason that are printed."""
+
 GRID, SQUARE = {"num_tokens": 10}, {"num_tokens": 16, "window_size": 2}
 CONTEXT, GROUPS = {"num_kv_tokens": 5, "context_dim": 8}, {"num_kv_heads": 2}
 
@@ -132,23 +135,27 @@ def error(got: list[Tensor], truth: list[Array], inputs: int) -> float:
 def cell(at: Point, truth: list[Array], name: str, reasons: dict[str, int], counts: dict[str, int]) -> str:
     """Return the words of a cell, and note its reasons and what it counts as."""
     errors, refused = [], {}
+
+    def noted(reason: str) -> str:
+        line = " ".join(reason.split())[:REASON]
+        return f"[{reasons.setdefault(line, len(reasons) + 1)}]"
+
     for mode in MODES:
         torch.compiler.reset()
         work = workload.make(dataclasses.replace(at, mode=mode))
         try:
             errors.append(error(computed(work, name), truth, len(work.shapes)))
             counts["wrong" if not errors[-1] <= DTYPES[at.dtype] else "ok"] += 1
-        except Unsupported as reason:
-            refused[mode] = reasons.setdefault(str(reason), len(reasons) + 1)
+        except (Unsupported, NotImplementedError) as reason:
+            refused[mode] = noted(str(reason))
             counts["unsupported"] += 1
         except Exception as failure:
-            line = f"ERROR {type(failure).__name__}: {str(failure).strip().splitlines()[:1]}"
-            refused[mode] = reasons.setdefault(line, len(reasons) + 1)
+            refused[mode] = f"FAILED {noted(f'{type(failure).__name__}: {failure}')}"
             counts["wrong"] += 1
     words = [f"{'WRONG ' * (not max(errors) <= DTYPES[at.dtype])}{max(errors):.0e}"] if errors else []
-    for number in dict.fromkeys(refused.values()):
-        modes = [mode for mode, each in refused.items() if each == number]
-        words.append(f"[{number}]" if len(modes) == len(MODES) else f"{'/'.join(modes)} [{number}]")
+    for why in dict.fromkeys(refused.values()):
+        modes = [mode for mode, each in refused.items() if each == why]
+        words.append(why if len(modes) == len(MODES) else f"{'/'.join(modes)} {why}")
     return ", ".join(words)
 
 
@@ -156,6 +163,7 @@ def main() -> int:
     """Print the tables, the reasons and the number of pairs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME")
+    parser.add_argument("--only", default="", help="points with these words in their names")
     parser.add_argument("--dtype", choices=[*DTYPES], action="append")
     arguments = parser.parse_args()
     names = arguments.names or NAMES
@@ -166,13 +174,15 @@ def main() -> int:
     for dtype in arguments.dtype or DTYPES:
         print(f"\n| {dtype} | {' | '.join(names)} |\n|{'---|' * (1 + len(names))}")
         for title, at in points(dtype):
+            if arguments.only not in title:
+                continue
             truth = expected(workload.make(dataclasses.replace(at, mode="train")))
             cells = [cell(at, truth, name, reasons, counts) for name in names]
             pairs += len(cells)
             print(f"| {title} | " + " | ".join(cells) + " |", flush=True)
     print()
     for reason, number in reasons.items():
-        print(f"[{number}] {' '.join(reason.split())}")
+        print(f"[{number}] {reason}")
     print(f"\n{pairs} pairs of a point and an implementation, {sum(counts.values())} with modes: {counts}")
     return 1 if counts["wrong"] else 0
 
