@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from bench.sampling.inputs import LONG_SCORES, ROWS
-from impls.attend import eager, hide
+from impls.attend import eager, hidden, hide
 from impls.contract import Attend, repeated
 from impls.modules.core import takes_core, with_attend
 from impls.modules.wrapper import CORE_DIMENSIONS, ORIGINAL, Wrapper
@@ -94,13 +94,17 @@ def equal_weights(
     enable_gqa: bool = False,
 ) -> Tensor:
     """Return the mean of the values that each query may see; shapes are those of `impls.attend.eager`."""
+    queries, keys = q.shape[-2], k.shape[-2]
     if attn_mask is not None:
+        if mask is not None:
+            nothing = False if attn_mask.dtype == torch.bool else float("-inf")
+            attn_mask = attn_mask.masked_fill(hidden(queries, keys, q.device), nothing)
         return ORIGINAL(torch.zeros_like(q), k, v, attn_mask=attn_mask, enable_gqa=enable_gqa)
     v = v.repeat_interleave(q.shape[1] // v.shape[1], dim=1)
     if mask is None:
         return v.mean(dim=-2, keepdim=True).expand(*q.shape[:-1], v.shape[-1])
-    seen = torch.arange(1, 1 + v.shape[-2], device=v.device, dtype=v.dtype)[:, None]
-    return v.cumsum(dim=-2)[..., : q.shape[-2], :] / seen[: q.shape[-2]]
+    number = torch.arange(1, 1 + queries, device=v.device).clamp(max=keys)[:, None]
+    return v.cumsum(dim=-2)[..., number[:, 0] - 1, :] / number.to(v.dtype)
 
 
 def is_plain(layer: nn.Module, xs: tuple[Tensor, ...]) -> bool:

@@ -70,6 +70,16 @@ def test_equal_weights_hold_for_grouped_heads_and_masks_of_a_model() -> None:
         torch.testing.assert_close(own, expected)
 
 
+@pytest.mark.parametrize("keys", [20, 37])
+def test_equal_weights_hold_for_a_causal_mask_with_fewer_keys_and_with_a_bias(keys: int) -> None:
+    """A query after the last key sees all keys, and a bias weighs those that the causal mask leaves."""
+    q, *kv = tensors()
+    k, v = (each[:, :, :keys] for each in kv)
+    for attn_mask in (None, torch.randn(37, keys, dtype=q.dtype), torch.rand(37, keys).fill_diagonal_(1) > 0.3):
+        expected = eager.attend(0 * q, k, v, 0.5, mask="causal", attn_mask=attn_mask)
+        torch.testing.assert_close(cores.equal_weights(q, k, v, 0.5, mask="causal", attn_mask=attn_mask), expected)
+
+
 def test_the_largest_logit_is_that_of_the_scaled_product() -> None:
     """The largest logit grows with the square of the input; a layer that never calls its core has none."""
     work = workload.make(point())

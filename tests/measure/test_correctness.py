@@ -9,9 +9,10 @@ import torch
 
 import impls
 from bench.measure import correctness, outputs, reference, workload
+from bench.plan.case import Point
 from bench.plan.layers import LAYERS
 from bench.sampling.inputs import NORMAL, InputValues
-from tests import mutants
+from tests import mutants, mutants_of_attention
 from tests.impls.reference import NOT_EAGER_ON_CPU
 from tests.make.checks import SHAPES, checked, compared, expected
 from tests.make.points import OF_LAYER, of_layer, point
@@ -129,6 +130,57 @@ def test_every_mutant_is_rejected(mutant: str, mode: str) -> None:
                 checked(at, f"tests.mutants:{mutant}")
         else:
             assert checked(at, f"tests.mutants:{mutant}").reason != "", dtype
+
+
+def at_a_fault(layer: str, columns: dict[str, Any], **more: Any) -> Point:
+    """Return a point of a layer, small enough to be quick, at which a mutant of attention is wrong."""
+    context = {"context_dim": None if layer == "core" else 12} if "num_kv_tokens" in columns else {}
+    width = 16 if layer == "core" else 12
+    sizes = {"num_tokens": 10, "channels": 16, "token_len": width, "num_heads": 4}
+    return of_layer(layer, **{**sizes, **columns, **context, **more})
+
+
+WRONG_CORES = [
+    (name, columns)
+    for name in mutants_of_attention.OF_CORE
+    for columns in mutants_of_attention.WRONG[name]
+    if {*columns} <= {"num_kv_tokens", "context_dim", "num_kv_heads", "mask"}
+]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize(
+    ("layer", "mode", "mutant", "columns"),
+    [
+        *(("attention", "inference", name, at) for name, points in mutants_of_attention.WRONG.items() for at in points),
+        *(("core", "inference", *each) for each in WRONG_CORES),
+        *(
+            ("attention", "backward", name, at)
+            for name, points in mutants_of_attention.WRONG_GRADIENTS.items()
+            for at in points
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_feature_of_attention_is_rejected(
+    layer: str, mode: str, mutant: str, columns: dict[str, Any], dtype: str
+) -> None:
+    """Masks, biases, groups, places, norms, windows and contexts that are wrong in one way; sdpa passes there."""
+    work = workload.make(at_a_fault(layer, columns, mode=mode, dtype=dtype))
+    checks = expected(work)
+    assert compared(workload.subject(work, f"tests.mutants_of_attention:{mutant}"), work, checks).reason != ""
+    assert compared(workload.subject(work, "sdpa"), work, checks).reason == ""
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize("columns", [{}, {"mask": "causal"}, {"mask": "padding"}, {"num_kv_heads": 2}], ids=str)
+def test_what_we_ship_passes_as_a_core_of_many_tokens_in_a_half_type(columns: dict[str, Any], dtype: str) -> None:
+    """A peaked input has logits that such a type rounds much, and no projection after them hides it."""
+    work = workload.make(
+        of_layer("core", num_tokens=197, channels=384, token_len=384, num_heads=6, dtype=dtype, **columns)
+    )
+    checks = expected(work)
+    for name in ("eager", "manual", "online", "sdpa"):
+        assert compared(workload.subject(work, name), work, checks).reason == "", name
 
 
 @pytest.mark.parametrize("mode", ["inference", "train"])

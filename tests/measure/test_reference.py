@@ -1,6 +1,7 @@
 """The reference: what is computed in float64 and by plain eager, and cores that never hold all scores."""
 
 import dataclasses
+from typing import Any
 
 import pytest
 import torch
@@ -79,6 +80,43 @@ def test_long_sequences_are_checked_without_all_scores(layer: str, mode: str, mo
     assert checked(at, "tests.mutants:mean_of_values").reason
 
 
+LONG: list[tuple[str, dict[str, Any]]] = [
+    ("bias_transposed", {"attn_bias": "relative"}),
+    ("bias_of_first_head", {"attn_bias": "alibi"}),
+    ("without_mask", {"mask": "padding", "attn_bias": "relative"}),
+    ("boolean_added", {"mask": "padding", "num_kv_tokens": 5, "context_dim": 12}),
+    ("padding_of_first_item", {"mask": "padding"}),
+    ("groups_tiled", {"num_kv_heads": 2}),
+    ("lower_right", {"mask": "causal", "num_kv_tokens": 5, "context_dim": 12}),
+    ("lower_right", {"mask": "causal", "num_kv_tokens": 14, "context_dim": 12}),
+    ("without_causal_mask", {"mask": "causal", "attn_bias": "alibi", "num_kv_heads": 1}),
+    ("windows_by_columns", {"window_size": 2, "num_tokens": 16, "attn_bias": "relative"}),
+    ("without_norm", {"qk_norm": "rms", "rope": "axial"}),
+]
+"""Mutants, and the points at which they are wrong."""
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("mode", ["inference", "train"])
+@pytest.mark.parametrize(("mutant", "columns"), LONG, ids=str)
+def test_features_of_attention_are_checked_without_all_scores(
+    mutant: str, columns: dict[str, Any], mode: str, dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In drawn rows, or block by block if there are gradients, what we ship passes and what is wrong is rejected."""
+    for module in (reference, cores):
+        monkeypatch.setattr(module, "LONG_SCORES", 20)  # blocks of one or two queries
+    monkeypatch.setattr(reference, "ROWS", 8)
+    sizes = {"num_tokens": 10, "channels": 16, "token_len": 12, "num_heads": 4}
+    work = workload.make(of_layer("attention", **{**sizes, **columns}, mode=mode, dtype=dtype))
+    checks = expected(work)
+    (output, *_) = checks[0].expected[0].targets
+    assert bool(output.tensor.isnan().any()) is (
+        mode == "inference" and "window_size" not in columns
+    )  # which are small
+    assert compared(workload.subject(work, "sdpa"), work, checks).reason == ""
+    assert compared(workload.subject(work, f"tests.mutants_of_attention:{mutant}"), work, checks).reason != ""
+
+
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
 @pytest.mark.parametrize("layer", OF_LAYER)
 def test_exponentials_of_a_peaked_inputs_logits_overflow(layer: str, dtype: str) -> None:
@@ -113,7 +151,7 @@ def test_nothing_is_judged_by_a_layer_that_rounds_too_much(dtype: str, added: fl
         reference.expect(worse, AFTERWARDS, InputValues())
     some = dataclasses.replace(work, layer=Cancelling(work.layer, added / 40))
     (target,) = reference.expect(some, AFTERWARDS, InputValues()).expected[0].targets
-    assert target.tolerance <= reference.MOST_TOLERANCE[work.x.dtype]
+    assert target.tolerance <= reference.MOST_TOLERANCE[work.values.dtype]
 
 
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 1.0])
@@ -127,3 +165,11 @@ def test_the_way_to_equal_weights_is_seen_where_the_tolerance_hides_it(share: fl
     assert reference.way_to_equal_weights(y, target) == pytest.approx(share, abs=0.02)
     assert reference.relative_error(y, target.tensor, target.scale) < target.tolerance
     assert ("equal weights" in correctness.compare(work, check, [y]).reason) is (share > 0.3)
+
+
+def test_a_gradient_that_has_cancelled_out_goes_no_way() -> None:
+    """Such as that of a norm's bias of keys: both ends of the way are rounding, and any noise would go far on it."""
+    noise, further = torch.randn(2, 64, dtype=torch.float64)
+    target = reference.Target(1e-16 * noise, 1.0, 0.1, torch.zeros_like(noise))
+    assert reference.way_to_equal_weights((1e-3 * further).bfloat16(), target) == 0.0
+    assert reference.way_to_equal_weights(further.bfloat16(), target._replace(tensor=noise)) != 0.0

@@ -1,0 +1,1 @@
+"""Tests of the layers with several inputs, each beside its module."""

@@ -1,0 +1,60 @@
+"""The layer `core` by its formula, and beside torch's function."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
+
+from impls.layers.core import Core
+from tests.impls import oracle
+from tests.impls.layers.test_attention import Columns, tokens
+from tests.impls.reference import ROUNDING, Array, array, distance
+
+QUERIES, WIDTH = 5, 4
+
+
+@pytest.mark.parametrize("mask", ["none", "causal", "padding"])
+@pytest.mark.parametrize("keys", [3, 5, 9])
+@pytest.mark.parametrize("groups", [None, 1, 2])
+def test_outputs_and_gradients_are_those_of_the_formula(groups: int | None, keys: int, mask: str) -> None:
+    """With fewer, as many and more keys than queries, grouped heads and masks.
+
+    A causal mask begins in the upper left corner, as that of torch's function does.
+    """
+    layer = Core(16, 4, groups, mask=mask)
+    q = tokens(2, 4, QUERIES, WIDTH).requires_grad_()
+    k, v = (tokens(2, groups or 4, keys, WIDTH).requires_grad_() for _ in "kv")
+    hidden = torch.arange(keys) >= torch.tensor([[keys], [keys - 2]])
+    padding: Any = hidden.numpy() if mask == "padding" else None
+    values = oracle.inputs(array(q), array(k), array(v))
+
+    def formula(values: oracle.Values) -> Array:
+        return oracle.core(Columns(mask=mask), values, padding)
+
+    o = layer(q, k, v, *((hidden,) if mask == "padding" else ()))
+    assert distance(o, formula(values)) < ROUNDING
+    theirs = F.scaled_dot_product_attention(
+        q, k, v, ~hidden[:, None, None] if mask == "padding" else None, is_causal=mask == "causal", enable_gqa=True
+    )
+    assert distance(o, array(theirs)) < ROUNDING
+
+    do = tokens(*o.shape)
+    o.backward(do)
+    for name, tensor in zip(values, (q, k, v), strict=True):
+        assert tensor.grad is not None
+        direction = np.random.default_rng(1).normal(size=tensor.shape)
+        expected = oracle.slope(formula, values, name, direction, array(do))
+        assert float((array(tensor.grad) * direction).sum()) == pytest.approx(expected, rel=1e-9, abs=ROUNDING), name
+
+
+def test_it_has_no_weights() -> None:
+    """Its inputs are all that it computes with."""
+    assert dict(Core(16, 4).state_dict()) == {}
+
+
+def test_a_given_scale_is_the_scale() -> None:
+    """With 0 every query weighs all keys alike."""
+    q, k, v = (tokens(2, 2, 3, 4) for _ in "qkv")
+    assert distance(Core(8, 2, qk_scale=0.0)(q, k, v), array(v.mean(2, keepdim=True).expand_as(v))) < ROUNDING
