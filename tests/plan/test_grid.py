@@ -115,7 +115,7 @@ def test_a_count_is_a_whole_number_of_at_least_one(key: str) -> None:
     [
         ("layer", ["vti"], f"must be one of {', '.join(LAYERS)}"),
         ("dtype", ["float64", 32], "must be one of float32, bfloat16, float16"),
-        ("mode", ["backward", ["train"]], "must be one of inference, forward, train"),
+        ("mode", ["training", ["train"]], "must be one of inference, forward, train, backward"),
         ("allocator", ["jemalloc", {}], "must be one of retained, system, retained-huge"),
         ("timing", ["cold"], "must be one of host, device-cold, device-hot"),
         ("qk_scale", ["0.5", True, float("nan")], "must be a number"),
