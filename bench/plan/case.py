@@ -112,6 +112,7 @@ class Point:
         absent=None,
         short="x{}",
         words="context C={}",
+        usual=lambda point: point.token_len,
         changes_function=True,
     )
     num_kv_heads: int | None = column(
@@ -189,7 +190,7 @@ class Point:
             "relative": "a learned number for each offset on a square grid and each head (Swin)",
             "alibi": "the distance of the tokens times a slope for each head",
         },
-        words="{} bias",
+        words=lambda value: "no bias" if value == "none" else f"{value} bias",
         usual="none",
         changes_function=True,
     )

@@ -48,6 +48,18 @@ def test_columns_that_a_line_may_leave_out() -> None:
         ({"token_len": 49, "channels": 64}, "vit-cpu-float32-inference-b8-n197-w49-c64-h6-t1"),
         ({"qkv_bias": True}, "vit-cpu-float32-inference-b8-n197-c384-h6-bias-t1"),
         ({"mask": "causal"}, "vit-cpu-float32-inference-b8-n197-c384-h6-causal-t1"),
+        (
+            {"layer": "attention", "num_kv_tokens": 77, "context_dim": 768, "num_kv_heads": 2, "qk_norm": "rms"},
+            "attention-cpu-float32-inference-b8-n197-c384-h6-m77-x768-g2-rmsnorm-t1",
+        ),
+        (
+            {"num_kv_tokens": 77, "context_dim": 384, "mask": "padding"},
+            "vit-cpu-float32-inference-b8-n197-c384-h6-m77-padding-t1",
+        ),
+        (
+            {"rope": "axial", "attn_bias": "relative", "window_size": 7},
+            "vit-cpu-float32-inference-b8-n197-c384-h6-ropeaxial-relative-win7-t1",
+        ),
         ({"layer": "mylayer:MyAttention"}, "mylayer.MyAttention-cpu-float32-inference-b8-n197-c384-h6-t1"),
         ({"allocator": "system"}, "vit-cpu-float32-inference-b8-n197-c384-h6-t1-system"),
         ({"device": "cuda:1", "timing": "device-hot"}, "vit-cuda1-float32-inference-b8-n197-c384-h6-t1-device-hot"),
@@ -80,7 +92,8 @@ def test_every_column_is_part_of_the_identity() -> None:
     """Points that differ in one column are different, and so are their names."""
     other = {
         "layer": "conv", "device": "cuda:0", "dtype": "bfloat16", "mode": "train", "qkv_bias": True, "qk_scale": 0.3,
-        "mask": "causal", "allocator": "system", "timing": "device-hot",
+        "mask": "causal", "allocator": "system", "timing": "device-hot", "qk_norm": "rms", "rope": "axial",
+        "attn_bias": "relative",
     }  # fmt: skip
     changed = [vit_s(), *(vit_s(**{column: other.get(column, 13)}) for column in VIT_S)]
     assert len({*changed}) == len({each.name for each in changed}) == len(changed)
