@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _left_out(saved: AnalysedRun) -> str:
-    """Return how many points are no choices, with what they have that a table does not know; empty if there are none."""
+    """Return how many points are no choices, with what a table does not know of them; empty if there are none."""
     number = Counter(what for point in saved.summary if (what := apart(point)))
     if not number:
         return ""
