@@ -112,7 +112,6 @@ class Point:
         absent=None,
         short="x{}",
         words="context C={}",
-        usual=lambda point: point.token_len,
         changes_function=True,
     )
     num_kv_heads: int | None = column(

@@ -54,7 +54,7 @@ def test_columns_that_a_line_may_leave_out() -> None:
         ),
         (
             {"num_kv_tokens": 77, "context_dim": 384, "mask": "padding"},
-            "vit-cpu-float32-inference-b8-n197-c384-h6-m77-padding-t1",
+            "vit-cpu-float32-inference-b8-n197-c384-h6-m77-x384-padding-t1",
         ),
         (
             {"rope": "axial", "attn_bias": "relative", "window_size": 7},
