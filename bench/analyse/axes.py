@@ -19,8 +19,9 @@ class Axis:
 TOKENS = Axis("tokens", "num_tokens", "N")
 HEADS = Axis("heads", "num_heads", "H")
 CHANNELS = Axis("channels", "channels", "C")
+KEYS = Axis("keys", "num_kv_tokens", "M")
 
-AXES = (TOKENS, HEADS, CHANNELS)
+AXES = (TOKENS, HEADS, CHANNELS, KEYS)
 
 SERIES = 3
 """The places of a series. Two are enough only if no longer series shows the same setting along this axis."""
@@ -29,10 +30,12 @@ SERIES = 3
 def groups(rows: Iterable[Row], axis: Axis, ignored: Set[str] = frozenset()) -> list[list[Row]]:
     """Return the rows of each series along an axis, of two places or more, in which the columns `ignored` may differ.
 
+    Rows without a value on the axis, such as keys that are the tokens themselves, are in none.
     A series of two is left out if the same layer, device, mode and so on has a longer one along that axis: a sweep of
     heads at two numbers of tokens is no sweep of tokens.
     """
-    series = [group for group in gathered(rows, [axis], ignored) if len(places(group, axis)) > 1]
+    placed = [row for row in rows if row[axis.column] is not None]
+    series = [group for group in gathered(placed, [axis], ignored) if len(places(group, axis)) > 1]
     long = {_setting(group) for group in series if len(places(group, axis)) >= SERIES}
     return [group for group in series if len(places(group, axis)) >= SERIES or _setting(group) not in long]
 
@@ -70,4 +73,5 @@ def _fixed(point: Point, without: Set[str]) -> tuple[object, ...]:
 
 def _setting(group: Sequence[Row]) -> tuple[object, ...]:
     point = point_of(group[0])
-    return _fixed(point, {"token_len"}.union(*(moving(axis, point) for axis in AXES)))
+    has_context = point.num_kv_tokens is not None
+    return *_fixed(point, {"token_len"}.union(*(moving(axis, point) for axis in AXES))), has_context

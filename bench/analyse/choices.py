@@ -30,11 +30,11 @@ class CoreChoice:
 
 
 def choices(summary: Summary) -> list[CoreChoice]:
-    """Return the choice at each point at which sdpa was measured, other than points of whole models."""
+    """Return the choice at each point at which sdpa was measured, other than points of whole models and those apart."""
     chosen = []
     for point in summary:
         of = summary.contrasts(point)
-        if shapes_itself(point.layer) or SDPA not in of.names:
+        if shapes_itself(point.layer) or SDPA not in of.names or apart(point):
             continue
         gains = {name: interval(of.speedup(name, SDPA), PAIR).exp() for name in of.names if is_core(name)}
         compared = of.only([name for name, gain in gains.items() if name == SDPA or gain.is_known])
@@ -45,6 +45,19 @@ def choices(summary: Summary) -> list[CoreChoice]:
         speedup = gains[name] if name != SDPA else Interval(1.0, 1.0, 1.0)
         chosen.append(CoreChoice(point, name, slowdown.high if slowdown else math.nan, speedup))
     return chosen
+
+
+def apart(point: Point) -> str:
+    """Return what a call of a point's core has that a table of choices doesn't know, empty if it has nothing such."""
+    found = {
+        "mode backward": point.mode == "backward",
+        "windows": point.window_size is not None,
+        "a bias": point.attn_bias not in (None, "none"),
+        "padding": point.mask == "padding",
+        "other keys": point.num_kv_tokens is not None,
+        "grouped heads": point.num_kv_heads is not None,
+    }
+    return next((what for what, is_there in found.items() if is_there), "")
 
 
 def is_core(name: str) -> bool:

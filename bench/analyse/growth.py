@@ -1,4 +1,4 @@
-"""Growth of latency and memory along an axis: exponents, and the fit a + b·N + c·N²."""
+"""Growth of latency and memory along an axis: exponents, and the fit a + b·N + c·N², or a + b·M over keys."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,7 +8,7 @@ import numpy as np
 from scipy import special
 from scipy.optimize import brentq, nnls
 
-from bench.analyse.axes import AXES, TOKENS, Axis, groups
+from bench.analyse.axes import AXES, KEYS, TOKENS, Axis, groups
 from bench.analyse.rows import Row, by, log_latencies
 from bench.analyse.standing import Choice, choice
 from bench.stats.estimates import (
@@ -23,8 +23,11 @@ from bench.stats.estimates import (
     t_quantile,
 )
 
-COEFFICIENTS = 3
-"""The fewest places for a fit: many parabolas pass through fewer."""
+COEFFICIENTS = {TOKENS: 3, KEYS: 2}
+"""The coefficients of the fit along an axis: at a fixed number of queries, each key costs the same."""
+
+PLACES = 3
+"""The fewest places for a fit: many parabolas pass through fewer, and any two points lie on a line."""
 
 PRECISION = 1e-6
 """Relative precision of the ends of an interval: far finer than the printed digits."""
@@ -41,16 +44,20 @@ class Exponent:
 
 @dataclass(frozen=True)
 class Fit:
-    """The coefficients of a + b·N + c·N², and the largest deviation of a latency from the curve, as a share."""
+    """The coefficients of a + b·N + c·N², and the largest deviation of a latency from the curve, as a share.
+
+    Over keys there is no c: `per_pair_s` is None.
+    """
 
     fixed_s: Interval
     per_token_s: Interval
-    per_pair_s: Interval
+    per_pair_s: Interval | None
     deviation: float
 
     def seconds(self, tokens: Array) -> Array:
-        """Return the curve's latency at these numbers of tokens."""
-        return self.fixed_s.value + self.per_token_s.value * tokens + self.per_pair_s.value * tokens**2
+        """Return the curve's latency at these numbers of tokens, or of keys."""
+        straight = self.fixed_s.value + self.per_token_s.value * tokens
+        return straight if self.per_pair_s is None else straight + self.per_pair_s.value * tokens**2
 
 
 @dataclass(frozen=True)
@@ -111,39 +118,41 @@ def _growth(name: str, rows: Sequence[Row], axis: Axis) -> Growth:
     sized = [row for row in ordered if row["memory_bytes"]]
     return Growth(
         name,
-        fit(ordered) if axis is TOKENS else None,
+        fit(ordered, axis) if axis in COEFFICIENTS else None,
         exponents([row[axis.column] for row in ordered], log_latencies(ordered)),
         exponents([row[axis.column] for row in sized], exact([np.log(row["memory_bytes"]) for row in sized])),
     )
 
 
-def fit(rows: Sequence[Row]) -> Fit | None:
-    """Return the curve through the latencies of one implementation, None for fewer than three places.
+def fit(rows: Sequence[Row], axis: Axis = TOKENS) -> Fit | None:
+    """Return the curve through the latencies of one implementation along an axis, None for fewer than three places.
 
     No coefficient is negative. Latencies weigh by their relative errors; intervals follow from the scatter of the
     processes at each place, or from the deviations of the latencies from the curve if these are larger (Birge 1932).
     Without an interval at every place the coefficients have none, and latencies weigh alike.
     """
-    if len(rows) < COEFFICIENTS:
+    if len(rows) < PLACES:
         return None
-    tokens = np.array([row[TOKENS.column] for row in rows], dtype=np.float64)
+    count = COEFFICIENTS[axis]
+    tokens = np.array([row[axis.column] for row in rows], dtype=np.float64)
     logs = log_latencies(rows)
     latencies = np.exp(logs.value)
     weights = 1 / (latencies * (logs.error if np.all(logs.error > 0) else 1.0))
-    powers = np.vander(tokens, COEFFICIENTS, increasing=True)  # [places, coefficients]
+    powers = np.vander(tokens, count, increasing=True)  # [places, coefficients]
     weighted, values = powers * weights[:, None], latencies * weights
     lengths = np.linalg.norm(weighted, axis=0)
     unit = weighted / lengths
     # the errors of coefficients that could be negative
     inverse = np.asarray(np.linalg.pinv(unit), dtype=np.float64)
     errors = combined(inverse, Estimates(values, values * logs.error, logs.freedom))
-    intervals = [_coefficient(unit, values, errors, index) for index in range(COEFFICIENTS)]
-    fixed, per_token, per_pair = (
+    intervals = [_coefficient(unit, values, errors, index) for index in range(count)]
+    scaled = [
         Interval(of.value / length, of.low / length, of.high / length)
         for of, length in zip(intervals, lengths.tolist(), strict=True)
-    )
-    curve = powers @ np.array([fixed.value, per_token.value, per_pair.value])
-    return Fit(fixed, per_token, per_pair, float(np.max(np.abs(latencies / curve - 1))))
+    ]
+    curve = powers @ np.array([each.value for each in scaled])
+    fixed, per_token, *per_pair = scaled
+    return Fit(fixed, per_token, per_pair[0] if per_pair else None, float(np.max(np.abs(latencies / curve - 1))))
 
 
 def _coefficient(powers: Array, latencies: Array, errors: Estimates, index: int) -> Interval:

@@ -6,15 +6,17 @@ import json
 import math
 import re
 import statistics
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from bench.analyse.analysed_run import AnalysedRun
-from bench.analyse.choices import CoreChoice
+from bench.analyse.choices import CoreChoice, apart
 from bench.commands import FINE, say
 from bench.machine.facts import physical_cores
 from bench.plan.errors import WrongRequest
+from bench.show.text import any_of, counted
 from bench.store import files
 from impls import table
 
@@ -42,11 +44,11 @@ def run(arguments: argparse.Namespace) -> int:
     Raises WrongRequest for a run in which sdpa was measured beside no other core, and a file that can't be written.
     """
     saved: AnalysedRun = arguments.run
-    chosen = saved.choices
+    chosen, left_out = saved.choices, _left_out(saved)
     if not any(math.isfinite(choice.slowdown_high) for choice in chosen):
         raise WrongRequest(
             f"{saved} has no point at which sdpa was measured beside another core, such as eager; layers of models "
-            "don't count"
+            f"don't count{left_out and f'; {left_out}'}"
         )
     content = content_of(saved, chosen)
     is_json = arguments.format == "json"
@@ -57,6 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
     except OSError as error:
         raise WrongRequest(f"{out} can't be written: {error.strerror}") from None
     faster = sum(choice.implementation != table.SDPA for choice in chosen)
+    say(*[left_out] * bool(left_out))
     numbers = sorted({choice.point.threads for choice in chosen})
     threads = f"{', '.join(map(str, numbers))} {'thread' if numbers == [1] else 'threads'}"
     say(f"{out}: {len(chosen)} points with {threads}, at {faster} of them another core than sdpa")
@@ -64,6 +67,14 @@ def run(arguments: argparse.Namespace) -> int:
         say(f"torch takes {usual} threads here by itself: set {numbers[0]}, or measure with --threads {usual}")
     say(*[f"Use it: --impl sdpa,measured[table={out}], or in a program as docs/use.md says"] * is_json)
     return FINE
+
+
+def _left_out(saved: AnalysedRun) -> str:
+    """Return how many points are no choices, with what a table does not know of them; empty if there are none."""
+    number = Counter(what for point in saved.summary if (what := apart(point)))
+    if not number:
+        return ""
+    return f"left out: {counted(number.total(), 'point')} with {any_of([*number])}, for which a table has no kind"
 
 
 def content_of(saved: AnalysedRun, chosen: Sequence[CoreChoice]) -> dict[str, Any]:

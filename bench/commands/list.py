@@ -8,7 +8,7 @@ from bench.commands import FINE
 from bench.machine.facts import here
 from bench.plan import names
 from bench.plan.case import COLUMNS
-from bench.plan.grid import DEFAULTS, MODELS, expand
+from bench.plan.grid import DEFAULTS, MODEL_COLUMNS, MODELS, expand
 from bench.plan.layers import LAYERS
 from bench.plan.sweep import load_sweep, shipped_names
 from bench.show.blocks import GAP, HEAD, Lines
@@ -56,4 +56,4 @@ def run(_arguments: argparse.Namespace) -> int:
 def _shape(model: Mapping[str, Any]) -> str:
     """Return a model's shape in words, as a point of it is named."""
     (point,) = expand({**DEFAULTS, "threads": 1, **model})
-    return " ".join(parts(point, ["num_tokens", "channels", "num_heads", "qkv_bias"]))
+    return " ".join(parts(point, {*MODEL_COLUMNS, "mask"}))

@@ -191,7 +191,7 @@ class Point:
             "given": "a number for each head, query and key, without a gradient (the layer core)",
             "learned": "the same with a gradient",
         },
-        words="{} bias",
+        words=lambda value: "no bias" if value == "none" else f"{value} bias",
         usual="none",
         changes_function=True,
     )

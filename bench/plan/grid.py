@@ -134,6 +134,11 @@ def _vit(num_tokens: int, channels: int, num_heads: int, **others: Any) -> dict[
     return {"layer": "vit", **shape, "qkv_bias": True, **others}
 
 
+def _attention(num_tokens: int, channels: int, num_heads: int, **others: Any) -> dict[str, Any]:
+    """Return the columns of a model's layer with a context, a bias, windows, norms or rotary embeddings."""
+    return {**_vit(num_tokens, channels, num_heads, **others), "layer": "attention"}
+
+
 MODELS: dict[str, dict[str, Any]] = {
     "deit_ti_16_224": _vit(197, 192, 3),
     "deit_s_16_224": _vit(197, 384, 6),
@@ -145,16 +150,46 @@ MODELS: dict[str, dict[str, Any]] = {
     "vit_b_16_1024": _vit(4097, 768, 12),
     "t2t_stage_1": _vit(3136, 64, 1, token_len=147, qkv_bias=False),
     "t2t_stage_2": _vit(784, 64, 1, token_len=576, qkv_bias=False),
-}
-"""The columns of each model; a name has the patch and the image side.
+    "swin_tiny_1": _attention(3136, 96, 3, attn_bias="relative", window_size=7),
+    "swin_tiny_2": _attention(784, 192, 6, attn_bias="relative", window_size=7),
+    "swin_tiny_3": _attention(196, 384, 12, attn_bias="relative", window_size=7),
+    "swin_tiny_4": _attention(49, 768, 24, attn_bias="relative", window_size=7),
+    "beit_base": _attention(197, 768, 12, attn_bias="relative"),
+    "sam_vit_b": _attention(4096, 768, 12, attn_bias="relative"),
+    "sam_vit_b_window": _attention(4900, 768, 12, attn_bias="relative", window_size=14),
+    "dinov3_vits16": _attention(201, 384, 6, qkv_bias=False, rope="axial"),
+    "eva02_small_336": _attention(577, 384, 6, rope="axial"),
+    "sd15_self": _attention(4096, 320, 8, qkv_bias=False),
+    "sd15_cross": _attention(4096, 320, 8, qkv_bias=False, num_kv_tokens=77, context_dim=768),
+    "sdxl_cross": _attention(1024, 1280, 20, qkv_bias=False, num_kv_tokens=77, context_dim=2048),
+    "detr_decoder": _attention(100, 256, 8, num_kv_tokens=850),
+    "pvt_v2_b1_1": _attention(3136, 64, 1, num_kv_tokens=49),
+    "segformer_b0_1": _attention(16384, 32, 1, num_kv_tokens=256),
+    "flux": _attention(4608, 3072, 24, qk_norm="rms", rope="axial"),
+    "bert_base": _attention(512, 768, 12, mask="padding"),
+    "llama3_8b": {
+        "layer": "core", "num_tokens": 1, "num_kv_tokens": 8192, "channels": 4096, "num_heads": 32, "num_kv_heads": 8,
+    },
+}  # fmt: skip
+"""The columns of each model; a name has the patch and the image side, or the stage.
 
-A ViT's tokens include the class token; the stages of T2T-ViT have none.
+A ViT's tokens include the class token; the stages of T2T-ViT have none. From Swin on the layer is `attention`, and some
+of what the models have is nearly that:
+- BEiT's table has entries for the class token, SAM's global bias is a sum of one for rows and one for columns, the
+  place of FLUX has a third dimension; its grid here is the largest square, of 67 × 67, with 119 tokens before it.
+- BEiT and EVA-02 have no bias of keys. SAM pads 64 × 64 tokens to 70 × 70 before the projection: whole windows of 14.
+- Keys of PVT and SegFormer come from a smaller map, whose reduction is left out. SegFormer's image has 512 pixels.
+- BERT has its longest text; llama3_8b is the core of one new token against a full cache, without projections.
 Sources: Dosovitskiy et al. 2020 (arXiv 2010.11929), Touvron et al. 2020 (arXiv 2012.12877),
-Yuan et al. 2021 (arXiv 2101.11986). A test compares the ViTs with timm's constructors.
+Yuan et al. 2021 (arXiv 2101.11986), Liu et al. 2021 (2103.14030), Bao et al. 2021 (2106.08254), Kirillov et al. 2023
+(2304.02643), Siméoni et al. 2025 (2508.10104), Fang et al. 2023 (2303.11331), Rombach et al. 2021 (2112.10752), Podell
+et al. 2023 (2307.01952), Carion et al. 2020 (2005.12872), Wang et al. 2021 (2106.13797), Xie et al. 2021 (2105.15203),
+Devlin et al. 2018 (1810.04805), Grattafiori et al. 2024 (2407.21783); FLUX.1 by the configuration of diffusers.
+A test compares shapes with timm's constructors and with transformers' configurations.
 """
 
-MODEL_COLUMNS = frozenset(column for model in MODELS.values() for column in model)
-"""The columns that a model gives."""
+MODEL_COLUMNS = frozenset(column for model in MODELS.values() for column in model if column != "mask")
+"""The columns that a model gives; a mask is that of a grid, unless the model has one."""
 
 
 def expand_models(grid: dict[str, Any]) -> list[dict[str, Any]]:

@@ -4,14 +4,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from bench.plan.case import POINT_COLUMNS, Point
+from bench.plan.case import COLUMNS, POINT_COLUMNS, Point
 from bench.plan.errors import WrongRequest, unknown
+from bench.plan.layers.layer import ATTENTION_ALONE, visible_share
 
 FIGURES = ("latency_s", "items_per_s", "core_flops_per_s")
 """The kinds of figures: seconds per call, batch items per second, or operations of the attention core per second."""
 
 PARTS = {"layer": "whole layer", "core": "core alone"}
 """The measured part: the whole layer, or only attention with q, k and v given."""
+
+NOT_GIVEN = {name: COLUMNS[name].absent for name in ("mask", *ATTENTION_ALONE)}
+"""The columns that a figure need not name, with the values that it means then: the plain core."""
 
 TEXTS = ("source", "machine", "called", "implementation")
 KEYS = (*TEXTS, "part", "at", *FIGURES)
@@ -36,20 +40,21 @@ class Published:
     at: Mapping[str, Any] = field(hash=False)
 
     def is_for(self, point: Point) -> bool:
-        """Return whether a point has all values of `at`, in which any GPU is `cuda` and a mask not given is none."""
+        """Return whether a point has all values of `at`, in which any GPU is `cuda`; NOT_GIVEN holds for the others."""
         values = {**vars(point), "device": point.device.partition(":")[0]}
-        return all(values[name] == value for name, value in {"mask": "none", **self.at}.items())
+        return all(values[name] == value for name, value in {**NOT_GIVEN, **self.at}.items())
 
     def latency_s(self, point: Point) -> float:
         """Return the figure as seconds per call of a point.
 
-        The core has 4·B·N²·C operations, a multiply-add counted as two; a causal mask halves them (arXiv 2307.08691).
+        The core has 4·B·N·M·C operations, a multiply-add counted as two, of which a mask leaves the visible share; a
+        causal one halves them (arXiv 2307.08691).
         """
         if self.unit == "items_per_s":
             return point.batch / self.value
         if self.unit == "core_flops_per_s":
-            halves = 2 if point.mask == "causal" else 1
-            return 4 * point.batch * point.num_tokens**2 * point.channels / halves / self.value
+            whole = 4 * point.batch * point.num_tokens * point.keys * point.channels
+            return whole * float(visible_share(point)) / self.value
         return self.value
 
 

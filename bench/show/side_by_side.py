@@ -27,10 +27,13 @@ OF_PRECISIONS = (
 OF_REFERENCES = (
     "theirs / ours: above 1 we are faster; two machines and often two pieces of work, so an order of magnitude and no "
     "verdict",
-    "core alone: attention with q, k and v given; ours is always the whole layer, with its projections",
+    "core alone: attention with q, k and v given; ours is the whole layer, with its projections, unless that is core",
 )
 
-SHAPE = ("mode", "batch", "num_tokens", "channels", "num_heads")
+SHAPE = (
+    *("mode", "batch", "num_tokens", "channels", "num_heads", "num_kv_tokens", "num_kv_heads"),
+    *("qk_norm", "rope", "attn_bias", "window_size", "mask"),
+)
 """The columns that name a point here."""
 
 LONGEST_CHOICE = 40
@@ -124,7 +127,7 @@ def references(table: pd.DataFrame, published: Iterable[Published]) -> list[Bloc
     figures = list(published)
     rows = [
         [
-            " ".join(parts(point, ("dtype", *SHAPE))),
+            " ".join(parts(point, ("layer", "dtype", *SHAPE))),
             figure.implementation,
             *_compared(row, figure, figure.latency_s(point)),
             *(figure.called, PARTS[figure.part], figure.machine, figure.source),

@@ -84,6 +84,8 @@ def width(point: Point) -> str:
 def symbols(points: Collection[Point]) -> str:
     """Return what the letters in the names of these points mean."""
     text = "B: items in a call, N: tokens, C: channels, H: heads"
+    if any(point.num_kv_tokens for point in points):
+        text += ", M: keys"
     changing = next((point for point in points if point.token_len != point.channels), None)
     if changing is None:
         return text

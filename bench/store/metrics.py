@@ -152,7 +152,7 @@ _TABLE = (
     Metric("point", kind=str, derived=lambda case, _: case.point.name, meaning="the point, as file names have it"),
     # time
     Metric("latency_s", unit=Unit.SECONDS, heading=Heading("latency", place=20, rank=0),
-        axis=VerticalAxis("latency", "Latency", "time per call", ("tokens", "heads", "channels"),
+        axis=VerticalAxis("latency", "Latency", "time per call", ("tokens", "heads", "channels", "keys"),
             "latency_low_s", "latency_high_s", by_allocator=True),
         meaning="seconds per call: the median over processes of each process's median sample"),
     Metric("latency_low_s", unit=Unit.SECONDS, meaning="the lower end of its 95 % interval"),
@@ -202,7 +202,7 @@ _TABLE = (
         meaning="the most that a copy had written there"),
     Metric("energy_j", unit=Unit.JOULES, reported=True, only_ok=True, combined=MEDIAN,
         heading=Heading("energy", place=116, rank=12),
-        axis=VerticalAxis("energy", "Energy", "energy of a call", ("tokens",)),
+        axis=VerticalAxis("energy", "Energy", "energy of a call", ("tokens", "keys")),
         meaning="joules per call, of calls that follow each other without a pause after the rounds: of all CPU "
         "packages by RAPL, or of the GPU's board by NVML, idle power and other programs included; empty if no counter "
         "can be read"),
@@ -210,7 +210,7 @@ _TABLE = (
     Metric("baseline", kind=str, meaning="the implementation that `speedup` refers to"),
     Metric("speedup", unit=Unit.RATIO, heading=Heading("speed-up", place=30, rank=0),
         axis=VerticalAxis("speedup", "Speed-up over {baseline}", "times as fast as {baseline}",
-            ("tokens", "heads", "channels"), "speedup_low", "speedup_high", relative=True, by_allocator=True),
+            ("tokens", "heads", "channels", "keys"), "speedup_low", "speedup_high", relative=True, by_allocator=True),
         meaning="the baseline's time over this one's, paired round by round in the same processes; above 1 is faster"),
     Metric("speedup_low", unit=Unit.RATIO, meaning="the lower end of its 99 % interval"),
     Metric("speedup_high", unit=Unit.RATIO, meaning="the upper end"),
@@ -236,7 +236,7 @@ _TABLE = (
     # memory
     Metric("memory_bytes", kind=int, unit=Unit.BYTES, derived=lambda _, row: _memory(row),
         heading=Heading("peak memory", place=50, rank=2),
-        axis=VerticalAxis("memory", "Peak memory", "peak memory of a call", ("tokens",)),
+        axis=VerticalAxis("memory", "Peak memory", "peak memory of a call", ("tokens", "keys")),
         meaning="the peak memory of a call, and what is kept between calls: `peak_bytes`, or `system_peak_bytes` if "
         "that is unknown, and `held_bytes`"),
     Metric("peak_bytes", kind=int, unit=Unit.BYTES, reported=True, combined=FIRST,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from bench.analyse.axes import AXES, CHANNELS, HEADS, TOKENS, Axis, gathered, groups, moving, places
+from bench.analyse.axes import AXES, CHANNELS, HEADS, KEYS, TOKENS, Axis, gathered, groups, moving, places
 from bench.analyse.rows import Row, point_of
 from tests.make.points import vit_s
 from tests.make.records import case
@@ -24,6 +24,7 @@ def at(**columns: Any) -> Row:
         (HEADS, {}, {"num_heads"}),
         (CHANNELS, {}, {"channels", "token_len"}),
         (CHANNELS, {"token_len": 49, "channels": 64}, {"channels"}),
+        (KEYS, {"num_kv_tokens": 77}, {"num_kv_tokens"}),
     ],
 )
 def test_columns_that_move_along_an_axis(axis: Axis, columns: dict[str, int], expected: set[str]) -> None:
@@ -55,7 +56,23 @@ def test_pairs_are_left_out_beside_a_longer_series_of_the_same_setting() -> None
     pair = [at(num_tokens=tokens, num_heads=1) for tokens in (197, 577)]
     assert [{row["num_heads"] for row in group} for group in groups([*long, *pair], TOKENS)] == [{6}]
     assert [{row["num_heads"] for row in group} for group in groups(pair, TOKENS)] == [{1}]
-    assert [groups([at(), {**at(), **case("sdpa").columns()}], axis) for axis in AXES] == [[], [], []]
+    assert [groups([at(), {**at(), **case("sdpa").columns()}], axis) for axis in AXES] == [[], [], [], []]
+
+
+def test_other_keys_are_a_series_of_their_own() -> None:
+    """Points without a context have no place among those with one, and their series of tokens don't mix."""
+    rows = [at(num_tokens=1, num_kv_tokens=keys) for keys in (512, 1024, 2048)]
+    (group,) = groups([*rows, at(num_tokens=1)], KEYS)
+    assert places(group, KEYS) == (512, 1024, 2048)
+    alone = [at(num_tokens=tokens) for tokens in (50, 197, 577)]
+    crossed = [at(num_tokens=tokens, num_kv_tokens=77) for tokens in (50, 197)]
+    assert [len(each) for each in groups([*alone, *crossed], TOKENS)] == [3, 2]
+
+
+def test_heads_may_share_keys() -> None:
+    """Heads of queries over a fixed number of heads of keys are one series, beside that of as many of both."""
+    rows = [at(num_heads=heads, num_kv_heads=shared) for shared in (2, None) for heads in (4, 6, 12)]
+    assert [places(group, HEADS) for group in groups(rows, HEADS)] == [(4, 6, 12)] * 2
 
 
 def test_two_axes_gather_what_differs_in_either() -> None:

@@ -1,6 +1,7 @@
 """The core to use at each point."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
@@ -49,6 +50,25 @@ def test_points_without_sdpa_and_those_of_models_have_no_choice() -> None:
     assert chosen({"sdpa": 1.0, "eager": 2.0}, at=vit_s(layer="timm:vit_tiny_patch16_224")) == []
     assert chosen({"eager": 1.0}) == []
     assert [choice.implementation for choice in chosen({"eager": 1.0, "sdpa": 2.0}, processes=1)] == ["sdpa"]
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"mode": "backward"},
+        {"window_size": 7},
+        {"attn_bias": "relative"},
+        {"mask": "padding"},
+        {"num_kv_tokens": 77, "context_dim": 384},
+        {"num_kv_heads": 2},
+    ],
+)
+def test_calls_that_a_table_does_not_know_have_no_choice(columns: dict[str, Any]) -> None:
+    """A table has no kind for them: a faster core there says nothing about calls without."""
+    seconds = {"eager": 1.0, "sdpa": 2.0}
+    assert chosen(seconds, at=vit_s(layer="attention", **columns)) == []
+    (choice,) = chosen(seconds, at=vit_s(layer="attention", qk_norm="rms", rope="axial"))
+    assert choice.implementation == "eager"
 
 
 def test_what_replaces_the_core_alone_is_a_core() -> None:

@@ -6,14 +6,14 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from bench.analyse.axes import AXES, CHANNELS, HEADS, TOKENS, Axis
+from bench.analyse.axes import AXES, CHANNELS, HEADS, KEYS, TOKENS, Axis
 from bench.analyse.growth import Fit, Scaling, exponents, fit, scalings
 from bench.analyse.rows import Row, by, log_latencies
 from bench.analyse.standing import NAMED, SLOWER
 from bench.stats.estimates import Interval
 from tests.make.rows import HELD, Law, draws, exact, planted, timed_row
 
-PLACES = {TOKENS: (50, 197, 577, 1024), HEADS: (1, 3, 6, 12), CHANNELS: (96, 192, 384, 768)}
+PLACES = {TOKENS: (50, 197, 577, 1024), HEADS: (1, 3, 6, 12), CHANNELS: (96, 192, 384, 768), KEYS: (49, 77, 256, 850)}
 
 FIT_PLACES = (50, 100, 197, 577, 1024)
 
@@ -47,7 +47,7 @@ def ranked(rows: Sequence[Row]) -> list[Scaling]:
 @pytest.mark.parametrize("axis", AXES, ids=lambda axis: axis.name)
 @pytest.mark.parametrize("processes", [3, 5])
 def test_intervals_hold_planted_exponents(axis: Axis, processes: int) -> None:
-    """In 90 of 100 draws or more, for each pair of neighbouring places along tokens, heads and channels."""
+    """In 90 of 100 draws or more, for each pair of neighbouring places along each axis."""
     held = np.zeros(len(PLACES[axis]) - 1)
     for rng in draws(processes):
         rows = planted(rng, {"sdpa": lambda n: 1e-4 * n**1.4}, PLACES[axis], processes=processes, column=axis.column)
@@ -78,7 +78,7 @@ def test_memory_has_exact_exponents() -> None:
 
 
 def test_each_axis_has_its_series() -> None:
-    """A cross of tokens, heads and channels gives one series of each, and only that of tokens a fit."""
+    """A cross of tokens, heads, channels and keys gives one series of each, and those of tokens and keys a fit."""
     width = {"channels": 384, "token_len": 384}  # a series of channels changes it
     rows = [
         each
@@ -86,8 +86,13 @@ def test_each_axis_has_its_series() -> None:
         for each in exact("eager", float, PLACES[axis], axis.column, **({} if axis is CHANNELS else width))
     ]
     series = {scaling.axis: scaling for scaling in ranked(rows)}
-    assert list(series) == [TOKENS, HEADS, CHANNELS]
-    assert [growth.fit is not None for scaling in series.values() for growth in scaling.growths] == [True, False, False]
+    assert list(series) == [TOKENS, HEADS, CHANNELS, KEYS]
+    assert [growth.fit is not None for scaling in series.values() for growth in scaling.growths] == [
+        True,
+        False,
+        False,
+        True,
+    ]
 
 
 def test_what_was_measured_once_has_no_exponent() -> None:
@@ -130,13 +135,14 @@ def fitted(rows: list[Row]) -> Fit:
 
 
 def coefficients(of: Fit) -> tuple[Interval, ...]:
-    """Return the coefficients of a fit."""
+    """Return the coefficients of a fit along tokens."""
+    assert of.per_pair_s is not None
     return of.fixed_s, of.per_token_s, of.per_pair_s
 
 
 def width(rows: list[Row]) -> float:
     """Return the width of the interval of the quadratic coefficient."""
-    of = fitted(rows).per_pair_s
+    of = coefficients(fitted(rows))[-1]
     return of.high - of.low
 
 
@@ -178,13 +184,26 @@ def test_latencies_without_noise_give_the_coefficients_back(truth: tuple[float, 
     assert result.seconds(np.array([784.0]))[0] == pytest.approx(law(*truth)(784))
 
 
+def test_over_keys_the_fit_is_a_line() -> None:
+    """At one query each key costs the same: two coefficients come back, and there is none of pairs."""
+    rows = exact("sdpa", lambda keys: 2e-5 + 3e-8 * keys, (512, 1024, 2048, 8192), "num_kv_tokens", num_tokens=1)
+    (scaling,) = ranked(rows)
+    (growth,) = scaling.growths
+    assert (scaling.axis, growth.fit is not None) == (KEYS, True)
+    result = fit(rows, KEYS)
+    assert result is not None
+    assert (result.fixed_s.value, result.per_token_s.value) == pytest.approx((2e-5, 3e-8))
+    assert result.per_pair_s is None
+    assert result.seconds(np.array([4096.0]))[0] == pytest.approx(2e-5 + 3e-8 * 4096)
+
+
 def test_no_coefficient_is_negative() -> None:
     """A law that bends down would cost less than nothing per pair: the fit is straight, and says how far off it is.
 
     However noisy the rows, low ≤ value ≤ high, and low is never negative.
     """
     bent = fitted(exact("sdpa", lambda tokens: tokens**0.5, FIT_PLACES))
-    assert min(of.value for of in coefficients(bent)) == bent.per_pair_s.value == 0
+    assert min(of.value for of in coefficients(bent)) == coefficients(bent)[-1].value == 0
     assert bent.deviation > 0.05
     for rng in islice(draws(2), 30):
         noisy = fitted(planted(rng, {"sdpa": law(0.0, 1e-4, 1e-8)}, FIT_PLACES, processes=3, sd=0.2))
@@ -216,7 +235,7 @@ def test_without_a_scatter_at_every_place_there_are_values_alone(scatter: float)
     ]
     result = fitted([*rows, timed_row("sdpa", [truth(1024)] * (1 if scatter else 3), num_tokens=1024)])
     assert not any(each.is_known for each in coefficients(result))
-    assert result.per_pair_s.value > 0
+    assert coefficients(result)[-1].value > 0
 
 
 def test_a_law_of_another_shape_widens_the_intervals() -> None:

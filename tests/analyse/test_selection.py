@@ -31,6 +31,7 @@ RUN = table(
         ("num_tokens>=577", ["sdpa", "manual"]),
         ("num_tokens >= 577 and speedup > 1.2", ["sdpa"]),
         ("N>=577 and B==8 and C>=1 and H>=1", ["sdpa", "manual"]),
+        ("M>=1", []),
         ("speedup<2", ["eager", "sdpa"]),
         ("implementation==sdpa", ["sdpa"]),
         ("implementation = 'sdpa'", ["sdpa"]),

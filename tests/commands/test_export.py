@@ -61,6 +61,26 @@ def test_a_function_says_the_same_without_the_suite(run: Path, printed: Printed)
     assert {*cores} == {"sdpa", "eager"}
 
 
+def test_points_that_a_table_does_not_know_are_left_out(tmp_path: Path, printed: Printed, refused: Printed) -> None:
+    """A line says how many and why; with nothing else there is no table."""
+    points = [vit_s(), vit_s(attn_bias="relative"), vit_s(mask="padding"), vit_s(mask="padding", batch=4)]
+    seconds = {"eager": 1.0, "sdpa": 2.0}
+    records = [
+        measured(Case(at, name), process, value_s)
+        for at in points
+        for process in range(5)
+        for name, value_s in seconds.items()
+    ]
+    run = saved(tmp_path / "run", records, environment())
+    text = printed("export", run, tmp_path / "out.json")
+    assert "left out: 3 points with a bias or padding" in text
+    content = json.loads((tmp_path / "out.json").read_text())
+    jsonschema.validate(content, SCHEMA)
+    assert [(each["mask"], each["implementation"]) for each in content["points"]] == [("none", "eager")]
+    alone = saved(tmp_path / "alone", [each for each in records if each.case.point.mask == "padding"], environment())
+    assert "left out: 2 points with padding" in refused("export", alone, tmp_path / "none.json")
+
+
 def test_a_run_without_another_core_is_refused(tmp_path: Path, refused: Printed) -> None:
     """The line says what must be measured; nothing is written."""
     records = [measured(Case(vit_s(), name), process, 1.0) for process in range(3) for name in ("mha", "sdpa")]

@@ -34,7 +34,10 @@ def test_a_case_is_read_from_a_row() -> None:
 
 def test_columns_that_a_line_may_leave_out() -> None:
     """These columns are part of the journal's format: a line without them has the values that they declare."""
-    later = {"qk_scale", "key_channels", "image_size", "patch_size", "mask"}
+    later = {
+        *("qk_scale", "key_channels", "image_size", "patch_size", "mask"),
+        *("num_kv_tokens", "context_dim", "num_kv_heads", "qk_norm", "rope", "attn_bias", "window_size"),
+    }
     assert {name for name, column in COLUMNS.items() if column.absent is not REQUIRED} == later
 
 
@@ -45,6 +48,18 @@ def test_columns_that_a_line_may_leave_out() -> None:
         ({"token_len": 49, "channels": 64}, "vit-cpu-float32-inference-b8-n197-w49-c64-h6-t1"),
         ({"qkv_bias": True}, "vit-cpu-float32-inference-b8-n197-c384-h6-bias-t1"),
         ({"mask": "causal"}, "vit-cpu-float32-inference-b8-n197-c384-h6-causal-t1"),
+        (
+            {"layer": "attention", "num_kv_tokens": 77, "context_dim": 768, "num_kv_heads": 2, "qk_norm": "rms"},
+            "attention-cpu-float32-inference-b8-n197-c384-h6-m77-x768-g2-rmsnorm-t1",
+        ),
+        (
+            {"num_kv_tokens": 77, "context_dim": 384, "mask": "padding"},
+            "vit-cpu-float32-inference-b8-n197-c384-h6-m77-x384-padding-t1",
+        ),
+        (
+            {"rope": "axial", "attn_bias": "relative", "window_size": 7},
+            "vit-cpu-float32-inference-b8-n197-c384-h6-ropeaxial-relative-win7-t1",
+        ),
         ({"layer": "mylayer:MyAttention"}, "mylayer.MyAttention-cpu-float32-inference-b8-n197-c384-h6-t1"),
         ({"allocator": "system"}, "vit-cpu-float32-inference-b8-n197-c384-h6-t1-system"),
         ({"device": "cuda:1", "timing": "device-hot"}, "vit-cuda1-float32-inference-b8-n197-c384-h6-t1-device-hot"),
@@ -77,7 +92,8 @@ def test_every_column_is_part_of_the_identity() -> None:
     """Points that differ in one column are different, and so are their names."""
     other = {
         "layer": "conv", "device": "cuda:0", "dtype": "bfloat16", "mode": "train", "qkv_bias": True, "qk_scale": 0.3,
-        "mask": "causal", "allocator": "system", "timing": "device-hot",
+        "mask": "causal", "allocator": "system", "timing": "device-hot", "qk_norm": "rms", "rope": "axial",
+        "attn_bias": "relative",
     }  # fmt: skip
     changed = [vit_s(), *(vit_s(**{column: other.get(column, 13)}) for column in VIT_S)]
     assert len({*changed}) == len({each.name for each in changed}) == len(changed)

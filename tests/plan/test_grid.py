@@ -115,7 +115,7 @@ def test_a_count_is_a_whole_number_of_at_least_one(key: str) -> None:
     [
         ("layer", ["vti"], f"must be one of {', '.join(LAYERS)}"),
         ("dtype", ["float64", 32], "must be one of float32, bfloat16, float16"),
-        ("mode", ["backward", ["train"]], "must be one of inference, forward, train"),
+        ("mode", ["training", ["train"]], "must be one of inference, forward, train, backward"),
         ("allocator", ["jemalloc", {}], "must be one of retained, system, retained-huge"),
         ("timing", ["cold"], "must be one of host, device-cold, device-hot"),
         ("qk_scale", ["0.5", True, float("nan")], "must be a number"),
@@ -201,7 +201,7 @@ def timm() -> Any:
         return importlib.import_module("timm")
 
 
-@pytest.mark.parametrize("name", [name for name in MODELS if not name.startswith("t2t")])
+@pytest.mark.parametrize("name", TIMM)
 def test_shapes_are_timms(timm: Any, name: str) -> None:
     """Tokens with the class token, width, heads and QKV bias are those of the model that timm builds."""
     theirs, side = TIMM[name]
@@ -217,6 +217,93 @@ def test_shapes_are_timms(timm: Any, name: str) -> None:
         "num_heads": attention.num_heads,
         "qkv_bias": attention.qkv.bias is not None,
     }
+
+
+def test_shapes_of_swin_are_timms(timm: Any) -> None:
+    """Each stage has the tokens, width, heads, windows and QKV bias of the model that timm builds."""
+    with torch.device("meta"):
+        model = timm.create_model("swin_tiny_patch4_window7_224")
+    for number, stage in enumerate(model.layers, start=1):
+        block = stage.blocks[0]
+        assert block.window_size[0] == block.window_size[1]
+        assert MODELS[f"swin_tiny_{number}"] == {
+            "layer": "attention",
+            "num_tokens": block.input_resolution[0] * block.input_resolution[1],
+            "channels": block.attn.qkv.in_features,
+            "num_heads": block.attn.num_heads,
+            "qkv_bias": block.attn.qkv.bias is not None,
+            "attn_bias": "relative",
+            "window_size": block.window_size[0],
+        }
+
+
+@pytest.mark.parametrize(
+    ("name", "theirs", "options"),
+    [
+        ("beit_base", "beit_base_patch16_224", {}),
+        ("dinov3_vits16", "vit_small_patch16_dinov3", {"img_size": 224}),
+        ("eva02_small_336", "eva02_small_patch14_336", {}),
+    ],
+)
+def test_shapes_with_a_bias_or_rotary_embeddings_are_timms(
+    timm: Any, name: str, theirs: str, options: dict[str, int]
+) -> None:
+    """Tokens with their prefix, width, heads, and whether queries have a bias, beside the projection if not in it."""
+    with torch.device("meta"):
+        model = timm.create_model(theirs, **options)
+    attention, ours = model.blocks[0].attn, MODELS[name]
+    prefix = getattr(model, "num_prefix_tokens", 1)
+    has_bias = attention.qkv.bias is not None or attention.q_bias is not None
+    assert (ours["num_tokens"], ours["channels"], ours["num_heads"], ours["qkv_bias"]) == (
+        *(model.patch_embed.num_patches + prefix, attention.qkv.in_features, attention.num_heads, has_bias),
+    )
+    assert ("rope" in ours) == (getattr(model, "rope", None) is not None)
+
+
+def test_shapes_of_sam_are_timms(timm: Any) -> None:
+    """One block attends to the whole map, another in windows of the map that is padded until they are whole."""
+    with torch.device("meta"):
+        model = timm.create_model("samvit_base_patch16")
+    side, windowed, whole = model.patch_embed.grid_size[0], model.blocks[0], model.blocks[2]
+    padded = windowed.window_size * -(-side // windowed.window_size)
+    assert (whole.window_size, MODELS["sam_vit_b"]["num_tokens"]) == (0, side**2)
+    assert MODELS["sam_vit_b_window"]["window_size"] == windowed.window_size
+    assert MODELS["sam_vit_b_window"]["num_tokens"] == padded**2
+    for name in ("sam_vit_b", "sam_vit_b_window"):
+        assert MODELS[name]["channels"] == windowed.attn.qkv.in_features
+        assert MODELS[name]["num_heads"] == windowed.attn.num_heads
+
+
+def test_shapes_of_pvt_are_timms(timm: Any) -> None:
+    """Keys are the map after the reduction, a convolution with its stride."""
+    with torch.device("meta"):
+        stage = timm.create_model("pvt_v2_b1").stages[0]
+    attention, ours = stage.blocks[0].attn, MODELS["pvt_v2_b1_1"]
+    assert (ours["channels"], ours["num_heads"]) == (attention.q.in_features, attention.num_heads)
+    assert ours["num_tokens"] / ours["num_kv_tokens"] == attention.sr.stride[0] ** 2
+
+
+def test_shapes_are_those_of_transformers() -> None:
+    """Configurations without arguments are DETR, BERT base and SegFormer B0; an image of SegFormer has 512 pixels."""
+    transformers = pytest.importorskip("transformers")
+    detr, bert, segformer = (getattr(transformers, f"{name}Config")() for name in ("Detr", "Bert", "Segformer"))
+    side = 512 // segformer.strides[0]
+    shapes = [
+        [MODELS[name].get(column) for column in ("num_tokens", "channels", "num_heads", "num_kv_tokens")]
+        for name in ("detr_decoder", "bert_base", "segformer_b0_1")
+    ]
+    assert shapes == [
+        [detr.num_queries, detr.d_model, detr.decoder_attention_heads, 850],
+        [bert.max_position_embeddings, bert.hidden_size, bert.num_attention_heads, None],
+        [side**2, segformer.hidden_sizes[0], segformer.num_attention_heads[0], (side // segformer.sr_ratios[0]) ** 2],
+    ]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_is_a_point(name: str) -> None:
+    """Its layer has all columns that the model gives, and no other is missing."""
+    (only,) = expand({**DEFAULTS, "threads": 1, **MODELS[name]})
+    assert {column: getattr(only, column) for column in MODELS[name]} == MODELS[name]
 
 
 def test_shapes_of_t2t_are_those_of_its_soft_splits() -> None:

@@ -31,6 +31,8 @@ LEAST: dict[str, dict[str, Any]] = {
     "self": {"num_tokens": 7, "token_len": 10, "channels": 14, "key_channels": 6},
     "patch": {"image_size": 12, "patch_size": 4, "channels": 12, "num_heads": 3},
     "conv": {"image_size": 3, "channels": 16},
+    "attention": {"num_tokens": 7, "channels": 12, "num_heads": 3},
+    "core": {"num_tokens": 7, "channels": 12, "num_heads": 3},
 }
 """What a grid must give for the tiny point of each layer."""
 
@@ -40,6 +42,22 @@ SHAPES = [
     point(batch=13, num_tokens=100, token_len=49, channels=64, num_heads=4),
     *map(of_layer, OF_LAYER),
 ]
+
+NORMED_GRID: dict[str, Any] = {"num_tokens": 9, "token_len": 24, "channels": 24, "qk_norm": "rms", "rope": "axial"}
+
+FEATURES: dict[str, tuple[str, dict[str, Any]]] = {
+    "context": ("attention", {"num_kv_tokens": 5, "context_dim": 10, "qkv_bias": True}),
+    "one query": ("attention", {"num_tokens": 1, "num_kv_tokens": 9, "context_dim": 12}),
+    "one head of keys": ("attention", {"num_kv_heads": 1, "token_len": 10}),
+    "norm and rotary": ("attention", NORMED_GRID),
+    "layer norm": ("attention", {"qk_norm": "layer"}),
+    "relative bias": ("attention", {"attn_bias": "relative"}),
+    "windows": ("attention", {"num_tokens": 36, "window_size": 3, "attn_bias": "relative"}),
+    "alibi": ("attention", {"attn_bias": "alibi", "num_kv_heads": 1}),
+    "other keys": ("core", {"num_kv_tokens": 5}),
+    "grouped core": ("core", {"num_kv_tokens": 5, "num_kv_heads": 1}),
+}
+"""Tiny points of the columns that two layers have."""
 
 
 def expanded(layer: str, **values: Any) -> Any:
@@ -53,9 +71,9 @@ def test_every_layer_is_found() -> None:
     """Each file of the folder that declares a layer is one, and its module takes the input that it says."""
     assert set(LAYERS) == set(OF_LAYER)
     for name in LAYERS:
-        module, shape = make(module_of(name), vars(of_layer(name)))
+        module, shapes = make(module_of(name), vars(of_layer(name)))
         with torch.no_grad():
-            assert module(torch.zeros(shape)).shape[0] == of_layer(name).batch
+            assert module(*map(torch.zeros, shapes)).shape[0] == of_layer(name).batch
 
 
 @pytest.mark.parametrize(
@@ -68,6 +86,10 @@ def test_every_layer_is_found() -> None:
         ("patch", {"num_tokens": 9}, {"num_tokens": 9}),
         ("conv", {"token_len": 16, "num_tokens": 9}, {"token_len": 16}),
         ("vit", {"qkv_bias": True, "qk_scale": 1}, {"qkv_bias": True, "qk_scale": 1.0}),
+        ("attention", {"num_kv_tokens": 5}, {"num_kv_tokens": 5, "context_dim": 12}),
+        ("attention", {"num_kv_tokens": 7, "context_dim": 10}, {"num_kv_tokens": 7, "context_dim": 10}),
+        ("attention", {"num_kv_heads": 3}, {}),
+        ("core", {"num_kv_heads": 1, "num_kv_tokens": 7}, {"num_kv_heads": 1}),
     ],
 )
 def test_columns_follow_from_the_layer(layer: str, values: dict[str, Any], expected: dict[str, Any]) -> None:
@@ -101,6 +123,51 @@ def test_columns_follow_from_the_layer(layer: str, values: dict[str, Any], expec
         ),
         ("conv", {"channels": 4}, "channels = 4 must be at least 8 in the layer conv: keys have channels // 8"),
         ("conv", {"token_len": 8}, "token_len = 8 must equal channels = 16 in the layer conv"),
+        ("vit", {"num_kv_tokens": 5}, "num_kv_tokens = 5 is not used by the layer vit; leave it out"),
+        ("self", {"attn_bias": "alibi"}, "attn_bias = alibi is not used by the layer self; leave it out"),
+        ("conv", {"mask": "padding"}, "mask = padding must be none or causal in the layer conv"),
+        ("core", {"num_kv_heads": 2}, "num_heads = 3 must be divisible by num_kv_heads = 2"),
+        (
+            "core",
+            {"mask": "padding", "batch": 1},
+            "mask = padding needs a batch of at least 2: an item is padded to the length of another",
+        ),
+        ("attention", {"context_dim": 10}, "context_dim = 10 needs num_kv_tokens, the tokens of the context"),
+        (
+            "attention",
+            {"num_kv_tokens": 7, "attn_bias": "alibi"},
+            "attn_bias = alibi needs keys that have the places of the queries, so no num_kv_tokens",
+        ),
+        (
+            "attention",
+            {"num_kv_tokens": 9, "window_size": 3},
+            "window_size = 3 needs keys that have the places of the queries, so no num_kv_tokens",
+        ),
+        (
+            "attention",
+            {"window_size": 2},
+            "window_size = 2 must divide the side of a square of num_tokens = 7, which is no square",
+        ),
+        (
+            "attention",
+            {"num_tokens": 9, "window_size": 2},
+            "window_size = 2 must divide the side of a square of num_tokens = 9, which is 3",
+        ),
+        (
+            "attention",
+            {"num_tokens": 9, "window_size": 3, "mask": "causal"},
+            "mask = causal and window_size = 3 exclude each other",
+        ),
+        (
+            "attention",
+            {"num_tokens": 3, "attn_bias": "relative"},
+            "attn_bias = relative needs a grid of at least 2×2 tokens, got 3",
+        ),
+        (
+            "attention",
+            {"rope": "axial", "num_heads": 2},
+            "rope = axial needs channels / num_heads to be a multiple of 4, got 6",
+        ),
     ],
 )
 def test_a_contradiction_is_refused(layer: str, values: dict[str, Any], message: str) -> None:
@@ -199,18 +266,24 @@ def test_what_is_no_layer_is_refused(name: str, reason: str) -> None:
 # Work and memory
 
 
-@pytest.mark.parametrize("mode", ["inference", "forward", "train"])
-@pytest.mark.parametrize("at", SHAPES, ids=lambda at: at.name)
+@pytest.mark.parametrize("mode", ["inference", "forward", "train", "backward"])
+@pytest.mark.parametrize(
+    "at", [*SHAPES, *(of_layer(layer, **columns) for layer, columns in FEATURES.values())], ids=lambda at: at.name
+)
 def test_flops_are_those_that_torch_counts_in_the_layer(at: Point, mode: str) -> None:
-    """Forward, and forward with backward, each layer's formula agrees with torch's counter to the last operation."""
+    """Forward, backward and both, each layer's formula agrees with torch's counter to the last operation.
+
+    Grouped heads count as if they were repeated, a bias, norms and rotations have no product, windows have fewer keys.
+    """
     at = dataclasses.replace(at, mode=mode)
     work = workload.make(at)
-    x = work.x.requires_grad_()
+    inputs = [each.requires_grad_() for each in work.inputs()]
     with FlopCounterMode(display=False) as counter:
-        y = work.layer(x)
-        if mode == "train":
+        y = work.layer(*inputs)
+        forward = counter.get_total_flops()
+        if mode in workload.TRAINED:
             y.backward(work.direction)
-    assert flops(at) == counter.get_total_flops()
+    assert flops(at) == counter.get_total_flops() - (forward if mode == "backward" else 0)
 
 
 @pytest.mark.parametrize(
@@ -221,6 +294,8 @@ def test_flops_are_those_that_torch_counts_in_the_layer(at: Point, mode: str) ->
         ("self", 2 * 7**2 * (6 + 14)),
         ("patch", 2 * 9**2 * (12 + 12)),
         ("conv", 2 * 9**2 * (2 + 16)),
+        ("attention", 2 * 7**2 * (12 + 12)),
+        ("core", 2 * 7**2 * (12 + 12)),
     ],
 )
 @pytest.mark.parametrize(("mode", "times"), [("inference", 1), ("train", 3)])
@@ -230,14 +305,37 @@ def test_a_causal_mask_halves_the_products_of_the_core(layer: str, halves: int, 
     assert whole - causal == times * halves
 
 
-@pytest.mark.parametrize("layer", OF_LAYER)
+@pytest.mark.parametrize(
+    ("columns", "pairs"),
+    [
+        # the pairs of a query and a key that sees it, in all items, of one head
+        ({"mask": "padding"}, 7 * 7 + 7 * 4),  # two items, of which one has half of the keys, rounded up
+        ({"mask": "padding", "num_kv_tokens": 9, "batch": 3}, 7 * (9 + 7 + 5)),
+        ({"mask": "causal", "num_tokens": 4, "num_kv_tokens": 10}, 2 * 4 * 4 // 2),  # from the upper left corner
+        ({"mask": "causal", "num_tokens": 10, "num_kv_tokens": 4}, 2 * (4 * 4 // 2 + 6 * 4)),
+    ],
+)
+def test_a_core_has_the_products_of_visible_pairs(columns: dict[str, Any], pairs: int) -> None:
+    """Padding hides keys of its item, a causal mask half of the square in the corner; two products of width 12 each."""
+    assert flops(of_layer("core", **columns)) == 2 * 2 * 12 * pairs
+
+
+@pytest.mark.parametrize(
+    ("layer", "columns"),
+    [
+        *((layer, {}) for layer in OF_LAYER),
+        *FEATURES.values(),
+        ("core", {"mask": "padding", "num_kv_tokens": 5}),
+        ("attention", {"mask": "padding"}),
+    ],
+)
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_the_least_bytes_are_those_of_input_weights_and_output(dtype: str, layer: str) -> None:
-    """Each tensor that lives outside the call counts once."""
-    at = of_layer(layer, dtype=dtype)
+def test_the_least_bytes_are_those_of_input_weights_and_output(dtype: str, layer: str, columns: dict[str, Any]) -> None:
+    """Each tensor that lives outside the call counts once, a padding mask too; it is what a worker reports."""
+    at = of_layer(layer, dtype=dtype, **columns)
     work = workload.make(at)
-    tensors = [work.x, work.direction, *work.layer.parameters()]
-    assert least_bytes(at) == sum(tensor.nbytes for tensor in tensors)
+    tensors = [*work.inputs(), work.direction, *work.layer.parameters()]
+    assert least_bytes(at) == sum(tensor.nbytes for tensor in tensors) == work.least_work.least_bytes
 
 
 @pytest.mark.parametrize("implementation", sorted(LAYERS["vit"].peaks))
@@ -258,15 +356,62 @@ def test_the_peak_is_predicted_to_the_byte(
     if implementation == "mha" and token_len != channels:
         pytest.skip("nn.MultiheadAttention needs token_len = channels")
     at = point(batch=batch, num_tokens=tokens, token_len=token_len, channels=channels, num_heads=heads)
+    assert allocated(at, implementation) == peak_bytes(Case(at, implementation))
+
+
+def allocated(at: Point, implementation: str) -> int:
+    """Return the peak of a call as the allocator counts it."""
     work = workload.make(at)
     call = workload.step(workload.subject(work, implementation), work)
     with work.gradient_mode():
         call()
-        assert inspection.inspect(call, "cpu").peak_bytes == peak_bytes(Case(at, implementation))
+        return inspection.inspect(call, "cpu").peak_bytes
+
+
+WIDE: dict[str, Any] = {"token_len": 64, "channels": 64, "num_heads": 4}
+
+
+@pytest.mark.parametrize("implementation", ["eager", "sdpa", "sdpa_flash"])
+@pytest.mark.parametrize(
+    "at",
+    [
+        *(of_layer(layer, **columns) for layer, columns in FEATURES.values()),
+        *(
+            of_layer("attention", **WIDE, **columns)
+            for columns in (
+                {"num_tokens": 64, "qk_norm": "layer"},
+                {"num_tokens": 64, "batch": 1, "num_kv_heads": 2},
+                {"num_tokens": 1, "num_kv_tokens": 128, "context_dim": 64},
+                {"num_tokens": 300, "num_kv_tokens": 10, "context_dim": 64, "qk_norm": "rms"},
+                {"num_tokens": 16, "num_kv_tokens": 100, "context_dim": 7, "qk_norm": "layer"},
+                {"num_tokens": 17, "rope": "axial"},
+                {"num_tokens": 65, "rope": "axial", "qk_norm": "rms"},
+                {"num_tokens": 64, "window_size": 4, "attn_bias": "relative"},
+                {"num_tokens": 17, "mask": "padding", "attn_bias": "relative"},
+                {"num_tokens": 64, "mask": "causal"},
+                {"num_tokens": 64, "mask": "causal", "attn_bias": "alibi"},
+            )
+        ),
+        *(
+            of_layer("core", **WIDE, **columns)
+            for columns in (
+                {"num_tokens": 1, "num_kv_tokens": 600, "num_kv_heads": 2, "threads": 1},
+                {"num_tokens": 64, "num_kv_tokens": 40, "mask": "padding"},
+                {"num_tokens": 40, "num_kv_tokens": 64, "mask": "causal"},
+            )
+        ),
+    ],
+    ids=lambda at: at.name,
+)
+def test_the_peak_of_other_attention_is_predicted_to_the_byte(implementation: str, at: Point) -> None:
+    """With a context, grouped heads, norms, rotations, a bias, windows, each mask, and a single query."""
+    assert allocated(at, implementation) == peak_bytes(Case(at, implementation))
 
 
 def test_without_a_formula_nothing_is_predicted() -> None:
-    """Training, and implementations without a formula, have no prediction."""
+    """Training, implementations without a formula, and a mask that no formula knows have no prediction."""
     assert peak_bytes(Case(point(mode="train"), "eager")) is None
+    assert peak_bytes(Case(point(mask="causal"), "eager")) is None
+    assert peak_bytes(Case(of_layer("core"), "online")) is None
     assert peak_bytes(Case(point(dtype="bfloat16"), "eager")) is None
     assert peak_bytes(Case(point(), "mine:kernel")) is None

@@ -35,6 +35,12 @@ def test_a_figure_is_for_the_points_that_have_its_columns() -> None:
     ]
     assert [plain.is_for(each) for each in points] == [True, True, False, False, False]
     assert [masked.is_for(each) for each in points] == [False, False, True, False, False]
+    other = [
+        point(device="cuda", **each) for each in ({"num_kv_tokens": 5}, {"num_kv_heads": 1}, {"attn_bias": "alibi"})
+    ]
+    assert not any(plain.is_for(each) for each in other)
+    (crossed,) = read([ENTRY | {"at": {"device": "cuda", "num_kv_tokens": 5}}])
+    assert [crossed.is_for(each) for each in other] == [True, False, False]
 
 
 @pytest.mark.parametrize(
@@ -50,6 +56,12 @@ def test_every_figure_is_seconds_a_call(figure: dict[str, float], mask: str, lat
     """Items and operations a second become the seconds of a call of the point's shape and mask."""
     (published,) = read([WITHOUT_FIGURE | figure])
     assert published.latency_s(point(batch=2, num_tokens=7, channels=12, mask=mask)) == pytest.approx(latency_s)
+
+
+def test_operations_count_the_keys_of_a_context() -> None:
+    """One query against 490 keys of width 12 in 2 items has 4·2·490·12 operations."""
+    (published,) = read([WITHOUT_FIGURE | {"core_flops_per_s": 94080}])
+    assert published.latency_s(point(batch=2, num_tokens=1, num_kv_tokens=490, channels=12)) == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from bench.plan.case import CONTROL, Case, Point
+from bench.plan.grid import MODELS
 from bench.plan.names import IMPLEMENTATIONS
 from bench.plan.sweep import BASE_S, POINT_S, Effort, Request, Sweep, altered, load_sweep, shipped_names
 from impls.catalogue import IMPLEMENTATIONS as IMPLEMENTATIONS_OF
@@ -392,6 +393,32 @@ def test_what_only_a_module_knows_is_asked_of_it(tmp_path: Path) -> None:
 
 
 # What is shipped
+
+
+def test_the_sweep_of_models_of_images_has_each_that_fits() -> None:
+    """Each model of the layer `attention` once, but for SAM's whole map, which takes gigabytes, and FLUX."""
+    shapes = [vars(point) for point in load_sweep("vision").points]
+    there = {name for name, model in MODELS.items() if any(model.items() <= shape.items() for shape in shapes)}
+    wanted = {name for name, model in MODELS.items() if model["layer"] == "attention"} - {"sam_vit_b", "flux"}
+    assert wanted <= there
+    assert len(shapes) == len(wanted)
+
+
+def test_the_sweep_of_decoding_crosses_keys_with_their_heads() -> None:
+    """One query against doubling numbers of keys, with all heads and with a quarter of them."""
+    points = load_sweep("decode").points
+    assert {point.num_tokens for point in points} == {1}
+    crossed = {(point.num_kv_tokens, point.num_kv_heads) for point in points}
+    assert crossed == {(keys, heads) for keys in (512, 1024, 2048, 4096, 8192) for heads in (None, 8)}
+
+
+def test_published_rows_of_a_core_stand_beside_the_core() -> None:
+    """Each figure for training or with a causal mask is for the core alone, in the mode and dtype of a point."""
+    asked = Request("pytorch-cpu-sdpa", cpu=("amx_bf16",))
+    sweep = load_sweep(asked)
+    of_core = [point for point in sweep.points if point.layer == "core"]
+    assert len(of_core) == 8
+    assert all(sum(figure.is_for(point) for figure in sweep.published) == 2 for point in of_core)
 
 
 def test_every_shipped_sweep_loads() -> None:

@@ -127,7 +127,7 @@ def test_nothing_is_advised_if_nothing_can_be_fitted(
     table.save(rows, tmp_path)
     assert main(["scaling", str(tmp_path)]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert "two values or more of num_tokens, num_heads or channels" in line
+    assert "two values or more of num_tokens, num_heads, channels or num_kv_tokens" in line
     assert not (tmp_path / "plots").exists()
 
 

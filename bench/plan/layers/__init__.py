@@ -13,7 +13,7 @@ from typing import Any
 from bench.plan.case import COLUMNS, Case, Point
 from bench.plan.columns import DERIVED, written
 from bench.plan.errors import WrongRequest
-from bench.plan.layers.layer import Layer, Sizes, Step, Values
+from bench.plan.layers.layer import PADDING, Layer, Sizes, Step, Values
 from impls import catalogue
 
 ITEM_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
@@ -24,8 +24,8 @@ BACKWARD_PRODUCTS = 2
 PASSES = {"train": 1 + BACKWARD_PRODUCTS, "backward": BACKWARD_PRODUCTS}
 """The products of a call for each of the forward pass, by the mode."""
 
-PREDICTED = ("inference", "cpu", "float32", "none")
-"""The mode, device, dtype and mask for which the formulas of peak memory hold."""
+PREDICTED = ("inference", "cpu", "float32")
+"""The mode, device and dtype for which the formulas of peak memory hold."""
 
 
 def _declared_layers() -> dict[str, Layer]:
@@ -114,8 +114,18 @@ def complete(values: Values) -> Values:
     A column that the layer doesn't use is None.
     Raises WrongRequest for a column that is missing, that the layer doesn't use, or that contradicts it.
     """
+    layer = _layer(values["layer"])
+    _check(values, layer)
+    if values.get("num_kv_heads") == values.get("num_heads"):
+        values["num_kv_heads"] = None  # the same function
+    for column, value in layer.derive(values).items():
+        values.setdefault(column, value)
+    return {"qkv_bias": False, "qk_scale": None, **values, **{each: COLUMNS[each].absent for each in layer.without}}
+
+
+def _check(values: Values, layer: Layer) -> None:
+    """Give the values those that the layer fixes; raises WrongRequest as `complete` does."""
     name = values["layer"]
-    layer = _layer(name)
     for column in layer.needs:
         if column not in values and column not in layer.fixed:
             raise WrongRequest(f"{column} is missing; the layer {name} needs it")
@@ -129,11 +139,6 @@ def complete(values: Values) -> Values:
         raise WrongRequest(f"channels = {values['channels']} must be divisible by num_heads = {values['num_heads']}")
     if (mask := values.get("mask", layer.masks[0])) not in layer.masks:
         raise WrongRequest(f"mask = {mask} must be {' or '.join(layer.masks)} in the layer {name}")
-    if values.get("num_kv_heads") == values.get("num_heads"):
-        values["num_kv_heads"] = None  # the same function
-    for column, value in layer.derive(values).items():
-        values.setdefault(column, value)
-    return {"qkv_bias": False, "qk_scale": None, **values, **{each: COLUMNS[each].absent for each in layer.without}}
 
 
 def following(point: Point) -> Values:
@@ -198,21 +203,21 @@ def scores(point: Point) -> int:
 
 
 def least_bytes(point: Point) -> int:
-    """Return the bytes of input, weights and output, each moved once; the weights of a user's own layer count as 0."""
+    """Return the bytes of inputs, weights and output, each moved once; the weights of a user's own layer count as 0."""
     sizes = _layer(point.layer).sizes(point)
-    return (sizes.x + sizes.y + sizes.weights) * ITEM_BYTES[point.dtype]
+    padding = point.batch * point.kv_tokens if point.mask == PADDING else 0  # booleans of a byte each
+    return (sizes.x + sizes.y + sizes.weights) * ITEM_BYTES[point.dtype] + padding
 
 
 def peak_bytes(case: Case) -> int | None:
     """Return the predicted peak memory of one call beyond input and weights in bytes, None if there is no formula.
 
-    The formulas hold without a mask in inference on a CPU in float32; they omit the scratch of other dtypes.
+    The formulas hold in inference on a CPU in float32, with some masks; they omit the scratch of other dtypes.
     """
-    point = case.point
-    formula = _layer(point.layer).peaks.get(case.implementation)
-    if formula is None or (point.mode, point.device, point.dtype, point.mask) != PREDICTED:
-        return None
-    return formula(point) * ITEM_BYTES["float32"]
+    point, layer = case.point, _layer(case.point.layer)
+    formula = layer.peaks.get(case.implementation)
+    holds = (point.mode, point.device, point.dtype) == PREDICTED and point.mask in layer.predicted_masks
+    return int(formula(point) * ITEM_BYTES["float32"]) if formula and holds else None
 
 
 def _layer(name: str) -> Layer:

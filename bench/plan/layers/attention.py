@@ -8,7 +8,6 @@ from bench.plan.layers.layer import (
     CAUSAL,
     NONE,
     PADDING,
-    VIEW,
     Layer,
     Sizes,
     Step,
@@ -18,12 +17,16 @@ from bench.plan.layers.layer import (
     merge_heads,
     projection,
 )
+from bench.plan.layers.peaks import attention_eager, attention_sdpa
 
 IMAGES = ("key_channels", "image_size", "patch_size")
 """The columns of other layers."""
 
 LEAST_SIDE = 2
 """The side of the smallest grid on which tokens have places that differ."""
+
+ROTATED = 4
+"""The numbers of a head that a rotary embedding turns together: a pair for the row and one for the column."""
 
 
 def _derive(values: Values) -> Values:
@@ -45,6 +48,11 @@ def _derive(values: Values) -> Values:
 def _check_places(values: Values, on_grid: list[str]) -> None:
     tokens, window, mask = values["num_tokens"], values.get("window_size"), values.get("mask", NONE)
     side = math.isqrt(tokens)
+    width = values["channels"] // values["num_heads"]
+    if values.get("rope", NONE) != NONE and width % ROTATED:
+        raise WrongRequest(
+            f"rope = {values['rope']} needs channels / num_heads to be a multiple of {ROTATED}, got {width}"
+        )
     if window is not None:
         if side**2 != tokens or side % window:
             raise WrongRequest(
@@ -113,4 +121,6 @@ LAYER = Layer(
     steps=_steps,
     sizes=_sizes,
     masks=(NONE, CAUSAL, PADDING),
+    predicted_masks=(NONE, CAUSAL, PADDING),
+    peaks={"eager": attention_eager, "sdpa": attention_sdpa, "sdpa_flash": attention_sdpa},
 )

@@ -3,6 +3,7 @@
 from bench.plan.case import Point
 from bench.plan.layers.attention import IMAGES, kv_channels
 from bench.plan.layers.layer import CAUSAL, NONE, PADDING, Layer, Sizes, Step, Values, check_core, core
+from bench.plan.layers.peaks import core_eager, core_sdpa
 
 
 def _derive(values: Values) -> Values:
@@ -34,4 +35,6 @@ LAYER = Layer(
     sizes=_sizes,
     fixed={"qkv_bias": False},
     masks=(NONE, CAUSAL, PADDING),
+    predicted_masks=(NONE, CAUSAL, PADDING),
+    peaks={"eager": core_eager, "sdpa": core_sdpa, "sdpa_flash": core_sdpa},
 )

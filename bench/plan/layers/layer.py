@@ -56,7 +56,7 @@ class Layer:
     those that the layer doesn't use, `fixed` those that have only one value, `masks` the values of `mask`.
     `derive` returns the columns that follow from the others, or raises WrongRequest.
     `steps` and `sizes` are functions of a point. `peaks` maps an implementation to a function of a point: the elements
-    that one call holds at its peak beyond input and weights, in inference on a CPU.
+    that one call holds at its peak beyond input and weights, in inference on a CPU, with one of `predicted_masks`.
     """
 
     name: str
@@ -69,7 +69,8 @@ class Layer:
     sizes: Callable[[Point], Sizes]
     fixed: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     masks: tuple[str, ...] = (NONE, CAUSAL)
-    peaks: Mapping[str, Callable[[Point], int]] = field(default_factory=lambda: MappingProxyType({}))
+    peaks: Mapping[str, Callable[[Point], int | Fraction]] = field(default_factory=lambda: MappingProxyType({}))
+    predicted_masks: tuple[str, ...] = (NONE,)
 
     @property
     def class_name(self) -> str:

@@ -2,7 +2,18 @@
 
 from bench.plan.case import Point
 from bench.plan.errors import WrongRequest
-from bench.plan.layers.layer import ATTENTION_ALONE, VIEW, Layer, Sizes, Step, Values, check_tokens, core, merge_heads, projection
+from bench.plan.layers.layer import (
+    ATTENTION_ALONE,
+    VIEW,
+    Layer,
+    Sizes,
+    Step,
+    Values,
+    check_tokens,
+    core,
+    merge_heads,
+    projection,
+)
 
 RGB = 3
 """The channels of an image if a sweep gives no token_len."""

@@ -2,6 +2,7 @@
 
 from bench.plan.case import Point
 from bench.plan.layers.layer import ATTENTION_ALONE, Layer, Sizes, Step, Values, core, merge_heads, projection
+from bench.plan.layers.peaks import flash
 from impls.catalogue import BLOCK_TOKENS
 
 
@@ -42,18 +43,7 @@ def _eager(point: Point) -> int:
 
 def _sdpa(point: Point) -> int:
     """The flash kernel holds a sum for each query and scratch for each thread, besides projection and output."""
-    return max(4 * _projected(point) + _flash(point), _end(point))
-
-
-def _flash(point: Point) -> int:
-    """Return the elements of a sum for each query, and for each thread a block of scores, maxima, sums and outputs.
-
-    Source: PyTorch, aten/src/ATen/native/cpu/FlashAttentionKernel.cpp.
-    """
-    tokens, heads = point.num_tokens, point.num_heads
-    queries = min(tokens, 256 if tokens >= 768 else 64 if tokens >= 192 else 32)
-    scratch = queries * (min(tokens, 512) + 2 + point.channels // heads)
-    return point.batch * heads * tokens + point.threads * scratch
+    return max(4 * _projected(point) + flash(point), _end(point))
 
 
 def _stepwise(point: Point) -> int:
@@ -88,7 +78,7 @@ def _online(point: Point) -> int:
 def _mha(point: Point) -> int:
     """The fast path, which needs an even number of heads, holds all scores once; otherwise flash holds its scratch."""
     x = _projected(point)
-    return max(7 * x, 4 * x + _scores(point) if point.num_heads % 2 == 0 else 5 * x + _flash(point))
+    return max(7 * x, 4 * x + _scores(point) if point.num_heads % 2 == 0 else 5 * x + flash(point))
 
 
 def _is_split(point: Point) -> bool:

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from scipy.interpolate import make_interp_spline
 
+from bench.analyse.axes import KEYS
 from bench.analyse.growth import Exponent, Growth, Scaling, scalings
 from bench.show.figures import page
 from bench.show.figures.layout import Span, inside, sideways_steps
@@ -96,7 +97,7 @@ def _notes(of: Scaling, latencies: Picture) -> Iterator[str]:
     yield band.replace("band", "bars")
     yield "marks that would overlap stand side by side on grey, each at the height of its own time"
     if any(growth.fit for growth in of.growths):
-        yield "curves: a + b·N + c·N² fitted to the latencies"
+        yield f"curves: {'a + b·M' if of.axis is KEYS else 'a + b·N + c·N²'} fitted to the latencies"
     yield "an exponent is drawn between its two places"
     yield from origin
 

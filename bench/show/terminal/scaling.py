@@ -6,8 +6,8 @@ from itertools import groupby
 
 import pandas as pd
 
-from bench.analyse.axes import TOKENS, moving, places
-from bench.analyse.growth import COEFFICIENTS, Exponent, Growth, Scaling, has_series, scalings
+from bench.analyse.axes import KEYS, TOKENS, moving, places
+from bench.analyse.growth import COEFFICIENTS, PLACES, Exponent, Growth, Scaling, has_series, scalings
 from bench.analyse.rows import point_of
 from bench.analyse.standing import FASTEST, Choice
 from bench.plan.errors import WrongRequest
@@ -24,9 +24,15 @@ WIDE = 130
 """Exponents stand beside the fits if the console has this number of columns or more, else below them."""
 
 NEEDED = (
-    "a fit takes times of one implementation at two values or more of num_tokens, num_heads or channels, "
-    "all other columns the same, for example --num-tokens 197,577,1024"
+    "a fit takes times of one implementation at two values or more of num_tokens, num_heads, channels or "
+    "num_kv_tokens, all other columns the same, for example --num-tokens 197,577,1024"
 )
+
+PER = {TOKENS: ("a", "b per token", "c per pair"), KEYS: ("a", "b per key")}
+"""The headings of the coefficients of a fit along an axis."""
+
+LINE = {"a, b": "latency ≈ a + b·M at so many queries: what is fixed, what a key costs; none below 0"}
+"""What a fit over keys means."""
 
 LEGEND = {
     "a, b, c": "latency ≈ a + b·N + c·N²: what is fixed, what a token costs, what a pair of tokens costs; none below 0",
@@ -61,7 +67,8 @@ def blocks(scalings: Sequence[Scaling], width: int) -> Iterator[Block]:
         yield GAP
         yield from _series(scaling, narrow=width < WIDE)
     yield GAP
-    yield definitions({**LEGEND, "[low, high]": _processes(rows)}, tone=QUIET)
+    line = LINE if any(scaling.axis is KEYS for scaling in scalings) else {}
+    yield definitions({**LEGEND, **line, "[low, high]": _processes(rows)}, tone=QUIET)
 
 
 def _series(of: Scaling, *, narrow: bool) -> Iterator[Block]:
@@ -69,7 +76,7 @@ def _series(of: Scaling, *, narrow: bool) -> Iterator[Block]:
     yield Lines([f"{of.axis.name} {of.axis.symbol} = {', '.join(map(str, at))}"], HEAD)
     yield Lines([" · ".join(parts(point, without=moving(of.axis, point)))])
     yield from _tables(of, narrow=narrow)
-    if of.axis is TOKENS:
+    if of.axis in COEFFICIENTS:
         yield Lines([*_winners(of)])
 
 
@@ -80,8 +87,9 @@ def _tables(of: Scaling, *, narrow: bool) -> Iterator[Table]:
     names = [Column("", lambda growth: growth.implementation)]
     fits = [
         Column(heading, partial(_coefficient, place=place, narrow=narrow), folds=True)
-        for place, heading in enumerate(("a", "b per token", "c per pair", "off by"))
+        for place, heading in enumerate(PER.get(of.axis, ()))
     ]
+    fits.append(Column("off by", _deviation, folds=True))
     slopes = [
         Column(f"latency exponent {last}", lambda growth: _exponent(growth.latency, last), folds=True),
         Column(f"memory exponent {last}", lambda growth: _exponent(growth.memory, last), folds=True),
@@ -97,12 +105,16 @@ def _gap(of: Exponent) -> str:
 
 
 def _coefficient(growth: Growth, place: int, *, narrow: bool) -> str:
-    """Return a coefficient of the fit, in a narrow terminal with its interval below it; the last is the deviation."""
+    """Return a coefficient of the fit, in a narrow terminal with its interval below it."""
     if growth.fit is None:
-        return f"{COEFFICIENTS} places needed" if place == 0 else ""
-    coefficients = (growth.fit.fixed_s, growth.fit.per_token_s, growth.fit.per_pair_s)
-    if place < len(coefficients):
-        return intervals.seconds(coefficients[place]).replace(" [", "\n[" if narrow else " [")
+        return f"{PLACES} places needed" if place == 0 else ""
+    of = (growth.fit.fixed_s, growth.fit.per_token_s, growth.fit.per_pair_s)[place]
+    return "" if of is None else intervals.seconds(of).replace(" [", "\n[" if narrow else " [")
+
+
+def _deviation(growth: Growth) -> str:
+    if growth.fit is None:
+        return ""
     # what rounding leaves of a curve through every place is 0 %
     return units.percent(growth.fit.deviation if growth.fit.deviation > ROUNDING else 0.0)
 
@@ -117,8 +129,8 @@ def _exponent(exponents: Sequence[Exponent], last: str) -> str:
 
 def _winners(of: Scaling) -> Iterator[str]:
     if not any(growth.fit for growth in of.growths):
-        yield f"no fit: it needs {COEFFICIENTS} places"
-    yield f"to use at N: {_used(of)}"
+        yield f"no fit: it needs {PLACES} places"
+    yield f"to use at {of.axis.symbol}: {_used(of)}"
 
 
 def _used(of: Scaling) -> str:

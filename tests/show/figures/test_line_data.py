@@ -2,7 +2,7 @@
 
 import math
 
-from bench.analyse.axes import CHANNELS, HEADS, TOKENS
+from bench.analyse.axes import CHANNELS, HEADS, KEYS, TOKENS
 from bench.plan.case import HUGE, Case
 from bench.plan.sweep import load_sweep
 from bench.show.figures.line_data import Failure, Picture, pictures
@@ -105,3 +105,18 @@ def test_the_widest_sweep_has_a_number_of_pictures_that_one_can_look_at() -> Non
     """`full` has series of tokens, heads and channels in three modes, and none of its accidental pairs."""
     cases = [case for case in load_sweep("full").cases() if case.implementation in ("eager", "sdpa")]
     assert len({each.name for each in pictures(results(cases, processes=1))}) <= 50
+
+
+def test_keys_of_a_core_have_pictures() -> None:
+    """Latency, speed-up and memory over the keys, for each number of heads that they have, in files of their own."""
+    points = [
+        vit_s(layer="core", num_tokens=1, num_kv_tokens=keys, num_kv_heads=heads)
+        for keys in (512, 1024, 2048)
+        for heads in (None, 2)
+    ]
+    drawn = [*pictures(results([Case(at, name) for at in points for name in ("eager", "sdpa")]))]
+    assert {each.axis for each in drawn} == {KEYS}
+    assert {each.xs for each in drawn} == {(512, 1024, 2048)}
+    assert {each.quantity.name for each in drawn} >= {"latency", "speedup", "memory"}
+    assert len({each.name for each in drawn}) == len(drawn)
+    assert len(drawn) == 2 * len({each.quantity.name for each in drawn})

@@ -67,6 +67,19 @@ def test_what_to_use_at_each_place_is_named() -> None:
     assert "to use at N: 50 sdpa or compiled_sdpa · 197 to 1024 sdpa (fastest)" in text
 
 
+def test_keys_at_one_query_have_a_line_and_what_to_use() -> None:
+    """The series is that of keys, its fit has no pairs, and the legend says what it means."""
+    points = [
+        vit_s(layer="core", num_tokens=1, num_kv_tokens=keys, batch=1, num_heads=6) for keys in (512, 1024, 2048, 8192)
+    ]
+    text = shown(results([Case(at, name) for at in points for name in NAMES], processes=5))
+    assert "keys M = 512, 1024, 2048, 8192" in text
+    assert "b per key" in text
+    assert "c per pair" not in text
+    assert "to use at M: " in text
+    assert "a + b·M" in text
+
+
 def test_what_lacks_processes_or_places_is_said() -> None:
     """Values stand alone, with advice; a fit needs three places, and what lacks them says so."""
     text = shown(table(processes=1))
