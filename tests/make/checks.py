@@ -37,13 +37,12 @@ def inputs(work: workload.Workload) -> dict[str, InputValues]:
 
 def compared(subject: workload.Subject, work: workload.Workload, checks: list[reference.Check]) -> CheckResult:
     """Return the worst result of an implementation; a wrong form or number has a reason."""
-    direction = work.direction if work.with_gradients else None
     results = []
     for check in checks:
-        x = work.input(inputs(work)[check.name])
+        xs = work.inputs(inputs(work)[check.name])
         try:
-            output = outputs.compute(subject, x.clone(), direction)
-            outputs.check_form(subject, work, x, output)
+            output = outputs.compute(subject, work, tuple(x.clone() for x in xs))
+            outputs.check_form(subject, work, xs, output)
         except Incorrect as error:
             return CheckResult(float("inf"), 1.0, f"{error} ({check.name})")
         results.append(correctness.compare(work, check, [tensor.cpu() for tensor in output.tensors]))

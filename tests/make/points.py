@@ -84,5 +84,5 @@ def vit(batch: int, tokens: int, channels: int, heads: int) -> Point:
 
 def made(name: str, **columns: Any) -> Wrapper:
     """Return a module by its name in a wrapper, in eval mode; the columns are those of TINY but for some."""
-    module, shape = make(name, {**vars(point()), **columns})
-    return wrapped(module.eval(), shape[1:])
+    module, shapes = make(name, {**vars(point()), **columns})
+    return wrapped(module.eval(), tuple(shape[1:] for shape in shapes))

@@ -163,6 +163,6 @@ def test_a_kernel_that_is_wrong_from_a_token_on_is_told_where() -> None:
     """In the reason of its row, with the item's own number if only some are compared."""
     work = workload.make(point(batch=2, num_tokens=9))
     check = reference.expect(work, NORMAL, InputValues())
-    y = outputs.compute(workload.subject(work, "sdpa"), work.x.clone(), None).y.clone()
+    y = outputs.compute(workload.subject(work, "sdpa"), work, work.inputs()).y.clone()
     y[1, 5:] *= 1.1
     assert correctness.compare(work, check, [y]).reason.endswith(", at item 1, tokens 5 to 8")

@@ -45,8 +45,8 @@ def test_autograd_keeps_what_eager_needs_and_less_for_sdpa() -> None:
     compiled = workload.Subject(eager.layer, torch.compile(eager.layer, dynamic=False, backend="aot_eager"))
 
     def saved_bytes(subject: workload.Subject) -> int:
-        x = work.x.detach().requires_grad_()
-        return memory.saved_bytes(lambda: subject.function(x), [x, *subject.layer.parameters()])
+        xs = work.leaves(work.inputs())
+        return memory.saved_bytes(lambda: subject.function(*xs), [*xs, *subject.layer.parameters()])
 
     projected, scores, lines = 2 * 64 * 32 * 4, 2 * 4 * 64 * 64 * 4, 2 * 4 * 64 * 4
     assert saved_bytes(sdpa) == 4 * projected + lines

@@ -22,7 +22,7 @@ def test_the_values_follow_from_the_seed_and_the_shape_alone() -> None:
     first = workload.make(point())
     assert torch.equal(torch.randn(17), expected)
     second = workload.make(point())
-    for one, other in zip((first.x, *first.layer.parameters()), (second.x, *second.layer.parameters()), strict=True):
+    for one, other in zip((*first.inputs(), *first.layer.parameters()), (*second.inputs(), *second.layer.parameters()), strict=True):
         assert torch.equal(one, other)
 
 
@@ -42,8 +42,8 @@ def test_each_layer_gets_what_it_takes(at: Point, x: tuple[int, ...], y: tuple[i
     The output gradient has the output's shape.
     """
     work = workload.make(at)
-    assert (tuple(work.x.shape), tuple(work.direction.shape)) == (x, y)
-    tensors = [work.x, work.direction, *work.layer.parameters()]
+    assert ([tuple(each.shape) for each in work.inputs()], tuple(work.direction.shape)) == ([x], y)
+    tensors = [*work.inputs(), work.direction, *work.layer.parameters()]
     assert {tensor.dtype for tensor in tensors} == {getattr(torch, at.dtype)}
 
 
@@ -87,12 +87,12 @@ def test_the_calls_of_a_timing_get_the_values_of_its_key(calls: int) -> None:
     work.timed.begin(5)
     for key in (1, 2):
         inputs.renew(calls, key)
-        given = [inputs.next() for _ in range(calls)]
+        given = [x for _ in range(calls) for x in inputs.next()]
         assert len({x.data_ptr() for x in given}) == len({float(x.sum()) for x in given}) == calls
         for call, x in enumerate(given):
-            place, held = inputs.of_call(call)
+            place, (held,) = inputs.of_call(call)
             assert held is x
-            assert torch.equal(x, judge.timed.input(5, TimedCall(key, place)))
+            assert torch.equal(x, *judge.timed.inputs(5, TimedCall(key, place)))
     assert not inputs.are_edited()
     given[0].mul_(2)
     assert inputs.are_edited()
@@ -102,7 +102,7 @@ def test_timed_inputs_are_normal_and_follow_from_both_keys() -> None:
     """Another key of the numbers or of the timing, or another place in it, gives other values."""
     work = workload.make(point(batch=4, num_tokens=100, channels=96))
     values = {
-        key: work.timed.input(key[0], TimedCall(*key[1:])) for key in [(1, 1, 0), (1, 1, 1), (1, 2, 0), (2, 1, 0)]
+        key: work.timed.inputs(key[0], TimedCall(*key[1:]))[0] for key in [(1, 1, 0), (1, 1, 1), (1, 2, 0), (2, 1, 0)]
     }
     for x in values.values():
         assert abs(float(x.mean())) < 0.1
@@ -120,7 +120,7 @@ def test_a_training_step_gives_the_gradients_of_x_and_of_every_weight_each_time(
         steps: list[Any] = [call(), call()]
     (output, first), (_, second) = steps
     assert output.shape == work.direction.shape
-    assert [gradient.shape for gradient in first] == [work.x.shape, *(p.shape for p in subject.layer.parameters())]
+    assert [gradient.shape for gradient in first] == [*work.shapes, *(p.shape for p in subject.layer.parameters())]
     for one, other in zip(first, second, strict=True):
         assert torch.equal(one, other)
         assert one.abs().max() > 0
@@ -141,7 +141,7 @@ def test_a_layer_can_have_the_weights_and_values_of_another(
     given = workload.Given(tmp_path / "saved.pt", {prefix + each: each for each in saved})
     second = workload.make(point(layer=f"tests.own_layers:{name}", dtype=dtype), seed=1, given=given)
     assert all(torch.equal(tensor, saved[given.names[each]]) for each, tensor in workload.weights(second.layer).items())
-    for one, other in ((first.values, second.values), (first.direction, second.direction), (first.x, second.x)):
+    for one, other in ((first.values, second.values), (first.direction, second.direction), (first.inputs()[0], second.inputs()[0])):
         assert torch.equal(one, other)
     assert second.order == order
     output, of_x = torch.zeros(1), torch.ones(1)
@@ -188,15 +188,15 @@ def test_a_users_layer_takes_tokens_unless_it_states_another_shape() -> None:
     Input, output and weights move once.
     """
     work = own("Mine", token_len=10)
-    assert (work.x.shape, work.direction.shape) == ((2, 7, 10), (2, 7, 12))
-    assert own("Stating").x.shape == (2, 1, 7, 12)
+    assert (work.shapes, work.direction.shape) == (((2, 7, 10),), (2, 7, 12))
+    assert own("Stating").shapes == ((2, 1, 7, 12),)
     assert own("Mine").least_work.least_bytes == 4 * (2 * 7 * 12 + 2 * 7 * 12 + 12 * 36 + 36)
 
 
 @pytest.mark.parametrize(
     ("name", "columns", "reason"),
     [
-        ("Wide", {}, "Wide(x) was called with x [2, 7, 12]: RuntimeError: mat1 and mat2 shapes cannot be multiplied"),
+        ("Wide", {}, "Wide(x) was called with [2, 7, 12]: RuntimeError: mat1 and mat2 shapes cannot be multiplied"),
         ("Turned", {}, "must return a tensor whose first dimension is the batch 2, got [7, 2, 12]"),
         ("Misstating", {}, "input_shape(point) must return whole numbers that begin with the batch 2, got (7, 12)"),
         ("Forgetful", {"mask": "causal"}, "must keep its mask as self.mask = 'causal', got 'none'"),

@@ -224,7 +224,7 @@ def test_forward_bytes_and_flops_are_those_of_the_tensors_that_pass(at: Point, w
     work = workload.make(at)
     function = workload.subject(work, "stepwise").function
     with torch.no_grad(), watch:  # inference mode would show whole operators, not the copies in them
-        y = function(work.x)
+        y = function(*work.inputs())
     watch.see_read(y)
     assert watch.flops.keys() == steps(at).keys()
     for stage in steps(at):
