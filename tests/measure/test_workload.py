@@ -135,11 +135,11 @@ def test_a_layer_can_have_the_weights_and_values_of_another(
     name: str, prefix: str, order: tuple[int, ...], dtype: str, tmp_path: Path
 ) -> None:
     """Each weight and buffer is that of its name there, also rounded; its own seed changes nothing."""
-    first = own("Separate", dtype=dtype)
+    first = own("Separate", dtype=dtype, mode="train")
     workload.save(first, tmp_path / "saved.pt")
     saved = workload.weights(first.layer)
     given = workload.Given(tmp_path / "saved.pt", {prefix + each: each for each in saved})
-    second = workload.make(point(layer=f"tests.own_layers:{name}", dtype=dtype), seed=1, given=given)
+    second = workload.make(point(layer=f"tests.own_layers:{name}", dtype=dtype, mode="train"), seed=1, given=given)
     assert all(torch.equal(tensor, saved[given.names[each]]) for each, tensor in workload.weights(second.layer).items())
     for one, other in ((first.values, second.values), (first.direction, second.direction), (first.inputs()[0], second.inputs()[0])):
         assert torch.equal(one, other)
