@@ -60,6 +60,10 @@ STEPWISE = [name for name in OF_LAYER if not IMPLEMENTATIONS["stepwise"].refusal
 """The layers whose steps `stepwise` has."""
 
 
+WITH_CONTEXT = {"layer": "tests.own_layers:Crossed", "num_kv_tokens": 5, "context_dim": 10}
+"""The columns in which a layer of two inputs differs from TINY; five tokens of the context have ten numbers each."""
+
+
 def of_layer(layer: str, **columns: Any) -> Point:
     """Return the tiny point of a layer with some columns changed."""
     return Point(**{**OF_LAYER[layer], "layer": layer, **columns})

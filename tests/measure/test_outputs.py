@@ -13,7 +13,7 @@ from bench.measure import outputs, workload
 from bench.measure.outputs import Incorrect
 from impls import with_attend
 from impls.attend import eager
-from tests.make.points import point
+from tests.make.points import WITH_CONTEXT, point
 
 
 class _Other(Tensor):
@@ -106,6 +106,32 @@ def test_edited_weights_and_inputs_are_seen() -> None:
         outputs.check_form(subject, work, (x,), outputs.Output((nan,), x.clone()))
 
 
+@pytest.mark.parametrize("edited", [0, 1])
+def test_an_edit_of_any_input_is_refused(edited: int) -> None:
+    """A kernel may write into its context as little as into x, whatever it returns."""
+    work = workload.make(point(**WITH_CONTEXT))
+    layer = workload.subject(work, "eager")
+
+    def function(*xs: Tensor) -> Tensor:
+        y: Tensor = layer.function(*xs)
+        xs[edited][-1, -1, -1] = 0
+        return y
+
+    subject = workload.Subject(layer.layer, function)
+    output = outputs.compute(subject, work, tuple(x.clone() for x in work.inputs()))
+    with pytest.raises(Incorrect, match="edited its input in place"):
+        outputs.check_form(subject, work, work.inputs(), output)
+
+
+def test_a_context_is_no_output() -> None:
+    """A view of any input shares memory with it."""
+    work = workload.make(point(**{**WITH_CONTEXT, "num_kv_tokens": 7, "context_dim": 12}))
+    x, context = work.inputs()
+    for y in (x, context.view_as(context)):
+        with pytest.raises(Incorrect, match="shares memory"):
+            outputs.check_output(workload.subject(work, "eager"), (x, context), y, work.direction)
+
+
 def test_a_weight_is_no_output() -> None:
     """A view of a weight with the right shape shares memory with it."""
     work = workload.make(point(batch=1, num_tokens=36, channels=12))
@@ -136,6 +162,19 @@ def test_gradients_are_those_of_x_and_of_every_weight() -> None:
     without = outputs.compute(subject, workload.make(point()), (x,))
     assert without.y.is_inference()
     assert without.gradients == ()
+
+
+@pytest.mark.parametrize("mode", ["forward", "train", "backward"])
+def test_gradients_are_those_of_every_input_but_a_mask(mode: str) -> None:
+    """By hand: for y = a · mask + b they are the direction where the mask is, and all of it."""
+    work = workload.make(point(layer="core", mask="padding", mode=mode))
+    subject = workload.Subject(work.layer, lambda q, k, v, padding: q * ~padding[:, None, :, None] + 2 * k + 0 * v)
+    output = outputs.compute(subject, work, work.inputs())
+    *_, padding = work.inputs()
+    of_q, of_k, of_v = output.gradients
+    assert torch.equal(of_q, work.direction.masked_fill(padding[:, None, :, None], 0.0))
+    assert torch.equal(of_k, 2 * work.direction)
+    assert not of_v.any()
 
 
 ROUND_TRIPS = {
