@@ -123,7 +123,7 @@ class Crossed(nn.Module):
         self.heads = heads
         self.attend: Any = eager.attend
 
-    def input_shapes(self, point: Point) -> tuple[tuple[int, ...], ...]:
+    def input_shapes(self, point: Any) -> tuple[tuple[int, ...], ...]:
         """Return `[B, N, dim]` and `[B, M, context_dim]`."""
         x = (point.batch, point.num_tokens, point.token_len)
         return x, (point.batch, point.num_kv_tokens, self.kv.in_features)

@@ -29,6 +29,9 @@ TINY: dict[str, Any] = {
     "timing": "host",
 }
 
+WITH_CONTEXT = {"layer": "tests.own_layers:Crossed", "num_kv_tokens": 5, "context_dim": 10}
+"""The columns in which a layer of two inputs differs from TINY; five tokens of the context have ten numbers each."""
+
 VIT_S: dict[str, Any] = {
     **{name: TINY.get(name) for name in COLUMNS},
     "batch": 8,
@@ -58,10 +61,6 @@ OF_LAYER: dict[str, dict[str, Any]] = {
 
 STEPWISE = [name for name in OF_LAYER if not IMPLEMENTATIONS["stepwise"].refusal(LAYERS[name].class_name)]
 """The layers whose steps `stepwise` has."""
-
-
-WITH_CONTEXT = {"layer": "tests.own_layers:Crossed", "num_kv_tokens": 5, "context_dim": 10}
-"""The columns in which a layer of two inputs differs from TINY; five tokens of the context have ten numbers each."""
 
 
 def of_layer(layer: str, **columns: Any) -> Point:

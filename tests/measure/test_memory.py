@@ -7,6 +7,7 @@ import sys
 import psutil
 import pytest
 import torch
+from torch import Tensor
 
 from bench.engine.worker import ALLOCATOR_VARIABLES, environment
 from bench.measure import memory, workload
@@ -82,6 +83,19 @@ def test_counting_what_autograd_keeps_keeps_nothing() -> None:
     x = torch.randn(5, 5, requires_grad=True)
     assert memory.saved_bytes(lambda: x.softmax(-1).softmax(-1), [x]) == 2 * 4 * 25
     assert memory.held_bytes([x]) == before
+
+
+@on_linux
+def test_what_a_call_needs_before_is_no_part_of_the_systems_peak() -> None:
+    """A backward pass is counted without the forward pass, which is made before."""
+    held: list[Tensor] = []
+
+    def call() -> None:
+        torch.ones(1 << 20)  # 4 MiB
+
+    call.prepare = lambda _calls: held.append(torch.ones(1 << 24))  # type: ignore[attr-defined]  # 64 MiB
+    assert memory.peak_bytes(call) < 32 << 20
+    assert len(held) == 1
 
 
 PRINT = """

@@ -160,7 +160,7 @@ def test_a_backward_pass_gives_the_gradients_of_training_without_a_forward_pass(
     inputs.renew(2, 1)
     with work.gradient_mode():
         call.prepare(2)
-        assert [xs for xs in forward] == [inputs.of_call(number)[1] for number in (0, 1)]
+        assert forward == [inputs.of_call(number)[1] for number in (0, 1)]
         got = [call() for _ in range(2)]
         assert len(forward) == 2
     for number, (y, gradients) in enumerate(got):
