@@ -3,6 +3,7 @@
 from typing import Any
 
 import torch
+import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 from torch import Tensor, nn
 
 from bench.plan.case import Point
@@ -66,6 +67,14 @@ class Forgetful(Mine):
         super().__init__(heads, chan, dim)
 
 
+class Keeping(Whole):
+    """A layer that takes a mask, keeps it, and has no input for one."""
+
+    def __init__(self, heads: int, chan: int, dim: int, mask: str) -> None:
+        super().__init__(heads, chan, dim)
+        self.mask = mask
+
+
 class Wide(Whole):
     """A layer that takes another width than x has."""
 
@@ -103,6 +112,45 @@ class MultiThreaded(Whole):
     def __init__(self, heads: int, chan: int, dim: int) -> None:
         super().__init__(heads, chan, dim)
         torch.set_num_threads(torch.get_num_threads() + 1)
+
+
+class Crossed(nn.Module):
+    """A layer with a context, from which keys and values come, and with a core that can be replaced."""
+
+    def __init__(self, heads: int, chan: int, dim: int, context_dim: int) -> None:
+        super().__init__()
+        self.q, self.kv = nn.Linear(dim, chan), nn.Linear(context_dim, 2 * chan)
+        self.heads = heads
+        self.attend: Any = eager.attend
+
+    def input_shapes(self, point: Any) -> tuple[tuple[int, ...], ...]:
+        """Return `[B, N, dim]` and `[B, M, context_dim]`."""
+        x = (point.batch, point.num_tokens, point.token_len)
+        return x, (point.batch, point.num_kv_tokens, self.kv.in_features)
+
+    def forward(self, x: Tensor, context: Tensor) -> Tensor:
+        """Return `[B, N, chan]` for x `[B, N, dim]` and a context `[B, M, context_dim]`."""
+        q = self.q(x).unflatten(2, (self.heads, -1)).transpose(1, 2)
+        k, v = self.kv(context).unflatten(2, (2, self.heads, -1)).permute(2, 0, 3, 1, 4)  # each [B, H, M, D]
+        o: Tensor = self.core(q, k, v)
+        return o.transpose(1, 2).flatten(2)
+
+    def core(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """Return `[B, H, N, D]`."""
+        o: Tensor = self.attend(q, k, v, 0.5)
+        return o
+
+
+class CrossedBySDPA(Crossed):
+    """The same with torch's function as the core."""
+
+    def __init__(self, heads: int, chan: int, dim: int, context_dim: int) -> None:
+        super().__init__(heads, chan, dim, context_dim)
+        del self.attend
+
+    def core(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """Return `[B, H, N, D]`."""
+        return F.scaled_dot_product_attention(q, k, v, scale=0.5)
 
 
 class Separate(nn.Module):

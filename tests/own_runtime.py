@@ -14,12 +14,12 @@ class NumPy(Runtime):
 
     title = "NumPy"
 
-    def compile(self, x: Tensor) -> None:
+    def compile(self, x: Tensor) -> None:  # type: ignore[override]  # it has one input
         """Take the weights; any x will do."""
         assert x.dtype is torch.float32
         self._weights = {name: weight.detach().numpy() for name, weight in self.layer.named_parameters()}
 
-    def run(self, x: Tensor) -> Tensor:
+    def run(self, x: Tensor) -> Tensor:  # type: ignore[override]  # it has one input
         """Return the output for x `[B, N, dim]`."""
         w, heads = self._weights, self.layer.num_heads
         batch, tokens, _ = x.shape
@@ -40,7 +40,7 @@ class NumPy(Runtime):
 class Broken(NumPy):
     """The same with a package that is damaged."""
 
-    def compile(self, x: Tensor) -> None:
+    def compile(self, x: Tensor) -> None:  # type: ignore[override]  # it has one input
         """Fail as an import does if a library is missing."""
         raise ImportError(f"libnumpy.so.7: cannot open shared object file, for x {list(x.shape)}")
 
@@ -50,7 +50,7 @@ class Halved(NumPy):
 
     title = "Halved"
 
-    def run(self, x: Tensor) -> Tensor:
+    def run(self, x: Tensor) -> Tensor:  # type: ignore[override]  # it has one input
         """Return the output for rounded x."""
         return super().run(x.to(torch.bfloat16).to(x.dtype))
 

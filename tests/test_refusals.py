@@ -72,7 +72,7 @@ OF_SWEEPS = {
     "--num-heads 5": "channels = 384 must be divisible by num_heads = 5",
     "--run race --num-heads 5": "channels = 384 must be divisible by num_heads = 5",
     "--dtype flaot32": "dtype = 'flaot32' must be one of float32, bfloat16, float16; did you mean float32?",
-    "--layer foo": "layer = 'foo' must be one of conv, patch, self, vit, module:attribute",
+    "--layer foo": "layer = 'foo' must be one of attention, conv, core, patch, self, vit, module:attribute",
     "--model foo": "unknown model 'foo'; expected one of deit_ti_16_224, ",
     "--threads 6400": "threads = 6400 is more than the ",
     "--bound 0": "bound = 0.0 must be a share above 0 and below 1, such as 0.02 for 2 %",

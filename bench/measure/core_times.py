@@ -163,7 +163,7 @@ def beside_sdpa(proposal: Proposal, work: workload.Workload) -> list[list[float]
     def step(attend: Callable[[], torch.Tensor], inputs: Iterable[torch.Tensor]) -> None:
         o = attend()
         o = (o.transpose(-2, -3) if o.dim() > len("NC") else o).contiguous()
-        if work.point.mode == "train":
+        if work.point.mode in workload.TRAINED:
             torch.autograd.grad(o, [*inputs], torch.ones_like(o))
 
     sides = partial(step, written, sources.values()), partial(step, fused, [recorded[name] for name in "qkv"])

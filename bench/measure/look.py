@@ -120,8 +120,8 @@ def described(request: Mapping[str, Any], channel: Channel) -> dict[str, Any]:
     modules = user_code.imported_since(before, named)
     weights = [(name, [*tensor.shape]) for name, tensor in workload.weights(work.layer).items()]
     return {
-        "input": [[*shape] for shape in work.shapes],
-        "output": [*work.direction.shape],
+        "input": " and ".join(str([*shape]) for shape in work.shapes),
+        "output": str([*work.direction.shape]),
         "weights": weights,
         "modules": {name: (*of, getattr(sys.modules[name], "__version__", "")) for name, of in modules.items()},
     }

@@ -151,7 +151,8 @@ class Workload:
     def ordered(self, tensors: Sequence[Tensor]) -> list[Tensor]:
         """Return an output and its gradients, those of the weights in the order of the weights that were given."""
         of_weights = tensors[self.by_item :]
-        return [*tensors[: self.by_item], *(of_weights[place] for place in self.order or range(len(of_weights)))]
+        order = self.order if of_weights else ()
+        return [*tensors[: self.by_item], *(of_weights[place] for place in order or range(len(of_weights)))]
 
     def gradient_mode(self) -> AbstractContextManager[object]:
         """Return the gradient mode in which the point's calls run."""

@@ -131,6 +131,7 @@ def _pair(call: clock.Call, label: str, device: str, timer: clock.Timer, trace: 
         with record_function(label):
             results.append(call())  # held until the profile ends, so that no block of the result is freed in the call
 
+    clock.prepare(call, 1)
     timed_s, timed_faults = _with_faults(lambda: timer(call, 1))
     clock.prepare(call, 1)
     with profile(activities=activities(device), record_shapes=True, profile_memory=True) as profiler:

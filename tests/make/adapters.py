@@ -15,10 +15,11 @@ class Own:
         self.layer = layer
         self.calls = 0
         self.kept: dict[Any, Any] = {}
+        self.others: tuple[Tensor, ...] = ()
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Return the layer's output."""
-        y: Tensor = self.layer(x)
+        """Return the layer's output; its inputs after x are those of the call."""
+        y: Tensor = self.layer(x, *self.others)
         return y
 
 
@@ -28,8 +29,9 @@ def each_call(work: Callable[[Own, Tensor], Tensor]) -> Adapt:
     def adapt(layer: nn.Module) -> Implementation:
         own = Own(layer)
 
-        def call(x: Tensor) -> Tensor:
+        def call(x: Tensor, *others: Tensor) -> Tensor:
             own.calls += 1
+            own.others = others
             return work(own, x)
 
         return call

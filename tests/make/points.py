@@ -30,6 +30,9 @@ TINY: dict[str, Any] = {
     "timing": "host",
 }
 
+WITH_CONTEXT = {"layer": "tests.own_layers:Crossed", "num_kv_tokens": 5, "context_dim": 10}
+"""The columns in which a layer of two inputs differs from TINY; five tokens of the context have ten numbers each."""
+
 VIT_S: dict[str, Any] = {
     **{name: TINY.get(name) for name in COLUMNS},
     "batch": 8,
@@ -122,5 +125,5 @@ def vit(batch: int, tokens: int, channels: int, heads: int) -> Point:
 
 def made(name: str, **columns: Any) -> Wrapper:
     """Return a module by its name in a wrapper, in eval mode; the columns are those of TINY but for some."""
-    module, shape = make(name, {**vars(point()), **columns})
-    return wrapped(module.eval(), shape[1:])
+    module, shapes = make(name, {**vars(point()), **columns})
+    return wrapped(module.eval(), tuple(shape[1:] for shape in shapes))

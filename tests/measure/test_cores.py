@@ -83,12 +83,12 @@ def test_equal_weights_hold_for_a_causal_mask_with_fewer_keys_and_with_a_bias(ke
 def test_the_largest_logit_is_that_of_the_scaled_product() -> None:
     """The largest logit grows with the square of the input; a layer that never calls its core has none."""
     work = workload.make(point())
-    x = work.x[:1]
+    x = work.inputs()[0][:1]
     with torch.no_grad():
         q, k, _ = work.layer.get_submodule("qkv")(x).unflatten(2, (3, 3, -1)).permute(2, 0, 3, 1, 4)
     expected = float((q @ k.mT).max()) * q.shape[-1] ** -0.5
-    assert cores.largest_logit(work.layer, x) == pytest.approx(expected, rel=1e-5)
-    assert cores.largest_logit(work.layer, 3 * x) == pytest.approx(9 * expected, rel=1e-5)
+    assert cores.largest_logit(work.layer, (x,)) == pytest.approx(expected, rel=1e-5)
+    assert cores.largest_logit(work.layer, (3 * x,)) == pytest.approx(9 * expected, rel=1e-5)
 
 
 def grouped(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
@@ -122,7 +122,7 @@ class Grouped(nn.Module):
         (ViTAttention(12, 12, 3), partial(sdpa.attend, mask="causal"), False),
         (ViTAttention(12, 12, 3), lambda *qkv: qkv[2], False),
         (Grouped(), None, False),
-        (Wrapper(ViTAttention(12, 12, 3), (7, 12)), None, False),
+        (Wrapper(ViTAttention(12, 12, 3), ((7, 12),)), None, False),
         (nn.Linear(12, 12), None, False),
     ],
 )
@@ -131,7 +131,7 @@ def test_a_core_is_plain_if_it_is_the_formula(layer: nn.Module, attend: Any, *, 
     layer = copy.copy(layer)
     if attend:
         layer.attend = attend
-    assert cores.is_plain(layer, torch.randn(2, 7, 12)) is is_plain
+    assert cores.is_plain(layer, (torch.randn(2, 7, 12),)) is is_plain
 
 
 def test_the_reference_of_grouped_heads_is_the_layer_as_it_is() -> None:

@@ -15,7 +15,7 @@ from bench.sampling.inputs import NORMAL, InputValues
 from tests import mutants, mutants_of_attention
 from tests.impls.reference import NOT_EAGER_ON_CPU
 from tests.make.checks import SHAPES, checked, compared, expected
-from tests.make.points import OF_LAYER, of_layer, point
+from tests.make.points import OF_LAYER, WITH_CONTEXT, of_layer, point
 
 pytestmark = pytest.mark.slow
 
@@ -211,10 +211,49 @@ def test_the_place_of_an_error_names_what_is_wrong(wrong: Any, items: Sequence[i
     assert correctness.place(mask, items) == text
 
 
+def test_the_axes_of_a_core_are_its_heads() -> None:
+    """A core's output has heads where that of a map has channels."""
+    work = workload.make(point(layer="core"))
+    check = reference.expect(work, NORMAL, InputValues())
+    y = work.layer(*work.inputs()).clone()
+    y[1, 2, 4:] *= 1.1
+    assert correctness.compare(work, check, [y]).reason.endswith(", at item 1, head 2, tokens 4 to 6")
+
+
+def off_in_one_gradient(layer: torch.nn.Module) -> Any:
+    """Return the layer with the right output, all right gradients but one: that of the last input is twice as large."""
+    return lambda *xs: layer(*xs[:-1], 2 * xs[-1] - xs[-1].detach())
+
+
+@pytest.mark.parametrize("mode", ["forward", "train", "backward"])
+@pytest.mark.parametrize(
+    ("columns", "last"),
+    [(WITH_CONTEXT, "input 2"), ({"layer": "core"}, "input 3"), ({}, "x")],
+    ids=["context", "core", "x"],
+)
+def test_the_gradient_of_every_input_is_compared(columns: dict[str, Any], last: str, mode: str) -> None:
+    """A kernel that gives a wrong one for its context or its values is incorrect, and is told which it is."""
+    at = point(**columns, mode=mode)
+    assert checked(at, "sdpa").reason == ""
+    result = checked(at, "tests.measure.test_correctness:off_in_one_gradient")
+    assert result.reason.startswith(f"gradient of {last} (")
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("mode", ["inference", "backward"])
+@pytest.mark.parametrize("name", ["Crossed", "CrossedBySDPA"])
+def test_a_users_layer_of_two_inputs_is_checked_with_each_core(name: str, mode: str, dtype: str) -> None:
+    """What we ship passes in its place, and the mean of the values doesn't, whether it has an attend or not."""
+    at = point(**{**WITH_CONTEXT, "layer": f"tests.own_layers:{name}"}, mode=mode, dtype=dtype)
+    for implementation in ("as_is", "eager", "manual", "online", "sdpa", "sdpa_math"):
+        assert checked(at, implementation).reason == "", implementation
+    assert checked(at, "tests.mutants:uniform_weights").reason != ""
+
+
 def test_a_kernel_that_is_wrong_from_a_token_on_is_told_where() -> None:
     """In the reason of its row, with the item's own number if only some are compared."""
     work = workload.make(point(batch=2, num_tokens=9))
     check = reference.expect(work, NORMAL, InputValues())
-    y = outputs.compute(workload.subject(work, "sdpa"), work.x.clone(), None).y.clone()
+    y = outputs.compute(workload.subject(work, "sdpa"), work, work.inputs()).y.clone()
     y[1, 5:] *= 1.1
     assert correctness.compare(work, check, [y]).reason.endswith(", at item 1, tokens 5 to 8")

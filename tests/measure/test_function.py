@@ -78,6 +78,7 @@ def refusal(at: Point) -> str:
 def test_a_layer_that_returns_something_else_each_time_is_refused(kind: str, mode: str) -> None:
     """In the mode in which it does so; what is dropped in training alone is a function in inference."""
     is_refused = mode != "inference" or kind not in IN_TRAINING
+    torch.manual_seed(1)  # a path that is dropped in one of ten calls is in all of them once in thirty runs
     assert bool(refusal(of_four(kind, mode))) is is_refused
 
 

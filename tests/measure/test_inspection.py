@@ -92,6 +92,21 @@ def test_plain_sdpa_names_flash_and_mha_its_fast_path(mode: str) -> None:
     assert ("_native_multi_head_attention" in of_mha, FLASH in of_mha) == (mode == "inference", mode == "train")
 
 
+@pytest.mark.parametrize("name", ["eager", "sdpa"])
+def test_a_backward_pass_is_inspected_without_the_forward_pass(name: str) -> None:
+    """Neither kernels nor memory of the forward pass count: its output alone is held through the whole of training."""
+    of: dict[str, inspection.Inspection] = {}
+    for mode in ("train", "backward", "forward"):
+        work = workload.make(point(mode=mode, num_tokens=64, channels=24))
+        call = workload.step(workload.subject(work, name), work)
+        with work.gradient_mode():
+            of[mode] = inspection.inspect(call, "cpu")
+    forward = {FLASH} if name == "sdpa" else {"_softmax", "addmm"}
+    assert forward <= {*of["train"].kernels} & {*of["forward"].kernels}
+    assert not forward & {*of["backward"].kernels}
+    assert 0 < of["backward"].peak_bytes <= of["train"].peak_bytes - work.direction.nbytes
+
+
 def test_eager_is_named_by_the_operators_that_work_and_not_by_views() -> None:
     """Products and a softmax did the work; transposing and viewing did not, and stepwise's labels are no kernel."""
     kernels = kernels_of("eager", point())

@@ -67,8 +67,8 @@ def written(
 ) -> Path:
     """Return the file of what sdpa computes for the input of a check, with its output changed."""
     work = workload.make(at, seed)
-    x = work.input(InputValues(SHIFTS[check], reference.peak(work) if check == PEAKED else 1.0)).clone()
-    output = outputs.compute(workload.subject(work, "sdpa"), x, work.direction if work.with_gradients else None)
+    xs = work.inputs(InputValues(SHIFTS[check], reference.peak(work) if check == PEAKED else 1.0))
+    output = outputs.compute(workload.subject(work, "sdpa"), work, tuple(x.clone() for x in xs))
     outputs.write([change(output.y), *output.gradients], path)
     return path
 
@@ -125,8 +125,7 @@ def timed(judge: Judge, at: Point, path: Path, change: Callable[[int, Tensor], T
     work = workload.make(at, SEED)
 
     def computed(call: TimedCall, number: int) -> list[Tensor]:
-        subject, x = workload.subject(work, "sdpa"), work.timed.input(5, call)
-        output = outputs.compute(subject, x, work.direction if work.with_gradients else None)
+        output = outputs.compute(workload.subject(work, "sdpa"), work, work.timed.inputs(5, call))
         return [change(number, output.y), *output.gradients]
 
     wholes = [] if at.mode == "inference" else [TimedCall(10, 1)]
@@ -204,7 +203,7 @@ def test_a_file_that_is_cut_or_missing_is_incorrect(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("layer", "columns", "status", "detail"),
     [
-        ("tests.own_layers:Wide", {}, "error", "layer 'tests.own_layers:Wide': Wide(x) was called with x [2, 7, 12]"),
+        ("tests.own_layers:Wide", {}, "error", "layer 'tests.own_layers:Wide': Wide(x) was called with [2, 7, 12]"),
         ("no_such_module:Layer", {}, "error", "layer 'no_such_module:Layer' can't be imported"),
         ("tests.own_layers:Whole", {"mask": "causal"}, "unsupported", "layer 'tests.own_layers:Whole' does not take"),
         (

@@ -28,7 +28,7 @@ from impls import with_attend
 from impls.attend import eager, sdpa
 from tests import meddlers
 from tests.children import in_child
-from tests.make.points import of_layer, point
+from tests.make.points import WITH_CONTEXT, of_layer, point
 from tests.measure.conftest import Measured
 from tests.measure.stub import SHIFTS, Case, case
 
@@ -42,10 +42,11 @@ STAGES = [
 @pytest.fixture(
     scope="module",
     params=[
-        ("eager", "inference", "float32"),
-        ("sdpa", "forward", "bfloat16"),
-        ("eager", "train", "float32"),
-        ("sdpa", "train", "bfloat16"),
+        ("eager", "inference", "float32", "vit"),
+        ("sdpa", "forward", "bfloat16", "vit"),
+        ("eager", "train", "float32", "vit"),
+        ("sdpa", "train", "bfloat16", "tests.own_layers:Crossed"),
+        ("sdpa", "backward", "float32", "tests.own_layers:Crossed"),
     ],
     ids=" ".join,
 )
@@ -55,11 +56,12 @@ def whole(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     `reasons` are the judge's after the one and the other; `conditions` say whether inference mode and garbage
     collection are on between two samples.
     """
-    implementation, mode, dtype = request.param
+    implementation, mode, dtype, layer = request.param
+    context = {} if layer == "vit" else WITH_CONTEXT
     random.seed(1)
     state = random.getstate()
     folder = tmp_path_factory.mktemp("case")
-    with case(point(mode=mode, dtype=dtype), implementation, folder, thorough=True) as process:
+    with case(point(mode=mode, dtype=dtype, **context), implementation, folder, thorough=True) as process:
         seen = SimpleNamespace(mode=mode, prepared=process.prepare(), reasons=[process.reasons()])
         seen.samples = [process.sample() for _ in range(3)]
         seen.conditions = torch.is_inference_mode_enabled(), gc.isenabled()
@@ -107,6 +109,28 @@ def test_a_layer_with_the_weights_of_another_is_judged_by_it(
         reasons = process.reasons()
     assert {*reasons} == {*SHIFTS, TIMED}
     assert {name: not reason for name, reason in reasons.items()} == dict.fromkeys(reasons, is_right)
+
+
+def edits_its_context(layer: torch.nn.Module) -> impls.Implementation:
+    """Return the right output, and leave another context behind in the rounds."""
+    calls: list[None] = []
+
+    def call(x: Tensor, context: Tensor) -> Tensor:
+        y: Tensor = layer(x, context)
+        calls.append(None)
+        if len(calls) > 3:
+            context.mul_(0.5)
+        return y
+
+    return call
+
+
+def test_an_edited_context_is_incorrect_in_the_rounds_too(tmp_path: Path) -> None:
+    """The edit is told from the values that the timing wrote."""
+    at, name = point(**WITH_CONTEXT), f"{__name__}:edits_its_context"
+    with case(at, name, tmp_path) as process:
+        reply = process.measure(1)
+    assert (reply["status"], reply["detail"]) == ("incorrect", "edited its input in place (in a timed call)")
 
 
 def _tokens_first(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:

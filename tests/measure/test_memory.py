@@ -7,6 +7,7 @@ import sys
 import psutil
 import pytest
 import torch
+from torch import Tensor
 
 from bench.engine.worker import ALLOCATOR_VARIABLES, environment
 from bench.measure import memory, workload
@@ -45,8 +46,8 @@ def test_autograd_keeps_what_eager_needs_and_less_for_sdpa() -> None:
     compiled = workload.Subject(eager.layer, torch.compile(eager.layer, dynamic=False, backend="aot_eager"))
 
     def saved_bytes(subject: workload.Subject) -> int:
-        x = work.x.detach().requires_grad_()
-        return memory.saved_bytes(lambda: subject.function(x), [x, *subject.layer.parameters()])
+        xs = work.leaves(work.inputs())
+        return memory.saved_bytes(lambda: subject.function(*xs), [*xs, *subject.layer.parameters()])
 
     projected, scores, lines = 2 * 64 * 32 * 4, 2 * 4 * 64 * 64 * 4, 2 * 4 * 64 * 4
     assert saved_bytes(sdpa) == 4 * projected + lines
@@ -82,6 +83,19 @@ def test_counting_what_autograd_keeps_keeps_nothing() -> None:
     x = torch.randn(5, 5, requires_grad=True)
     assert memory.saved_bytes(lambda: x.softmax(-1).softmax(-1), [x]) == 2 * 4 * 25
     assert memory.held_bytes([x]) == before
+
+
+@on_linux
+def test_what_a_call_needs_before_is_no_part_of_the_systems_peak() -> None:
+    """A backward pass is counted without the forward pass, which is made before."""
+    held: list[Tensor] = []
+
+    def call() -> None:
+        torch.ones(1 << 20)  # 4 MiB
+
+    call.prepare = lambda _calls: held.append(torch.ones(1 << 24))  # type: ignore[attr-defined]  # 64 MiB
+    assert memory.peak_bytes(call) < 32 << 20
+    assert len(held) == 1
 
 
 PRINT = """

@@ -1,7 +1,9 @@
 """Outputs: what is refused without a look at numbers, and the way to the judge and back."""
 
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -11,7 +13,7 @@ from bench.measure import outputs, workload
 from bench.measure.outputs import Incorrect
 from impls import with_attend
 from impls.attend import eager
-from tests.make.points import point
+from tests.make.points import WITH_CONTEXT, point
 
 
 class _Other(Tensor):
@@ -42,10 +44,12 @@ def test_an_output_of_a_wrong_form_is_refused_with_the_reason(reason: str) -> No
     """Type, input, shape, dtype, device and memory are looked at; numbers are not."""
     work = workload.make(point())
     subject = workload.subject(work, "eager")
+    (x,) = work.inputs()
+    y: Any = FORMS[reason](own := x.clone())
     with pytest.raises(Incorrect) as refusal:
-        outputs.check_form(subject, work, work.x, outputs.Output(x := work.x.clone(), FORMS[reason](x)))  # type: ignore[arg-type]
+        outputs.check_form(subject, work, (x,), outputs.Output((own,), y))
     assert str(refusal.value) == reason
-    outputs.check_form(subject, work, work.x, outputs.Output(work.x.clone(), torch.zeros(2, 7, 12)))
+    outputs.check_form(subject, work, (x,), outputs.Output((x.clone(),), torch.zeros(2, 7, 12)))
 
 
 CORES: dict[str, Callable[[Tensor], object]] = {
@@ -71,10 +75,9 @@ def test_a_core_that_returns_another_form_is_named_with_both(mistake: str, mode:
 
     function = with_attend(attend)(work.layer)  # type: ignore[arg-type]
     subject = workload.Subject(work.layer, function)
-    direction = work.direction if work.with_gradients else None
-    assert outputs.mistake_of_core(subject, work.x, direction) == mistake
+    assert outputs.mistake_of_core(subject, work) == mistake
     assert vars(function)["attend"] is attend
-    assert outputs.mistake_of_core(workload.Subject(work.layer, lambda x: x), work.x, None) == ""
+    assert outputs.mistake_of_core(workload.Subject(work.layer, lambda x: x), work) == ""
 
 
 def test_outputs_in_the_same_memory_are_seen() -> None:
@@ -91,15 +94,42 @@ def test_edited_weights_and_inputs_are_seen() -> None:
     """The right output from other weights than the layer's own is refused; a NaN in the input hides no edit."""
     work = workload.make(point())
     subject = workload.subject(work, "eager")
-    output = outputs.compute(subject, work.x.clone(), None)
-    outputs.check_form(subject, work, work.x, output)
+    (x,) = work.inputs()
+    output = outputs.compute(subject, work, (x.clone(),))
+    outputs.check_form(subject, work, (x,), output)
     with torch.no_grad():
         next(subject.layer.parameters())[0] += 1
     with pytest.raises(Incorrect, match="edited the layer's weights"):
-        outputs.check_form(subject, work, work.x, output)
-    x = torch.full_like(work.x, float("nan"))
+        outputs.check_form(subject, work, (x,), output)
+    nan = torch.full_like(x, float("nan"))
     with pytest.raises(Incorrect, match="edited its input"):
-        outputs.check_form(subject, work, work.x, outputs.Output(x, work.x.clone()))
+        outputs.check_form(subject, work, (x,), outputs.Output((nan,), x.clone()))
+
+
+@pytest.mark.parametrize("edited", [0, 1])
+def test_an_edit_of_any_input_is_refused(edited: int) -> None:
+    """A kernel may write into its context as little as into x, whatever it returns."""
+    work = workload.make(point(**WITH_CONTEXT))
+    layer = workload.subject(work, "eager")
+
+    def function(*xs: Tensor) -> Tensor:
+        y: Tensor = layer.function(*xs)
+        xs[edited][-1, -1, -1] = 0
+        return y
+
+    subject = workload.Subject(layer.layer, function)
+    output = outputs.compute(subject, work, tuple(x.clone() for x in work.inputs()))
+    with pytest.raises(Incorrect, match="edited its input in place"):
+        outputs.check_form(subject, work, work.inputs(), output)
+
+
+def test_a_context_is_no_output() -> None:
+    """A view of any input shares memory with it."""
+    work = workload.make(point(**{**WITH_CONTEXT, "num_kv_tokens": 7, "context_dim": 12}))
+    x, context = work.inputs()
+    for y in (x, context.view_as(context)):
+        with pytest.raises(Incorrect, match="shares memory"):
+            outputs.check_output(workload.subject(work, "eager"), (x, context), y, work.direction)
 
 
 def test_a_weight_is_no_output() -> None:
@@ -109,28 +139,42 @@ def test_a_weight_is_no_output() -> None:
     weight = subject.layer.get_parameter("qkv.weight").detach()
     assert weight.shape == (36, 12)
     with pytest.raises(Incorrect, match="shares memory"):
-        outputs.check_form(subject, work, work.x, outputs.Output(work.x, weight[None]))
+        outputs.check_form(subject, work, work.inputs(), outputs.Output(work.inputs(), weight[None]))
 
 
 def test_gradients_are_those_of_x_and_of_every_weight() -> None:
     """For y = (w x) the gradient of x is w times the direction; a weight that isn't used has zeros.
 
-    Without a direction the output is an inference tensor and has none.
+    In inference the output is an inference tensor and has none.
     """
     layer = torch.nn.Linear(3, 3, bias=False)
     layer.register_parameter("unused", torch.nn.Parameter(torch.ones(5)))
     direction = torch.randn(2, 3)
     subject = workload.Subject(layer, lambda x: torch.nn.functional.linear(x, layer.weight))
-    output = outputs.compute(subject, x := torch.randn(2, 3), direction)
+    trained = dataclasses.replace(workload.make(point(mode="train")), direction=direction)
+    output = outputs.compute(subject, trained, (x := torch.randn(2, 3),))
     names = ["x", *(name for name, _ in layer.named_parameters())]
     gradients = dict(zip(names, output.gradients, strict=True))
     assert not output.y.requires_grad
     assert torch.allclose(gradients["x"], direction @ layer.weight.detach())
     assert torch.allclose(gradients["weight"], direction.T @ x.detach())
     assert torch.equal(gradients["unused"], torch.zeros(5))
-    without = outputs.compute(subject, x, None)
+    without = outputs.compute(subject, workload.make(point()), (x,))
     assert without.y.is_inference()
     assert without.gradients == ()
+
+
+@pytest.mark.parametrize("mode", ["forward", "train", "backward"])
+def test_gradients_are_those_of_every_input_but_a_mask(mode: str) -> None:
+    """By hand: for y = a · mask + b they are the direction where the mask is, and all of it."""
+    work = workload.make(point(layer="core", mask="padding", mode=mode))
+    subject = workload.Subject(work.layer, lambda q, k, v, padding: q * ~padding[:, None, :, None] + 2 * k + 0 * v)
+    output = outputs.compute(subject, work, work.inputs())
+    *_, padding = work.inputs()
+    of_q, of_k, of_v = output.gradients
+    assert torch.equal(of_q, work.direction.masked_fill(padding[:, None, :, None], 0.0))
+    assert torch.equal(of_k, 2 * work.direction)
+    assert not of_v.any()
 
 
 ROUND_TRIPS = {

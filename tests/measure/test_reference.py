@@ -19,8 +19,8 @@ def test_a_reference_in_float64_is_what_outputs_are_held_against() -> None:
     target = expected(work)[0].expected[0].targets[0].tensor
     assert target.dtype == torch.float64
     with torch.inference_mode():
-        assert torch.allclose(target, work.layer(work.x).double(), atol=1e-6)
-        assert not torch.equal(target, work.layer(work.x).double())
+        assert torch.allclose(target, work.layer(*work.inputs()).double(), atol=1e-6)
+        assert not torch.equal(target, work.layer(*work.inputs()).double())
 
 
 def off_in_one_item(subject: workload.Subject, item: int) -> workload.Subject:
@@ -43,10 +43,10 @@ def test_on_large_shapes_items_at_random_are_compared_with_float64_and_all_with_
     for seed in range(4):
         work = workload.make(point(batch=4, mode="train"), seed)
         checks = expected(work)
-        (exact, plain), x = checks[0].expected, work.x
+        exact, plain = checks[0].expected
         assert (exact.targets[0].tensor.dtype, exact.targets[0].tensor.shape) == (torch.float64, (2, 7, 12))
         output, of_x = (target.tensor for target in plain.targets[:2])
-        assert (plain.items, output.dtype, of_x.shape) == ([0, 1, 2, 3], torch.float32, x.shape)
+        assert (plain.items, output.dtype, of_x.shape) == ([0, 1, 2, 3], torch.float32, *work.shapes)
         assert compared(workload.subject(work, "sdpa"), work, checks).reason == ""
         drawn.add(tuple(exact.items))
         for item in range(4):
@@ -61,7 +61,7 @@ def test_later_checks_have_other_values_and_fewer_exact_items(monkeypatch: pytes
     work = workload.make(point(batch=4))
     here, there = (reference.expect(work, AFTERWARDS, InputValues(shift)) for shift in (3, 4))
     with torch.inference_mode():
-        y = work.layer(work.input(InputValues(3)))
+        y = work.layer(*work.inputs(InputValues(3)))
     assert len(here.expected[0].items) == 1
     assert correctness.compare(work, here, [y]).reason == ""
     assert f"({AFTERWARDS})" in correctness.compare(work, there, [y]).reason
@@ -122,10 +122,10 @@ def test_features_of_attention_are_checked_without_all_scores(
 def test_exponentials_of_a_peaked_inputs_logits_overflow(layer: str, dtype: str) -> None:
     """In float32 and bfloat16 that is so above 88.7, and plain eager stays finite."""
     work = workload.make(of_layer(layer, dtype=dtype))
-    x = work.input(InputValues(0, reference.peak(work)))
-    assert cores.largest_logit(work.layer, x[:1]) > 88.8
+    xs = work.inputs(InputValues(0, reference.peak(work)))
+    assert cores.largest_logit(work.layer, tuple(x[:1] for x in xs)) > 88.8
     with torch.inference_mode():
-        assert work.layer(x).isfinite().all()
+        assert work.layer(*xs).isfinite().all()
 
 
 class Cancelling(torch.nn.Module):

@@ -15,9 +15,7 @@ def test_a_timed_output_is_kept_whole_and_in_parts(mode: str) -> None:
     """The numbers are those of a checked call on the same input, with gradients if the mode has any."""
     work = workload.make(point(mode=mode))
     subject, inputs = workload.subject(work, "eager"), workload.Inputs(work)
-    checked = outputs.compute(
-        subject, work.timed.input(1, TimedCall(2, 0)), work.direction if work.with_gradients else None
-    )
+    checked = outputs.compute(subject, work, work.timed.inputs(1, TimedCall(2, 0)))
     timed = TimedOutputs(subject, work, checked, timings=2, wholes=2, parts=3)
     work.timed.begin(1)
     inputs.renew(1, 2)
@@ -34,11 +32,11 @@ def test_a_timed_output_is_kept_whole_and_in_parts(mode: str) -> None:
 def test_what_is_held_is_a_copy_of_the_right_form() -> None:
     """Work that ends later changes nothing of it; another form is refused before it is copied."""
     work = workload.make(point())
-    y = torch.ones_like(work.direction)
-    timed = TimedOutputs(workload.subject(work, "eager"), work, outputs.Output(work.x, y), timings=1, wholes=1, parts=1)
-    timed.hold(0, work.x, y)
+    xs, y = work.inputs(), torch.ones_like(work.direction)
+    timed = TimedOutputs(workload.subject(work, "eager"), work, outputs.Output(xs, y), timings=1, wholes=1, parts=1)
+    timed.hold(0, xs, y)
     y.zero_()
     timed.keep([(0, 0, 0)], [(0, 0)])
     assert all(bool((tensor == 1).all()) for tensor in timed.kept)
     with pytest.raises(Incorrect, match=r"output has shape .* \(in a timed call\)"):
-        timed.hold(0, work.x, y[:1])
+        timed.hold(0, xs, y[:1])

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 import impls
-from bench.measure import workload
+from bench.measure import outputs, workload
 from bench.plan.case import Point
 from bench.sampling.inputs import TimedCall
-from tests.make.points import of_layer, point
+from tests.make.points import WITH_CONTEXT, of_layer, point
 
 
 def test_the_values_follow_from_the_seed_and_the_shape_alone() -> None:
@@ -22,7 +22,9 @@ def test_the_values_follow_from_the_seed_and_the_shape_alone() -> None:
     first = workload.make(point())
     assert torch.equal(torch.randn(17), expected)
     second = workload.make(point())
-    for one, other in zip((first.x, *first.layer.parameters()), (second.x, *second.layer.parameters()), strict=True):
+    for one, other in zip(
+        (*first.inputs(), *first.layer.parameters()), (*second.inputs(), *second.layer.parameters()), strict=True
+    ):
         assert torch.equal(one, other)
 
 
@@ -42,8 +44,8 @@ def test_each_layer_gets_what_it_takes(at: Point, x: tuple[int, ...], y: tuple[i
     The output gradient has the output's shape.
     """
     work = workload.make(at)
-    assert (tuple(work.x.shape), tuple(work.direction.shape)) == (x, y)
-    tensors = [work.x, work.direction, *work.layer.parameters()]
+    assert ([tuple(each.shape) for each in work.inputs()], tuple(work.direction.shape)) == ([x], y)
+    tensors = [*work.inputs(), work.direction, *work.layer.parameters()]
     assert {tensor.dtype for tensor in tensors} == {getattr(torch, at.dtype)}
 
 
@@ -87,22 +89,36 @@ def test_the_calls_of_a_timing_get_the_values_of_its_key(calls: int) -> None:
     work.timed.begin(5)
     for key in (1, 2):
         inputs.renew(calls, key)
-        given = [inputs.next() for _ in range(calls)]
+        given = [x for _ in range(calls) for x in inputs.next()]
         assert len({x.data_ptr() for x in given}) == len({float(x.sum()) for x in given}) == calls
         for call, x in enumerate(given):
-            place, held = inputs.of_call(call)
+            place, (held,) = inputs.of_call(call)
             assert held is x
-            assert torch.equal(x, judge.timed.input(5, TimedCall(key, place)))
+            assert torch.equal(x, *judge.timed.inputs(5, TimedCall(key, place)))
     assert not inputs.are_edited()
     given[0].mul_(2)
     assert inputs.are_edited()
+
+
+@pytest.mark.parametrize("columns", [WITH_CONTEXT, {"layer": "core"}, {"layer": "core", "mask": "padding"}])
+def test_an_edit_of_any_input_is_seen(columns: dict[str, Any]) -> None:
+    """Of x or queries, of a context or keys and values, and of the padding mask, which is not made anew."""
+    work = workload.make(point(**columns))
+    work.timed.begin(5)
+    for number in range(len(work.inputs())):
+        inputs = workload.Inputs(work)
+        inputs.renew(2, 1)
+        assert not inputs.are_edited()
+        edited = inputs.next()[number]
+        edited.copy_(~edited if edited.dtype == torch.bool else -edited)
+        assert inputs.are_edited()
 
 
 def test_timed_inputs_are_normal_and_follow_from_both_keys() -> None:
     """Another key of the numbers or of the timing, or another place in it, gives other values."""
     work = workload.make(point(batch=4, num_tokens=100, channels=96))
     values = {
-        key: work.timed.input(key[0], TimedCall(*key[1:])) for key in [(1, 1, 0), (1, 1, 1), (1, 2, 0), (2, 1, 0)]
+        key: work.timed.inputs(key[0], TimedCall(*key[1:]))[0] for key in [(1, 1, 0), (1, 1, 1), (1, 2, 0), (2, 1, 0)]
     }
     for x in values.values():
         assert abs(float(x.mean())) < 0.1
@@ -120,11 +136,37 @@ def test_a_training_step_gives_the_gradients_of_x_and_of_every_weight_each_time(
         steps: list[Any] = [call(), call()]
     (output, first), (_, second) = steps
     assert output.shape == work.direction.shape
-    assert [gradient.shape for gradient in first] == [work.x.shape, *(p.shape for p in subject.layer.parameters())]
+    assert [gradient.shape for gradient in first] == [*work.shapes, *(p.shape for p in subject.layer.parameters())]
     for one, other in zip(first, second, strict=True):
         assert torch.equal(one, other)
         assert one.abs().max() > 0
     assert all(weight.grad is None for weight in subject.layer.parameters())
+
+
+@pytest.mark.parametrize("columns", [{}, WITH_CONTEXT])
+def test_a_backward_pass_gives_the_gradients_of_training_without_a_forward_pass(columns: dict[str, Any]) -> None:
+    """The forward passes of the calls to come are made when they are prepared, on the inputs of these calls."""
+    work = workload.make(point(mode="backward", **columns))
+    subject, inputs, forward = workload.subject(work, "eager"), workload.Inputs(work), list[tuple[Tensor, ...]]()
+
+    def function(*xs: Tensor) -> Tensor:
+        forward.append(xs)
+        y: Tensor = subject.function(*xs)
+        return y
+
+    call: Any = workload.step(workload.Subject(subject.layer, function), work, inputs)
+    trained = workload.make(point(mode="train", **columns))
+    work.timed.begin(5)
+    inputs.renew(2, 1)
+    with work.gradient_mode():
+        call.prepare(2)
+        assert forward == [inputs.of_call(number)[1] for number in (0, 1)]
+        got = [call() for _ in range(2)]
+        assert len(forward) == 2
+    for number, (y, gradients) in enumerate(got):
+        xs = work.timed.inputs(5, TimedCall(1, number))
+        expected = outputs.compute(workload.subject(trained, "eager"), trained, xs)
+        torch.testing.assert_close([y, *gradients], [*expected.tensors])
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
@@ -135,13 +177,17 @@ def test_a_layer_can_have_the_weights_and_values_of_another(
     name: str, prefix: str, order: tuple[int, ...], dtype: str, tmp_path: Path
 ) -> None:
     """Each weight and buffer is that of its name there, also rounded; its own seed changes nothing."""
-    first = own("Separate", dtype=dtype)
+    first = own("Separate", dtype=dtype, mode="train")
     workload.save(first, tmp_path / "saved.pt")
     saved = workload.weights(first.layer)
     given = workload.Given(tmp_path / "saved.pt", {prefix + each: each for each in saved})
-    second = workload.make(point(layer=f"tests.own_layers:{name}", dtype=dtype), seed=1, given=given)
+    second = workload.make(point(layer=f"tests.own_layers:{name}", dtype=dtype, mode="train"), seed=1, given=given)
     assert all(torch.equal(tensor, saved[given.names[each]]) for each, tensor in workload.weights(second.layer).items())
-    for one, other in ((first.values, second.values), (first.direction, second.direction), (first.x, second.x)):
+    for one, other in (
+        (first.values, second.values),
+        (first.direction, second.direction),
+        (first.inputs()[0], second.inputs()[0]),
+    ):
         assert torch.equal(one, other)
     assert second.order == order
     output, of_x = torch.zeros(1), torch.ones(1)
@@ -188,15 +234,51 @@ def test_a_users_layer_takes_tokens_unless_it_states_another_shape() -> None:
     Input, output and weights move once.
     """
     work = own("Mine", token_len=10)
-    assert (work.x.shape, work.direction.shape) == ((2, 7, 10), (2, 7, 12))
-    assert own("Stating").x.shape == (2, 1, 7, 12)
+    assert (work.shapes, work.direction.shape) == (((2, 7, 10),), (2, 7, 12))
+    assert own("Stating").shapes == ((2, 1, 7, 12),)
     assert own("Mine").least_work.least_bytes == 4 * (2 * 7 * 12 + 2 * 7 * 12 + 12 * 36 + 36)
+
+
+@pytest.mark.parametrize(
+    ("name", "way"), [("Crossed", "self.attend"), ("CrossedBySDPA", "F.scaled_dot_product_attention")]
+)
+def test_a_users_layer_may_take_several_inputs(name: str, way: str) -> None:
+    """It states their shapes; a core of its own or torch's function in it is replaced, and the inputs are unlike."""
+    work = workload.make(point(**{**WITH_CONTEXT, "layer": f"tests.own_layers:{name}"}))
+    x, context = work.inputs()
+    assert work.shapes == (x.shape, context.shape) == ((2, 7, 12), (2, 5, 10))
+    assert not torch.equal(x.flatten()[:100], context.flatten())
+    # B·N·12·12 for queries, B·M·10·24 for keys and values, B·N·M·12 twice in the core
+    assert work.flops == 2 * (2 * 7 * 12 * 12 + 2 * 5 * 10 * 24 + 2 * 2 * 7 * 5 * 12)
+    weights = 12 * 12 + 12 + 10 * 24 + 24
+    assert work.least_work.least_bytes == 4 * (2 * 7 * 12 + 2 * 5 * 10 + 2 * 7 * 12 + weights)
+    replaced: Any = workload.subject(work, "tests.tiny_models:right").function
+    with torch.no_grad():
+        torch.testing.assert_close(replaced(x, context), work.layer(x, context))
+        assert not torch.allclose(replaced(x, -context), work.layer(x, context))
+    assert replaced.adapted_by == way
+
+
+def test_a_padding_mask_belongs_to_its_items_and_hides_a_quarter() -> None:
+    """No two items have as many keys, one has all and one half of them; an item is taken with its own part of it."""
+    work = workload.make(point(layer="attention", mask="padding", batch=5, num_tokens=16))
+    (x, padding), call = work.inputs(), TimedCall(1, 0)
+    hidden = padding.sum(1)
+    assert sorted(hidden.tolist()) == [0, 2, 4, 6, 8]
+    assert torch.equal(padding, torch.arange(16) >= 16 - hidden[:, None])
+    for item in range(5):
+        assert torch.equal(work.timed.inputs(5, call, item)[1], padding[item])
+    assert torch.equal(workload.Inputs(work).next()[1], padding)
+    assert torch.equal(workload.make(work.point, seed=work.seed).inputs()[1], padding)
+    double, mask = work.items(3, torch.float64)
+    assert (double.dtype, mask.dtype, len(double), len(mask)) == (torch.float64, torch.bool, 3, 3)
+    assert x.shape == (5, 16, 12)
 
 
 @pytest.mark.parametrize(
     ("name", "columns", "reason"),
     [
-        ("Wide", {}, "Wide(x) was called with x [2, 7, 12]: RuntimeError: mat1 and mat2 shapes cannot be multiplied"),
+        ("Wide", {}, "Wide(x) was called with [2, 7, 12]: RuntimeError: mat1 and mat2 shapes cannot be multiplied"),
         ("Turned", {}, "must return a tensor whose first dimension is the batch 2, got [7, 2, 12]"),
         ("Misstating", {}, "input_shape(point) must return whole numbers that begin with the batch 2, got (7, 12)"),
         ("Forgetful", {"mask": "causal"}, "must keep its mask as self.mask = 'causal', got 'none'"),
@@ -217,9 +299,20 @@ def test_a_users_layer_that_breaks_the_contract_is_refused(name: str, columns: d
         ({"mask": "causal"}, "mask = causal"),
         ({"qkv_bias": True, "qk_scale": 0.5}, "qkv_bias = True and qk_scale = 0.5"),
         ({"key_channels": 4}, "key_channels = 4"),
+        ({"num_kv_tokens": 5, "context_dim": 10}, "num_kv_tokens = 5 and context_dim = 10"),
+        ({"rope": "axial", "attn_bias": "alibi"}, "rope = axial and attn_bias = alibi"),
+        ({"mask": "padding"}, "mask = padding"),
     ],
 )
 def test_what_a_users_layer_does_not_take_is_unsupported(columns: dict[str, Any], said: str) -> None:
     """A layer is never measured under the name of another function."""
     with pytest.raises(impls.Unsupported, match=f"does not take {said}, which the point asks for"):
         own("Whole", **columns)
+
+
+def test_a_mask_of_a_users_layer_is_no_padding() -> None:
+    """Its value is causal: a layer that was written for it never gets another one in silence."""
+    with pytest.raises(impls.Unsupported, match="mask = padding is no value of the keyword mask, which is causal"):
+        own("Mine", mask="padding")
+    with pytest.raises(impls.Unresolved, match=r"was called with \[2, 7, 12\], \[2, 7\]"):
+        own("Keeping", mask="padding")

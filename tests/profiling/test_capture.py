@@ -4,6 +4,7 @@ import contextlib
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +118,14 @@ def test_operators_are_those_of_one_call() -> None:
     assert 0 < sum(times) <= captured(AT, "eager").profiled_s
     assert times == sorted(times, reverse=True)
     assert all(each.device_s is None and each.kernels == () for each in by_name.values())
+
+
+@pytest.mark.parametrize(("mode", "has_forward"), [("train", True), ("backward", False)])
+def test_a_profile_of_backward_passes_has_no_forward_pass(mode: str, *, has_forward: bool) -> None:
+    """What a call prepares is made before the profile begins."""
+    by_name = operators_of(replace(AT, mode=mode))
+    assert "aten::_softmax_backward_data" in by_name
+    assert ("aten::_softmax" in by_name) is has_forward
 
 
 def stages_of(at: Point, implementation: str = "stepwise") -> dict[tuple[str, str], Stage]:

@@ -46,7 +46,7 @@ def tiny(name: str) -> Wrapper:
 def test_a_setting_computes_the_same(model: str, setting: str) -> None:
     """And leaves the model as it was, and the switches of the process."""
     layer = tiny(model)
-    x = torch.randn(3, *layer.item)
+    x = torch.randn(3, *layer.items[0])
     with torch.inference_mode():
         before = [core.operator for core in watch.cores(layer, x)]
         torch.testing.assert_close(impls.build(layer, setting)(x), layer(x))
@@ -79,7 +79,7 @@ def test_another_core_is_what_counts(model: str) -> None:
     Also where the library initialises its head with zeros: otherwise every attention would give the right output.
     """
     layer = tiny(model)
-    x = torch.randn(3, *layer.item)
+    x = torch.randn(3, *layer.items[0])
     with torch.inference_mode():
         y = layer(x)
         difference = (impls.build(layer, f"{TINY}:wrong")(x) - y).abs().max() / y.abs().max()
@@ -145,7 +145,7 @@ def test_a_setting_that_the_library_refuses_is_unsupported(monkeypatch: pytest.M
 def test_timms_switch_is_one_of_modules() -> None:
     """The switch is set on the modules of a copy of the model, which shares the weights."""
     layer = tiny("Net[kind=switched]")
-    x = torch.randn(1, *layer.item)
+    x = torch.randn(1, *layer.items[0])
     unfused = impls.build(layer, "eager")
     assert isinstance(unfused, Wrapper)
     with torch.inference_mode():

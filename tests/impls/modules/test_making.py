@@ -123,7 +123,7 @@ def test_a_layer_takes_its_columns(layer: str, facts: dict[str, object], shape: 
     built, of_x = make(f"impls.layers.{layer}", {**COLUMNS, **conv})
 
     assert {name: operator.attrgetter(name)(built) for name in facts} == facts
-    assert of_x == shape
+    assert of_x == (shape,)
     assert not isinstance(built, ViTAttention) or built.qkv.bias is not None
 
 
@@ -269,7 +269,7 @@ def several() -> dict[str, Any]:
 def test_the_input_is_stated_given_or_tokens(name: str, shape: tuple[int, ...]) -> None:
     """What stands in the name counts before what the module states; the batch is the point's."""
     module, of_x = make(f"{HERE}:{name}", vars(point()))
-    assert of_x == shape
+    assert of_x == (shape,)
     assert module(torch.zeros(3, *shape[1:])).shape == (3, *shape[1:])
 
 
@@ -301,9 +301,9 @@ def test_all_arguments_come_from_a_function() -> None:
 )
 def test_a_module_inside_gets_what_it_gets_there(name: str, kind: str, x: tuple[int, ...]) -> None:
     """The module is measured by itself, with the shape of its own input; options of the whole go to the whole."""
-    module, shape = make(f"tests.tiny_models:{name}", vars(point()))
+    module, shapes = make(f"tests.tiny_models:{name}", vars(point()))
     assert isinstance(module, Wrapper)
-    assert (type(module.inner).__name__, shape, module(torch.randn(x)).shape) == (kind, x, x)
+    assert (type(module.inner).__name__, shapes, module(torch.randn(x)).shape) == (kind, (x,), x)
 
 
 # The core
@@ -384,7 +384,7 @@ class Idle(Attention):
 )
 def test_an_attend_of_another_meaning_is_left_alone(name: str, way: str | None) -> None:
     """A core takes a scale, and forward calls it; without one the layer is in a wrapper, which finds another way."""
-    layer, shape = make(f"{HERE}:{name}", vars(point()))
+    layer, (shape,) = make(f"{HERE}:{name}", vars(point()))
     assert isinstance(layer, Wrapper) is (way is not None)
     if way == "unsupported":
         with pytest.raises(Unsupported, match="computes 1 of 1 attention cores by itself, in Softmax"):
@@ -401,7 +401,7 @@ def test_an_attend_of_another_meaning_is_left_alone(name: str, way: str | None) 
 
 def test_a_layer_of_two_results_has_its_own_core_replaced() -> None:
     """The first tensor counts."""
-    layer, shape = make("tests.tiny_models:Pair", vars(point()))
+    layer, (shape,) = make("tests.tiny_models:Pair", vars(point()))
     assert isinstance(layer, Wrapper)
     other = impls.build(layer, "tests.tiny_models:wrong")
     with torch.no_grad():

@@ -45,9 +45,9 @@ def test_a_library_has_models_by_name(name: str, item: tuple[int, ...], cores: i
     """
     has(name)
     model = made(name).eval()
-    assert model.item == item
+    assert model.items == (item,)
     with torch.inference_mode():
-        first, *others = watch.cores(model, torch.randn(3, *model.item))
+        first, *others = watch.cores(model, torch.randn(3, *model.items[0]))
     assert len(others) == cores - 1
     if "vit" in name:
         assert (first.layer, first.class_name, first.shapes[0]) == ("blocks.0.attn", "Attention", (3, 3, 5, 8))
@@ -61,7 +61,7 @@ def test_transformers_has_models_by_a_config_file(tmp_path: Path) -> None:
     has("transformers")
     values = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "bert", "vocab_size": 8, **values}))
-    assert made(f"transformers:{tmp_path / 'config.json'}").item == (128, 16)
+    assert made(f"transformers:{tmp_path / 'config.json'}").items == ((128, 16),)
 
 
 GPT2 = "GPT2Config[n_embd=16,n_layer=2,n_head=2,vocab_size=8,bos_token_id=0,eos_token_id=0,tokens=6"
@@ -83,7 +83,7 @@ def test_a_layer_gets_the_mask_that_a_setting_expects(name: str, setting: str) -
     """And no cache of an earlier call; the keys of a layer between encoder and decoder are those of the encoder."""
     has("transformers")
     alone = made(f"transformers:{name}")
-    x = torch.randn(3, *alone.item)
+    x = torch.randn(3, *alone.items[0])
     with torch.inference_mode():
         y = alone(x)
         for _ in range(2):

@@ -17,7 +17,7 @@ def cores(name: str) -> list[watch.Core]:
     """Return the cores of a call of a tiny model in inference."""
     model = made(f"tests.tiny_models:{name}")
     with torch.inference_mode():
-        return watch.cores(model, torch.randn(3, *model.item))
+        return watch.cores(model, torch.randn(3, *model.items[0]))
 
 
 def test_a_fused_core_has_shapes_and_strides() -> None:
@@ -64,7 +64,7 @@ def test_layers_that_are_alike_share_a_trace() -> None:
     """The tensors of one trace are held for all of them; each core has one."""
     model = made("tests.tiny_models:Net[kind=written,input=1x5x16]").eval()
     with torch.inference_mode(), watch.watched(model) as seen:
-        model(torch.randn(3, *model.item))
+        model(torch.randn(3, *model.items[0]))
     assert [*seen.traces] == [0, 1]
     assert seen.traces[0] is seen.traces[1]
 

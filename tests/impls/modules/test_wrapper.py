@@ -1,4 +1,4 @@
-"""A module as a function of one tensor, and the stand-in for `F.scaled_dot_product_attention`."""
+"""A module as a function of its inputs, and the stand-in for `F.scaled_dot_product_attention`."""
 
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -9,7 +9,7 @@ import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 from torch import nn
 
 from impls import Unresolved, Unsupported
-from impls.modules.wrapper import Held, Placeholder, Wrapper, bridge, first_tensor
+from impls.modules.wrapper import Held, Wrapper, X, bridge, first_tensor
 from tests import tiny_models
 
 
@@ -32,22 +32,22 @@ def test_other_tensors_follow_the_batch() -> None:
 
     A square matrix is a mask of queries and keys, even if there are as many items as rows.
     """
-    model = Wrapper(Masked(), (3,), (Placeholder.X,), {"mask": torch.tensor([[1.0] * 3, [2.0] * 3])}, batch=2)
+    model = Wrapper(Masked(), ((3,),), (X,), {"mask": torch.tensor([[1.0] * 3, [2.0] * 3])}, batch=2)
     assert isinstance(model.kwargs["mask"], Held)
     assert model(torch.zeros(5, 3)).tolist() == [[1.0] * 3] * 5
     assert model.to(torch.float64)(torch.zeros(1, 3, dtype=torch.float64)).dtype == torch.float64
-    of_all = Wrapper(Masked(), (3,), (Placeholder.X,), {"mask": torch.arange(3.0)}, batch=2)
+    of_all = Wrapper(Masked(), ((3,),), (X,), {"mask": torch.arange(3.0)}, batch=2)
     assert of_all.returned == ""
     assert of_all(torch.zeros(2, 3)).tolist() == [[0.0, 1.0, 2.0]] * 2
     assert of_all.returned == "tuple"
     square = torch.arange(9.0).view(3, 3)
-    model = Wrapper(Masked(), (3,), (Placeholder.X,), {"mask": square}, batch=3)
+    model = Wrapper(Masked(), ((3,),), (X,), {"mask": square}, batch=3)
     assert torch.equal(model(torch.zeros(3, 3)), square)
 
 
 def test_rows_of_an_item_stay_together() -> None:
     """A layer that gets several rows for each item, such as windows, has them in one item."""
-    model = Wrapper(nn.Linear(4, 2), (3, 5, 4), group=3)
+    model = Wrapper(nn.Linear(4, 2), ((3, 5, 4),), group=3)
     assert model(torch.zeros(2, 3, 5, 4)).shape == (2, 3, 5, 2)
 
 
