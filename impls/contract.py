@@ -29,7 +29,7 @@ Its keyword-only parameters are the options that its name can carry.
 """
 
 NO_MASK, CAUSAL, PADDING = "none", "causal", "padding"
-"""The values of a layer's `mask`. Padding is a mask tensor for its core, the others are values of the keyword `mask`."""
+"""The values of a layer's `mask`; padding is a mask tensor for its core, causal a value of the keyword `mask`."""
 
 
 class Unsupported(Exception):  # noqa: N818 - a status, not an error

@@ -307,7 +307,7 @@ def traces_of(kind: str, *, seed: int = 1, grad: bool = False) -> list[Trace]:
 
 def traced(module: nn.Module, x: Tensor, *, grad: bool = False) -> list[Trace]:
     """Return what was traced of a call of a module with weights."""
-    model = Wrapper(module, tuple(x.shape[1:]))
+    model = Wrapper(module, (tuple(x.shape[1:]),))
     with torch.set_grad_enabled(grad), watched(model) as seen:
         model(x)
     return [*seen.traces.values()]

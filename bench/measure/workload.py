@@ -77,8 +77,8 @@ class Given(NamedTuple):
 class Workload:
     """The layer and the values that all implementations of a point use.
 
-    `layer` has the weights, inputs of these `shapes` are cut out of `values`, `direction` is the gradient of the output:
-    all random from `seed`, on the point's device in the point's dtype. The batch comes first in each.
+    `layer` has the weights, inputs of these `shapes` are cut out of `values`, `direction` is the gradient of the
+    output: all random from `seed`, on the point's device in the point's dtype. The batch comes first in each.
     `fixed` are further inputs, which are the same in all calls: a padding mask.
     `flops` are the operations of a call, None if they are unknown. `order` has the places of the weights in the order
     of those that were given, empty if it is their own.

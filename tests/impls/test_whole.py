@@ -47,7 +47,7 @@ CORE = ["split heads", "scale", "scores", "softmax", "weighted values", "merge h
         (ViTAttention(8, 8, 2, qk_scale=0.0), r"scale.*0\.0"),
         (SelfAttention(8, 8, 8), "neither"),
         (ConvSelfAttention(8), "narrower"),
-        (Core(8), "projections"),
+        (Core(8, num_tokens=8), "projections"),
         (nn.Linear(8, 8), "Linear"),
     ],
     ids=[

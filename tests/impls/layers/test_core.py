@@ -23,7 +23,7 @@ def test_outputs_and_gradients_are_those_of_the_formula(groups: int | None, keys
 
     A causal mask begins in the upper left corner, as that of torch's function does.
     """
-    layer = Core(16, 4, groups, mask=mask)
+    layer = Core(16, 4, groups, mask=mask, num_tokens=QUERIES)
     q = tokens(2, 4, QUERIES, WIDTH).requires_grad_()
     k, v = (tokens(2, groups or 4, keys, WIDTH).requires_grad_() for _ in "kv")
     hidden = torch.arange(keys) >= torch.tensor([[keys], [keys - 2]])
@@ -51,10 +51,10 @@ def test_outputs_and_gradients_are_those_of_the_formula(groups: int | None, keys
 
 def test_it_has_no_weights() -> None:
     """Its inputs are all that it computes with."""
-    assert dict(Core(16, 4).state_dict()) == {}
+    assert dict(Core(16, 4, num_tokens=QUERIES).state_dict()) == {}
 
 
 def test_a_given_scale_is_the_scale() -> None:
     """With 0 every query weighs all keys alike."""
     q, k, v = (tokens(2, 2, 3, 4) for _ in "qkv")
-    assert distance(Core(8, 2, qk_scale=0.0)(q, k, v), array(v.mean(2, keepdim=True).expand_as(v))) < ROUNDING
+    assert distance(Core(8, 2, qk_scale=0.0, num_tokens=3)(q, k, v), array(v.mean(2, keepdim=True).expand_as(v))) < ROUNDING
