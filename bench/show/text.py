@@ -50,8 +50,11 @@ def shared(points: Collection[Point]) -> str:
 
 
 def differences(point: Point, columns: Collection[str]) -> str:
-    """Return the values of the columns in which this point differs from others, usual ones too."""
-    return " ".join(_words(point, _merged(columns)))
+    """Return the values of the columns in which this point differs from others, usual ones too.
+
+    It is `plain` if the point has nothing of what others have there, such as a context or a bias.
+    """
+    return " ".join(_words(point, _merged(columns))) or ("plain" if columns else "")
 
 
 def names(points: Collection[Point], longest: float = math.inf) -> dict[Point, str]:

@@ -1,6 +1,7 @@
 """Points, counts, lists and bounds in words."""
 
 import math
+from typing import Any
 
 import pytest
 
@@ -104,3 +105,20 @@ def test_file_names_of_different_points_differ() -> None:
     assert vit_s().short_name({"num_tokens"}) == "vit-cpu-float32-inference-b8-c384-h6-t1"
     assert vit_s(token_len=49).short_name({"channels"}) == "vit-cpu-float32-inference-b8-n197-w49-h6-t1"
     assert vit_s().short_name(POINT_COLUMNS) == ""
+
+
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [
+        ({"attn_bias": "relative"}, "relative bias"),
+        ({"num_kv_tokens": 77, "context_dim": 384}, "M=77 context C=384"),
+        ({"window_size": 7}, "windows 7×7"),
+        ({"num_kv_heads": 2}, "KV H=2"),
+        ({"qk_norm": "rms", "rope": "axial"}, "qk norm rms rope axial"),
+    ],
+)
+def test_what_only_some_points_have_is_named_there(columns: dict[str, Any], expected: str) -> None:
+    """Beside a point with a bias, a context, windows, shared keys or norms, the other one is plain."""
+    plain, other = vit_s(layer="attention"), vit_s(layer="attention", **columns)
+    assert names([plain, other]) == {plain: "plain", other: expected}
+    assert names([plain]) == {plain: "the only point"}
