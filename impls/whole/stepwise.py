@@ -130,9 +130,9 @@ def _attend(q: Tensor, k: Tensor, v: Tensor, layer: Layer, padding: Tensor | Non
         q = q * layer.scale
     with record_function("scores"):
         scores = q @ k.transpose(-2, -1)  # [B, H, N, M]
-    if isinstance(layer, Attention) and layer.attn_bias != "none":
+    if isinstance(layer, Attention | Core) and layer.attn_bias != "none":
         with record_function("bias"):
-            bias = layer.bias()
+            bias = layer.bias() if isinstance(layer, Attention) else layer.bias
             assert bias is not None
             scores = scores + bias
     if layer.mask == PADDING:

@@ -140,7 +140,7 @@ def test_no_race_takes_the_time_of_a_file_with_it(tmp_path: Path) -> None:
         ("--num-tokens 128:64:8", ["num_tokens = 128:64:8 is empty"]),
         ("--sweep quikc", ["unknown sweep 'quikc'; expected one of allocator, article", "did you mean quick?"]),
         ("--processes 0", ["processes = 0 must be a whole number of at least 1"]),
-        ("--model vit_b", ["unknown model 'vit_b'; expected one of", "did you mean vit_b_16_"]),
+        ("--model vit_b_16", ["unknown model 'vit_b_16'; expected one of", "did you mean vit_b_16_"]),
         ("--threads 1,64", ["threads = 64 is more than the 2 cores"]),
         ("--impl ./mykernel:adapt", ["must be spelled module:attribute", "did you mean mykernel:adapt?"]),
         ("--fail-on incorect", ["unknown status of --fail-on 'incorect'; expected one of", "did you mean incorrect?"]),

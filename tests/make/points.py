@@ -83,10 +83,15 @@ FEATURES: dict[str, dict[str, Any]] = {
     "relative": {"attn_bias": "relative", "qkv_bias": True},
     "relative causal": {"attn_bias": "relative", "mask": "causal"},
     "relative padding": {"attn_bias": "relative", "mask": "padding"},
+    "given": {"attn_bias": "given", "num_kv_tokens": 9},
+    "learned": {"attn_bias": "learned"},
     "windows": {"num_tokens": 16, "window_size": 2, "attn_bias": "relative"},
     "many": {**_GROUPED, "mask": "padding", "attn_bias": "relative", "rope": "axial", "qk_norm": "rms"},
 }
-"""The columns of tiny points of `attention`, one for each feature and some for several at once."""
+"""The columns of tiny points of `attention` and `core`, one for each feature and some for several at once."""
+
+OF_CORE = ("given", "learned")
+"""The biases that `core` has, and no other layer."""
 
 
 def featured(layer: str, *, but: Collection[str] = ()) -> dict[str, Point]:
@@ -96,6 +101,9 @@ def featured(layer: str, *, but: Collection[str] = ()) -> dict[str, Point]:
     points = {}
     for name, columns in FEATURES.items():
         given = {each: value for each, value in columns.items() if each != "context_dim" or each not in lacks}
+        is_of_core = columns.get("attn_bias") in OF_CORE
+        if "attn_bias" in columns and is_of_core != (layer == "core"):
+            continue
         if not lacks & {name, *given} and columns.get("mask", "none") in declared.masks:
             points[name] = of_layer(layer, **given)
     return points

@@ -118,7 +118,7 @@ def _making_mask(point: Point) -> Elements:
 
 def _mask(point: Point) -> Elements:
     """Return the elements of the mask tensor that the layer makes for its core."""
-    bias = point.num_heads * _queries(point) ** 2
+    bias = point.num_heads * _queries(point) * point.keys
     if point.mask == PADDING:
         return BOOLEAN * point.batch * point.kv_tokens if point.attn_bias == NONE else point.batch * bias
     return bias if point.attn_bias == "relative" else 0
@@ -130,13 +130,11 @@ def _eager(point: Point, q_copy: int = 0, k_copy: int = 0, v_copy: int = 0) -> E
     repeated = 2 * point.batch * point.kv_tokens * point.channels if point.kv_heads < point.num_heads else 0
     hidden = _hidden(point)
     places = 2 * (point.num_tokens + point.keys) if hidden else 0  # those of queries and keys, of 64 bits each
-    # with a mask tensor, a query that sees nothing is looked for, and scores are copied before and after the softmax
-    has_tensor = point.mask == PADDING or point.attn_bias != NONE
-    softmax = 3 * scores + BOOLEAN * _lines(point) if has_tensor else 2 * scores
+    inverted = BOOLEAN * point.batch * point.kv_tokens if point.mask == PADDING and point.attn_bias == NONE else 0
     return repeated + max(
         x + q_copy + k_copy + scores,
         scores + hidden + max(places, scores),
-        softmax,
+        (3 if hidden and point.attn_bias != NONE else 2) * scores + inverted,  # with both masks a copy between
         scores + v_copy + x,
     )
 

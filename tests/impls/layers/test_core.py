@@ -57,4 +57,5 @@ def test_it_has_no_weights() -> None:
 def test_a_given_scale_is_the_scale() -> None:
     """With 0 every query weighs all keys alike."""
     q, k, v = (tokens(2, 2, 3, 4) for _ in "qkv")
-    assert distance(Core(8, 2, qk_scale=0.0, num_tokens=3)(q, k, v), array(v.mean(2, keepdim=True).expand_as(v))) < ROUNDING
+    layer = Core(8, 2, qk_scale=0.0, num_tokens=3)
+    assert distance(layer(q, k, v), array(v.mean(2, keepdim=True).expand_as(v))) < ROUNDING
