@@ -95,7 +95,7 @@ def scripted(
 def test_the_readmes_layer_from_end_to_end(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A layer of 15 lines is raced, compared, drawn, fitted and profiled as ours are; nothing of it is predicted.
+    """A layer of 20 lines with a context and a bias is raced, compared, drawn, fitted and profiled as ours are; nothing of it is predicted.
 
     One command leaves a row for every planned case, pictures, JSON, a line for each point, the page and a table.
     A kernel of the user's own that can't be imported is a row at each point, and the reason for status 1.
@@ -105,6 +105,7 @@ def test_the_readmes_layer_from_end_to_end(
     (tmp_path / "broken.py").write_text("import a_package_that_is_not_there\nadapt = 1\n")
     run, layer, report = tmp_path / "run", "mylayer:MyAttention", tmp_path / "out.json"
     shape = ["--num-tokens", "5,7", "--channels", "12", "--num-heads", "3", "--batch", "2"]
+    shape += ["--num-kv-tokens", "6", "--context-dim", "10"]
     effort = ["--bound", "90%", "--within", "60s", "--processes", "2", "--budget-s", "0.2"]
     asked = ["--layer", layer, "--impl", "eager,sdpa,mha,broken:adapt", *shape, *effort]
     command = [sys.executable, "-m", "pytest", str(ROOT / "bench"), *asked, "--run", str(run)]
