@@ -191,7 +191,8 @@ def test_scaling_of_a_single_point_ends_with_2_and_one_line(run: Path, refused: 
     results = table.load(run)
     table.save(results[results["num_tokens"] == 5], run)
     line = refused("scaling", run / "results.csv")
-    assert all(words in line for words in ("one point", "num_tokens, num_heads, channels or num_kv_tokens", "two values"))
+    axes = "num_tokens, num_heads, channels or num_kv_tokens"
+    assert all(words in line for words in ("one point", axes, "two values"))
     assert not (run / "plots").exists()
 
 

@@ -180,7 +180,7 @@ def test_a_python_example_works(name: str, tmp_path: Path, monkeypatch: pytest.M
     names = runpy.run_path(str(path))
     x = torch.randn(2, 5, 12)
     if "MyAttention" in names:
-        layer, context = names["MyAttention"](12, 3, num_tokens=5, num_kv_tokens=7, context_dim=10), torch.randn(2, 7, 10)
+        layer, context = names["MyAttention"](12, 3, 5, 7, 10), torch.randn(2, 7, 10)
         assert layer(x, context).shape == (2, 5, 12)
         torch.testing.assert_close(impls.build(layer, "sdpa")(x, context), layer(x, context))
     elif "MyRuntime" in names:

@@ -95,7 +95,7 @@ def scripted(
 def test_the_readmes_layer_from_end_to_end(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A layer of 20 lines with a context and a bias is raced, compared, drawn, fitted and profiled as ours are; nothing of it is predicted.
+    """A layer with a context and a bias is raced, compared, drawn, fitted and profiled as ours are, but not predicted.
 
     One command leaves a row for every planned case, pictures, JSON, a line for each point, the page and a table.
     A kernel of the user's own that can't be imported is a row at each point, and the reason for status 1.
