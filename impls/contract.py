@@ -86,12 +86,13 @@ def fitted(attend: Attend, layer: nn.Module, **options: Any) -> Attend:
         what = "padding mask" if mask == PADDING else "bias"
         raise Unsupported(f"{_name(attend)} does not declare the keyword attn_mask, and the layer has a {what}")
     if not {"attn_mask", "enable_gqa"} <= declared and (asks is None or not declared.issuperset(asks)):
-        attend = _checked(attend, declared)
+        attend = checked(attend)
     return masked(attend, NO_MASK if mask == PADDING else mask, **options)
 
 
-def _checked(attend: Attend, declared: frozenset[str]) -> Attend:
+def checked(attend: Attend) -> Attend:
     """Return `attend` for calls that may ask for more than it declares; its attribute `repeats` says if heads were."""
+    declared = declared_options(attend)
 
     @wraps(attend)
     def attend_checked(q: Tensor, k: Tensor, v: Tensor, *others: Any, **asked: Any) -> Tensor:
@@ -100,7 +101,8 @@ def _checked(attend: Attend, declared: frozenset[str]) -> Attend:
         if asked.get("enable_gqa") and "enable_gqa" not in declared:
             k, v = repeated(q, k, v)
             attend_checked.repeats = True  # type: ignore[attr-defined]  # functions take attributes
-        return attend(q, k, v, *others, **{name: value for name, value in asked.items() if name in declared})
+        lacking = {"attn_mask", "enable_gqa"} - declared
+        return attend(q, k, v, *others, **{name: value for name, value in asked.items() if name not in lacking})
 
     return attend_checked
 

@@ -69,7 +69,9 @@ def _attend_by(path: str | Path, threads: int) -> Attend:
     ) -> Tensor:
         shape = q.shape  # read once: a microsecond counts here
         if attn_mask is not None or dropout_p or shape != k.shape or len(shape) != CORE_DIMENSIONS:
-            return ORIGINAL(q, k, v, attn_mask, dropout_p, mask == CAUSAL, scale=scale, enable_gqa=enable_gqa)
+            if dropout_p:
+                return ORIGINAL(q, k, v, attn_mask, dropout_p, mask == CAUSAL, scale=scale, enable_gqa=enable_gqa)
+            return sdpa.attend(q, k, v, scale, mask=mask, attn_mask=attn_mask, enable_gqa=enable_gqa)
         wants_gradients = torch.is_grad_enabled() and q.requires_grad
         key = shape, v.shape, q.dtype, q.device, wants_gradients, mask
         core = chosen.get(key)

@@ -105,5 +105,5 @@ def nearest(choices: tuple[Choice, ...], kind: Kind, sizes: Sizes) -> str:
             continue
         steps = [abs(math.log2(size / other)) for size, other in zip(sizes, at, strict=True)]
         if max(steps) <= 1:
-            near.append((sum(step**2 for step in steps), name))
-    return min(near)[1] if near else SDPA
+            near.append((sum(step**2 for step in steps), name != SDPA, name))
+    return min(near)[2] if near else SDPA

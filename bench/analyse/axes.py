@@ -53,10 +53,11 @@ def gathered(rows: Iterable[Row], axes: Collection[Axis], ignored: Set[str] = fr
 def moving(axis: Axis, point: Point) -> set[str]:
     """Return the columns that change along an axis.
 
-    The token length changes with the channels if it equals them, and the size of an image with its tokens.
+    The widths of tokens and of a context change with the channels if they equal them, and the size of an image with its
+    tokens.
     """
     if axis is CHANNELS and point.token_len == point.channels:
-        return {axis.column, "token_len"}
+        return {axis.column, "token_len", *(["context_dim"] if point.context_dim == point.channels else [])}
     if axis is TOKENS and point.image_size is not None:
         return {axis.column, "image_size"}
     return {axis.column}

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.engine.member import Ended, Member
+from bench.engine.member import APART, Ended, Member
 from bench.engine.worker import Died, Heard
 from bench.machine import rates
 from bench.machine.rates import Judgement
+from bench.plan.layers import inputs_bytes
 from bench.plan.work import Roof, Work
-from bench.sampling.inputs import NORMAL, PEAKED, TIMED, InputValues
+from bench.sampling.inputs import NORMAL, PEAKED, TIMED, InputValues, sets
 from bench.store.roofline import CEILING_BYTES, CEILING_FLOPS
 
 RATES_TURNS, RATES_S = 3, 0.2
@@ -126,6 +127,13 @@ class Judge:
         member.detail = "; ".join(filter(None, [member.detail, judgement.doubt]))
         if judgement.objection:
             raise Ended("error", judgement.objection)
+
+    def apart_s(self, member: Member, timings: int, claimed_s: float) -> float:
+        """Return the most seconds of a sample that a member may say it made inputs; backward, also forward passes."""
+        size = inputs_bytes(member.point)
+        made = timings * sets(member.calls, size) * size
+        of_inputs = APART * made / self.best.bytes_per_s if self.best else 0.0
+        return of_inputs + (claimed_s if member.point.mode == "backward" else 0.0)
 
     def _known_roof(self) -> Roof | None:
         """Return the best rates that are known of the device, None without memory to measure them.

@@ -33,6 +33,9 @@ CLAIMED_SHARE, OVERHEAD_S = 0.4, 0.002
 OVERHEAD_S is subtracted. Honest ones were seen to fill 98 % and more, and 65 % in the lowest twentieth of samples."""
 
 
+APART = 4.0
+"""Inputs are believed to take as long to make as so many copies of them: they are products of two other tensors."""
+
 REUSES = "returns the same memory for every output: a caller who keeps two of them has one"
 
 DENORMAL_SLOWDOWN = 1.25
@@ -62,16 +65,17 @@ class Claims:
     work: list[tuple[float, float]] = field(default_factory=list)
     """Of each sample the seconds of its timings, and the processor's seconds in them."""
 
-    def add(self, claimed_s: float, waited_s: float, queued_s: float = 0.0) -> str:
+    def add(self, claimed_s: float, waited_s: float, queued_s: float = 0.0, apart_s: float = 0.0) -> str:
         """Add a sample whose timings claim so many seconds and for which the engine waited so many.
 
         For `queued_s` of these the process or the engine waited for a core, by the system's own count. Beside busy
-        processes that is most of the time of a short sample, and no lie of the process.
+        processes that is most of the time of a short sample, and no lie of the process. For `apart_s` of them inputs
+        were made, and the forward passes before backward ones.
         """
         if claimed_s > waited_s:
             return f"its clock disagrees: a sample of {claimed_s:.3g} s came after {waited_s:.3g} s"
         self.timed_s += claimed_s
-        self.shares.append(claimed_s / max(claimed_s, waited_s - queued_s - OVERHEAD_S))
+        self.shares.append(claimed_s / max(claimed_s, waited_s - queued_s - apart_s - OVERHEAD_S))
         return ""
 
     def add_work(self, claimed_s: float, used_s: float, idle_s: float) -> str:
@@ -324,6 +328,7 @@ class Sampled(Struct):
     used_s: Amount
     idle_s: Amount
     cpu_s: Amount
+    apart_s: Amount = 0.0
 
 
 def read(reply: Mapping[str, Any], kind: type[Reply]) -> Reply:

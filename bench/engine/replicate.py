@@ -299,7 +299,8 @@ class Replicate:
         values, member.cpu_s = claimed.sample, claimed.cpu_s
         taken = Sample(tuple(values.timings_s), values.switches, values.faults, self._interference.share())
         claimed_s = sum(taken.timings_s) * member.calls
-        objection = self._changed_scheduling(member) or member.claims.add(claimed_s, waited_s, queue_s)
+        apart_s = min(claimed.apart_s, self._judge(member).apart_s(member, self._timings, claimed_s))
+        objection = self._changed_scheduling(member) or member.claims.add(claimed_s, waited_s, queue_s, apart_s)
         if self._point.device == "cpu":  # else the host's work is not what is timed
             objection = objection or member.claims.add_work(claimed_s, claimed.used_s, claimed.idle_s)
         if objection:

@@ -10,7 +10,7 @@ from torch import Tensor
 import impls
 from bench.measure import reference
 from bench.measure.reference import EQUAL_WEIGHTS, Check, Target
-from bench.measure.workload import Workload
+from bench.measure.workload import TRAINED, Workload
 from bench.sampling.inputs import TIMED, Part, TimedCall
 
 AXES = {3: ("item", "token", "channel"), 4: ("item", "channel", "row", "column")}
@@ -67,7 +67,8 @@ def compare_timed(
         return _not_finite(check, TIMED)
     results: list[CheckResult] = []
     for call, tensors in wholes:
-        targets = reference.of_calls(workload, check, workload.timed.inputs(numbers, call), workload.direction)
+        inputs = workload.timed.inputs(numbers, call)
+        targets = reference.of_calls(workload, check, inputs, _direction(workload, call.key))
         results += _compared(workload, tensors, targets, range(workload.point.batch), TIMED)
     results += _compared_parts(workload, check, numbers, parts)
     return max(results, key=lambda result: result.severity)
@@ -78,13 +79,18 @@ def _compared_parts(
 ) -> Iterator[CheckResult]:
     items = [workload.timed.inputs(numbers, TimedCall(*part[:2]), part.item) for part, _ in parts]
     xs = tuple(map(torch.stack, zip(*items, strict=True)))
-    direction = torch.stack([workload.direction[part.item] for part, _ in parts])
+    direction = torch.stack([_direction(workload, part.key)[part.item] for part, _ in parts])
     targets = reference.of_calls(workload, check, xs, direction if len(parts[0][1]) > 1 else None)
     for place, (part, tensors) in enumerate(parts):
         for name, tensor, target in zip(_names(workload), tensors, targets, strict=False):
             equal = None if target.equal is None else target.equal[[place]]
             own = target._replace(tensor=target.tensor[[place]], equal=equal)
             yield _compare(workload, f"{name} of item {part.item} ({TIMED})", tensor[None], own, [part.item])
+
+
+def _direction(workload: Workload, key: int) -> Tensor:
+    """Return the gradient of the outputs of a timing; in mode forward no call has one."""
+    return workload.timed.direction(key) if workload.point.mode in TRAINED else workload.direction
 
 
 def _names(workload: Workload) -> list[str]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch import nn
 from torch.profiler import ProfilerActivity, profile
 
 import impls
@@ -70,7 +71,8 @@ def inspect(call: Callable[[], object], device: str) -> Inspection:
         call()
         if not on_cpu:
             torch.cuda.synchronize(device)
-    needed = (memory.peak_of_profile(profiler), None) if on_cpu else memory.on_cuda(call, device)
+    frees_earlier = hasattr(call, "prepare")  # a backward pass
+    needed = (memory.peak_of_profile(profiler, frees_earlier), None) if on_cpu else memory.on_cuda(call, device)
     return Inspection(kernels(profiler, device), *needed)
 
 
@@ -101,7 +103,7 @@ def metrics(call: Callable[[], object], subject: Subject, work: Workload) -> dic
     if work.with_gradients:
         inputs = work.leaves(work.inputs())
         values["saved_bytes"] = memory.saved_bytes(
-            lambda: subject.function(*inputs), [*inputs, *subject.layer.parameters()]
+            lambda: subject.function(*inputs), [*inputs, *subject.layer.parameters(), *subject.layer.buffers()]
         )
     return values
 
@@ -111,8 +113,10 @@ def adapted_by(function: object) -> str | None:
 
     In any layer, it says if keys and values were repeated for a core that takes no fewer heads of them.
     """
-    core = getattr(function, "attend", None)
-    repeated = REPEATED if getattr(getattr(core, "func", core), "repeats", False) else ""
+    modules = function.modules() if isinstance(function, nn.Module) else ()
+    cores = [getattr(each, "attend", None) for each in modules]
+    each = (core for pair in ((core, getattr(core, "func", None)) for core in cores) for core in pair)
+    repeated = REPEATED if any(getattr(core, "repeats", False) for core in each) else ""
     if type(function).__module__.startswith(OURS):
         return repeated or None
     returned = function.returned if isinstance(function, Wrapper) else ""

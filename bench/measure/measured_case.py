@@ -161,12 +161,15 @@ class MeasuredCase:
     def sample(self, keys: Sequence[int], core: int | None) -> dict[str, Any]:
         """Return one sample with the processor's seconds: since the last one, in its timings, and in all.
 
+        `apart_s` are the seconds of making inputs, and what calls need besides.
+
         It has a timing for each of the keys of inputs. The output of one call of each is held, which is drawn when the
         timing has ended; `held` says the number of its input. All calls run on `core` from now on, if one is given.
         """
         self._move(core)
         before_s, before_children_s, main_s = process_time(), forking.children_s(), thread_time()
         calls_s, main_calls_s, prepared_s = self._timed.cpu_s, self._timed.main_s, self._timed.prepared_s
+        apart_s = self._timed.apart_s
         idle_s = before_s + before_children_s - self._last_cpu_s
         sample, held = self._timed.sample(keys, self._pace.calls, self._outputs)
         self._state.check()
@@ -179,6 +182,7 @@ class MeasuredCase:
         used_s = calls_s + children_s - before_children_s
         self._last_cpu_s = now_s + children_s
         seconds = {"idle_s": idle_s, "used_s": used_s, "cpu_s": self._last_cpu_s}
+        seconds["apart_s"] = self._timed.apart_s - apart_s
         return {"sample": sample._asdict(), "held": held, **seconds}
 
     def keep(self, parts: Sequence[tuple[int, int, int]], wholes: Sequence[tuple[int, int]]) -> None:
@@ -287,10 +291,14 @@ class MeasuredCase:
         metrics = self.outcome.metrics
         with process_state.kept(), self._work.gradient_mode():
             metrics |= inspection.metrics(self._call, self._subject, self._work)
+            chosen: tuple[str, ...] = ()
+            if self._work.point.mode == "backward":  # the forward pass chooses the kernel
+                function, inputs = self._subject.function, self._inputs.next()
+                chosen = inspection.inspect(lambda: function(*inputs), self._work.point.device).kernels
             if self._work.point.device == "cpu":
                 self.said |= denormals.found(self._call, [*self._subject.layer.parameters()])
         metrics["held_bytes"] = memory.held_bytes(self._own_tensors())
-        if fallback := inspection.fallback(self.request.implementation, metrics["kernels"]):
+        if fallback := inspection.fallback(self.request.implementation, (*metrics["kernels"], *chosen)):
             self.outcome.end("fallback", fallback)
         return not fallback
 

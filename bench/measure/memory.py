@@ -68,10 +68,10 @@ def held_bytes(others: Iterable[Tensor]) -> int:
     return sum(storages.values())
 
 
-def peak_of_events(events: list[tuple[int, int]]) -> int:
+def peak_of_events(events: list[tuple[int, int]], frees_earlier: bool = False) -> int:
     """Return the highest sum of live bytes of allocator events `(address, size)`; a negative size frees the block.
 
-    Freeing a block that was allocated before the first event has no effect.
+    Freeing a block that was allocated before the first event has no effect, unless `frees_earlier`.
     """
     live: dict[int, int] = {}
     current = peak = 0
@@ -81,14 +81,17 @@ def peak_of_events(events: list[tuple[int, int]]) -> int:
             current += size
             peak = max(peak, current)
         else:
-            current -= live.pop(address, 0)
+            current -= live.pop(address, -size if frees_earlier else 0)
     return peak
 
 
-def peak_of_profile(profiler: profile) -> int:
-    """Return the peak of the calls on the CPU in a profile that recorded memory, exact to the byte."""
+def peak_of_profile(profiler: profile, frees_earlier: bool = False) -> int:
+    """Return the peak of the calls on the CPU in a profile that recorded memory, exact to the byte.
+
+    It `frees_earlier` blocks if it is a backward pass: what a forward pass before it has kept.
+    """
     fields = [event.extra_fields for event in allocations(profiler)]
-    return peak_of_events([(each.ptr, each.alloc_size) for each in fields])
+    return peak_of_events([(each.ptr, each.alloc_size) for each in fields], frees_earlier)
 
 
 def on_cuda(call: Callable[[], object], device: str) -> tuple[int, int]:

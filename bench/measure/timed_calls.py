@@ -3,7 +3,7 @@
 import os
 import random
 from collections.abc import Callable, Sequence
-from time import process_time, thread_time
+from time import perf_counter, process_time, thread_time
 from typing import Any
 
 import torch
@@ -20,7 +20,8 @@ class TimedCalls:
     """Timings of one call; `reuses` says whether all calls return the same memory.
 
     `cpu_s` are the processor's seconds in the calls of all timings, `main_s` those of the main thread among them.
-    `prepared_s` are those of other threads in what calls need and is not timed.
+    `prepared_s` are those of other threads in what calls need and is not timed. `apart_s` are the seconds of making
+    that, and the inputs.
     """
 
     def __init__(
@@ -31,7 +32,7 @@ class TimedCalls:
         self._timer = timer
         self._rng = rng
         self.reuses = reuses
-        self.cpu_s = self.main_s = self.prepared_s = 0.0
+        self.cpu_s = self.main_s = self.prepared_s = self.apart_s = 0.0
 
     def timing(
         self, call: clock.Call, calls: int, key: int | None = None, hold: Callable[[int, object], None] | None = None
@@ -42,14 +43,17 @@ class TimedCalls:
         process says it before. If all calls return the same memory, the timing has two parts, and it is the last call
         of the first. Raises Incorrect if a call returned a tensor of another type, whose work may be yet to come.
         """
+        begin_s = perf_counter()
         self._inputs.renew(calls, self._rng.getrandbits(KEY_BITS) if key is None else key)
+        self.apart_s += perf_counter() - begin_s
         first = 1 + _below(calls) if self.reuses else calls
         sizes = [first, calls - first] if first < calls else [calls]
         total_s = 0.0
         for part, size in enumerate(sizes):
             results: list[object] = []
-            start_s, start_main_s = process_time(), thread_time()
+            start_s, start_main_s, begin_s = process_time(), thread_time(), perf_counter()
             clock.prepare(call, size)
+            self.apart_s += perf_counter() - begin_s
             self.prepared_s += process_time() - start_s - (thread_time() - start_main_s)
             start_s, start_main_s = process_time(), thread_time()
             total_s += size * self._timer(call, size, results)

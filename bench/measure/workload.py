@@ -3,6 +3,7 @@
 import copy
 import dataclasses
 import math
+import random
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -23,7 +24,7 @@ from bench.plan import layers
 from bench.plan.case import COLUMNS, Point
 from bench.plan.layers.layer import key_lengths
 from bench.plan.work import Work
-from bench.sampling.inputs import SHIFTS, InputValues, TimedCall, windows
+from bench.sampling.inputs import SHIFTS, InputValues, TimedCall, sets, windows
 from impls.contract import NO_MASK, PADDING
 from impls.modules.core import with_attend
 from impls.modules.making import make as make_module
@@ -61,10 +62,6 @@ Tensors = tuple[Tensor, ...]
 
 Shapes = tuple[tuple[int, ...], ...]
 
-INPUTS_BYTES = 1 << 26
-"""The most memory for the inputs of a timing. Each call has one of its own, as long as they fit into it: then no result
-can be used again."""
-
 
 class Given(NamedTuple):
     """Weights and values that another process has saved; `names` has for each own weight the name that it has there."""
@@ -78,8 +75,8 @@ class Workload:
     """The layer and the values that all implementations of a point use.
 
     `layer` has the weights, inputs of these `shapes` are cut out of `values`, `direction` is the gradient of the
-    output: all random from `seed`, on the point's device in the point's dtype. The batch comes first in each.
-    `fixed` are further inputs, which are the same in all calls: a padding mask.
+    output in checks: all random from `seed`, on the point's device in the point's dtype. The batch comes first in each.
+    `fixed` are further inputs, whose items alone change their order from call to call: a padding mask.
     `flops` are the operations of a call, None if they are unknown. `order` has the places of the weights in the order
     of those that were given, empty if it is their own.
     """
@@ -96,8 +93,9 @@ class Workload:
 
     @property
     def least_work(self) -> Work:
-        """The least work of a call: its operations, and input, weights and output moved once."""
-        tensors = [*self.inputs(), self.direction, *self.layer.parameters()]
+        """The least work of a call: its operations, and inputs, weights and output moved once, and a bias of `core`."""
+        held = self.layer.state_dict().values() if isinstance(self.layer, impls.Core) else self.layer.parameters()
+        tensors = [*self.inputs(), self.direction, *held]
         return Work(self.flops, sum(tensor.nbytes for tensor in tensors))
 
     def inputs(self, values: InputValues = InputValues()) -> Tensors:  # noqa: B008 - it can't be changed
@@ -199,11 +197,23 @@ class TimedValues:
             for number, (radii, waves) in enumerate(pairs)
         )
 
+    def fixed(self, of: tuple[int, int]) -> Tensors:
+        """Return the inputs that are no random numbers, for two windows; the order of their items differs."""
+        batch = self._workload.point.batch
+        order = random.Random(of[0] * SHIFTS + of[1]).sample(range(batch), batch)  # noqa: S311 - the judge repeats it
+        return tuple(each[order] for each in self._workload.fixed)
+
+    def direction(self, key: int) -> Tensor:
+        """Return the gradient of the outputs of a timing by its key: no forward pass can know it."""
+        direction = self._workload.direction
+        shift = random.Random(f"direction {key}").randrange(direction.numel())  # noqa: S311 - the judge repeats it
+        return direction.flatten().roll(shift).view(direction.shape)
+
     def inputs(self, numbers: int, call: TimedCall, item: int | slice = slice(None)) -> Tensors:
         """Return the inputs of a call, or an item of them, by the key of the numbers and the call."""
         self.begin(numbers)
-        product = self.product(windows(call.key, call.number + 1)[-1], item)
-        return *product, *(each[item] for each in self._workload.fixed)
+        of = windows(call.key, call.number + 1)[-1]
+        return *self.product(of, item), *(each[item] for each in self.fixed(of))
 
 
 def _window(numbers: Tensor, shift: int, shapes: Shapes) -> Tensors:
@@ -226,11 +236,12 @@ def cast_to(tensor: Tensor, device: Any, dtype: torch.dtype | None) -> Tensor:
 class Inputs:
     """The inputs of one implementation: tensors of its own, some for each call of a timing.
 
-    `next()` returns the inputs of the next call.
+    `next()` returns the inputs of the next call, `direction` is the gradient of its output.
     """
 
     def __init__(self, workload: Workload) -> None:
         self._workload = workload
+        self.direction = workload.direction
         self._tensors: list[Tensors] = []
         self._windows: list[tuple[int, int]] = []
         self._make(1)
@@ -244,12 +255,17 @@ class Inputs:
 
     def renew(self, calls: int, key: int) -> None:
         """Write the values of a key into the inputs of the next `calls` calls; with very many calls they repeat."""
+        if self._workload.point.mode in TRAINED:
+            self.direction = self._workload.timed.direction(key)
         size = sum(each.nbytes for each in self._tensors[0])
-        self._windows = windows(key, min(calls, max(1, INPUTS_BYTES // size)))
+        self._windows = windows(key, sets(calls, size))
         self._make(len(self._windows))
         with torch.no_grad():
+            timed, varied = self._workload.timed, len(self._workload.shapes)
             for tensors, of in zip(self._tensors, self._windows, strict=False):
-                self._workload.timed.product(of, out=tuple(each.detach() for each in tensors))
+                timed.product(of, out=tuple(each.detach() for each in tensors))
+                for tensor, value in zip(tensors[varied:], timed.fixed(of), strict=True):
+                    tensor.copy_(value)
         self.next = cycle(self._tensors[: len(self._windows)]).__next__
 
     def of_call(self, call: int) -> tuple[int, Tensors]:
@@ -260,7 +276,8 @@ class Inputs:
     @property
     def tensors(self) -> list[Tensor]:
         """All tensors of the inputs, and the random numbers that they are made of."""
-        return [*(each for tensors in self._tensors for each in tensors), *self._workload.timed.numbers]
+        of_calls = (each for tensors in self._tensors for each in tensors)
+        return [*of_calls, self.direction, *self._workload.timed.numbers]
 
     def holding(self, values: InputValues) -> Tensors:
         """Return the inputs of one call, with values of the workload."""
@@ -272,7 +289,8 @@ class Inputs:
 
     def are_edited(self) -> bool:
         """Return whether an input has other values than the last timing has written into it."""
-        made = ((*self._workload.timed.product(of), *self._workload.fixed) for of in self._windows)
+        timed = self._workload.timed
+        made = ((*timed.product(of), *timed.fixed(of)) for of in self._windows)
         return any(
             not torch.equal(tensor.detach(), value)
             for tensors, values in zip(self._tensors, made, strict=False)
@@ -382,7 +400,7 @@ def step(subject: Subject, workload: Workload, inputs: Inputs | None = None) -> 
     of so many calls to come.
     """
     function, inputs = subject.function, inputs or Inputs(workload)
-    weights, direction, varied = [*subject.layer.parameters()], workload.direction, len(workload.shapes)
+    weights, varied = [*subject.layer.parameters()], len(workload.shapes)
     ready: deque[tuple[Tensors, Tensor]] = deque()
 
     def forward() -> tuple[Tensors, Tensor]:
@@ -390,7 +408,7 @@ def step(subject: Subject, workload: Workload, inputs: Inputs | None = None) -> 
         return xs, function(*xs)
 
     def with_gradients(xs: Tensors, y: Tensor) -> object:
-        return y, torch.autograd.grad(y, [*xs[:varied], *weights], direction, allow_unused=True)
+        return y, torch.autograd.grad(y, [*xs[:varied], *weights], inputs.direction, allow_unused=True)
 
     def prepare(calls: int) -> None:
         ready.extend(forward() for _ in range(calls - len(ready)))

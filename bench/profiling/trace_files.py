@@ -21,6 +21,7 @@ from torch._C._profiler import _ExperimentalConfig
 from torch.overrides import TorchFunctionMode
 from torch.profiler import profile, record_function, tensorboard_trace_handler
 
+from bench.measure import clock
 from bench.measure.inspection import activities
 from bench.plan.case import Case
 from bench.plan.layers import LAYERS
@@ -175,6 +176,7 @@ def record(call: Callable[[], object], run: Path, case: Case) -> Path:
     """
     with labelled(case):
         call()  # the first label of a process imports modules, which would be in the trace
+    clock.prepare(call, CALLS)
     with profile(activities=activities(case.point.device), **SETTINGS) as profiler:
         for _ in range(CALLS):
             with labelled(case):

@@ -20,6 +20,16 @@ SHIFTS = 4096
 """The number of windows that can be cut out of random numbers, each shifted by one more number."""
 
 
+INPUTS_BYTES = 1 << 26
+"""The most memory for the inputs of a timing. Each call has one of its own, as long as they fit into it: then no result
+can be used again."""
+
+
+def sets(calls: int, size: int) -> int:
+    """Return for how many of the calls of a timing inputs of this size are made; with more calls they repeat."""
+    return min(calls, max(1, INPUTS_BYTES // size))
+
+
 class InputValues(NamedTuple):
     """The values of the input of a check: how far their window is shifted, and the factor that multiplies them."""
 

@@ -185,7 +185,7 @@ _TABLE = (
         meaning="the host's time to submit a call; on a GPU with device timing"),
     # work
     Metric("flops", kind=int, reported=True, combined=FIRST,
-        meaning="operations of the layer's matrix products in a call; a causal mask halves those of the scores; empty "
+        meaning="operations of the layer's matrix products in a call; a mask leaves those of visible pairs; empty "
         "if a layer doesn't tell"),
     Metric("least_bytes", kind=int, unit=Unit.BYTES, reported=True, combined=FIRST,
         meaning="the bytes of input, weights and output, each moved once"),
@@ -205,7 +205,7 @@ _TABLE = (
         axis=VerticalAxis("energy", "Energy", "energy of a call", ("tokens", "keys")),
         meaning="joules per call, of calls that follow each other without a pause after the rounds: of all CPU "
         "packages by RAPL, or of the GPU's board by NVML, idle power and other programs included; empty if no counter "
-        "can be read"),
+        "can be read, and in mode backward"),
     # ratio to the baseline
     Metric("baseline", kind=str, meaning="the implementation that `speedup` refers to"),
     Metric("speedup", unit=Unit.RATIO, heading=Heading("speed-up", place=30, rank=0),

@@ -23,7 +23,7 @@ ROPE_BASE = 10_000
 class Attention(nn.Module):
     """Multi-head attention with an output projection; with the defaults it is timm's `Attention`, with its weights.
 
-    x `[B, N, dim]` -> y `[B, N, chan]`. If `context_dim` is given, keys and values come from a context
+    x `[B, N, dim]` -> y `[B, N, chan]`. If `num_kv_tokens` is given, keys and values come from a context
     `[B, M, context_dim]`, the second input; with a padding mask the last input says which keys are none, `[B, M]`,
     boolean. D is `chan / num_heads`; keys and values have `num_kv_heads` heads, each for a group of consecutive heads
     of queries.
@@ -77,8 +77,7 @@ class Attention(nn.Module):
         else:
             self.q = nn.Linear(dim, chan, bias=qkv_bias)
             self.kv = nn.Linear(context_dim or dim, 2 * kv_chan, bias=qkv_bias)
-        norm = {} if qk_norm == "none" else {"eps": NORM_EPS}
-        self.q_norm, self.k_norm = NORMS[qk_norm](width, **norm), NORMS[qk_norm](width, **norm)
+        self.q_norm, self.k_norm = (NORMS[qk_norm](width, eps=NORM_EPS) for _ in "qk")
         self.proj = nn.Linear(chan, chan)
         tokens = num_tokens if window_size is None else window_size**2
         self.rope = rope

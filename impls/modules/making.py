@@ -38,7 +38,7 @@ INPUTS = ("num_kv_tokens", "context_dim")
 """The columns that a layer takes by its `input_shapes`."""
 
 TEXTS = ("qk_norm", "rope", "attn_bias")
-"""The columns that it gets if its parameter is a text: `qk_norm` of timm is true or false."""
+"""The columns that it gets if the point asks for them and its parameter is a text: `qk_norm` of timm is no text."""
 
 BATCH_FIRST = "batch_first"
 
@@ -166,7 +166,7 @@ def _arguments(base: str, make_it: Callable[..., Any], columns: Columns, options
         if name in options:
             continue
         value = _value(name, columns, is_open=is_open)
-        if name in TEXTS and isinstance(parameter.default, str):
+        if name in TEXTS and isinstance(parameter.default, str) and columns.get(name) != NO_MASK:
             value = columns.get(name)
         if value is not None or (is_open and name in FUNCTIONS):
             arguments[name] = value

@@ -13,7 +13,7 @@ import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 from torch import Tensor, nn
 
 from impls.catalogue import CORE_KEYWORDS
-from impls.contract import Attend, Unresolved, Unsupported, declared_options
+from impls.contract import Attend, Unresolved, Unsupported, declared_options, repeated
 
 SDPA = "scaled_dot_product_attention"
 """The function that libraries call, by its name in `torch.nn.functional`."""
@@ -219,11 +219,17 @@ def bridge(attend: Attend) -> Callable[..., Tensor]:
     """Return a stand-in for `F.scaled_dot_product_attention` that calls an attend.
 
     What the attend doesn't declare it can't do: a causal mask needs its keyword `mask`, another mask `attn_mask`,
-    dropout `dropout_p`. Then the stand-in raises `Unsupported`. Queries that are not `[B, H, N, D]` become so.
+    dropout `dropout_p`. Then the stand-in raises `Unsupported`; but fewer heads of keys are repeated, and the attend's
+    attribute `repeats` says so. Queries that are not `[B, H, N, D]` become so.
     """
     declared = declared_options(attend)
 
     def checked(q: Tensor, k: Tensor, v: Tensor, scale: float, **options: Any) -> Tensor:
+        if "enable_gqa" in options and "enable_gqa" not in declared:
+            del options["enable_gqa"]
+            k, v = repeated(q, k, v)
+            with contextlib.suppress(AttributeError, TypeError):  # a builtin function takes no attributes
+                attend.repeats = True  # type: ignore[attr-defined]
         for keyword in options:
             if keyword not in declared:
                 raise Unsupported(

@@ -25,7 +25,7 @@ class Operator:
 
 
 class Runtime(ABC):
-    """A layer that another runtime computes: built for the shape and dtype of its first input, for inference alone.
+    """A layer that another runtime computes: built for the shapes and dtypes of its first call, for inference.
 
     A subclass is an adapter: its class takes the layer. It defines `compile` and `run`, and `operators` if the runtime
     can say which ones it runs.

@@ -125,9 +125,9 @@ def _attention(layer: Attention, weights: Weights, x: Any, *others: Any) -> Any:
     return y.reshape(*shape[:2], -1)
 
 
-def _core(layer: Core, _weights: Weights, q: Any, k: Any, v: Any, *padding: Any) -> Any:
+def _core(layer: Core, weights: Weights, q: Any, k: Any, v: Any, *padding: Any) -> Any:
     q, k, v = (each.swapaxes(1, 2) for each in (q, k, v))
-    return _attend(q, k, v, layer, None, *padding).swapaxes(1, 2)
+    return _attend(q, k, v, layer, weights.get("bias"), *padding).swapaxes(1, 2)
 
 
 def _heads(tokens: Any, heads: int) -> Any:
@@ -176,6 +176,8 @@ def _attend(q: Any, k: Any, v: Any, layer: Any, bias: Any = None, padding: Any =
     import jax
 
     if v.shape[-1] != k.shape[-1] or k.shape[-1] == 1:
+        if bias is not None or padding is not None or k.shape[2] < q.shape[2]:
+            raise Unsupported("heads of one channel with a bias, padding or grouped heads are not written in JAX")
         return _scored(q, k, v, layer)
     visible = None if padding is None else ~padding[:, None, None]
     return jax.nn.dot_product_attention(q, k, v, bias, visible, scale=layer.scale, is_causal=layer.mask == CAUSAL)

@@ -51,6 +51,15 @@ def test_half_of_the_samples_must_fill_the_time(honest: int, waited_s: float, qu
     assert ("clock disagrees" in claims.of_all(threads=1)) is objects
 
 
+def test_the_making_of_inputs_is_no_time_that_a_process_hides() -> None:
+    """Samples fill the time that is left without it."""
+    claims = sampled(0.1, 0.1, 0)
+    for _ in range(5):
+        assert claims.add(0.1, 0.4, apart_s=0.29) == ""
+        assert claims.add_work(0.1, 0.1, 0.0) == ""
+    assert claims.of_all(threads=1) == ""
+
+
 def test_more_cores_than_threads_are_an_objection() -> None:
     """Twice the time on one thread is the work of two cores; two threads may do it."""
     claims = sampled(0.1, 0.1, used_s=0.2)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from impls import IMPLEMENTATIONS, Unsupported, build, with_attend
-from impls.contract import declared_options, mask_of
+from impls.contract import declared_options, fitted, mask_of
 from impls.layers.vit import ViTAttention
 from tests.impls.reference import INSTALLED, LACKING, UNCOMPILED, array, distance, error, normal, weights
 
@@ -101,6 +101,24 @@ def test_with_attend_keeps_adapted_layers_separate() -> None:
     assert not torch.allclose(zeroed(x), expected)
     assert torch.equal(scaled(x), before)
     assert set(layer.state_dict()) == names
+
+
+def test_fewer_heads_of_keys_are_repeated_for_a_core_that_takes_none() -> None:
+    """A layer's own call asks for it; another keyword reaches the core, and a mask that it lacks is unsupported."""
+    seen: list[tuple[int, ...]] = []
+
+    def core(q: Tensor, k: Tensor, v: Tensor, scale: float, *, cap: float = 0.0) -> Tensor:
+        seen.append((k.shape[1], v.shape[1], int(cap)))
+        return zero(q, k, v, scale)
+
+    attend: Any = fitted(core, nn.Module())
+    q, k = normal(2, 4, 5, 3), normal(2, 2, 5, 3)
+    attend(q, q, q, 1.0, enable_gqa=False, cap=3.0)
+    assert (seen, hasattr(attend, "repeats")) == ([(4, 4, 3)], False)
+    attend(q, k, k, 1.0, enable_gqa=True)
+    assert (seen[1], attend.repeats) == ((4, 4, 0), True)
+    with pytest.raises(Unsupported, match="attn_mask"):
+        attend(q, q, q, 1.0, attn_mask=torch.ones(5, 5, dtype=torch.bool))
 
 
 def test_a_mask_that_a_core_does_not_declare_is_unsupported() -> None:

@@ -125,7 +125,9 @@ def timed(judge: Judge, at: Point, path: Path, change: Callable[[int, Tensor], T
     work = workload.make(at, SEED)
 
     def computed(call: TimedCall, number: int) -> list[Tensor]:
-        output = outputs.compute(workload.subject(work, "sdpa"), work, work.timed.inputs(5, call))
+        direction = work.timed.direction(call.key) if at.mode == "train" else work.direction
+        of_call = dataclasses.replace(work, direction=direction)
+        output = outputs.compute(workload.subject(work, "sdpa"), of_call, work.timed.inputs(5, call))
         return [change(number, output.y), *output.gradients]
 
     wholes = [] if at.mode == "inference" else [TimedCall(10, 1)]

@@ -34,6 +34,11 @@ def test_the_peak_of_events(events: list[tuple[int, int]], peak_bytes: int) -> N
     assert memory.peak_of_events(events) == peak_bytes
 
 
+def test_a_backward_pass_frees_what_was_kept_for_it() -> None:
+    """Memory that it gives back before it needs some does not count a second time."""
+    assert memory.peak_of_events([(9, -20), (1, 10), (2, 15)], frees_earlier=True) == 5
+
+
 @pytest.mark.slow
 def test_autograd_keeps_what_eager_needs_and_less_for_sdpa() -> None:
     """By hand: eager keeps scores after the softmax; sdpa keeps q, k, v, its output and a sum for each query.

@@ -1,5 +1,7 @@
 """Timed calls: what is held of them and kept. How they are judged is tested where a case is measured."""
 
+import dataclasses
+
 import pytest
 import torch
 
@@ -15,7 +17,10 @@ def test_a_timed_output_is_kept_whole_and_in_parts(mode: str) -> None:
     """The numbers are those of a checked call on the same input, with gradients if the mode has any."""
     work = workload.make(point(mode=mode))
     subject, inputs = workload.subject(work, "eager"), workload.Inputs(work)
-    checked = outputs.compute(subject, work, work.timed.inputs(1, TimedCall(2, 0)))
+    direction = work.timed.direction(2) if mode == "train" else work.direction
+    checked = outputs.compute(
+        subject, dataclasses.replace(work, direction=direction), work.timed.inputs(1, TimedCall(2, 0))
+    )
     timed = TimedOutputs(subject, work, checked, timings=2, wholes=2, parts=3)
     work.timed.begin(1)
     inputs.renew(1, 2)

@@ -1,5 +1,7 @@
 """The workload: the same weights and inputs for everyone, and calls in the point's mode."""
 
+import dataclasses
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -165,8 +167,32 @@ def test_a_backward_pass_gives_the_gradients_of_training_without_a_forward_pass(
         assert len(forward) == 2
     for number, (y, gradients) in enumerate(got):
         xs = work.timed.inputs(5, TimedCall(1, number))
-        expected = outputs.compute(workload.subject(trained, "eager"), trained, xs)
+        timed = dataclasses.replace(trained, direction=work.timed.direction(1))
+        expected = outputs.compute(workload.subject(timed, "eager"), timed, xs)
         torch.testing.assert_close([y, *gradients], [*expected.tensors])
+
+
+def test_no_forward_pass_can_know_the_gradient_of_its_output() -> None:
+    """Each timing has another one, with the same numbers in another order."""
+    work = workload.make(point(mode="backward"))
+    inputs, seen = workload.Inputs(work), [work.direction]
+    for key in (1, 2):
+        inputs.renew(1, key)
+        seen.append(inputs.direction)
+    assert all(torch.equal(each.flatten().sort().values, seen[0].flatten().sort().values) for each in seen)
+    assert not any(torch.equal(one, other) for one, other in itertools.combinations(seen, 2))
+
+
+def test_the_items_of_a_padding_mask_change_their_order_from_call_to_call() -> None:
+    """A kernel can't use what it made of an earlier mask; the judge makes the same ones."""
+    work = workload.make(of_layer("core", mask="padding", batch=6))
+    inputs = workload.Inputs(work)
+    work.timed.begin(5)
+    inputs.renew(8, 1)
+    masks = [inputs.of_call(call)[1][-1] for call in range(8)]
+    assert {tuple(sorted(each.sum(1).tolist())) for each in masks} == {tuple(sorted(work.fixed[0].sum(1).tolist()))}
+    assert len({tuple(each.sum(1).tolist()) for each in masks}) > 4
+    assert all(torch.equal(work.timed.inputs(5, TimedCall(1, call))[-1], masks[call]) for call in range(8))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
@@ -267,7 +293,7 @@ def test_a_padding_mask_belongs_to_its_items_and_hides_a_quarter() -> None:
     assert sorted(hidden.tolist()) == [0, 2, 4, 6, 8]
     assert torch.equal(padding, torch.arange(16) >= 16 - hidden[:, None])
     for item in range(5):
-        assert torch.equal(work.timed.inputs(5, call, item)[1], padding[item])
+        assert torch.equal(work.timed.inputs(5, call, item)[1], work.timed.inputs(5, call)[1][item])
     assert torch.equal(workload.Inputs(work).next()[1], padding)
     assert torch.equal(workload.make(work.point, seed=work.seed).inputs()[1], padding)
     double, mask = work.items(3, torch.float64)

@@ -325,16 +325,18 @@ def test_a_core_has_the_products_of_visible_pairs(columns: dict[str, Any], pairs
     [
         *((layer, {}) for layer in OF_LAYER),
         *FEATURES.values(),
+        ("core", {"attn_bias": "given", "num_kv_tokens": 5}),
+        ("core", {"attn_bias": "learned"}),
         ("core", {"mask": "padding", "num_kv_tokens": 5}),
         ("attention", {"mask": "padding"}),
     ],
 )
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_the_least_bytes_are_those_of_input_weights_and_output(dtype: str, layer: str, columns: dict[str, Any]) -> None:
-    """Each tensor that lives outside the call counts once, a padding mask too; it is what a worker reports."""
+    """Each tensor that lives outside the call counts once, a mask and a bias too; it is what a worker reports."""
     at = of_layer(layer, dtype=dtype, **columns)
     work = workload.make(at)
-    tensors = [*work.inputs(), work.direction, *work.layer.parameters()]
+    tensors = [*work.inputs(), work.direction, *work.layer.state_dict().values()]
     assert least_bytes(at) == sum(tensor.nbytes for tensor in tensors) == work.least_work.least_bytes
 
 

@@ -116,7 +116,7 @@ def complete(values: Values) -> Values:
     """
     layer = _layer(values["layer"])
     _check(values, layer)
-    if values.get("num_kv_heads") == values.get("num_heads"):
+    if not is_own(values["layer"]) and values.get("num_kv_heads") == values["num_heads"]:
         values["num_kv_heads"] = None  # the same function
     for column, value in layer.derive(values).items():
         values.setdefault(column, value)
@@ -200,6 +200,11 @@ def flops(point: Point) -> int | None:
 def scores(point: Point) -> int:
     """Return the attention scores of an item; those of a layer of the user's own are those of its largest core."""
     return point.num_heads * point.num_tokens * point.keys
+
+
+def inputs_bytes(point: Point) -> int:
+    """Return the bytes of the inputs of a call."""
+    return _layer(point.layer).sizes(point).x * ITEM_BYTES[point.dtype]
 
 
 def least_bytes(point: Point) -> int:

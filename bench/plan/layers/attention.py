@@ -68,7 +68,7 @@ def _check_places(values: Values, on_grid: list[str]) -> None:
 def _steps(point: Point) -> dict[str, Step]:
     tokens, dim, chan = point.batch * point.num_tokens, point.token_len, point.channels
     keys, kv_chan = point.batch * point.kv_tokens, kv_channels(point)
-    projected = 2 * (tokens * chan + keys * kv_chan)
+    between = 2 * (tokens * chan + keys * kv_chan)
     windows = {"windows": Step(2 * tokens * dim, 2 * tokens * dim)} if point.window_size else {}
     undo = {"undo windows": Step(2 * tokens * chan, 2 * tokens * chan)} if point.window_size else {}
     if point.num_kv_tokens is None:
@@ -79,12 +79,11 @@ def _steps(point: Point) -> dict[str, Step]:
             "q projection": projection(tokens, dim, chan, bias=point.qkv_bias),
             "kv projection": projection(keys, point.context_dim, 2 * kv_chan, bias=point.qkv_bias),
         }
-    between = 2 * (tokens * chan + keys * kv_chan)
     return {
         **windows,
         **projections,
         # a view; the backward pass copies the gradients of q, k and v into one
-        "split heads": Step(0, projected + 2 * keys * kv_chan),
+        "split heads": Step(0, between + 2 * keys * kv_chan),
         **({"qk norm": Step(between, between)} if point.qk_norm != NONE else {}),
         **({"rotary": Step(between, between)} if point.rope != NONE else {}),
         **core(point, chan, chan),

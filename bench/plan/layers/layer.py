@@ -103,8 +103,11 @@ def _bias(point: Point, scores: int) -> Step:
     """Return the step that adds a bias to the scores; its gradient is that of the scores, summed into a table."""
     if point.attn_bias == "alibi":
         return Step(2 * scores + point.num_heads * point.keys**2, 0)
-    table = (2 * math.isqrt(point.keys) - 1) ** 2 * point.num_heads
-    return Step(2 * scores + table, scores + table)
+    if point.attn_bias == "relative":
+        table = (2 * math.isqrt(point.keys) - 1) ** 2 * point.num_heads
+        return Step(2 * scores + table, scores + table)
+    bias = point.num_heads * point.num_tokens * point.keys
+    return Step(2 * scores + bias, scores + bias if point.attn_bias == "learned" else 0)
 
 
 def visible_share(point: Point) -> Fraction:
@@ -135,6 +138,8 @@ def check_core(values: Values, biases: tuple[str, ...]) -> None:
         raise WrongRequest(f"num_heads = {heads} must be divisible by num_kv_heads = {groups}")
     if values.get("mask") == PADDING and values.get("batch") == 1:
         raise WrongRequest("mask = padding needs a batch of at least 2: an item is padded to the length of another")
+    if values.get("mask") == PADDING and (values.get("num_kv_tokens") or values.get("num_tokens")) == 1:
+        raise WrongRequest("mask = padding needs at least 2 keys: half of them are padding in the shortest item")
 
 
 def projection(tokens: int, width: int, to: int, *, bias: bool) -> Step:

@@ -145,7 +145,7 @@ def _sdpa(point: Point) -> Elements:
     if point.mask == PADDING and point.attn_bias == NONE:
         return point.batch * point.kv_tokens + flashed
     if point.mask == CAUSAL and point.attn_bias != NONE:
-        return point.num_heads * point.num_tokens**2 + max(flashed, _hidden(point))
+        return point.num_heads * point.num_tokens * point.keys + max(flashed, _hidden(point))
     return flashed
 
 

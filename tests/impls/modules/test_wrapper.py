@@ -69,7 +69,6 @@ def test_the_first_tensor_is_the_output() -> None:
         ({"attn_mask": torch.zeros(5, 5)}, "a mask tensor, and this attend declares no keyword attn_mask"),
         ({"is_causal": True}, "a causal mask, and this attend declares no keyword mask"),
         ({"dropout_p": 0.1}, "dropout, and this attend declares no keyword dropout_p"),
-        ({"enable_gqa": True}, "fewer heads of keys than of queries"),
     ],
 )
 def test_what_an_attend_does_not_declare_is_refused(options: dict[str, object], words: str) -> None:
