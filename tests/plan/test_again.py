@@ -113,6 +113,7 @@ def asked(words: list[str], original: Point) -> Sweep:
 @example(of_layer("patch", token_len=160), "eager", "eager", False)
 @example(of_layer("conv"), CONTROL, "sdpa", True)
 @example(of_layer("self"), "sdpa", "manual", True)
+@example(of_layer("core", num_tokens=1, num_kv_tokens=9, mask="padding"), "sdpa", "eager", True)
 def test_the_command_asks_for_the_row_alone(original: Point, implementation: str, baseline: str, control: bool) -> None:
     """The options of the suite read its words as this point, this implementation, the same baseline and control."""
     command = Again(baseline, control).command(Case(original, implementation))

@@ -147,7 +147,7 @@ def following(point: Point) -> Values:
     needed = {
         name: value
         for name, value in vars(point).items()
-        if name in layer.needs or COLUMNS[name].default is not DERIVED
+        if name in layer.needs or COLUMNS[name].default is not DERIVED or COLUMNS[name].changes_function
     }
     shown = OF_THE_MODULE if layer is _SHAPED else ()
     return {**layer.derive(needed), **layer.fixed, **{name: getattr(point, name) for name in shown}}
