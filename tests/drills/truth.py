@@ -79,6 +79,9 @@ CORE: list[dict[str, Any]] = [
     {"mask": "padding"},
     {"mask": "padding", "num_kv_tokens": 5, **GROUPS},
     {"num_tokens": 1, "num_kv_tokens": 13, **GROUPS},
+    {"attn_bias": "given", "num_kv_tokens": 5},
+    {"attn_bias": "given", "mask": "causal"},
+    {"attn_bias": "learned", "mask": "padding", **GROUPS},
 ]
 """The columns that are not usual."""
 
@@ -99,7 +102,7 @@ def expected(work: Workload) -> list[Array]:
     xs = work.inputs()
     padding = xs[-1].numpy() if work.fixed else None
     values = oracle.inputs(*map(array, xs[: len(work.shapes)]))
-    values |= {name: array(weight) for name, weight in work.layer.named_parameters()}
+    values |= {name: array(weight) for name, weight in work.layer.state_dict().items()}
     function = partial(getattr(oracle, work.point.layer), work.point, padding=padding)
     gradients = oracle.gradients(function, values, [*values], array(work.direction))
     return [function(values), *gradients.values()]

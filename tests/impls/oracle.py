@@ -68,7 +68,8 @@ def _attention(at: Any, values: Values, x: Array, context: Array, padding: Array
 def core(at: Any, values: Values, padding: Array | None = None) -> Array:
     """Return the output of the layer `core` at a point."""
     q, k, v = (values[f"input {number}"] for number in (1, 2, 3))
-    return weighted(q, k, v, np.zeros((q.shape[1], q.shape[2], k.shape[2])), at.mask == "causal", padding)
+    bias = values.get("bias", np.zeros((1, q.shape[1], q.shape[2], k.shape[2])))
+    return weighted(q, k, v, bias[0], at.mask == "causal", padding)
 
 
 def weighted(q: Array, k: Array, v: Array, bias: Array, is_causal: bool, padding: Array | None) -> Array:
