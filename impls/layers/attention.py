@@ -79,25 +79,27 @@ class Attention(nn.Module):
             self.kv = nn.Linear(context_dim or dim, 2 * kv_chan, bias=qkv_bias)
         self.q_norm, self.k_norm = (NORMS[qk_norm](width, eps=NORM_EPS) for _ in "qk")
         self.proj = nn.Linear(chan, chan)
-        tokens = num_tokens if window_size is None else window_size**2
-        self.rope = rope
-        if rope == "axial":
-            self.register_buffer("sin", axial_angles(tokens, width).sin(), persistent=False)
-            self.register_buffer("cos", axial_angles(tokens, width).cos(), persistent=False)
-        self.attn_bias = attn_bias
-        if attn_bias == "relative":
-            side = math.isqrt(tokens)
-            self.relative_position_bias_table = nn.Parameter(torch.zeros((2 * side - 1) ** 2, num_heads))
-            nn.init.trunc_normal_(self.relative_position_bias_table, std=0.02)
-            self.register_buffer("relative_position_index", relative_index(side), persistent=False)
-            self.prefix = tokens - side**2
-        elif attn_bias == "alibi":
-            self.register_buffer("alibi", alibi(tokens, num_heads), persistent=False)
+        self.rope, self.attn_bias = rope, attn_bias
+        self._place(num_tokens if window_size is None else window_size**2, width)
         self.mask = mask
         masked = attn_bias != "none" or mask == PADDING
         self.asks = ("attn_mask",) * masked + ("enable_gqa",) * (self.num_kv_heads < num_heads)
         """The keywords that this layer needs of its core."""
         self.attend = fitted(eager.attend, self)
+
+    def _place(self, tokens: int, width: int) -> None:
+        """Make what follows from the places of tokens: angles of the rotation, and a bias or its table."""
+        if self.rope == "axial":
+            self.register_buffer("sin", axial_angles(tokens, width).sin(), persistent=False)
+            self.register_buffer("cos", axial_angles(tokens, width).cos(), persistent=False)
+        if self.attn_bias == "relative":
+            side = math.isqrt(tokens)
+            self.relative_position_bias_table = nn.Parameter(torch.zeros((2 * side - 1) ** 2, self.num_heads))
+            nn.init.trunc_normal_(self.relative_position_bias_table, std=0.02)
+            self.register_buffer("relative_position_index", relative_index(side), persistent=False)
+            self.prefix = tokens - side**2
+        elif self.attn_bias == "alibi":
+            self.register_buffer("alibi", alibi(tokens, self.num_heads), persistent=False)
 
     def input_shapes(self, point: Any) -> tuple[tuple[int, ...], ...]:
         """Return the shapes of x and of the context at a point."""
