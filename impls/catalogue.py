@@ -40,6 +40,12 @@ CORE_KEYWORDS = {
 These keywords are no options of a name.
 """
 
+NO_MASK, CAUSAL, PADDING = "none", "causal", "padding"
+"""The values of a layer's `mask`; padding is a mask tensor for its core, causal a value of the keyword `mask`."""
+
+GIVEN, LEARNED = "given", "learned"
+"""The biases of the layer `core`, without and with a gradient."""
+
 BLOCK_TOKENS = 128
 """The keys per block of `online` if its name says no other number: a block of scores stays far below N², and the matrix
 product is still large enough to be fast."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from impls.catalogue import CAUSAL, NO_MASK, PADDING
 from impls.signatures import parameters_of
 
 Attend = Callable[..., Tensor]
@@ -27,9 +28,6 @@ Adapt = Callable[..., Implementation]
 
 Its keyword-only parameters are the options that its name can carry.
 """
-
-NO_MASK, CAUSAL, PADDING = "none", "causal", "padding"
-"""The values of a layer's `mask`; padding is a mask tensor for its core, causal a value of the keyword `mask`."""
 
 
 class Unsupported(Exception):  # noqa: N818 - a status, not an error

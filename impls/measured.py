@@ -13,14 +13,12 @@ import torch
 from torch import Tensor, nn
 
 from impls.attend import sdpa
-from impls.catalogue import parse
-from impls.contract import NO_MASK, Attend, Implementation, Unresolved, Unsupported, declared_options
+from impls.catalogue import CAUSAL, NO_MASK, parse
+from impls.contract import Attend, Implementation, Unresolved, Unsupported, declared_options
 from impls.lookup import resolve
 from impls.modules.core import with_attend
 from impls.modules.wrapper import CORE_DIMENSIONS, ORIGINAL, SDPAReplaced, stand_in
 from impls.table import SDPA, ChoiceTable, WrongTable, load, nearest
-
-CAUSAL = "causal"
 
 MASKS = (NO_MASK, CAUSAL)
 

@@ -5,10 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bench.plan.case import COLUMNS, Point
-from bench.plan.layers.layer import CAUSAL, NONE, PADDING
-
-GIVEN, LEARNED = "given", "learned"
-"""The values of `attn_bias`."""
+from bench.plan.layers.layer import NONE
+from impls.catalogue import CAUSAL, GIVEN, LEARNED, PADDING
 
 Core = Mapping[str, Any]
 """A core as a look reports it."""

@@ -78,9 +78,13 @@ def _rows(
     if mask is not None:
         key = torch.arange(k.shape[-2], device=q.device)
         scores = scores.masked_fill(key > torch.tensor(rows, device=q.device)[:, None], float("-inf"))
-    if attn_mask is not None and attn_mask.shape[-2] > 1:
-        attn_mask = attn_mask[..., [*rows], :]
-    return hide(scores, None, attn_mask).softmax(dim=-1) @ v
+    return hide(scores, None, _at(rows, attn_mask)).softmax(dim=-1) @ v
+
+
+def _at(rows: Sequence[int], attn_mask: Tensor | None) -> Tensor | None:
+    """Return the rows of a mask that queries in these rows have."""
+    is_same = attn_mask is None or attn_mask.dim() == 1 or attn_mask.shape[-2] == 1
+    return attn_mask if is_same else attn_mask[..., [*rows], :]  # type: ignore[index]
 
 
 def equal_weights(
@@ -166,8 +170,7 @@ def largest_logit(layer: nn.Module, xs: tuple[Tensor, ...]) -> float:
     ) -> Tensor:
         q = q[..., :ROWS, :]
         k = repeated(q, k, v)[0] if enable_gqa else k
-        if attn_mask is not None and attn_mask.shape[-2] > 1:
-            attn_mask = attn_mask[..., :ROWS, :]
+        attn_mask = _at(range(q.shape[-2]), attn_mask)
         scores = (q * scale).float() @ k.float().transpose(-2, -1)
         raise _Seen(float(hide(scores, mask, attn_mask).max()))
 

@@ -25,7 +25,7 @@ from bench.plan.case import COLUMNS, Point
 from bench.plan.layers.layer import key_lengths
 from bench.plan.work import Work
 from bench.sampling.inputs import SHIFTS, InputValues, TimedCall, sets, windows
-from impls.contract import NO_MASK, PADDING
+from impls.catalogue import NO_MASK, PADDING
 from impls.modules.core import with_attend
 from impls.modules.making import make as make_module
 from impls.modules.making import statement

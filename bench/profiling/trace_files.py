@@ -23,9 +23,9 @@ from torch.profiler import profile, record_function, tensorboard_trace_handler
 
 from bench.measure import clock
 from bench.measure.inspection import activities
-from bench.plan.case import Case
+from bench.plan.case import COLUMNS, Case
 from bench.plan.layers import LAYERS
-from bench.plan.layers.layer import ATTENTION_ALONE, NONE, PADDING
+from bench.plan.layers.layer import ATTENTION_ALONE, Layer
 from bench.store.profile import TRACES, file_name
 
 TraceEvent = dict[str, Any]
@@ -87,9 +87,6 @@ AFTER = {
     "add": "skip",
 }
 """The stage of a function after the softmax."""
-
-USUAL = (None, NONE)
-"""The values of columns with which a layer has none of the further steps."""
 
 CONVOLUTION = {"patch": "patch embedding", "conv": "qkv projection"}
 """The stage of a layer's convolution."""
@@ -224,8 +221,8 @@ def labelled(case: Case) -> Iterator[None]:
     code would take time in every measurement. Other implementations, a user's own layers and what only the layers
     `attention` and `core` have, such as a bias, get no stages: there one function belongs to several.
     """
-    has_more = case.point.mask == PADDING or any(getattr(case.point, each) not in USUAL for each in ATTENTION_ALONE)
-    is_known = case.implementation == "eager" and case.point.layer in LAYERS and not has_more
+    is_usual = all(COLUMNS[each].is_usual(case.point) for each in ATTENTION_ALONE) and case.point.mask in Layer.masks
+    is_known = case.implementation == "eager" and case.point.layer in LAYERS and is_usual
     with record_function(label(case)), Stages(case.point.layer) if is_known else nullcontext():
         yield
 

@@ -7,7 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from impls.attend import eager
-from impls.contract import NO_MASK, PADDING, Attend, fitted
+from impls.catalogue import NO_MASK, PADDING
+from impls.contract import Attend, fitted
 from impls.layers import merge_heads, split_heads
 
 NORMS = {"none": nn.Identity, "rms": nn.RMSNorm, "layer": nn.LayerNorm}

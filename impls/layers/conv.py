@@ -6,8 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from impls.attend import eager
-from impls.catalogue import KEY_SHARE
-from impls.contract import NO_MASK, Attend, masked
+from impls.catalogue import KEY_SHARE, NO_MASK
+from impls.contract import Attend, masked
 
 
 class ConvSelfAttention(nn.Module):

@@ -6,7 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from impls.attend import eager
-from impls.contract import NO_MASK, PADDING, Attend, fitted
+from impls.catalogue import LEARNED, NO_MASK, PADDING
+from impls.contract import Attend, fitted
 from impls.layers.attention import with_padding
 
 
@@ -43,7 +44,7 @@ class Core(nn.Module):
         self.mask = mask
         self.attn_bias = attn_bias
         bias = torch.randn(1, num_heads, num_tokens, num_kv_tokens or num_tokens) if attn_bias != "none" else None
-        if bias is not None and attn_bias == "learned":
+        if bias is not None and attn_bias == LEARNED:
             self.bias = nn.Parameter(bias)
         else:
             self.register_buffer("bias", bias)

@@ -5,7 +5,8 @@ from typing import Any
 from torch import Tensor, nn
 
 from impls.attend import eager
-from impls.contract import NO_MASK, Attend, masked
+from impls.catalogue import NO_MASK
+from impls.contract import Attend, masked
 from impls.layers import merge_heads, split_heads
 
 

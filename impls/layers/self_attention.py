@@ -3,7 +3,8 @@
 from torch import Tensor, nn
 
 from impls.attend import eager
-from impls.contract import NO_MASK, Attend, masked
+from impls.catalogue import NO_MASK
+from impls.contract import Attend, masked
 
 
 class SelfAttention(nn.Module):

@@ -13,8 +13,8 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from impls.catalogue import ALIASES, parse
-from impls.contract import NO_MASK, Unresolved, Unsupported, imported, mask_of
+from impls.catalogue import ALIASES, NO_MASK, parse
+from impls.contract import Unresolved, Unsupported, imported, mask_of
 from impls.modules.core import calls_core, configs, switched, takes_core
 from impls.modules.sources import SOURCES, constructed, first, mended, with_input, with_x
 from impls.modules.wrapper import Given, Wrapper, X, wrapped

@@ -6,11 +6,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from impls.contract import CAUSAL, PADDING
+from impls.catalogue import CAUSAL, GIVEN, LEARNED, PADDING
 from impls.modules.formula import LOWEST
 
-GIVEN, LEARNED, OTHER = "given", "learned", "other"
-"""A bias without and with a gradient, and what hides other pairs than CAUSAL and PADDING do."""
+OTHER = "other"
+"""What hides other pairs than CAUSAL and PADDING do."""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ from typing import Any
 from torch import Tensor, nn
 from torch.utils import dlpack
 
-from impls.contract import CAUSAL, PADDING, Unsupported
+from impls.catalogue import CAUSAL, PADDING
+from impls.contract import Unsupported
 from impls.layers.attention import NORM_EPS, Attention
 from impls.layers.conv import ConvSelfAttention
 from impls.layers.core import Core

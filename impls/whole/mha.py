@@ -9,7 +9,8 @@ import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 from torch import Tensor, nn
 
 from impls.attend import hidden
-from impls.contract import CAUSAL, PADDING, Implementation, Unsupported, mask_of
+from impls.catalogue import CAUSAL, PADDING
+from impls.contract import Implementation, Unsupported, mask_of
 from impls.layers.attention import Attention, with_padding
 from impls.layers.patch import PatchAttention
 from impls.layers.vit import ViTAttention

@@ -6,7 +6,8 @@ from torch import Tensor, nn
 from torch.profiler import record_function
 
 from impls.attend import hide
-from impls.contract import NO_MASK, PADDING, Implementation, Unsupported, repeated
+from impls.catalogue import NO_MASK, PADDING
+from impls.contract import Implementation, Unsupported, repeated
 from impls.layers import merge_heads, split_heads
 from impls.layers.attention import Attention, rotated, undone, windows
 from impls.layers.conv import ConvSelfAttention, as_maps, as_tokens

@@ -139,3 +139,13 @@ def test_the_reference_of_grouped_heads_is_the_layer_as_it_is() -> None:
     at = point(layer="tests.measure.test_cores:Grouped", num_heads=3, dtype="bfloat16")
     assert checked(at, "tests.measure.test_cores:grouped").severity < 1
     assert checked(at, "tests.mutants:mean_of_values").severity > 1
+
+
+@pytest.mark.parametrize("shape", [(37,), (1, 37), (37, 37), (2, 1, 1, 37), (3, 37, 37)])
+def test_rows_have_their_part_of_a_mask(shape: tuple[int, ...]) -> None:
+    """A mask that is the same for all queries is taken whole, also one of keys alone."""
+    (q, k, v), bias = tensors(), torch.randn(shape, dtype=torch.float64)
+    expected = F.scaled_dot_product_attention(q, k, v, bias.expand(2, 3, 37, 37), scale=0.5)
+    some = cores.at_random_rows(5)(q, k, v, 0.5, attn_mask=bias)
+    torch.testing.assert_close(some[~some.isnan()], expected[~some.isnan()])
+    torch.testing.assert_close(cores.in_blocks(q, k, v, 0.5, attn_mask=bias), expected)

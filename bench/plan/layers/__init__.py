@@ -13,8 +13,9 @@ from typing import Any
 from bench.plan.case import COLUMNS, Case, Point
 from bench.plan.columns import DERIVED, written
 from bench.plan.errors import WrongRequest
-from bench.plan.layers.layer import PADDING, Layer, Sizes, Step, Values
+from bench.plan.layers.layer import Layer, Sizes, Step, Values
 from impls import catalogue
+from impls.catalogue import PADDING
 
 ITEM_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 

@@ -5,9 +5,7 @@ import math
 from bench.plan.case import Point
 from bench.plan.errors import WrongRequest
 from bench.plan.layers.layer import (
-    CAUSAL,
     NONE,
-    PADDING,
     Layer,
     Sizes,
     Step,
@@ -18,6 +16,7 @@ from bench.plan.layers.layer import (
     projection,
 )
 from bench.plan.layers.peaks import attention_eager, attention_sdpa
+from impls.catalogue import CAUSAL, PADDING
 
 IMAGES = ("key_channels", "image_size", "patch_size")
 """The columns of other layers."""

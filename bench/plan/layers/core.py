@@ -2,12 +2,13 @@
 
 from bench.plan.case import Point
 from bench.plan.layers.attention import IMAGES, kv_channels
-from bench.plan.layers.layer import CAUSAL, NONE, PADDING, Layer, Sizes, Step, Values, check_core, core
+from bench.plan.layers.layer import NONE, Layer, Sizes, Step, Values, check_core, core
 from bench.plan.layers.peaks import core_eager, core_sdpa
+from impls.catalogue import CAUSAL, GIVEN, LEARNED, PADDING
 
 
 def _derive(values: Values) -> Values:
-    check_core(values, ("given", "learned"))
+    check_core(values, (GIVEN, LEARNED))
     if values.get("num_kv_tokens") == values["num_tokens"]:
         values["num_kv_tokens"] = None  # the same function
     return {"token_len": values["channels"]}

@@ -9,11 +9,12 @@ from typing import Any
 
 from bench.plan.case import Point
 from bench.plan.errors import WrongRequest
+from impls.catalogue import CAUSAL, LEARNED, NO_MASK, PADDING
 
 Values = dict[str, Any]
 
-NONE, CAUSAL, PADDING = "none", "causal", "padding"
-"""The values of `mask`."""
+NONE = "none"
+"""The value of a column that asks for nothing, such as `mask` and `attn_bias`."""
 
 ATTENTION_ALONE = (
     "num_kv_tokens", "context_dim", "num_kv_heads", "qk_norm", "rope", "attn_bias", "window_size",
@@ -68,7 +69,7 @@ class Layer:
     steps: Callable[[Point], Mapping[str, Step]]
     sizes: Callable[[Point], Sizes]
     fixed: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
-    masks: tuple[str, ...] = (NONE, CAUSAL)
+    masks: tuple[str, ...] = (NO_MASK, CAUSAL)
     peaks: Mapping[str, Callable[[Point], int | Fraction]] = field(default_factory=lambda: MappingProxyType({}))
     predicted_masks: tuple[str, ...] = (NONE,)
 
@@ -107,7 +108,7 @@ def _bias(point: Point, scores: int) -> Step:
         table = (2 * math.isqrt(point.keys) - 1) ** 2 * point.num_heads
         return Step(2 * scores + table, scores + table)
     bias = point.num_heads * point.num_tokens * point.keys
-    return Step(2 * scores + bias, scores + bias if point.attn_bias == "learned" else 0)
+    return Step(2 * scores + bias, scores + bias if point.attn_bias == LEARNED else 0)
 
 
 def visible_share(point: Point) -> Fraction:

@@ -8,7 +8,8 @@ import math
 from fractions import Fraction
 
 from bench.plan.case import Point
-from bench.plan.layers.layer import CAUSAL, NONE, PADDING
+from bench.plan.layers.layer import NONE
+from impls.catalogue import CAUSAL, PADDING
 
 Elements = int | Fraction
 
