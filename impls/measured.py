@@ -82,6 +82,7 @@ def _attend_by(path: str | Path, threads: int) -> Attend:
             core = chosen[key] = _usable(cores[name, mask or NO_MASK], cores[SDPA, mask or NO_MASK], q, k, v, scale)
         return core(q, k, v, scale)
 
+    attend.says = table.checked  # type: ignore[attr-defined]  # functions take attributes
     return attend
 
 

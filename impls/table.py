@@ -33,13 +33,17 @@ class WrongTable(ValueError):  # noqa: N818 - the name of the rule that it break
 
 @dataclass(frozen=True)
 class ChoiceTable:
-    """A table of choices: `cpu`, `gpus`, `torch` and `threads` are those with which it was measured."""
+    """A table of choices: `cpu`, `gpus`, `torch` and `threads` are those with which it was measured.
+
+    `checked` says in words what following it cost at shapes between the measured ones.
+    """
 
     cpu: str
     gpus: frozenset[str]
     torch: str
     choices: tuple[Choice, ...]
     threads: frozenset[int]
+    checked: str
 
 
 def load(path: str | Path, threads: int = 0) -> ChoiceTable:
@@ -64,6 +68,7 @@ def load(path: str | Path, threads: int = 0) -> ChoiceTable:
             str(measured["torch"]),
             tuple(choice for point in points for choice in choices_of(point)),
             frozenset(int(point["threads"]) for point in points),
+            checked(content.get("check")),
         )
     except KeyError as error:
         raise WrongTable(f"the table {path} lacks {error.args[0]}") from None
@@ -74,6 +79,17 @@ def load(path: str | Path, threads: int = 0) -> ChoiceTable:
 def with_threads(points: list[dict[str, Any]], threads: int) -> list[dict[str, Any]]:
     """Return the points that were measured with so many threads, all of them if there are none."""
     return [point for point in points if point["threads"] == threads] or points
+
+
+def checked(check: dict[str, Any] | None) -> str:
+    """Return in words what the check of a table says: its regret and its fidelity."""
+    if check is None:
+        return "the table was not checked between its points"
+    regret, number, fidelity = check["regret"]["table"], int(check["shapes"]), check["fidelity"]
+    most = "with no bound" if regret["most_high"] is None else f"{100 * regret['most_high']:.1f} % at most"
+    where = f"{number} {'shape' if number == 1 else 'shapes'}"
+    ran = f", and {round(fidelity * number)} of {number} ran what it names" if fidelity is not None else ""
+    return f"the table, checked at {where}, cost {100 * regret['mean']:.1f} % on average and {most} there{ran}"
 
 
 def choices_of(point: dict[str, Any]) -> list[Choice]:
@@ -107,3 +123,8 @@ def nearest(choices: tuple[Choice, ...], kind: Kind, sizes: Sizes) -> str:
         if max(steps) <= 1:
             near.append((sum(step**2 for step in steps), name != SDPA, name))
     return min(near)[2] if near else SDPA
+
+
+def is_near(sizes: Sizes, at: Sizes) -> bool:
+    """Return whether sizes are near to a measured point: within a factor of 2 in each."""
+    return all(size <= 2 * other and other <= 2 * size for size, other in zip(sizes, at, strict=True))

@@ -1,29 +1,46 @@
 """Write which core to use at each point of a run, as a table that a program reads."""
 
 import argparse
+import dataclasses
 import inspect
 import json
 import math
+import random
 import re
 import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+from bench.analyse import table_check
 from bench.analyse.analysed_run import AnalysedRun
-from bench.analyse.choices import CoreChoice, apart
+from bench.analyse.choices import CoreChoice, apart, is_core
 from bench.commands import FINE, say
+from bench.engine.table_check import TableCheck
+from bench.harness import options
+from bench.harness.progress import moving
 from bench.machine.facts import physical_cores
+from bench.plan.drawn import between
 from bench.plan.errors import WrongRequest
-from bench.show.text import any_of, counted
+from bench.plan.sweep import MEASURED, Effort, Sweep
+from bench.show import table_check as show
+from bench.show.terminal.console import console, render
+from bench.show.text import any_of, counted, duration
 from bench.store import files
+from bench.store.environment import Environment
 from impls import table
 
 FORMATS = ("json", "python")
 
 KEY = ("layer", "device", "dtype", "mode", "mask", "batch", "num_tokens", "channels", "num_heads", "threads")
 """The columns that name a point of the table."""
+
+LEAST_S = 30.0
+"""The shortest time in which a check says something."""
+
+EFFORT = Effort(processes=2, budget_s=4.0, race=True, bound=0.02)
+"""How precisely a shape of a check is measured: its base, and the distance that is to be known."""
 
 ANNOTATED = re.compile(r"def nearest\(.*\) -> str:")
 """The first line of the rule in the suite, which names types that a program doesn't have."""
@@ -36,14 +53,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format", choices=FORMATS, default="json", help="a table for measured[table=OUT], or a function"
     )
+    parser.add_argument(
+        "--check", type=int, metavar="N", help="measure a program that follows the table at N shapes between the points"
+    )
+    parser.add_argument(
+        "--within", dest="within_s", metavar="2m", help="time for that (default: what the run's race has left)"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the table of a run, and print its path with how to use it.
+    """Write the table of a run, check it if that is asked for, and print its path with how to use it.
 
-    Raises WrongRequest for a run in which sdpa was measured beside no other core, and a file that can't be written.
+    Raises WrongRequest for a run in which sdpa was measured beside no other core, a file that can't be written, and a
+    check that can't be made.
     """
     saved: AnalysedRun = arguments.run
+    within_s = options.effort(arguments).get("within_s")
+    if arguments.check is None and within_s is not None:
+        raise WrongRequest("--within needs --check N: a table alone is written at once")
     chosen, left_out = saved.choices, _left_out(saved)
     if not any(math.isfinite(choice.slowdown_high) for choice in chosen):
         raise WrongRequest(
@@ -53,11 +80,13 @@ def run(arguments: argparse.Namespace) -> int:
     content = content_of(saved, chosen)
     is_json = arguments.format == "json"
     out: Path = arguments.out or Path("attention.json" if is_json else "attention.py")
-    text = json.dumps(content, indent=1) if is_json else function(content)
-    try:
-        files.replace(out, text + "\n")
-    except OSError as error:
-        raise WrongRequest(f"{out} can't be written: {error.strerror}") from None
+    check = _check(saved, chosen, arguments.check, within_s, out) if arguments.check is not None else None
+    if check and not is_json:
+        raise WrongRequest("--check needs --format json: a program follows that table while it is measured")
+    _write(out, json.dumps(content, indent=1) if is_json else function(content))
+    if check:
+        content["check"] = _measured(check, out, saved)
+        _write(out, json.dumps(content, indent=1))
     faster = sum(choice.implementation != table.SDPA for choice in chosen)
     say(*[left_out] * bool(left_out))
     numbers = sorted({choice.point.threads for choice in chosen})
@@ -67,6 +96,66 @@ def run(arguments: argparse.Namespace) -> int:
         say(f"torch takes {usual} threads here by itself: set {numbers[0]}, or measure with --threads {usual}")
     say(*[f"Use it: --impl sdpa,measured[table={out}], or in a program as docs/use.md says"] * is_json)
     return FINE
+
+
+def _write(out: Path, text: str) -> None:
+    try:
+        files.replace(out, text + "\n")
+    except OSError as error:
+        raise WrongRequest(f"{out} can't be written: {error.strerror}") from None
+
+
+def _check(saved: AnalysedRun, chosen: Sequence[CoreChoice], number: int, within_s: float | None, out: Path) -> Sweep:
+    """Return the sweep of a check at so many shapes; raises WrongRequest if it can't be made."""
+    if number < 1:
+        raise WrongRequest(f"--check {number} must be a whole number of at least 1")
+    if saved.environment is None:
+        raise WrongRequest(f"{saved} has no environment.json, so nothing tells whether it was measured on this machine")
+    points = [choice.point for choice in chosen if table_check.may_be_checked(choice.point)]
+    drawn = between(points, number, random.SystemRandom())
+    if not drawn:
+        raise WrongRequest(
+            f"--check measures shapes between the points of {saved}, and there are none: "
+            f"its {counted(len(points), 'point')} of a table must differ in batch, tokens, heads or channels"
+        )
+    effort = saved.effort
+    if within_s is None and effort and effort.race:
+        whole_s = effort.seconds(len([*saved.summary]))
+        within_s = whole_s - saved.summary.measured_s()
+        if within_s < LEAST_S:
+            raise WrongRequest(
+                f"--check takes the time that the race of {saved} has left, which is {duration(max(0.0, within_s))} of "
+                f"{duration(whole_s)}, and {duration(LEAST_S)} is the least; --within 3m gives it time"
+            )
+    names = dict.fromkeys(entry.case.implementation for entry in saved.contents.entries)
+    cores = [name for name in names if is_core(name) and name != table.SDPA]
+    return Sweep(
+        "check",
+        drawn,
+        (table.SDPA, *cores, f"{MEASURED}[table={out}]"),
+        table.SDPA,
+        dataclasses.replace(EFFORT, within_s=within_s),
+        control=True,
+    )
+
+
+def _measured(check: Sweep, out: Path, saved: AnalysedRun) -> dict[str, Any]:
+    """Measure a check, print what it says, and return what the table says of it."""
+    folder = options.run_folder(argparse.Namespace(run=None), "check")
+    here = cast(Environment, saved.environment)
+    with moving(console()) as move, TableCheck(check, folder, here) as run:
+        run.heard = lambda point, process, implementation, stage: move(
+            f"process {process + 1}: {implementation or 'reference'}, {stage} ({point.short_name(())})"
+        )
+        [*run.measured()]
+        checked = table_check.checked(run.summary, run.follower, out)
+    if not checked:
+        raise WrongRequest(f"nothing was measured at the shapes of the check; {folder} says why")
+    if len(checked) < len(check.points):
+        say(f"{len(checked)} of {len(check.points)} shapes were measured in the time; --within gives more")
+    console().print(render(show.blocks(checked)))
+    say(f"Everything of the check is in {folder}")
+    return table_check.entry(checked, folder.name)
 
 
 def _left_out(saved: AnalysedRun) -> str:

@@ -111,17 +111,18 @@ def metrics(call: Callable[[], object], subject: Subject, work: Workload) -> dic
 def adapted_by(function: object) -> str | None:
     """Return how an implementation got into a module that is none of the suite, and which tensor counts; else None.
 
-    In any layer, it says if keys and values were repeated for a core that takes no fewer heads of them.
+    In any layer, it has what the core `says` of itself, and if keys and values were repeated for a core that takes no
+    fewer heads of them.
     """
     modules = function.modules() if isinstance(function, nn.Module) else ()
     cores = [getattr(each, "attend", None) for each in modules]
-    each = (core for pair in ((core, getattr(core, "func", None)) for core in cores) for core in pair)
+    each = [core for pair in ((core, getattr(core, "func", None)) for core in cores) for core in pair]
     repeated = REPEATED if any(getattr(core, "repeats", False) for core in each) else ""
-    if type(function).__module__.startswith(OURS):
-        return repeated or None
+    own = next((says for core in each if isinstance(says := getattr(core, "says", ""), str) and says), "")
     returned = function.returned if isinstance(function, Wrapper) else ""
     first = f"the first tensor of {returned} counts" if returned else ""
-    return "; ".join(filter(None, (getattr(function, "adapted_by", ""), repeated, first))) or None
+    way = "" if type(function).__module__.startswith(OURS) else getattr(function, "adapted_by", "")
+    return "; ".join(filter(None, (way, own, repeated, first))) or None
 
 
 def narrower(runtime: impls.Runtime, dtype: str) -> str:

@@ -215,6 +215,18 @@ def expand_models(grid: dict[str, Any]) -> list[dict[str, Any]]:
     return [{**MODELS[name], **rest} for name in names]
 
 
+def model_of(point: Point) -> str:
+    """Return the model whose columns a point has and no others of attention, empty if it is none, or several."""
+    parts = ("attn_bias", "window_size", "rope", "num_kv_tokens")
+    own = {name for name in parts if getattr(point, name) not in (None, "none")}
+    fitting = [
+        name
+        for name, columns in MODELS.items()
+        if own <= columns.keys() and all(getattr(point, key) == value for key, value in columns.items())
+    ]
+    return fitting[0] if len(fitting) == 1 else ""
+
+
 @dataclass(frozen=True)
 class Shard:
     """One of `count` parts of a sweep; `number` counts from 1."""

@@ -270,6 +270,7 @@ def _kernels(told: Told) -> Iterator[str]:
             (old, new, False), (new, old, False), (new, old, True)
         ))  # fmt: skip
         parts = [f"{name} {', '.join(own)}" for name, own in ((told.before, gone), (told.after, come)) if own]
+        kept.sort(key=lambda name: "attention" not in name)  # that of the core comes first
         both = f"in both {', '.join(kept[:MOST_KERNELS])}{' …' if kept[MOST_KERNELS:] else ''}" if kept else ""
         yield f"kernels{where}: {'; '.join([*parts, *([both] if both else [])]) or 'none seen'}"
 

@@ -1,15 +1,24 @@
 """The command that writes which core to use at each point."""
 
+import dataclasses
 import json
 import runpy
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import jsonschema  # type: ignore[import-untyped]  # it has no types
 import pytest
 
+from bench.engine import table_check
+from bench.machine import facts
 from bench.plan.case import Case
+from bench.plan.sweep import Effort, Sweep
+from bench.store import environment as environments
+from bench.store import plan
+from bench.store.saved_run import SavedRun
 from impls.table import load, nearest
+from tests.clock import Clock
 from tests.make.points import vit_s
 from tests.make.records import ORIGIN, environment, measured
 from tests.make.runs import saved
@@ -93,3 +102,85 @@ def test_a_run_without_another_core_is_refused(tmp_path: Path, refused: Printed)
 def test_a_file_that_cannot_be_written_is_said_in_one_line(run: Path, refused: Printed) -> None:
     """The line names what is wrong: the file's folder isn't there."""
     assert "can't be written: No such file or directory" in refused("export", run, "no/such/folder.json")
+
+
+def raced(run: Path, within_s: float) -> Path:
+    """Make a run one of this machine, and a race that took some of its time."""
+    here = facts.observe({"torch": "2.0", "gpus": {}}, {}, {})
+    (run / environments.ENVIRONMENT).unlink()
+    environments.save(here, run)
+    points = tuple(vit_s(num_tokens=tokens) for tokens in (64, 512))
+    plan.save(Sweep("mine", points, ("eager", "sdpa"), effort=Effort(race=True, within_s=within_s)), run)
+    return run
+
+
+def test_a_check_measures_a_program_that_follows_the_table(
+    run: Path, scripted_workers: Clock, printed: Printed
+) -> None:
+    """At shapes between the points, beside the cores of the run; the table carries what following it cost there."""
+    text = printed("export", raced(run, 3600), "table.json", "--check", 3)
+    content = json.loads(Path("table.json").read_text())
+    jsonschema.validate(content, SCHEMA)
+    assert content["check"]["shapes"] == 3
+    assert {*content["check"]["regret"]} == {"table", "sdpa", "eager"}
+    folder = Path("results", content["check"]["run"])
+    assert str(folder) in text
+    table = SavedRun(folder).table
+    assert {*table["implementation"]} == {"sdpa", "eager", "measured[table=table.json]"}
+    assert table["num_tokens"].between(64, 512).all()
+    assert "on average over 3 shapes" in text
+    assert load("table.json").checked.startswith("the table, checked at 3 shapes")
+
+
+def test_a_check_takes_the_time_that_its_race_has_left(
+    run: Path, scripted_workers: Clock, printed: Printed, refused: Printed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With none left a line says so, and `--within` gives some; the table is not written for nothing."""
+    line = refused("export", raced(run, 10), "table.json", "--check", 3)
+    assert "the time that the race of" in line
+    assert "--within 3m gives it time" in line
+    assert not Path("table.json").exists()
+    asked: list[float | None] = []
+
+    class Noted(table_check.TableCheck):
+        def __init__(self, sweep: Sweep, *others: Any) -> None:
+            asked.append(sweep.effort.within_s)
+            super().__init__(
+                dataclasses.replace(sweep, effort=dataclasses.replace(sweep.effort, within_s=1.0)), *others
+            )
+
+    monkeypatch.setattr("bench.commands.export.TableCheck", Noted)
+    printed("export", run, "table.json", "--check", 1, "--within", "2m")
+    assert asked == [120.0]
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["--check", "0"], "--check 0 must be a whole number of at least 1"),
+        (["--within", "2m"], "--within needs --check N"),
+        (["--check", "2", "--format", "python"], "--check needs --format json"),
+        (["--check", "2", "--within", "soon"], "--within soon must be a duration"),
+    ],
+)
+def test_a_check_that_cannot_be_asked_for(words: list[str], reason: str, run: Path, refused: Printed) -> None:
+    """One line says the rule, and no table is written."""
+    assert reason in refused("export", run, "table.json", *words)
+    assert not Path("table.json").exists()
+
+
+def test_a_run_of_one_point_has_no_shapes_between(tmp_path: Path, refused: Printed) -> None:
+    """The line says in what its points must differ."""
+    records = [measured(Case(vit_s(), name), process, 1.0) for process in range(3) for name in ("eager", "sdpa")]
+    run = saved(tmp_path / "run", records, environment())
+    line = refused("export", run, tmp_path / "table.json", "--check", 2, "--within", "1m")
+    assert "its 1 point of a table must differ in batch, tokens, heads or channels" in line
+
+
+def test_a_table_of_another_machine_is_written_and_not_checked(
+    run: Path, scripted_workers: Clock, refused: Printed
+) -> None:
+    """The line says what differs, and the status is that of results that are not comparable."""
+    line = refused("export", run, "table.json", "--check", 2, "--within", "1m", status=3)
+    assert "this is another machine: " in line
+    assert "check" not in json.loads(Path("table.json").read_text())

@@ -2,7 +2,8 @@
 
 Of each run, the deviation of its control from the baseline; of each two runs of one sweep, the deviation of their rows
 from each other, in standard errors. Then runs are drawn anew from the samples of each, with means that are known: its
-own, all alike, and planted ones.
+own, all alike, and planted ones. At last one row in ten of a second run is made slower or faster: how many of these
+changes a comparison finds, and how many unchanged rows it blames.
 """
 
 import argparse
@@ -10,6 +11,7 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import special
@@ -37,6 +39,9 @@ KINDS = {
 
 QUIET = 0.2
 """The share of the scatter with which runs are drawn too: where more is decided, more can be wrong."""
+
+CHANGES, EVERY = (0.03, 0.1, 0.3), 10
+"""The shares by which rows of a second run are changed, and how many rows have one such."""
 
 Times = dict[str, dict[tuple[int, int], dict[int, float]]]
 """Seconds by implementation, replicate and round."""
@@ -83,8 +88,10 @@ def main() -> None:
                 one, other = (_judged(_drawn(points, truth, between, noise, rng), baseline)[1] for _ in range(2))
                 for logs, of in zip(truth.values(), one, strict=True):
                     _count(tally, of, logs, baseline)
-                alarms += bool((holm(Limits().p_changed(_changes(one, other, baseline))) < LEVEL).any())
+                alarms += bool(_called(one, other, baseline).any())
             print(f"  {name}, {noise:g} of the scatter: {tally}; false alarms in {alarms} of {given.draws} tables")
+        for share in CHANGES:
+            _print_found(share, points, baseline, between, given.draws, rng)
     for one, other in itertools.combinations(runs, 2):
         if runs[one][0] == runs[other][0] and {*runs[one][1]} == {*runs[other][1]}:
             _print_pair(one, other, runs[one][1], runs[other][1], runs[one][0])
@@ -203,6 +210,36 @@ def _changes(base: Sequence[Contrasts], new: Sequence[Contrasts], baseline: str)
     return combined(np.array([-1.0, 1.0]), Estimates(*parts))
 
 
+def _called(base: Sequence[Contrasts], new: Sequence[Contrasts], baseline: str) -> "np.ndarray[Any, np.dtype[np.bool]]":
+    """Return which rows a comparison calls changed."""
+    return np.asarray(holm(Limits().p_changed(_changes(base, new, baseline))) < LEVEL)
+
+
+def _print_found(
+    share: float, points: Mapping[Point, Times], baseline: str, between: float, draws: int, rng: np.random.Generator
+) -> None:
+    """Print how many of the rows that a second run has slower or faster by a share are called changed."""
+    found = planted = blamed = clean = 0
+    for _ in range(draws):
+        truth = _truth(points, baseline, None, rng)
+        compared = {point: {*of} - {CONTROL, baseline} for point, of in truth.items() if baseline in of}
+        rows = [(point, name) for point, names in compared.items() for name in sorted(names)]
+        # a table in which one row of a point changed leaves its others what they were
+        changed = {rows[at] for at in rng.permutation(len(rows))[: max(1, len(rows) // EVERY)].tolist()}
+        after = {
+            point: {
+                name: log + ((point, name) in changed) * rng.choice([-1, 1]) * math.log1p(share)
+                for name, log in of.items()
+            }
+            for point, of in truth.items()
+        }
+        one, other = (_judged(_drawn(points, of, between, 1.0, rng), baseline)[1] for of in (truth, after))
+        for row, is_called in zip(rows, _called(one, other, baseline).tolist(), strict=True):
+            planted, found = planted + (row in changed), found + (is_called and row in changed)
+            clean, blamed = clean + (row not in changed), blamed + (is_called and row not in changed)
+    print(f"  {share:.0%} changed: found {found} of {planted} changes, blamed {blamed} of {clean} unchanged rows")
+
+
 def _print_pair(one: str, other: str, base: Mapping[Point, Times], new: Mapping[Point, Times], baseline: str) -> None:
     """Print by how much two runs differ, and the changes that `compare` shows between them."""
     sides = [_judged([values(of[point]) for point in base], baseline)[1] for of in (base, new)]
@@ -210,7 +247,7 @@ def _print_pair(one: str, other: str, base: Mapping[Point, Times], new: Mapping[
     losses = np.expm1([loss for pair in (sides, sides[::-1]) for loss in _losses(*pair)])
     z = changes.value / changes.error
     largest = np.abs(changes.value) + half_widths(changes)
-    alarms = int((holm(Limits().p_changed(changes)) < LEVEL).sum())
+    alarms = int(_called(sides[0], sides[1], baseline).sum())
     shown = math.log1p(MARGIN) + changes.error * (
         special.stdtrit(changes.freedom, 1 - LEVEL / len(z) / 2) + special.stdtrit(changes.freedom, POWER)
     )

@@ -1,6 +1,7 @@
 """Planted copies: sdpa under seven names, of which some do 3 and 10 % more work, in many runs.
 
-python -m tests.drills.planted DIR [RUNS]     measures the runs, or goes on with them, and says how often each is named
+python -m tests.drills.planted DIR [RUNS]     measures the runs, or goes on with them, and says how often each is named,
+                                              and how often each is called slower
 """
 
 import dataclasses
@@ -38,9 +39,10 @@ def main(folder: str, runs: int = RUNS) -> None:
     rows["true"] = np.maximum(np.exp((rows["mean"] - rows["least"]).to_numpy(dtype=np.float64)), 1.0)
     for share, own in rows.groupby("share"):
         counts = Counter(own["standing"])
+        what = "found" if share else "blamed"
         print(
             f"{share:4.0%} more work ({own['true'].min() - 1:.1%} to {own['true'].max() - 1:.1%} more time): "
-            f"{len(own)} rows, {dict(counts)}"
+            f"{what} {counts[SLOWER]} of {len(own)} rows, {dict(counts)}"
         )
     chosen = rows[rows["standing"].isin([FASTEST, NAMED])]
     fastest = rows[rows["standing"] == FASTEST]
@@ -50,7 +52,6 @@ def main(folder: str, runs: int = RUNS) -> None:
     _print_broken("upper bounds of the named", chosen, chosen["slowdown_high"] < chosen["true"] - 1e-9)
     _print_broken("upper bounds of all rows", rows, rows["slowdown_high"] < rows["true"] - 1e-9)
     _print_broken("lower bounds of all rows", rows, rows["slowdown_low"] > rows["true"] + 1e-9)
-    _print_broken("called slower without more work", rows, (rows["standing"] == SLOWER) & (rows["share"] == 0))
     print(f"bound of the named: median {chosen['slowdown_high'].astype(float).median() - 1:.1%}")
 
 

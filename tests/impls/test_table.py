@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from impls.table import Kind, Sizes, WrongTable, load, nearest
+from impls.table import Kind, Sizes, WrongTable, is_near, load, nearest
 from tests.make.choices import POINT, written
 
 PLAIN: Kind = ("cpu", "float32", False, "none")
@@ -39,6 +39,28 @@ def test_a_shape_gets_the_core_of_the_nearest_point(kind: Kind, sizes: Sizes, co
     assert nearest(CHOICES, kind, sizes) == core
 
 
+@pytest.mark.parametrize(
+    "sizes", [(50, 128, 24), (100, 64, 48), (200, 32, 96), (201, 64, 48), (100, 31, 48), (49, 64, 48)]
+)
+def test_near_is_within_a_factor_of_2_in_each_size(sizes: Sizes) -> None:
+    """As for the choice of a core."""
+    assert is_near(sizes, (100, 64, 48)) == (nearest(CHOICES[:1], PLAIN, sizes) == "manual")
+
+
+def test_a_table_says_how_it_was_checked(tmp_path: Path) -> None:
+    """With its regret and its fidelity; without a check it says that."""
+    assert load(written(tmp_path)).checked == "the table was not checked between its points"
+    regret = {"mean": 0.0041, "mean_high": 0.011, "most": 0.009, "most_high": 0.0189}
+    check = {"run": "c", "shapes": 6, "fidelity": 0.8333, "regret": {"table": regret}}
+    said = load(written(tmp_path, check=check)).checked
+    assert (
+        said
+        == "the table, checked at 6 shapes, cost 0.4 % on average and 1.9 % at most there, and 5 of 6 ran what it names"
+    )
+    unknown = {**check, "fidelity": None, "regret": {"table": {**regret, "most_high": None}}}
+    assert "no bound" in load(written(tmp_path, check=unknown)).checked
+
+
 def test_a_table_has_its_points(tmp_path: Path) -> None:
     """A GPU's number and points that keep a graph without a backward pass are of no use to a call.
 
@@ -63,6 +85,7 @@ def test_a_table_has_its_points(tmp_path: Path) -> None:
         ({"points": [{**POINT, "batch": 0}]}, "batch must be a whole number of at least 1, got 0"),
         ({"points": [{"mode": "inference", "threads": 1}]}, "lacks batch"),
         ({"points": [3]}, "has a value of another type"),
+        ({"check": {"shapes": 3}}, "lacks regret"),
         ({"environment": 3}, "has a value of another type"),
         ({"environment": {}}, "lacks cpu"),
         ("", "can't be read: No such file"),

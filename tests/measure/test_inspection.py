@@ -1,6 +1,7 @@
 """What ran is named: the kernel that scaled_dot_product_attention chose, and the one that was asked for."""
 
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from bench.measure import inspection, workload
 from bench.plan.case import Point
+from tests.make.choices import written
 from tests.make.points import of_layer, point
 
 MATH, FLASH = "_scaled_dot_product_attention_math", "_scaled_dot_product_flash_attention_for_cpu"
@@ -68,6 +70,13 @@ def test_how_a_core_was_replaced_is_kept(layer: str, name: str, said: str | None
     with work.gradient_mode():
         values = inspection.metrics(workload.step(subject, work), subject, work)
     assert values["adapted_by"] == said
+
+
+def test_the_row_of_a_program_that_follows_a_table_says_how_that_was_checked(tmp_path: Path) -> None:
+    """In a layer of the suite too, where nothing else is said of the core."""
+    work = workload.make(point())
+    subject = workload.subject(work, f"measured[table={written(tmp_path)}]")
+    assert inspection.adapted_by(subject.function) == "the table was not checked between its points"
 
 
 def kernels_of(implementation: str, at: Point) -> tuple[str, ...]:

@@ -12,7 +12,18 @@ from torch import nn
 
 from bench.plan.case import COLUMNS, HUGE, RETAINED
 from bench.plan.columns import DERIVED, ValueKind
-from bench.plan.grid import DEFAULTS, MODELS, Shard, expand, expand_models, is_range, numbers_of, parse_shard, part
+from bench.plan.grid import (
+    DEFAULTS,
+    MODELS,
+    Shard,
+    expand,
+    expand_models,
+    is_range,
+    model_of,
+    numbers_of,
+    parse_shard,
+    part,
+)
 from bench.plan.layers import LAYERS
 from bench.plan.sweep import Request, load_sweep
 from tests.make.points import VIT_S, vit_s
@@ -387,3 +398,15 @@ def test_what_is_no_shard_is_refused(text: str) -> None:
     assert refusal(parse_shard, text).startswith(f"--shard {text} must be I/N with whole numbers")
     assert parse_shard("2/3") == Shard(2, 3)
     assert "at most 13 shards, got 14" in refusal(part, POINTS, Shard(14, 14))
+
+
+def test_a_point_of_a_model_is_known_by_its_columns() -> None:
+    """Whatever its batch, dtype and mode; with a bias that the model lacks, or with other channels, it is no model."""
+    usual = {"device": "cpu", "mode": "train", "dtype": "bfloat16", "batch": 3, "threads": 1, "mask": "none"}
+    for name, columns in MODELS.items():
+        (point,) = expand({**usual, **columns})
+        assert model_of(point) == name
+    biased = {**MODELS["dinov3_vits16"], "attn_bias": "alibi"}
+    for columns in (biased, {**MODELS["vit_b_16_224"], "channels": 600}):
+        (point,) = expand({**usual, **columns})
+        assert model_of(point) == ""

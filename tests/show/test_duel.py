@@ -191,6 +191,14 @@ def test_kernels_are_said_before_and_after() -> None:
     assert not facts(told(ended("oom", "skipped")), "kernels")
 
 
+def test_the_kernel_of_the_core_is_named_among_those_of_a_model() -> None:
+    """A model runs more kernels than a line names, and that of attention may be the last."""
+    row = {**of(*FAST).before, "kernels": "conv;cat;add;norm;addmm;gelu;mean;_flash_attention"}
+    both = dataclasses.replace(of(*FAST), before=row, after=row)
+    (line,) = facts(told(both), "kernels")
+    assert "in both _flash_attention, conv, cat, add, norm, addmm …" in line
+
+
 def facts(of: Told, what: str) -> list[str]:
     """Return the lines of a terminal that say something of this."""
     return [line for line in said(of, 500).splitlines() if line.strip(" -•").startswith(what)]

@@ -14,10 +14,10 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from bench.plan.errors import WrongRequest
-from bench.show.charts import base, changes, scatter, stages, winners
+from bench.show.charts import base, changes, overview, scatter, stages, winners
 from bench.show.charts.base import Sheet
 from bench.show.comparison.report import Report
-from bench.show.figures import lines, page, scaling
+from bench.show.figures import lines, page, rows, scaling
 from bench.store.profile import Profile
 
 PNG, SVG = ".png", ".svg"
@@ -45,8 +45,10 @@ class Kind:
 
 KINDS = (
     Kind("lines", Needs.RESULTS, lines.figures),
+    Kind("rows", Needs.RESULTS, rows.figures),
     Kind("scaling", Needs.RESULTS, scaling.figures),
     Kind("winners", Needs.RESULTS, winners.sheets),
+    Kind("overview", Needs.RESULTS, overview.figures),
     Kind("roofline", Needs.RESULTS, scatter.rooflines),
     Kind("frontier", Needs.RESULTS, scatter.frontiers),
     Kind("stages", Needs.PROFILES, stages.sheets),

@@ -1,14 +1,15 @@
-"""The map of winners over tokens and heads or channels: a cell for each point, in the colour of what to use there."""
+"""The map of winners over tokens or keys, and heads or channels: a cell for each point, coloured by what to use."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from operator import itemgetter
 from typing import Any, Literal
 
 import altair as alt
 import pandas as pd
 
-from bench.analyse.axes import CHANNELS, HEADS, TOKENS, Axis, gathered, moving, places
+from bench.analyse.axes import CHANNELS, HEADS, KEYS, TOKENS, Axis, gathered, moving, places
 from bench.analyse.rows import Row, grouped, point_of
 from bench.analyse.standing import ALONE, FASTEST, NAMED, Choice
 from bench.plan.case import Point
@@ -33,8 +34,9 @@ SURENESS = "the stronger the colour, the surer; that of a compiled one is paler 
 
 @dataclass(frozen=True)
 class WinnerMap:
-    """What to use at each place on tokens and the other axis; `point` is one of the points."""
+    """What to use at each place on two axes, `along` tokens or keys, and `axis`; `point` is one of the points."""
 
+    along: Axis
     axis: Axis
     point: Point
     cells: dict[tuple[int, int], Choice]
@@ -43,25 +45,27 @@ class WinnerMap:
     @property
     def varying(self) -> set[str]:
         """The columns of the points that are not fixed in the map."""
-        return moving(TOKENS, self.point) | moving(self.axis, self.point)
+        return moving(self.along, self.point) | moving(self.axis, self.point)
 
     @property
     def name(self) -> str:
         """The map in one word: a file name that stays the same whatever else was measured."""
-        return f"winners-{TOKENS.name}-{self.axis.name}-{self.point.short_name(self.varying)}"
+        return f"winners-{self.along.name}-{self.axis.name}-{self.point.short_name(self.varying)}"
 
 
 def maps(table: pd.DataFrame) -> Iterator[WinnerMap]:
-    """Yield a map for all points that differ in tokens and heads alone, or in tokens and channels.
+    """Yield a map for all points that differ in tokens and heads alone, or in tokens and channels; so of keys.
 
     It needs two places on either axis and a point at which something was measured.
     """
-    for axis in (HEADS, CHANNELS):
-        for group in gathered(plain(table), (TOKENS, axis)):
-            if min(len(places(group, TOKENS)), len(places(group, axis))) > 1 and measured(group):
-                rows_at = grouped(group, itemgetter(TOKENS.column, axis.column))
+    rows = plain(table)
+    for along, axis in product((TOKENS, KEYS), (HEADS, CHANNELS)):
+        placed = [row for row in rows if row[along.column] is not None]
+        for group in gathered(placed, (along, axis)):
+            if min(len(places(group, along)), len(places(group, axis))) > 1 and measured(group):
+                rows_at = grouped(group, itemgetter(along.column, axis.column))
                 cells = {place: choice_of(rows) for place, rows in rows_at.items()}
-                yield WinnerMap(axis, point_of(group[0]), cells, tuple(group))
+                yield WinnerMap(along, axis, point_of(group[0]), cells, tuple(group))
 
 
 def sheets(table: pd.DataFrame) -> Iterator[tuple[str, Sheet]]:
@@ -74,7 +78,7 @@ def winners(of: WinnerMap) -> Spec:
     axis, most_lines = of.axis, max(len(short(each)) for each in of.cells.values())
     follows = axis is CHANNELS and "token_len" in of.varying
     whole = base.chart().transform_filter(base.IN_RANGE)
-    x = alt.X("x:O", title="tokens N", axis=alt.Axis(labelAngle=0, orient="bottom"))
+    x = alt.X("x:O", title=f"{of.along.name} {of.along.symbol}", axis=alt.Axis(labelAngle=0, orient="bottom"))
     title = [f"{axis.name} {axis.symbol}", *(["(token length = channels)"] if follows else [])]
     y = alt.Y("y:O", title=title, sort="descending", axis=alt.Axis(labelAngle=0))
     cells = whole.mark_rect(stroke="var(--surface)", strokeWidth=2, cursor="pointer").encode(
@@ -98,7 +102,7 @@ def winners(of: WinnerMap) -> Spec:
     name = texts("datum.lines[0]", first_px, base.TEXT_PX - 1, "bold", up)
     others = texts("slice(datum.lines, 1)", others_px, base.SMALL_PX, "normal", f"{up} + {LINE_PX}")
     height = alt.Step(ROOM_PX + LINE_PX * most_lines)
-    return base.spec(f"What to use, over tokens and {axis.name}", cells, name, others, height=height)
+    return base.spec(f"What to use, over {of.along.name} and {axis.name}", cells, name, others, height=height)
 
 
 def cells(of: WinnerMap, names: Sequence[str]) -> list[dict[str, Any]]:
@@ -107,7 +111,7 @@ def cells(of: WinnerMap, names: Sequence[str]) -> list[dict[str, Any]]:
         {
             "x": x,
             "y": y,
-            "label": f"N={x} {of.axis.symbol}={y}",
+            "label": f"{of.along.symbol}={x} {of.axis.symbol}={y}",
             "words": words(each),
             "lines": short(each),
             "names": ",".join(each.names),
@@ -121,7 +125,7 @@ def sheet(of: WinnerMap) -> Sheet:
     """Return the map as a file."""
     names = list(dict.fromkeys(str(row["implementation"]) for row in of.rows))
     return Sheet(
-        heading=f"What to use over {TOKENS.name} and {of.axis.name}",
+        heading=f"What to use over {of.along.name} and {of.axis.name}",
         facts=[*parts(of.point, without=of.varying), *devices(of.rows)],
         notes=list(_notes(of)),
         spec=winners(of),
@@ -157,6 +161,6 @@ def _notes(of: WinnerMap) -> Iterator[str]:
         yield f"within: no other is faster by more; bounds are of 99 % over {number}"
     if kinds & {NAMED, ALONE}:
         yield SURENESS
-    if len(of.cells) < len(places(of.rows, TOKENS)) * len(places(of.rows, of.axis)):
+    if len(of.cells) < len(places(of.rows, of.along)) * len(places(of.rows, of.axis)):
         yield "blank: not measured"
     yield from origins(of.rows)

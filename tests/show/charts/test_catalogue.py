@@ -23,6 +23,7 @@ from tests.make.comparisons import every_verdict
 from tests.make.points import vit_s
 from tests.make.profiles import profile, stepwise
 from tests.make.results import modelled, quick, results
+from tests.show.charts.test_overview import kinds_of_attention
 from tests.show.charts.test_scatter import table_of_frontier as precisions
 
 
@@ -40,8 +41,10 @@ def material(*heads: int) -> dict[str, Any]:
 
 BEGIN = {
     "lines": {"latency", "speedup", "memory"},
+    "rows": {"rows"},
     "scaling": {"scaling"},
     "winners": {"winners"},
+    "overview": {"overview"},
     "roofline": {"roofline"},
     "frontier": {"frontier"},
     "stages": {"stages"},
@@ -62,6 +65,10 @@ def test_a_kind_is_drawn_and_the_same_again_whatever_the_users_style(kind: Kind,
     A chart follows Vega-Lite's schema.
     """
     given = material(6, 12) if kind.name == "winners" else material(6)
+    if kind.name == "rows":
+        given = {"results": results([Case(vit_s(batch=batch), name) for batch in (1, 8) for name in ("eager", "sdpa")])}
+    if kind.name == "overview":
+        given = {"results": kinds_of_attention()}
     if kind.name == "frontier":
         given = {"results": precisions(tokens=(50,))}
     of = {

@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from bench.analyse.axes import CHANNELS, HEADS
+from bench.analyse.axes import CHANNELS, HEADS, KEYS
 from bench.analyse.standing import ALONE, FASTEST, NOTHING
 from bench.plan.case import Case
 from bench.plan.names import IMPLEMENTATIONS
@@ -11,7 +11,7 @@ from bench.plan.sweep import load_sweep
 from bench.show.charts.base import specification
 from bench.show.charts.winners import STRONGEST, cells, maps, sheet, sheets
 from bench.show.palette import PAGE_COLOURS, in_the_dark, mix, style
-from tests.make.points import vit_s
+from tests.make.points import of_layer, vit_s
 from tests.make.results import Fate, quick, results, timed
 from tests.show.test_palette import contrast
 
@@ -69,6 +69,19 @@ def test_quick_has_a_map_of_heads_and_one_of_channels() -> None:
     assert "fastest: " in shown
     assert not any(word in shown for word in ("within", "colour", "blank"))
     assert "fastest: " not in alone
+
+
+def test_one_query_has_a_map_over_its_keys() -> None:
+    """Other points with as many tokens as keys are not in it."""
+    sizes = {"num_tokens": 1, "num_heads": 2}
+    points = [of_layer("core", **sizes, num_kv_tokens=keys, channels=c) for keys in (64, 128) for c in (16, 32)]
+    (winners,) = maps(timed([*points, of_layer("core", num_tokens=64, num_heads=2, channels=16)], SECONDS))
+    assert (winners.along, winners.axis) == (KEYS, CHANNELS)
+    assert [*winners.cells] == [(64, 16), (64, 32), (128, 16), (128, 32)]
+    assert winners.name.startswith("winners-keys-channels-core-")
+    picture = sheet(winners)
+    assert "keys and channels" in picture.heading
+    assert "M=64 C=16" in [row["label"] for row in picture.rows]
 
 
 @pytest.mark.slow

@@ -1,0 +1,95 @@
+"""What the suite rejects of what is wrong or dishonest, and of what is honest: python -m tests.drills.attacks [RUNS].
+
+Each run measures in new processes, with new inputs, as a user's run does: the dishonest kernels of `tests.hacks`, the
+wrong ones of `tests.mutants` and of `tests.mutants_of_attention`, each at a point at which it is wrong, and what the
+suite ships beside them. Prints how many of each were rejected, and the names of those that should not have been, or
+should have been.
+"""
+
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from bench.engine.run import Run
+from bench.plan.case import Case, Point
+from bench.plan.sweep import Effort, Sweep
+from bench.sampling.rounds import Length
+from tests import hacks, mutants, mutants_of_attention
+from tests.make.points import of_layer, point
+
+SHIPPED = ("eager", "manual", "online", "sdpa", "sdpa_math")
+EFFORT = Effort(processes=1, timeout_s=60)
+SHORTEST = Length(0.0)
+"""The fewest rounds: so many take their time already."""
+
+SIZES = {"batch": 8, "num_tokens": 128, "channels": 128, "num_heads": 4}
+RUNS = 3
+
+DISHONEST = [f"tests.hacks:{name}" for name, end in hacks.EXPECTED.items() if not end.startswith("ok")]
+IN_TRAINING = [name for name in DISHONEST if name.partition(":")[2] in hacks.IN_TRAINING]
+WRONG = [f"tests.mutants:{name}" for name in mutants.ALL]
+
+
+def groups() -> Iterator[tuple[str, Point, list[str]]]:
+    """Yield points with what is planted there and the kind of that."""
+    yield "dishonest", point(**SIZES), DISHONEST
+    yield "dishonest", point(**SIZES, mode="train"), IN_TRAINING
+    for dtype in ("float32", "bfloat16"):
+        yield "wrong", point(**SIZES, dtype=dtype), WRONG
+        for mode, of in (("inference", mutants_of_attention.WRONG), ("train", mutants_of_attention.WRONG_GRADIENTS)):
+            for name, (columns, *_) in of.items():
+                yield f"wrong {mode}", _at(columns, mode, dtype), [f"tests.mutants_of_attention:{name}"]
+
+
+def _at(columns: dict[str, Any], mode: str, dtype: str) -> Point:
+    """Return a point of the layer `attention` with these columns."""
+    context = {"context_dim": 16} if "num_kv_tokens" in columns else {}
+    sizes = {"batch": 4, "num_tokens": 10, "channels": 16, "token_len": 16, "num_heads": 4}
+    return of_layer("attention", **{**sizes, **context, **columns}, mode=mode, dtype=dtype)
+
+
+def rejected(folder: Path) -> Iterator[tuple[str, Case, bool]]:
+    """Yield each case of a run with its kind, `honest` for what is shipped, and whether it ended without a time."""
+    every = [*groups()]
+    names = dict.fromkeys((*SHIPPED, *(name for *_, planted in every for name in planted)))
+    points = tuple(dict.fromkeys(at for _, at, _ in every))
+    with Run(Sweep("attacks", points, tuple(names), effort=EFFORT), folder) as run:
+        for number, at in enumerate(points):
+            planted = {name: kind for kind, where, own in every if where == at for name in own}
+            wanted = [*SHIPPED, *planted]
+            print(f"\r{number + 1} of {len(points)} points", end="", file=sys.stderr, flush=True)
+            while missing := [name for name in run.missing(at) if name in wanted]:  # a crash is tried again
+                run.replicate({at: missing}, SHORTEST)
+            for row in run.summary.rows(at):
+                name = row["implementation"]
+                if row["status"] != "unsupported":
+                    yield planted.get(name, "honest"), Case(at, name), row["status"] != "ok"
+    print(file=sys.stderr)
+
+
+def main(runs: int = RUNS) -> int:
+    """Print the rates; 1 if any is not as it should be."""
+    ends: dict[str, list[tuple[Case, bool]]] = {}
+    for _ in range(runs):
+        with tempfile.TemporaryDirectory() as folder:
+            for kind, case, is_rejected in rejected(Path(folder)):
+                ends.setdefault(kind, []).append((case, is_rejected))
+    faults = []
+    for kind, own in sorted(ends.items()):
+        number = sum(is_rejected for _, is_rejected in own)
+        print(
+            f"{kind}: {number} of {len(own)} rejected, {len({case.implementation for case, _ in own})} implementations"
+        )
+        faults += [f"  {kind}: {case.name}" for case, is_rejected in own if is_rejected == (kind == "honest")]
+    print(*_listed("not as it should be:", faults), sep="\n")
+    return 1 if faults else 0
+
+
+def _listed(heading: str, lines: Sequence[str]) -> list[str]:
+    return [heading, *lines] if lines else ["all as it should be"]
+
+
+if __name__ == "__main__":
+    sys.exit(main(*map(int, sys.argv[1:])))
