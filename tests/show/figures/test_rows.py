@@ -32,7 +32,7 @@ def test_a_point_is_a_row_with_a_mark_for_each_implementation() -> None:
         gid: [line for line in axes.lines if line.get_gid() == f"mark {gid}"] for gid in ("sdpa", "online", "eager")
     }
     assert [len(own) for own in marks.values()] == [3, 3, 0]
-    places = {gid: np.array([mark.get_xydata()[0] for mark in own]) for gid, own in marks.items() if own}
+    places = {gid: np.array([np.asarray(mark.get_xydata())[0] for mark in own]) for gid, own in marks.items() if own}
     assert places["sdpa"][:, 0] == pytest.approx([2.0] * 3, rel=0.01)
     assert places["online"][:, 0] == pytest.approx([0.5] * 3, rel=0.01)
     assert places["sdpa"][:, 1].round().tolist() == [0, 1, 2]
