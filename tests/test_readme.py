@@ -26,9 +26,10 @@ from tests.impls.modules.test_sources import has
 from tests.make.choices import written
 
 ROOT = Path(__file__).parents[1]
+IN_RESULTS = ("results/README.md", "results/published/README.md")
 DOCUMENTS = {
     str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
-    for path in (*ROOT.glob("*.md"), ROOT / "results/README.md", *ROOT.glob("docs/*.md"))
+    for path in (*ROOT.glob("*.md"), *(ROOT / name for name in IN_RESULTS), *ROOT.glob("docs/*.md"))
 }
 README = DOCUMENTS["README.md"]
 ALL = "\n".join(DOCUMENTS.values())
@@ -79,7 +80,7 @@ def asked(words: list[str]) -> Sweep:
 
 def anchors(text: str) -> set[str]:
     """Return the anchors of a document's headings."""
-    headings = re.findall(r"^#+ (.+)$", text, flags=re.MULTILINE)
+    headings = re.findall(r"^#+ (.+)$", re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", text), flags=re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 

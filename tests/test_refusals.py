@@ -13,6 +13,9 @@ from tests.refusals import refusal
 
 PUBLISHED = Path(__file__).parents[1] / "results" / "published"
 
+NAMES = {"equal-shares": "quick", "quick": "race", "runtimes": "runtimes", "sawtooth": "sawtooth"}
+"""Published runs, with the short names of their copies."""
+
 NOWHERE = "nowhere does not exist; expected a run folder or a results.csv"
 NO_MODULE = "implementation 'nomodule:attend': there is no module nomodule; it must lie where you run the command"
 UNKNOWN = "unknown implementation 'eagre'; expected one of eager, as_is, compiled, manual, "
@@ -29,8 +32,8 @@ OF_COMMANDS = {
     "show race --across layer": (2, "argument --across: invalid choice: 'layer' (choose from 'dtype')"),
     "show race --top 0": (2, "--top 0 must be at least 1"),
     "compare nowhere quick": (2, NOWHERE),
-    "compare quick runtimes": (3, "BASE and NEW share no case: qkv_bias is False in BASE and True in NEW"),
-    "compare quick race": (3, "BASE and NEW were not measured under the same conditions: cpu_flags: "),
+    "compare quick sawtooth": (3, "BASE and NEW share no case: layer is vit in BASE and core in NEW"),
+    "compare race runtimes": (3, "BASE and NEW were not measured under the same conditions: cpu_flags: "),
     "compare quick race --fail-on fast": (
         2,
         "unknown verdict 'fast'; expected one of slower, newly-failing, missing, ",
@@ -88,8 +91,8 @@ OF_SWEEPS = {
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with copies of published runs, under short names."""
     folder = tmp_path_factory.mktemp("runs")
-    for name in ("quick", "quick-race", "runtimes"):
-        shutil.copytree(PUBLISHED / f"{name}-xeon-2core", folder / name.removeprefix("quick-"))
+    for name, called in NAMES.items():
+        shutil.copytree(PUBLISHED / f"{name}-xeon-2core", folder / called)
     return folder
 
 

@@ -7,7 +7,7 @@ over the same tokens, stands SDPA's speed-up with its interval, a line for each 
 import math
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
@@ -26,7 +26,7 @@ from bench.show.palette import mix, style
 from bench.show.rows import Row, measured, origins, process_count
 from bench.show.text import differences
 from bench.store.table import baseline_of
-from impls.catalogue import DASHED, DOTTED, SOLID
+from impls.catalogue import DASHED, DOTTED, SOLID, compiled_from
 from impls.table import SDPA
 
 ACROSS = 3
@@ -43,7 +43,7 @@ BAND_ALPHA = 0.16
 
 @dataclass(frozen=True)
 class Overview:
-    """The maps of the kinds of one layer, device, dtype and mode, in the order of the table."""
+    """The maps of the kinds of one layer, device, dtype and mode, first those that differ least from most others."""
 
     kinds: tuple[WinnerMap, ...]
     baseline: str
@@ -65,16 +65,22 @@ class Overview:
         """The picture in one word."""
         return f"overview-{self.kinds[0].point.short_name(self.varying)}"
 
+    def own(self, kind: WinnerMap) -> set[str]:
+        """Return the columns in which a kind differs from most others."""
+        fixed = self.varying - kind.varying
+        usual = {name: Counter(getattr(each.point, name) for each in self.kinds).most_common(1)[0][0] for name in fixed}
+        return {name for name in fixed if getattr(kind.point, name) != usual[name]}
+
     def title(self, kind: WinnerMap) -> str:
         """Return in what a kind differs from most others: `plain` if in nothing."""
-        usual = {
-            name: Counter(getattr(each.point, name) for each in self.kinds).most_common(1)[0][0]
-            for name in self.varying
-        }
-        own = {name for name in self.varying - kind.varying if getattr(kind.point, name) != usual[name]}
+        point, own = kind.point, self.own(kind)
+        counts = []
         if kind.along is KEYS:
-            own.add(TOKENS.column)
-        return differences(kind.point, own) or "plain"
+            counts.append("one query" if point.num_tokens == 1 else f"{point.num_tokens} queries")
+        elif point.num_kv_tokens is not None:
+            counts.append(f"{point.num_kv_tokens} keys")
+        others = own - {TOKENS.column, KEYS.column}
+        return ", ".join([*counts, *([differences(point, others)] if others else [])]) or "plain"
 
 
 def overviews(table: pd.DataFrame) -> Iterator[Overview]:
@@ -88,7 +94,8 @@ def overviews(table: pd.DataFrame) -> Iterator[Overview]:
     by_setting = grouped((each for each in maps(table) if each.axis is CHANNELS), setting)
     for kinds in by_setting.values():
         if baseline and len(kinds) > 1:
-            yield Overview(tuple(kinds), baseline)
+            of = Overview(tuple(kinds), baseline)
+            yield replace(of, kinds=tuple(sorted(kinds, key=lambda kind: len(of.own(kind)))))
 
 
 def figures(table: pd.DataFrame) -> Iterator[page.Drawing]:
@@ -138,7 +145,8 @@ def _draw_map(axes: Axes, of: WinnerMap, title: str, *, named: bool) -> None:
     rows = {(row[of.along.column], row["channels"], row["implementation"]): row for row in measured(of.rows)}
     for (place, channels), choice in of.cells.items():
         x, y = places.index(place), widths.index(channels // of.point.num_heads)
-        axes.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=_fill(choice), edgecolor="white", linewidth=1))
+        look: dict[str, Any] = {"facecolor": _fill(choice), "hatch": _hatch(choice.name), "edgecolor": "white"}
+        axes.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, linewidth=1, **look))
         row = rows.get((place, channels, choice.name))
         axes.text(
             x,
@@ -164,6 +172,11 @@ def _fill(of: Choice) -> str:
     if not of.name:
         return page.RULE
     return mix("#ffffff", style(of.name).colour, (PALEST + (STRONGEST - PALEST) * certainty(of)) / 100)
+
+
+def _hatch(name: str) -> str | None:
+    """Return the hatch of what is compiled, whose colours are too pale to be told from unsure ones."""
+    return "////" if compiled_from(name) else None
 
 
 def _number(row: Row | None) -> str:
@@ -225,8 +238,10 @@ def _write_around(sheet: Figure, of: Overview, size: tuple[float, float]) -> Non
     sheet.text(left, 1 + above / size[1], "What to use where", size=page.TITLE_SIZE, weight="bold", va="bottom")
     sheet.text(left, 1 + 0.42 / size[1], "\n".join(lines), color=page.GREY, va="bottom")
     names = [name for name in dict.fromkeys(row["implementation"] for row in of.rows) if _is_named(of, name)]
+    fills = [mix("#ffffff", style(name).colour, STRONGEST / 100) for name in names]
     handles: list[Any] = [
-        Patch(color=mix("#ffffff", style(name).colour, STRONGEST / 100), label=name) for name in names
+        Patch(facecolor=fill, hatch=_hatch(name), edgecolor="white", label=name)
+        for name, fill in zip(names, fills, strict=True)
     ]
     sheet.legend(
         handles=handles, loc="upper left", bbox_to_anchor=(left, -0.48 / size[1]), ncols=len(handles), frameon=False,

@@ -42,10 +42,16 @@ def _drawn(rows: Sequence[Row], baseline: str) -> list[Row]:
 
 @page.styled()
 def figure(points: Mapping[Point, Sequence[Row]], baseline: str) -> Figure:
-    """Return the picture of points with their rows, the first on top."""
+    """Return the picture of points with their rows, the one on top at which the first implementation is fastest."""
     (speedup,) = (each for each in quantities(baseline) if each.column == "speedup")
     rows = [row for own in points.values() for row in _drawn(own, baseline)]
     order = [*dict.fromkeys(row["implementation"] for row in rows)]
+
+    def gain(point: Point) -> float:
+        own = {row["implementation"]: float(row["speedup"]) for row in _drawn(points[point], baseline)}
+        return own.get(order[0], 0.0)
+
+    points = {point: points[point] for point in sorted(points, key=gain, reverse=True)}
     height = len(points) * (BETWEEN + MARK * len(order))
     every = [row for own in points.values() for row in own]
     facts = page.facts(next(iter(points)), every, varying(points))

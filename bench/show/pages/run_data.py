@@ -294,7 +294,9 @@ def _maps(view: View) -> Iterator[dict[str, Any]]:
     for machine, (name, saved) in enumerate(view.machines.items()):
         number_of = {each.at.point: number for number, each in enumerate(view.shown) if each.machine == machine}
         for each in maps(saved.table):
-            points = {(row[TOKENS.column], row[each.axis.column]): number_of.get(point_of(row)) for row in each.rows}
+            points = {
+                (row[each.along.column], row[each.axis.column]): number_of.get(point_of(row)) for row in each.rows
+            }
             if None in points.values():
                 continue
             words = parts(each.point, without=each.varying)

@@ -23,7 +23,7 @@ def of_models(*names: str) -> list[Point]:
 
 
 def test_a_point_is_a_row_with_a_mark_for_each_implementation() -> None:
-    """At its speed-up, with its interval; the baseline has none. The first point is on top."""
+    """At its speed-up, with its interval; the baseline has none. Where the first one is fastest is on top."""
     table = timed(POINTS, SECONDS)
     ((name, drawn),) = figures(table)
     (axes,) = drawn.axes
@@ -36,6 +36,10 @@ def test_a_point_is_a_row_with_a_mark_for_each_implementation() -> None:
     assert places["sdpa"][:, 0] == pytest.approx([2.0] * 3, rel=0.01)
     assert places["online"][:, 0] == pytest.approx([0.5] * 3, rel=0.01)
     assert places["sdpa"][:, 1].round().tolist() == [0, 1, 2]
+    slower = timed(POINTS[:1], {**SECONDS, "sdpa": 0.03})
+    ((_, mixed),) = figures(pd.concat([slower, timed(POINTS[1:], SECONDS)]))
+    ends = [np.asarray(line.get_xydata())[0] for line in mixed.axes[0].lines if line.get_gid() == "mark sdpa"]
+    assert max(ends, key=lambda end: end[1])[0] == pytest.approx(1.33, rel=0.01)
     assert axes.get_ylim()[0] > axes.get_ylim()[1]
     assert {"sdpa", "online"} <= {text.get_text() for text in axes.texts}
 

@@ -79,7 +79,7 @@ def marks(sheet: Figure) -> dict[str, tuple[list[float], list[float]]]:
     }
 
 
-@pytest.mark.parametrize("run", ["quick-xeon-2core", "tokens-xeon-2core"])
+@pytest.mark.parametrize("run", ["equal-shares-xeon-2core", "tokens-xeon-2core"])
 def test_the_height_of_a_mark_is_its_value(run: str) -> None:
     """Read back from the picture, every mark of every series stands at the latency of its row in results.csv."""
     for series in scaling.series(load(PUBLISHED / run)):
@@ -95,7 +95,7 @@ def test_the_height_of_a_mark_is_its_value(run: str) -> None:
 
 def test_bars_end_where_intervals_do_and_no_mark_hides_another() -> None:
     """The bars are the intervals of the rows; marks of one place are most of their size from each other at least."""
-    series = scaling.series(load(PUBLISHED / "quick-xeon-2core"))[0]
+    series = scaling.series(load(PUBLISHED / "equal-shares-xeon-2core"))[0]
     bars = [bar for bars in times(figure(series)).collections for bar in bars.get_segments()]  # type: ignore[attr-defined]
     assert sorted((low, high) for (_, low), (_, high) in bars) == pytest.approx(
         np.array(sorted((row["latency_low_s"], row["latency_high_s"]) for row in series.rows))

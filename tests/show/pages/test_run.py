@@ -22,6 +22,7 @@ from bench.show.pages.run import page, write
 from bench.store import environment, journal, saved_run, table, units
 from bench.store.table import RESULTS
 from tests.make import runs
+from tests.make.points import of_layer
 from tests.make.records import ORIGIN, case, record
 from tests.make.records import environment as environment_of
 from tests.make.records import in_precision as measured
@@ -150,6 +151,18 @@ def test_a_cell_of_a_map_says_what_the_point_says(text: str, data: dict[str, Any
     fills = {each["lines"][0]: each["fill"] for each in part["rows"]}
     assert fills.pop("nothing was measured") == "var(--open)"
     assert all("color-mix" in fill for fill in fills.values())
+
+
+def test_one_query_has_a_map_over_keys_on_its_page(tmp_path: Path) -> None:
+    """Its cells are those of its points."""
+    sizes = {"num_tokens": 1, "num_heads": 2}
+    points = [of_layer("core", **sizes, num_kv_tokens=m, channels=c, token_len=c) for m in (64, 128) for c in (16, 32)]
+    records = [modelled(Case(at, name), 0) for at in points for name in ("eager", "sdpa")]
+    of = data_of(page(AnalysedRun(saved(tmp_path / "keys", records))))
+    (part,) = of["figures"]["winners"]["parts"]
+    assert {(cell["x"], cell["y"]): cell["point"] for cell in part["rows"]} == {
+        (64, 16): 0, (64, 32): 1, (128, 16): 2, (128, 32): 3,
+    }  # fmt: skip
 
 
 def test_a_large_run_says_what_is_left_out_and_how_to_get_it(
