@@ -20,8 +20,8 @@ from bench.analyse.rows import grouped
 from bench.analyse.standing import FASTEST, Choice
 from bench.show.answer import certainty
 from bench.show.charts.winners import PALEST, STRONGEST, WinnerMap, maps
-from bench.show.figures import layout, page
-from bench.show.figures.line_data import Quantity, quantities
+from bench.show.figures import page
+from bench.show.figures.line_data import Quantity, ends_of_speedups, speedup
 from bench.show.palette import mix, style
 from bench.show.rows import Row, measured, origins, process_count
 from bench.show.text import differences
@@ -106,13 +106,8 @@ def figures(table: pd.DataFrame) -> Iterator[page.Drawing]:
 @page.styled()
 def figure(of: Overview) -> Figure:
     """Return an overview as a figure."""
-    (speedup,) = (each for each in quantities(of.baseline) if each.column == "speedup")
     numbers = [row for row in measured(of.rows) if row["implementation"] == SDPA and row["speedup"] is not None]
-    ends = layout.limits(
-        [1.0, *(row["speedup"] for row in numbers)],
-        [row["speedup_low"] or math.nan for row in numbers],
-        [row["speedup_high"] or math.nan for row in numbers],
-    )
+    quantity, ends = speedup(of.baseline), ends_of_speedups(numbers)
     widths = [_widths(kind) for kind in of.kinds]
     rows = math.ceil(len(of.kinds) / ACROSS)
     high = max(map(len, widths)) * CELL
@@ -125,7 +120,7 @@ def figure(of: Overview) -> Figure:
         above = sheet.add_axes((left, top - high / size[1], WIDTH / size[0], high / size[1]))
         below = sheet.add_axes((left, top - each / size[1], WIDTH / size[0], LINES / size[1]))
         _draw_map(above, kind, of.title(kind), named=column == 0)
-        _draw_lines(below, kind, speedup, ends, named=column == 0)
+        _draw_lines(below, kind, quantity, ends, named=column == 0)
     _write_around(sheet, of, size)
     return sheet
 

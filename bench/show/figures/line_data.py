@@ -72,6 +72,21 @@ def quantities(baseline: str | None) -> list[Quantity]:
     return [Quantity(metric, metric.axis, baseline) for metric in METRICS.values() if metric.axis]
 
 
+def speedup(baseline: str) -> Quantity:
+    """Return the speed-up over a baseline."""
+    (quantity,) = (each for each in quantities(baseline) if each.column == "speedup")
+    return quantity
+
+
+def ends_of_speedups(rows: Sequence[Row]) -> tuple[float, float]:
+    """Return the ends of an axis that holds 1 and the speed-ups of rows with their intervals."""
+    values, lows, highs = (
+        [math.nan if row[name] is None else float(row[name]) for row in rows]
+        for name in ("speedup", "speedup_low", "speedup_high")
+    )
+    return layout.limits([1.0, *values], lows, highs)
+
+
 @dataclass(frozen=True)
 class _Labelled:
     """What an implementation has in a picture; `allocator` is set only if the picture shows several of them."""

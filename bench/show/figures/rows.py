@@ -1,6 +1,5 @@
 """The picture of points that no line joins: a row for each, with the speed-ups and their intervals."""
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 
 import pandas as pd
@@ -12,7 +11,7 @@ from bench.analyse.rows import grouped, point_of
 from bench.plan.case import Point
 from bench.plan.grid import model_of
 from bench.show.figures import layout, page
-from bench.show.figures.line_data import Quantity, quantities
+from bench.show.figures.line_data import Quantity, ends_of_speedups, speedup
 from bench.show.palette import style
 from bench.show.rows import Row, is_measured, measured, origins, plain, process_count
 from bench.show.text import LONGEST_NAME, names, varying
@@ -43,7 +42,7 @@ def _drawn(rows: Sequence[Row], baseline: str) -> list[Row]:
 @page.styled()
 def figure(points: Mapping[Point, Sequence[Row]], baseline: str) -> Figure:
     """Return the picture of points with their rows, the one on top at which the first implementation is fastest."""
-    (speedup,) = (each for each in quantities(baseline) if each.column == "speedup")
+    quantity = speedup(baseline)
     rows = [row for own in points.values() for row in _drawn(own, baseline)]
     order = [*dict.fromkeys(row["implementation"] for row in rows)]
 
@@ -56,9 +55,9 @@ def figure(points: Mapping[Point, Sequence[Row]], baseline: str) -> Figure:
     every = [row for own in points.values() for row in own]
     facts = page.facts(next(iter(points)), every, varying(points))
     band = f"bar: 99 % interval over {process_count(row for row in every if is_measured(row))}"
-    sheet = page.new_figure(speedup.filled(speedup.axis.title), facts, [band, *origins(every)], [height])
+    sheet = page.new_figure(quantity.filled(quantity.axis.title), facts, [band, *origins(every)], [height])
     (axes,) = sheet.axes
-    _scale(axes, rows, speedup, labels(points))
+    _scale(axes, rows, quantity, labels(points))
     axes.axvline(1, color=page.GREY, linewidth=1.2, zorder=1)
     step = MARK / (BETWEEN + MARK * len(order))
     for place, own in enumerate(points.values()):
@@ -79,11 +78,7 @@ def labels(points: Mapping[Point, object]) -> list[str]:
 
 
 def _scale(axes: Axes, rows: Sequence[Row], quantity: Quantity, of_places: Sequence[str]) -> None:
-    ends = layout.limits(
-        [1.0, *(row["speedup"] for row in rows)],
-        [row["speedup_low"] or math.nan for row in rows],
-        [row["speedup_high"] or math.nan for row in rows],
-    )
+    ends = ends_of_speedups(rows)
     ticks = layout.ratios(*ends, gap=0.09)
     axes.set(xscale="log", xlim=ends, xlabel=quantity.filled(quantity.axis.label))
     axes.set_xticks(ticks, labels=[*map(quantity.tick_label, ticks)])
