@@ -352,6 +352,8 @@ class Replicate:
         """Return the process of a member after the request for its last calls on a core; raises Ended."""
         if self._point.device == "cpu" and (objection := member.claims.of_all(self._point.threads)):
             raise Ended("error", objection)
+        if core is not None and (before := self._scheduling.get(member.pid or 0)):
+            self._scheduling[member.pid or 0] = before._replace(cores=frozenset({core}))
         return member.post({"request": "finish", "call_s": member.latency_s, "core": core}, stage="last calls")
 
     def _finish(self, member: Member) -> None:

@@ -21,21 +21,10 @@ import torch
 from torch import Tensor
 
 import impls
-from bench.measure import (
-    clock,
-    compilation,
-    denormals,
-    devices,
-    energy,
-    forking,
-    inspection,
-    memory,
-    outputs,
-    process_state,
-    workload,
-)
+from bench.measure import clock, compilation, denormals, devices, energy, forking, inspection, memory, outputs, workload
 from bench.measure.failure import Outcome, is_out_of_memory
 from bench.measure.outputs import Incorrect, Output
+from bench.measure.process_state import ANY, LeftChanged, ProcessState, kept
 from bench.measure.timed_calls import TimedCalls, TimedOutputs
 from bench.plan.case import HUGE, RETAINED, Point
 from bench.sampling.inputs import AFTERWARDS, KEY_BITS, NORMAL, PEAKED, TIMED, InputValues
@@ -118,7 +107,7 @@ class MeasuredCase:
         load(name)
         self.said["import_s"] = perf_counter() - begin
         self._channel.announce("preparation")
-        with process_state.kept(), compilation.no_eager_fallback():
+        with kept(), compilation.no_eager_fallback():
             if impls.compiles(name):
                 with suppress(Exception):  # the first call will raise the same error
                     compilation.warm_toolchain(point.device)
@@ -144,7 +133,7 @@ class MeasuredCase:
         if request.thorough and not self._inspect():
             return
         self._warm_up(calls_s)
-        self._state, self._processes = process_state.ProcessState(), forking.descendants()
+        self._state, self._processes = ProcessState(), forking.descendants()
         self._last_cpu_s = forking.cpu_s()
 
     def begin(self, numbers: int, timings: int, wholes: int, parts: int) -> None:
@@ -166,15 +155,17 @@ class MeasuredCase:
         It has a timing for each of the keys of inputs. The output of one call of each is held, which is drawn when the
         timing has ended; `held` says the number of its input. All calls run on `core` from now on, if one is given.
         """
+        begin_s = thread_time()
         self._move(core)
-        before_s, before_children_s, main_s = process_time(), forking.children_s(), thread_time()
+        self._last_cpu_s += thread_time() - begin_s
+        before_s, main_s, before_children_s = process_time(), thread_time(), forking.children_s()
         calls_s, main_calls_s, prepared_s = self._timed.cpu_s, self._timed.main_s, self._timed.prepared_s
         apart_s = self._timed.apart_s
         idle_s = before_s + before_children_s - self._last_cpu_s
         sample, held = self._timed.sample(keys, self._pace.calls, self._outputs)
         self._state.check()
         if started := forking.descendants() - self._processes:
-            raise process_state.LeftChanged(f"started processes that outlive its sample: {len(started)}")
+            raise LeftChanged(f"started processes that outlive its sample: {len(started)}")
         children_s, own_s = forking.children_s(), thread_time() - main_s - (self._timed.main_s - main_calls_s)
         own_s += self._timed.prepared_s - prepared_s
         now_s, calls_s = process_time(), self._timed.cpu_s - calls_s
@@ -223,7 +214,7 @@ class MeasuredCase:
         if core is not None and core != self._core:
             self._state.check()
             os.sched_setaffinity(0, {core})
-            self._core, self._state = core, process_state.ProcessState()
+            self._core, self._state = core, ProcessState()
 
     @property
     def call_s(self) -> float:
@@ -255,7 +246,7 @@ class MeasuredCase:
         for name in names:
             self._channel.announce("correctness check" if calls_s else "first call")
             before = compilation.graphs()
-            with process_state.kept(), compilation.no_eager_fallback():
+            with kept(), compilation.no_eager_fallback():
                 inputs = tuple(each.clone() for each in self._work.inputs(self.request.inputs[name]))
                 start = perf_counter()
                 output = outputs.compute(self._subject, self._work, inputs)
@@ -289,7 +280,7 @@ class MeasuredCase:
         """Record the kernels and the memory of a call; False if another kernel ran than was asked for."""
         self._channel.announce("inspection")
         metrics = self.outcome.metrics
-        with process_state.kept(), self._work.gradient_mode():
+        with kept(), self._work.gradient_mode():
             metrics |= inspection.metrics(self._call, self._subject, self._work)
             chosen: tuple[str, ...] = ()
             if self._work.point.mode == "backward":  # the forward pass chooses the kernel
@@ -316,7 +307,7 @@ class MeasuredCase:
         point = self._work.point
         self._sampling.enter_context(self._work.gradient_mode())
         self._sampling.enter_context(compilation.frozen())
-        with process_state.kept():
+        with kept():
             previous_s = calls_s[-1] if calls_s and point.device == "cpu" else None
             limits = clock.overhead_s(), self.request.warm_up_s
             self._pace = clock.warm_up(self._call, self._timed.timing, *limits, previous_s)
@@ -349,7 +340,7 @@ def load(name: str) -> None:
 
     Raises `impls.Unresolved` if there is none, LeftChanged if the import changes the state of the process.
     """
-    state = process_state.ProcessState()
+    state = ProcessState()
     impls.resolve(parse(name).base)
-    if changes := state.changes(free=process_state.ANY):
-        raise process_state.LeftChanged(f"{changes} (when it was imported)")
+    if changes := state.changes(free=ANY):
+        raise LeftChanged(f"{changes} (when it was imported)")

@@ -17,6 +17,7 @@ from bench.engine.pool import Pool
 from bench.engine.replicate import Replicate
 from bench.engine.worker import Worker, unheard
 from bench.machine import facts, monotonic, quiet, rates
+from bench.machine.quiet import Scheduling
 from bench.plan.case import Case, Point
 from bench.sampling.rounds import Length
 from tests.engine import threads
@@ -377,6 +378,29 @@ def test_members_are_prepared_and_end_one_on_each_core(
     assert {*asked.cores["prepare"]} == {4, 5, 6}
     assert {*asked.cores["finish"]} == ({*asked.cores["sample"]} if has_energy_counter else {4, 5, 6})
     assert not asked.busy
+
+
+def test_who_is_timed_again_did_not_move_those_that_ended_on_other_cores(
+    servers: Pool, asked: Asked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The engine moved them for their last calls; a time that looks impossible is taken again after these."""
+    post = Worker.post
+    at: defaultdict[int, frozenset[int]] = defaultdict(lambda: frozenset({4, 5, 6}))
+
+    def posting(worker: Worker, request: dict[str, Any], **named: Any) -> None:
+        if request.get("core") is not None and request["request"] in ("sample", "finish"):
+            at[worker.pid] = frozenset({request["core"]})
+        post(worker, request, **named)
+
+    monkeypatch.setattr(Worker, "post", posting)
+    monkeypatch.setattr(replicate, "scheduling", lambda pid: Scheduling(False, 0, 0, at[pid]))
+    monkeypatch.setattr(rates, "PATH", tmp_path / "ceilings.json")
+    monkeypatch.setattr(replicate, "TIMED_AGAIN_S", 0.01)
+    rates.remember("here", point(), {"flops_per_s": 1e8, "bytes_per_s": 1e10})
+    *others, doubted = measured(servers, "eager", "a", "b", "test:impossible").values()
+    assert {*asked.cores["finish"]} == {4, 5, 6}
+    assert [member.status for member in others] == ["ok"] * 3
+    assert "impossible rate" in doubted.detail
 
 
 def test_the_core_of_the_samples_is_another_in_another_replicate(servers: Pool, asked: Asked) -> None:
