@@ -32,6 +32,15 @@ settings.register_profile("shared machine", deadline=None, suppress_health_check
 settings.load_profile("shared machine")
 
 
+LONGEST = ("test_hacks.py", "test_installed.py", "test_pytest_plugin.py", "test_readme.py")
+"""The files whose tests take longest."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the longest tests: at the end of a session nothing would be left to do beside them."""
+    items.sort(key=lambda item: item.path.name not in LONGEST)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
     """Collect tests without looking for garbage, and never look at what was collected: each replicate waits for it."""

@@ -139,6 +139,13 @@ def test_dependencies() -> None:
     assert {(module, name) for module, name in found if not may_import(package_of(module), name)} == set()
 
 
+def test_of_the_commands_profile_alone_uses_what_imports_torch() -> None:
+    """All others run on any laptop: what they import, also inside functions, imports no torch."""
+    of_commands = {module: names for module, names in imported().items() if package_of(module) == "bench.commands"}
+    using = {module for module, names in of_commands.items() if {*map(package_of, names)} & USE_TORCH}
+    assert using == {"bench.commands.profile"}
+
+
 def circle(graph: Mapping[str, Collection[str]]) -> list[str]:
     """Return the modules of a circle of imports, the first one twice; empty if there is none."""
     try:

@@ -4,12 +4,13 @@ import csv
 import json
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from bench import commands
+from bench.plan.invocation import without_options
 from bench.show import intervals
 from bench.stats.estimates import Interval
 
@@ -20,9 +21,6 @@ DOCUMENTS = {
 } | {"gallery": GALLERY}
 
 RATIO = re.compile(r"(\d+\.\d+x) \[(\d+\.\d+), (\d+\.\d+)\]")
-
-RUN = "--run"
-"""The option that says where results lie."""
 
 
 def sections() -> dict[str, str]:
@@ -39,15 +37,10 @@ def runs(folder: Path) -> list[Path]:
 RUNS = [run for name in sections() for run in runs(PUBLISHED / name)]
 
 
-def without_folder(words: Sequence[str]) -> list[str]:
-    """Return the words of a command without the one that says where its results lie."""
-    return [word for word, before in zip(words, ["", *words], strict=False) if RUN not in (word, before)]
-
-
 def words_of(run: Path) -> list[str]:
     """Return the words of the command that made a run."""
     words = json.loads((run / "environment.json").read_text())["context"]["command"]
-    return without_folder(words[1:])
+    return without_options(words[1:], "--run")
 
 
 def shown(text: str) -> Iterator[list[str]]:
@@ -56,7 +49,7 @@ def shown(text: str) -> Iterator[list[str]]:
         for line in block.splitlines():
             words = shlex.split(line, comments=True)
             if words[:2] == ["nox", "-s"]:
-                yield without_folder([words[2], *words[4:]])
+                yield without_options([words[2], *words[4:]], "--run")
             elif words[:3] == ["python", "-m", "bench"]:
                 yield words[3:]
 

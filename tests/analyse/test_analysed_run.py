@@ -15,7 +15,7 @@ def test_what_records_say_together_is_computed_once(tmp_path: Path) -> None:
     names, dtypes = ("sdpa", "eager"), ("float32", "bfloat16")
     records = [in_precision(name, dtype, n) for dtype in dtypes for name in names for n in range(3)]
     run = AnalysedRun(saved(tmp_path / "run", records))
-    assert of_rows([row for point in run.summary for row in run.summary.rows(point)]).equals(run.whole)
+    assert of_rows(run.summary.all_rows()).equals(run.whole)
     assert [each.speedup.value for each in run.changes] == pytest.approx([2, 2])
     assert [each.point.dtype for each in run.choices] == [*dtypes]
     assert run.summary is run.summary

@@ -10,13 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bench.analyse.comparison import (
-    VERDICTS,
-    compare,
-    hyphened,
-    named,
-    regressed,
-)
+from bench.analyse.comparison import VERDICTS, compare, hyphened, named, regressed
 from bench.plan.case import CASE_COLUMNS, Case
 from bench.plan.errors import NotComparable, WrongRequest
 from bench.show.rows import plain

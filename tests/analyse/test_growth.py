@@ -44,8 +44,7 @@ def ranked(rows: Sequence[Row]) -> list[Scaling]:
 # exponents
 
 
-@pytest.mark.parametrize("axis", AXES, ids=lambda axis: axis.name)
-@pytest.mark.parametrize("processes", [3, 5])
+@pytest.mark.parametrize(("axis", "processes"), [*((axis, 3) for axis in AXES), (TOKENS, 5)])
 def test_intervals_hold_planted_exponents(axis: Axis, processes: int) -> None:
     """In 90 of 100 draws or more, for each pair of neighbouring places along each axis."""
     held = np.zeros(len(PLACES[axis]) - 1)

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from bench.analyse.standing import Answer
-from bench.analyse.summary import Summary, of_records, rows, summarise
+from bench.analyse.summary import Summary, of_records, summarise
 from bench.plan.case import CONTROL, Point
 from bench.store.journal import latest
 from bench.store.record import STATUSES, Record, Samples
@@ -375,8 +375,8 @@ def test_a_run_gives_its_points_degrees_of_freedom() -> None:
     The intervals of latencies hold the truth, a second, in about 95 of 100; in a little more of few processes, whose
     median scatters less.
     """
-    alone = rows(noisy(1), "eager")
-    among = rows([one for tokens in range(1, 61) for one in noisy(tokens)], "eager")
+    alone = of_records(noisy(1), "eager").all_rows()
+    among = of_records([one for tokens in range(1, 61) for one in noisy(tokens)], "eager").all_rows()
     assert alone[1]["log_ratio_freedom"] <= 6 < among[1]["log_ratio_freedom"]
     assert alone[1]["latency_s"] == among[1]["latency_s"]
     assert alone[1]["latency_high_s"] != among[1]["latency_high_s"]
@@ -394,7 +394,7 @@ def test_the_rows_of_a_summary_are_those_of_all_its_points() -> None:
     assert [*summary] == [point_of(tokens) for tokens in (1, 2, 3)]
     assert point_of(4) not in summary
     every = [one for tokens in (1, 2, 3) for one in noisy(tokens)]
-    assert [row for tokens in (1, 2, 3) for row in summary.rows(point_of(tokens))] == rows(every, "eager")
+    assert summary.all_rows() == of_records(every, "eager").all_rows()
     assert before != summary.rows(point_of(1))[1]["log_ratio_freedom"]
 
 

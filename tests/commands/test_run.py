@@ -39,7 +39,6 @@ def test_settings_of_the_folder_do_not_reach_it(repository: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--impl", "nope"], "unknown implementation 'nope'"),
         (["tests"], "run takes options alone, got tests"),
         (["--no-such-option"], "usage: python -m bench run [options]"),
     ],

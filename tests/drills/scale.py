@@ -122,7 +122,7 @@ def make(folder: Path, cases: int, seed: int) -> None:
     plan.save(planned, folder)
     environment.save(records.environment(), folder)
     groups = templates(seed)
-    rows_of, rows = [summary.rows(records, "eager") for records in groups], []
+    rows_of, rows = [summary.of_records(records, "eager").all_rows() for records in groups], []
     draw = random.Random(seed)
     with (folder / JOURNAL).open("wb") as file:
         for point in planned.points:
@@ -157,7 +157,7 @@ def step_summarise(folder: Path, _cases: int) -> None:
     """Tell the cost of making the rows of a point from the journal."""
     run_folder = opened(folder / RUNS[0])
     begin, some = time.process_time(), run_folder.sweep.points[:SUMMARISED]
-    summary.rows([record for point in some for record in run_folder.records.of(point)], "eager")
+    summary.of_records([record for point in some for record in run_folder.records.of(point)], "eager").all_rows()
     print(f"  {1e3 * (time.process_time() - begin) / len(some):.1f} processor ms a point")
     run_folder.close()
 

@@ -358,11 +358,12 @@ def test_a_baseline_that_is_tried_again_has_the_others_beside_it(
 def test_servers_of_settings_that_no_later_point_has_end(tmp_path: Path) -> None:
     """The first and the last point share theirs; those of the point between end when the last one begins."""
     points = (point(), point(allocator="system"), point(num_tokens=9))
+    before = {child.pid for child in psutil.Process().children()}
     with Run(Sweep("tiny", points, ("eager",), effort=QUICK), tmp_path) as opened:
         children = []
         for each in points:
             records_of(opened, each)
-            children.append({child.pid for child in psutil.Process().children() if child.name() != "sh"})
+            children.append({child.pid for child in psutil.Process().children() if child.name() != "sh"} - before)
     first, second, third = children
     assert len(first) == QUICK.processes
     assert first < second

@@ -117,6 +117,7 @@ def use_processes(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(pool, "MODULE", "tests.engine.scripted_server")
     patch.setattr(Pool, "_started", in_a_process)
     patch.setattr(quiet, "watch", lambda: Preflight(0.0, 0, 0.0))
+    patch.setattr(facts, "commit", lambda: "abc")  # git would be asked in every run
     patch.setattr(monotonic, "now_s", time.monotonic)
 
 

@@ -15,15 +15,7 @@ from rich.text import Text
 from bench.analyse.standing import Answer
 from bench.analyse.summary import summarise
 from bench.engine.run import Run
-from bench.harness.progress import (
-    LEAST_S,
-    LOG_LINE,
-    LOG_WIDTH,
-    Progress,
-    TimeLeft,
-    moving,
-    shortened,
-)
+from bench.harness.progress import LEAST_S, LOG_LINE, LOG_WIDTH, Progress, TimeLeft, moving, shortened
 from bench.plan.case import Case
 from bench.plan.sweep import Effort, Sweep
 from bench.show.terminal.console import THEME

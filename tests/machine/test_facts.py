@@ -18,6 +18,7 @@ from bench.engine.worker import THREAD_VARIABLES
 from bench.machine import facts
 from bench.plan.case import HUGE, RETAINED
 from bench.store.environment import Environment, differences
+from tests.engine.test_checkout import git
 
 ROOT = Path(__file__).parents[2]
 TORCH_FACTS: dict[str, Any] = {"torch": "2.13.0", "gpus": {"cuda:0": "H200"}}
@@ -164,14 +165,6 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"):
         monkeypatch.delenv(name, raising=False)
     return tmp_path
-
-
-def git(folder: Path, *arguments: str) -> str:
-    """Run git in a folder, as somebody without a configuration."""
-    who = ["-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false", "-c", "core.hooksPath="]
-    return subprocess.run(
-        ["git", *who, *arguments], cwd=folder, capture_output=True, text=True, check=True
-    ).stdout.strip()
 
 
 def committed(folder: Path) -> str:

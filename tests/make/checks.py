@@ -1,5 +1,6 @@
 """The correctness check of an implementation in this process, as a worker and the judge make it together."""
 
+from functools import lru_cache
 from typing import Any
 
 from bench.measure import correctness, function, outputs, reference, workload
@@ -30,8 +31,9 @@ def expected(work: workload.Workload) -> list[reference.Check]:
     return [reference.expect(work, name, values) for name, values in inputs(work).items()]
 
 
+@lru_cache(maxsize=4)
 def inputs(work: workload.Workload) -> dict[str, InputValues]:
-    """Return the values of the inputs that are checked before the rounds."""
+    """Return the values of the inputs that are checked before the rounds; it takes some calls to find the peak."""
     return {NORMAL: InputValues(), PEAKED: InputValues(0, reference.peak(work))}
 
 
@@ -51,6 +53,13 @@ def compared(subject: workload.Subject, work: workload.Workload, checks: list[re
 
 def checked(at: Point, implementation: str) -> CheckResult:
     """Return the result of checking an implementation at a point."""
+    work, checks = _judged(at, vars(reference)["LONG_SCORES"])  # which a test changes
+    return compared(workload.subject(work, implementation), work, checks)
+
+
+@lru_cache(maxsize=4)
+def _judged(at: Point, _long_scores: int) -> tuple[workload.Workload, list[reference.Check]]:
+    """Return the workload of a point and what is expected there, the same for all implementations."""
     work = workload.make(at)
     function.check(work)
-    return compared(workload.subject(work, implementation), work, expected(work))
+    return work, expected(work)

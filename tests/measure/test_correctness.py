@@ -1,7 +1,7 @@
 """The check rejects an implementation of another function, and accepts one of the reference's."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -81,8 +81,11 @@ def square(layer: str, side: int) -> dict[str, int]:
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("layer", OF_LAYER)
 def test_what_computes_no_attention_is_rejected_with_few_tokens_and_many(layer: str, dtype: str) -> None:
-    """In a half type too, where the tolerance is wide and attention differs little from a mean; sdpa passes."""
-    for side in (4, 14, 45) if dtype == "bfloat16" else (4, 14):
+    """In a half type too, where the tolerance is wide and attention differs little from a mean; sdpa passes.
+
+    The longest are those of layers that add something to the core's output, beside which it is small.
+    """
+    for side in (4, 14, 45) if dtype == "bfloat16" and layer in ("vit", "conv") else (4, 14):
         at = of_layer(layer, dtype=dtype, **square(layer, side))
         work = workload.make(at)
         checks = expected(work)
@@ -140,34 +143,34 @@ def at_a_fault(layer: str, columns: dict[str, Any], **more: Any) -> Point:
     return of_layer(layer, **{**sizes, **columns, **context, **more})
 
 
-WRONG_CORES = [
-    (name, columns)
-    for name in mutants_of_attention.OF_CORE
-    for columns in mutants_of_attention.WRONG[name]
-    if {*columns} <= {"num_kv_tokens", "context_dim", "num_kv_heads", "mask"}
-]
+def faults() -> Iterator[tuple[str, str, dict[str, Any], list[str]]]:
+    """Yield layer, mode and columns of the points at which mutants of attention are wrong, and these mutants."""
+    taken = {"num_kv_tokens", "context_dim", "num_kv_heads", "mask"}
+    of_core = {
+        name: [columns for columns in mutants_of_attention.WRONG[name] if {*columns} <= taken]
+        for name in mutants_of_attention.OF_CORE
+    }
+    for layer, mode, wrong in (
+        ("attention", "inference", mutants_of_attention.WRONG),
+        ("core", "inference", of_core),
+        ("attention", "backward", mutants_of_attention.WRONG_GRADIENTS),
+    ):
+        points = {str(sorted(columns.items())): columns for each in wrong.values() for columns in each}
+        for columns in points.values():
+            yield layer, mode, columns, [name for name, each in wrong.items() if columns in each]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-@pytest.mark.parametrize(
-    ("layer", "mode", "mutant", "columns"),
-    [
-        *(("attention", "inference", name, at) for name, points in mutants_of_attention.WRONG.items() for at in points),
-        *(("core", "inference", *each) for each in WRONG_CORES),
-        *(
-            ("attention", "backward", name, at)
-            for name, points in mutants_of_attention.WRONG_GRADIENTS.items()
-            for at in points
-        ),
-    ],
-)
+@pytest.mark.parametrize(("layer", "mode", "columns", "names"), [*faults()])
 def test_what_is_wrong_with_a_feature_of_attention_is_rejected(
-    layer: str, mode: str, mutant: str, columns: dict[str, Any], dtype: str
+    layer: str, mode: str, columns: dict[str, Any], names: list[str], dtype: str
 ) -> None:
     """Masks, biases, groups, places, norms, windows and contexts that are wrong in one way; sdpa passes there."""
     work = workload.make(at_a_fault(layer, columns, mode=mode, dtype=dtype))
     checks = expected(work)
-    assert compared(workload.subject(work, f"tests.mutants_of_attention:{mutant}"), work, checks).reason != ""
+    for name in names:
+        subject = workload.subject(work, f"tests.mutants_of_attention:{name}")
+        assert compared(subject, work, checks).reason != "", name
     assert compared(workload.subject(work, "sdpa"), work, checks).reason == ""
 
 

@@ -217,7 +217,7 @@ def test_shapes_are_timms(timm: Any, name: str) -> None:
     """Tokens with the class token, width, heads and QKV bias are those of the model that timm builds."""
     theirs, side = TIMM[name]
     with torch.device("meta"):
-        model = timm.create_model(theirs, img_size=side)
+        model = timm.create_model(theirs, img_size=side, depth=1)  # its blocks are alike
     attention = model.blocks[0].attn
 
     assert attention.qkv.in_features == attention.proj.out_features
@@ -261,7 +261,7 @@ def test_shapes_with_a_bias_or_rotary_embeddings_are_timms(
 ) -> None:
     """Tokens with their prefix, width, heads, and whether queries have a bias, beside the projection if not in it."""
     with torch.device("meta"):
-        model = timm.create_model(theirs, **options)
+        model = timm.create_model(theirs, depth=1, **options)
     attention, ours = model.blocks[0].attn, MODELS[name]
     prefix = getattr(model, "num_prefix_tokens", 1)
     has_bias = attention.qkv.bias is not None or attention.q_bias is not None

@@ -9,13 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tensorboard.backend.application import TensorBoardWSGI
-from tensorboard.plugins.base_plugin import TBContext
 from torch.profiler import ProfilerActivity, profile
-from torch_tb_profiler.plugin import TorchProfilerPlugin
-from torch_tb_profiler.profiler.data import RunProfileData
-from torch_tb_profiler.profiler.run_generator import RunGenerator
-from werkzeug.test import Client
 
 from bench.measure import workload
 from bench.plan.case import Case, Point
@@ -156,8 +150,11 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def plugin(run: Path) -> TorchProfilerPlugin:
+def plugin(run: Path) -> Any:
     """Return the plugin once its loader has read every trace of the run."""
+    from tensorboard.plugins.base_plugin import TBContext  # slow to import, and every worker collects this file
+    from torch_tb_profiler.plugin import TorchProfilerPlugin
+
     plugin = TorchProfilerPlugin(TBContext(logdir=str(run / "traces" / "tensorboard")))
     deadline = time.monotonic() + LOADING_S
     while len(plugin._runs) < 3:
@@ -166,21 +163,24 @@ def plugin(run: Path) -> TorchProfilerPlugin:
     return plugin
 
 
-def get(plugin: TorchProfilerPlugin, route: str, **query: str) -> bytes:
+def get(plugin: Any, route: str, **query: str) -> bytes:
     """Return what TensorBoard answers a browser, which must be fine."""
+    from tensorboard.backend.application import TensorBoardWSGI
+    from werkzeug.test import Client
+
     answer = Client(TensorBoardWSGI([plugin])).get(f"/data/plugin/pytorch_profiler{route}", query_string=query)
     assert answer.status_code == 200, answer.text
     packed = answer.headers.get("Content-Encoding") == "gzip"
     return gzip.decompress(answer.data) if packed else answer.data
 
 
-def asked(plugin: TorchProfilerPlugin, route: str, run: str, **query: str) -> Any:
+def asked(plugin: Any, route: str, run: str, **query: str) -> Any:
     """Return what a route says of the one profile of a run, whose worker is named after the implementation."""
     return json.loads(get(plugin, route, run=run, worker=run.rpartition("-")[2], span="1", **query))
 
 
 @pytest.mark.parametrize("implementation", ["eager", "stepwise"])
-def test_the_plugins_loader_finds_our_stages_as_operators(plugin: TorchProfilerPlugin, implementation: str) -> None:
+def test_the_plugins_loader_finds_our_stages_as_operators(plugin: Any, implementation: str) -> None:
     """The loader reads the trace of N = 577, and each stage ran as often as the layer, or several times a call."""
     rows = asked(plugin, "/operation/table", name_of(implementation))["data"]
     calls = {row["name"]: row["calls"] for row in rows}
@@ -188,7 +188,7 @@ def test_the_plugins_loader_finds_our_stages_as_operators(plugin: TorchProfilerP
     assert calls["softmax"] == calls["scores"] == calls["weighted values"] == CALLS
 
 
-def test_views_say_which_process_and_profile_they_show(plugin: TorchProfilerPlugin) -> None:
+def test_views_say_which_process_and_profile_they_show(plugin: Any) -> None:
     """A case has one of each, though it was written twice; without a GPU there are no kernels. Pages are served."""
     run = name_of("stepwise")
     assert set(json.loads(get(plugin, "/runs"))["runs"]) == {name_of("eager"), run, GPU}
@@ -202,7 +202,7 @@ def test_views_say_which_process_and_profile_they_show(plugin: TorchProfilerPlug
     assert all(len(get(plugin, page)) > 50 for page in pages)
 
 
-def test_the_overview_times_each_call(plugin: TorchProfilerPlugin) -> None:
+def test_the_overview_times_each_call(plugin: Any) -> None:
     """Every call is one of the plugin's steps, most of it spent in operators."""
     overview = asked(plugin, "/overview", name_of("eager"))
     assert [row[0] for row in overview["steps"]["rows"]] == [str(step) for step in range(CALLS)]
@@ -211,7 +211,7 @@ def test_the_overview_times_each_call(plugin: TorchProfilerPlugin) -> None:
     assert {"title": "Device Type", "value": "CPU"} in overview["environments"]
 
 
-def test_the_operators_view_shows_shares_and_where_a_stage_was_called(plugin: TorchProfilerPlugin) -> None:
+def test_the_operators_view_shows_shares_and_where_a_stage_was_called(plugin: Any) -> None:
     """The pie holds the stages, and the stack of one leads to the file that spells eager."""
     run = name_of("eager")
     pie = asked(plugin, "/operation", run, group_by="OperationAndInputShape")
@@ -220,7 +220,7 @@ def test_the_operators_view_shows_shares_and_where_a_stage_was_called(plugin: To
     assert "impls/attend/eager.py" in stack["call_stack"]
 
 
-def test_the_memory_view_shows_who_allocated_what(plugin: TorchProfilerPlugin) -> None:
+def test_the_memory_view_shows_who_allocated_what(plugin: Any) -> None:
     """The scores of every call are as large as H·N² floats, as a table, a curve and a list of blocks."""
     scores_kib = 3 * 577 * 577 * 4 / 1024
     table = {row[0]: row for row in asked(plugin, "/memory", name_of("eager"))["rows"]["CPU"]}
@@ -230,7 +230,7 @@ def test_the_memory_view_shows_who_allocated_what(plugin: TorchProfilerPlugin) -
     assert any(size == pytest.approx(scores_kib, abs=0.01) for _, size, *_ in blocks)
 
 
-def test_the_module_and_the_trace_view_show_the_plugins_copy(plugin: TorchProfilerPlugin) -> None:
+def test_the_module_and_the_trace_view_show_the_plugins_copy(plugin: Any) -> None:
     """The layer was called once a call, its two projections within it.
 
     What the viewer of traces is sent holds steps and stages, and the tree of operators the same.
@@ -243,7 +243,7 @@ def test_the_module_and_the_trace_view_show_the_plugins_copy(plugin: TorchProfil
     assert "ProfilerStep#2" in str(asked(plugin, "/tree", name_of("stepwise")))
 
 
-def test_the_kernel_view_shows_a_trace_of_a_gpu(plugin: TorchProfilerPlugin) -> None:
+def test_the_kernel_view_shows_a_trace_of_a_gpu(plugin: Any) -> None:
     """Kernels stand beside the operators that launched them, by the runtime or by the driver."""
     assert len(asked(plugin, "/kernel", GPU)["total"]["rows"]) == 3
     rows = asked(plugin, "/kernel/table", GPU, group_by="KernelNameAndOpName")["data"]["rows"]
@@ -256,6 +256,9 @@ def test_the_kernel_view_shows_a_trace_of_a_gpu(plugin: TorchProfilerPlugin) -> 
 
 def test_stages_of_a_gpu_have_the_time_of_their_kernels() -> None:
     """A stage is an operator on the host; its second appearance on the GPU is no operator of its own."""
+    from torch_tb_profiler.profiler.data import RunProfileData
+    from torch_tb_profiler.profiler.run_generator import RunGenerator
+
     data = RunProfileData.from_json("mine", "1", trace_files.for_plugin(gpu_trace.TRACE, "mine call"))
     table = RunGenerator("mine", "1", data).generate_run_profile().operation_table_by_name
     rows = {row["name"]: row for row in table["data"]}

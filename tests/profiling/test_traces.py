@@ -4,6 +4,7 @@ import dataclasses
 import gzip
 import json
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -22,8 +23,17 @@ from tests.refusals import refusal
 pytestmark = pytest.mark.slow
 
 
-def test_a_case_leaves_its_trace_its_profile_and_its_operators(tmp_path: Path) -> None:
+def asked_here(case: Case, path: Path, scratch: Path) -> dict[str, Any]:
+    """Return the reply to the request for a profile as its process would send it."""
+    request: dict[str, Any] = {"point": dataclasses.asdict(case.point), "implementation": case.implementation}
+    request |= {"path": str(path), "scratch": str(scratch)}
+    reply: dict[str, Any] = json.loads(json.dumps(worker.trace(request, Announcements())))
+    return reply
+
+
+def test_a_case_leaves_its_trace_its_profile_and_its_operators(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The files of stepwise are named after it and hold its stages."""
+    monkeypatch.setattr(traces, "_ask", asked_here)
     case = Case(point(), "stepwise")
     (traced,) = traces.write([case], tmp_path)
     assert traced.reason == ""
@@ -40,10 +50,8 @@ def test_a_case_leaves_its_trace_its_profile_and_its_operators(tmp_path: Path) -
 
 def test_an_unsupported_case_says_why_it_has_no_profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The process that profiles it gives the reason."""
-    case = Case(point(token_len=5), "mha")
-    request = {"point": dataclasses.asdict(case.point), "implementation": "mha", "path": "path", "scratch": tmp_path}
-    monkeypatch.setattr(traces, "_ask", lambda *_: worker.trace(request, Announcements()))
-    (refused,) = traces.write([case], tmp_path)
+    monkeypatch.setattr(traces, "_ask", asked_here)
+    (refused,) = traces.write([Case(point(token_len=5), "mha")], tmp_path)
     assert refused.profile is None
     assert "needs token_len = channels" in refused.reason
 

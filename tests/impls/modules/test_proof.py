@@ -18,22 +18,18 @@ def finding(kind: str, *, seed: int = 1, grad: bool = False) -> Proof:
 @pytest.mark.parametrize("grad", [False, True])
 @pytest.mark.parametrize("kind", EXPRESSIBLE)
 def test_a_line_computes_what_the_model_computes(kind: str, grad: bool) -> None:
-    """The line of one call, run on the tensors of another, gives the output that the model had there."""
-    line = finding(kind, grad=grad).lines[0]
-    other = finding(kind, seed=2, grad=grad).proposal
+    """The line of one call, run on the tensors of another, gives the output that the model had there.
+
+    Each further tensor has a comment with its dtype, its shape and its line of source.
+    """
+    of, other = finding(kind, grad=grad), finding(kind, seed=2, grad=grad).proposal
+    assert of.proposal is not None
     assert other is not None
     o = other.trace.output if kind != "changed later" else other.trace.again(other.trace.operands)
     assert o is not None
     names = {"F": F, "torch": torch, **other.recorded()}
-    exec(line, names)  # noqa: S102 - the line is there to be run
+    exec(of.lines[0], names)  # noqa: S102 - the line is there to be run
     torch.testing.assert_close(names["o"], other.output(o), atol=1e-5, rtol=1e-5)
-
-
-@pytest.mark.parametrize("kind", EXPRESSIBLE)
-def test_a_line_names_every_tensor_that_it_needs(kind: str) -> None:
-    """Each further one has a comment with its dtype, its shape and its line of source."""
-    of = finding(kind)
-    assert of.proposal is not None
     for name, term in of.proposal.terms.items():
         (comment,) = [line for line in of.lines if line.startswith(f"# {name}: ")]
         assert f"{list(term.tensor.shape)}" in comment

@@ -64,6 +64,23 @@ def test_the_title_names_the_sweep_and_the_device(tmp_path: Path) -> None:
     assert f"<h1>Sweep quick on {device}</h1>" in page(AnalysedRun(run.folder))
 
 
+@pytest.mark.parametrize(
+    ("words", "command"),
+    [
+        (["__main__.py", "bench", "--run", "here", "--batch", "4"], "python -m pytest bench --batch 4"),
+        (["__main__.py", "run", "--run=here"], "python -m bench run"),
+        (["__main__.py", "duel", "eager", "sdpa", "--report"], "python -m bench duel eager sdpa --report"),
+        (["/usr/bin/attention-bench", "duel", "eager", "sdpa"], "attention-bench duel eager sdpa"),
+    ],
+)
+def test_a_page_has_the_command_that_measures_its_run_again(tmp_path: Path, words: list[str], command: str) -> None:
+    """As the documents write it, without the folder."""
+    run = runs.of(tmp_path / "run", PAIR)
+    here = environment_of()
+    environment.save(dataclasses.replace(here, context={**here.context, "command": words}), run)
+    assert f"<code>{command}</code>" in page(AnalysedRun(run))
+
+
 def test_the_answer_comes_first_and_nothing_is_loaded_from_elsewhere(text: str) -> None:
     """Before any chart stands what to use; then what failed, and whether the machine was quiet.
 
