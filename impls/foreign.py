@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import _disable_current_modes
 
+from impls.attend import eager
 from impls.catalogue import ATTEND_PARAMETERS
 from impls.contract import Attend, Unresolved, Unsupported
 from impls.signatures import POSITIONAL, VARIABLE, parameters_of
@@ -314,7 +315,9 @@ def _tried(
         numbers = torch.randn((BATCH, 1, TOKENS, TOKENS), generator=generator).to(device)
         asked = {"attn_mask": numbers > 0 if mask == torch.bool else numbers.to(mask)}
     for powers in _powers(foreign.by_meaning.get("scale")):
-        expected = {power: _formula(q, k, v, SCALE if power is None else WIDTH**power, asked) for power in powers}
+        wide = q.cpu().double(), k.cpu().double(), v.cpu().double()
+        masks = {name: each.cpu() for name, each in asked.items()}
+        expected = {power: eager.attend(*wide, SCALE if power is None else WIDTH**power, **masks) for power in powers}
         for number, layout in enumerate(LAYOUTS):
             core = layout.into(q), layout.into(k), layout.into(v)
             try:
@@ -343,16 +346,6 @@ def _tensors(result: Any) -> dict[Any, Tensor]:
     several = result if isinstance(result, tuple | list) else [result]
     places = result if isinstance(result, Mapping) else dict(enumerate(several))
     return {place: each for place, each in places.items() if isinstance(each, Tensor)}
-
-
-def _formula(q: Tensor, k: Tensor, v: Tensor, scale: float, asked: Mapping[str, Any]) -> Tensor:
-    """Return attention on the CPU in float64."""
-    q, k, v = (each.cpu().double() for each in (q, k, v))
-    scores = scale * q @ k.mT
-    if (mask := asked.get("attn_mask")) is not None:
-        mask = mask.cpu()
-        scores = scores.masked_fill(~mask, float("-inf")) if mask.dtype == torch.bool else scores + mask
-    return scores.softmax(-1) @ v
 
 
 def _error(output: Tensor, expected: Tensor) -> float:

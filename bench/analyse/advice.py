@@ -1,7 +1,7 @@
 """What attention is worth in a model: its share of the time, and each setting's gain, predicted and measured."""
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import Any
@@ -130,7 +130,7 @@ def seen(point: Point, looks: Sequence[Seen]) -> Advice:
         all_kinds,
         str(looks[0]["library"]),
         float(np.median([call["plain_s"] for each in looks for call in each["calls"]])),
-        (*_objections(looks), *_flags(looks)),
+        tuple(_objections(looks)),
         rewritten=_rewritten(looks, all_kinds),
     )
 
@@ -326,25 +326,20 @@ def _number(value: Any) -> float:
     return math.nan if pd.isna(value) else float(value)
 
 
-def _objections(looks: Sequence[Seen]) -> list[str]:
-    """Return how an observed call differs from a plain one, empty if it doesn't."""
+def _objections(looks: Sequence[Seen]) -> Iterator[str]:
+    """Yield how an observed call differs from a plain one, and which switches of the model stay as they are."""
     plain, observed = ({*looks[0][name]} for name in ("kernels", "observed_kernels"))
-    if plain == observed:
-        return []
-    other, usual = (", ".join(sorted(each)) or "nothing" for each in (observed - plain, plain - observed))
-    return [
-        f"while it is observed, the model runs {other} in place of {usual}: the layers, the share and what is "
-        "predicted may be wrong; gains are measured without it"
-    ]
-
-
-def _flags(looks: Sequence[Seen]) -> list[str]:
-    flags = looks[0].get("flags", ())
-    return [
-        f"{flag} is a switch of the library that no setting here changes; build the model with another value and "
-        "call advise again"
-        for flag in flags
-    ]
+    if plain != observed:
+        other, usual = (", ".join(sorted(each)) or "nothing" for each in (observed - plain, plain - observed))
+        yield (
+            f"while it is observed, the model runs {other} in place of {usual}: the layers, the share and what is "
+            "predicted may be wrong; gains are measured without it"
+        )
+    for flag in looks[0].get("flags", ()):
+        yield (
+            f"{flag} is a switch of the library that no setting here changes; build the model with another value and "
+            "call advise again"
+        )
 
 
 def _share(looks: Sequence[Seen], part_s: Callable[[Mapping[str, Any]], float]) -> Interval:

@@ -110,7 +110,8 @@ def compare(
     baseline = _shared_baseline(base, new)
     by_status = _by_status(matched, baseline)
     within, is_by_level = _changes(matched, baseline if by_level else None)
-    changes = _sum(within, _run_errors(_between(matched, within), len(matched)))
+    between = of_changes(within, matched["implementation"].tolist())
+    changes = _sum((1, 1), within, _run_errors(between, len(matched)))
     p = limits.p_changed(changes)
     p_holm = holm(p)
     verdicts = np.where(by_status == "", judged(changes, p_holm < level, limits), by_status)
@@ -128,7 +129,8 @@ def differences(base: pd.DataFrame, new: pd.DataFrame, *, by_level: bool = True)
     The machine's state differs from one run to another, and with it the ratios of unlike kernels.
     """
     matched = _match(base, new)
-    return _between(matched, _changes(matched, _shared_baseline(base, new) if by_level else None)[0])
+    changes, _ = _changes(matched, _shared_baseline(base, new) if by_level else None)
+    return of_changes(changes, matched["implementation"].tolist())
 
 
 def regressed(comparison: pd.DataFrame, verdicts: Collection[str] = REGRESSIONS) -> bool:
@@ -159,19 +161,14 @@ def named(words: str) -> tuple[str, ...]:
 
 def rebased(base: Sequence[Record], new: Sequence[Record], baseline: str) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the tables of two runs with ratios to this baseline; raises WrongRequest if one didn't measure it."""
-    names = common_implementations(base, new)
-    if baseline not in names:
-        raise unknown("baseline", baseline, names or ["the shared implementations, of which there are none"])
-    return summarise(base, baseline), summarise(new, baseline)
-
-
-def common_implementations(base: Sequence[Record], new: Sequence[Record]) -> list[str]:
-    """Return the implementations that were measured in both runs, in BASE's order."""
     in_base, in_new = (
         dict.fromkeys(record.case.implementation for record in records if record.status == "ok")
         for records in (base, new)
     )
-    return [name for name in in_base if name in in_new]
+    names = [name for name in in_base if name in in_new]
+    if baseline not in names:
+        raise unknown("baseline", baseline, names or ["the shared implementations, of which there are none"])
+    return summarise(base, baseline), summarise(new, baseline)
 
 
 def disputed(comparison: pd.DataFrame) -> dict[str, list[Point]]:
@@ -293,10 +290,10 @@ def _changes(matched: pd.DataFrame, baseline: str | None) -> tuple[Estimates, Tr
     """
     sides = [_numbers(matched, [f"{side}_{name}" for name in SPEEDUP]) for side in SIDES]
     before, after = (of_ratios(*side, confidence=PAIR) for side in sides)
-    changes = _difference(*(Estimates(of.value, _positive(of.error), of.freedom) for of in (before, after)))
+    changes = _sum((-1, 1), *(Estimates(of.value, _positive(of.error), of.freedom) for of in (before, after)))
     own = [_positive(_numbers(matched, [f"{side}_log_time_error"])[0]) for side in SIDES]
-    alone = _difference(
-        *(Estimates(of.value, error, of.freedom) for of, error in zip((before, after), own, strict=True))
+    alone = _sum(
+        (-1, 1), *(Estimates(of.value, error, of.freedom) for of, error in zip((before, after), own, strict=True))
     )
     is_by_level = np.zeros(len(matched), dtype=bool)
     for rows, of in _by_level(matched, alone, baseline):
@@ -333,17 +330,9 @@ def _positive(values: Array) -> Array:
     return np.where(values > 0, values, np.nan)
 
 
-def _difference(before: Estimates, after: Estimates) -> Estimates:
-    return _sum(Estimates(-before.value, before.error, before.freedom), after)
-
-
-def _sum(one: Estimates, other: Estimates) -> Estimates:
+def _sum(signs: tuple[int, int], one: Estimates, other: Estimates) -> Estimates:
     parts = (np.stack([getattr(of, name) for of in (one, other)], axis=-1) for name in ("value", "error", "freedom"))
-    return combined(np.array([1.0, 1.0]), Estimates(*parts))
-
-
-def _between(matched: pd.DataFrame, changes: Estimates) -> BetweenRuns:
-    return of_changes(changes, matched["implementation"].tolist())
+    return combined(np.array(signs, dtype=np.float64), Estimates(*parts))
 
 
 def _run_errors(by_rows: BetweenRuns, count: int) -> Estimates:

@@ -186,19 +186,14 @@ class Summary:
                 cells_of[Case(point, name)].update(cells)
         return [*cells_of.values()]
 
+    def all_rows(self) -> list[dict[str, Any]]:
+        """Return the rows of all points; the control has no rank, because it is no implementation."""
+        return [cells for point in self for cells in self.rows(point)]
+
 
 def summarise(records: Iterable[Record], baseline: str) -> pd.DataFrame:
     """Return the table of results of the records, a row per case in the order of their first record."""
-    return of_rows(rows(records, baseline))
-
-
-def rows(records: Iterable[Record], baseline: str) -> list[dict[str, Any]]:
-    """Return the rows of the table of results of the records, with the cells that have a value or None.
-
-    The control has no rank: it is no implementation.
-    """
-    summary = of_records(records, baseline)
-    return [cells for point in summary for cells in summary.rows(point)]
+    return of_rows(of_records(records, baseline).all_rows())
 
 
 def of_records(records: Iterable[Record], baseline: str) -> Summary:

@@ -19,7 +19,7 @@ from bench.plan.case import Point
 from bench.stats.best import bounds, ends
 from bench.stats.contrasts import Contrasts
 from bench.stats.estimates import Interval
-from impls.table import MODES, SDPA, choices_of, load, nearest
+from impls.table import SDPA, choices_of, load, nearest
 
 TABLE = "table"
 """The rule that follows the table; the others are named by the core that they always use."""
@@ -121,14 +121,8 @@ def answer(of: Contrasts, follower: str, bound: float, replicates: int) -> Answe
     if not left:
         return Answer(follower, high, replicates=replicates)
     needed = [float((halves[at] / goal) ** 2 - 1) for at in left]
-    return Answer(
-        follower, high, (follower, *(of.names[at] for at in left)), (float(np.max(needed)), *needed), replicates
-    )
-
-
-def may_be_checked(point: Point) -> bool:
-    """Return whether a program can be in the mode of a point."""
-    return point.mode in MODES
+    candidates = (follower, *(of.names[at] for at in left))
+    return Answer(follower, high, candidates, (float(np.max(needed)), *needed), replicates)
 
 
 def _mean(shares: Sequence[float]) -> float:

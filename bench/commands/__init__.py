@@ -7,7 +7,7 @@ The first line of a module's docstring is the help of its command. `add_argument
 import shlex
 from pathlib import Path
 
-from bench.plan.errors import WrongRequest
+from bench.plan.errors import refusing
 from bench.plan.invocation import suite
 from bench.show.terminal.console import console
 
@@ -31,10 +31,8 @@ def say(*lines: str, stderr: bool = False) -> None:
 
 def write(path: Path, text: str) -> None:
     """Write a file that the user asked for; raises WrongRequest if it can't be written."""
-    try:
+    with refusing(f"{path} can't be written"):
         path.write_text(text, encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise WrongRequest(f"{path} can't be written: {error.strerror}") from None
 
 
 def to_summarise(folder: Path) -> str:

@@ -8,7 +8,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,8 +27,8 @@ from bench.machine.doctor import LEAST_TORCH
 from bench.machine.facts import here
 from bench.plan.again import Again
 from bench.plan.case import AFTER, BEFORE, Point
-from bench.plan.errors import WrongRequest
-from bench.plan.invocation import suite
+from bench.plan.errors import WrongRequest, refusing
+from bench.plan.invocation import suite, without_options
 from bench.plan.names import check_layers, is_module, search_path
 from bench.plan.sides import Side, sides_of
 from bench.plan.sweep import Sweep, load_sweep
@@ -138,12 +138,13 @@ def _told(duel: Duel, spent_s: float) -> Told:
     bound, measured = duel.sweep.effort.bound, rows_of(duel)
     verdicts = [verdict(point, measured.get(point, ()), *duel.names, bound) for point in duel.sweep.points]
     times = sum(max(1.0, needed(each, bound, duel.allow)) for each in verdicts) / len(verdicts)
-    rows = of_rows([row for each in duel.summary for row in duel.summary.rows(each)])
+    rows = of_rows(duel.summary.all_rows())
     return Told(
         *duel.names,
         verdicts,
         here=duel.environment,
-        command=f"{suite()} {shlex.join(_without_folder(sys.argv[1:]))}",
+        # in its run folder the same words would measure nothing new
+        command=f"{suite()} {shlex.join(without_options(sys.argv[1:], '--run', '--report'))}",
         again=Again(sides=tuple(ground.side.given for ground in duel.sides)),
         bound=bound,
         spent_s=spent_s,
@@ -152,12 +153,6 @@ def _told(duel: Duel, spent_s: float) -> Told:
         machine=doubts.machine(rows),
         needed_s=times * spent_s,
     )
-
-
-def _without_folder(words: Sequence[str]) -> list[str]:
-    """Return the words of a command without its files: in its run folder the same words would measure nothing new."""
-    files, pairs = {"--run", "--report"}, zip(words, ["", *words], strict=False)
-    return [word for word, before in pairs if not files & {word.partition("=")[0], before}]
 
 
 def _looks(duel: Duel) -> Iterator[tuple[str, Advice]]:
@@ -197,10 +192,8 @@ def interpreter(path: str) -> str:
     if program is None:
         found = "a folder; name the program in it" if Path(path).is_dir() else "there is no such program"
         raise WrongRequest(f"--python {path} must be a Python interpreter: {found}")
-    try:
+    with refusing(f"--python {path} must be a Python interpreter"):
         done = subprocess.run([program, "-c", PRINT_TORCH], capture_output=True, text=True, check=False)
-    except OSError as error:
-        raise WrongRequest(f"--python {path} must be a Python interpreter: {error.strerror}") from None
     if done.returncode:
         last = "".join(done.stderr.splitlines()[-1:])
         raise WrongRequest(f"--python {path} must be a Python interpreter; it ended with {done.returncode}: {last}")

@@ -22,8 +22,9 @@ from bench.harness import options
 from bench.harness.progress import moving
 from bench.machine.facts import physical_cores
 from bench.plan.drawn import between
-from bench.plan.errors import WrongRequest
+from bench.plan.errors import WrongRequest, refusing
 from bench.plan.sweep import MEASURED, Effort, Sweep
+from bench.show import intervals
 from bench.show import table_check as show
 from bench.show.terminal.console import console, render
 from bench.show.text import any_of, counted, duration
@@ -99,10 +100,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _write(out: Path, text: str) -> None:
-    try:
+    with refusing(f"{out} can't be written"):
         files.replace(out, text + "\n")
-    except OSError as error:
-        raise WrongRequest(f"{out} can't be written: {error.strerror}") from None
 
 
 def _check(saved: AnalysedRun, chosen: Sequence[CoreChoice], number: int, within_s: float | None, out: Path) -> Sweep:
@@ -111,7 +110,7 @@ def _check(saved: AnalysedRun, chosen: Sequence[CoreChoice], number: int, within
         raise WrongRequest(f"--check {number} must be a whole number of at least 1")
     if saved.environment is None:
         raise WrongRequest(f"{saved} has no environment.json, so nothing tells whether it was measured on this machine")
-    points = [choice.point for choice in chosen if table_check.may_be_checked(choice.point)]
+    points = [choice.point for choice in chosen if choice.point.mode in table.MODES]
     drawn = between(points, number, random.SystemRandom())
     if not drawn:
         raise WrongRequest(
@@ -129,14 +128,9 @@ def _check(saved: AnalysedRun, chosen: Sequence[CoreChoice], number: int, within
             )
     names = dict.fromkeys(entry.case.implementation for entry in saved.contents.entries)
     cores = [name for name in names if is_core(name) and name != table.SDPA]
-    return Sweep(
-        "check",
-        drawn,
-        (table.SDPA, *cores, f"{MEASURED}[table={out}]"),
-        table.SDPA,
-        dataclasses.replace(EFFORT, within_s=within_s),
-        control=True,
-    )
+    implementations = (table.SDPA, *cores, f"{MEASURED}[table={out}]")
+    asked = dataclasses.replace(EFFORT, within_s=within_s)
+    return Sweep("check", drawn, implementations, table.SDPA, asked, control=True)
 
 
 def _measured(check: Sweep, out: Path, saved: AnalysedRun) -> dict[str, Any]:
@@ -175,11 +169,7 @@ def content_of(saved: AnalysedRun, chosen: Sequence[CoreChoice]) -> dict[str, An
         "schema_version": table.VERSION,
         "run": saved.folder.resolve().name,
         "measured_at": first.started_at,
-        "environment": {
-            "cpu": identity.get("cpu", ""),
-            "gpus": identity.get("gpus", {}),
-            "torch": first.torch_version,
-        },
+        "environment": {"cpu": identity.get("cpu", ""), "gpus": identity.get("gpus", {}), "torch": first.torch_version},
         "points": [_entry(choice) for choice in chosen],
     }
 
@@ -187,17 +177,12 @@ def content_of(saved: AnalysedRun, chosen: Sequence[CoreChoice]) -> dict[str, An
 def _entry(choice: CoreChoice) -> dict[str, Any]:
     """Return a point of the table; a number that isn't known is null."""
     point, speedup = choice.point, choice.speedup
-    numbers = {
-        "slowdown_high": choice.slowdown_high,
-        "speedup": speedup.value,
-        "speedup_low": speedup.low,
-        "speedup_high": speedup.high,
-    }
+    numbers = {"slowdown_high": intervals.finite(choice.slowdown_high), **intervals.as_numbers("speedup", speedup)}
     return {
         **{name: getattr(point, name) for name in KEY},
         "head_width": (point.key_channels or point.channels) // point.num_heads,
         "implementation": choice.implementation,
-        **{name: round(value, 4) if math.isfinite(value) else None for name, value in numbers.items()},
+        **{name: None if value is None else round(value, 4) for name, value in numbers.items()},
     }
 
 

@@ -58,7 +58,9 @@ def merge(out: Path, shards: Sequence[Path]) -> tuple[list[Merged], list[str]]:
     Raises WrongRequest if a folder is no run, if two runs have two sweeps or two versions of torch, or if they hold two
     records of one case and process.
     """
-    sources = [source for folder in dict.fromkeys([*_existing(out), *_expanded(shards)]) for source in [_read(folder)]]
+    own = [out] if (out / journal.JOURNAL).exists() else []
+    inner = [out / name for name in saved_run.folders_of(out)]
+    sources = [_read(folder) for folder in dict.fromkeys([*own, *inner, *_expanded(shards)])]
     _check(sources)
     by_machine = grouped(sources, lambda source: source.environment.env_id)
     lines = {env_id: list(_lines(each)) for env_id, each in by_machine.items()}  # all checks come before any change
@@ -69,12 +71,6 @@ def merge(out: Path, shards: Sequence[Path]) -> tuple[list[Merged], list[str]]:
         for name in FILES:  # those of a run of one machine are in a folder of their own now
             (out / name).unlink(missing_ok=True)
     return done, [notice for source in sources for notice in source.contents.notices()]
-
-
-def _existing(out: Path) -> list[Path]:
-    """Return the run folders that a merged run already has."""
-    inner = [out / name for name in saved_run.folders_of(out)]
-    return [*([out] if (out / journal.JOURNAL).exists() else []), *inner]
 
 
 def _expanded(shards: Iterable[Path]) -> Iterator[Path]:

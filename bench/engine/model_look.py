@@ -11,7 +11,7 @@ from bench.engine.worker import Died, unheard
 from bench.plan import layers
 from bench.plan.case import Point
 from bench.plan.errors import WrongRequest
-from bench.plan.names import check_layers, is_module, libraries_of
+from bench.plan.names import check_layers, is_module, libraries
 from bench.store.saved_run import Seen
 from impls.catalogue import with_option
 
@@ -35,10 +35,10 @@ def look(
     no attention; NotSeen if there is no memory for it or its process ends.
     """
     # one server: shares of the time hardly depend on the code layout
-    with closing(Pool(1, (), libraries=libraries_of(points))) as pool:
+    with closing(Pool(1, (), libraries=libraries(point.layer for point in points))) as pool:
         return {
             point: [
-                _seen(pool, point, number, settings if number == 0 else (), timeout_s, heard)
+                asked(pool, "look", point, number, timeout_s, heard, settings=[*settings] if number == 0 else [])
                 for number in range(processes)
             ]
             for point in points
@@ -83,7 +83,7 @@ def shaped(points: tuple[Point, ...], pool: Pool | None = None) -> tuple[Point, 
     with ExitStack() as own:
         if pool is None:
             check_layers(points)
-            pool = own.enter_context(closing(Pool(1, (), libraries=libraries_of(points))))
+            pool = own.enter_context(closing(Pool(1, (), libraries=libraries(point.layer for point in points))))
         shapes = {name: asked(pool, "shape", first[name], 0, SHAPE_S) for name in names}
     return tuple(_with_shape(point, shapes[point.layer]) if point.layer in shapes else point for point in points)
 
@@ -94,12 +94,6 @@ def _with_shape(point: Point, shape: dict[str, Any]) -> Point:
         if stated not in (1, value):
             raise WrongRequest(f"{name} = {stated} must be {value} in the layer {point.layer}; leave it out")
     return dataclasses.replace(point, **shape)
-
-
-def _seen(
-    pool: Pool, point: Point, number: int, settings: Sequence[str], timeout_s: float, heard: Any
-) -> dict[str, Any]:
-    return asked(pool, "look", point, number, timeout_s, heard, settings=[*settings])
 
 
 def asked(

@@ -16,7 +16,7 @@ from bench.machine import facts
 from bench.plan.case import Point
 from bench.plan.errors import WrongRequest
 from bench.plan.invocation import SUITE
-from bench.plan.names import is_own_code, libraries_of
+from bench.plan.names import is_own_code, libraries
 from bench.plan.sweep import Sweep
 
 MODULE = f"{SUITE}.measure.server"
@@ -94,10 +94,10 @@ class Pool:
 
         If nothing fits into the free memory, it has one server, which identifies the machine.
         """
-        libraries = libraries_of(sweep.points)
+        needed = libraries(point.layer for point in sweep.points)
         if admission.nothing_fits(sweep, facts.available_bytes()):
-            return cls(1, (), libraries=libraries)
-        return cls(servers or sweep.effort.processes, sweep.implementations, libraries=libraries)
+            return cls(1, (), libraries=needed)
+        return cls(servers or sweep.effort.processes, sweep.implementations, libraries=needed)
 
     @property
     def folder(self) -> Path:

@@ -124,9 +124,8 @@ class Records:
     def results(self) -> pd.DataFrame:
         """Return the table of all results; the errors of each point follow from all, so a new record changes all."""
         if self._results is None:
-            summary = self.summary
-            summary.pool()
-            self._results = table.of_rows([row for point in summary for row in summary.rows(point)])
+            self.summary.pool()
+            self._results = table.of_rows(self.summary.all_rows())
         return self._results
 
     def rows(self, point: Point) -> pd.DataFrame:

@@ -19,7 +19,7 @@ from bench.engine.race import Answered, Race
 from bench.engine.records import Records
 from bench.engine.replicate import Replicate, now
 from bench.engine.run_folder import RunFolder
-from bench.engine.schedule import EqualShares, Missing, Spread
+from bench.engine.schedule import Missing, equal_shares, spread
 from bench.engine.worker import unheard
 from bench.machine import facts, monotonic, quiet
 from bench.plan.case import Case, Point
@@ -217,7 +217,7 @@ class Run:
         if effort.race:
             yield from Race(self, points, self.end_s(len(points)), answered).measured()
         else:
-            yield from (EqualShares if effort.spread_s is None else Spread)(self, points).measured()
+            yield from (equal_shares if effort.spread_s is None else spread)(self, points)
         self.run_folder.tabulate(is_end=True)
 
     def end_s(self, points: int) -> float:

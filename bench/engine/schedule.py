@@ -41,40 +41,26 @@ def complete(
         replicate(missing, Length(share_s * len(missing)))
 
 
-class EqualShares:
-    """All implementations get the same time, one point after the other."""
-
-    def __init__(self, run: Measuring, points: Sequence[Point]) -> None:
-        self._run = run
-        self._points = points
-
-    def measured(self) -> Iterator[Point]:
-        """Measure the points, and yield each when it is measured."""
-        for point in self._points:
-            self._run.end_unneeded(point)
-            complete(self._run, self._run.together(point), self._run.sweep.effort.processes, self._run.replicate)
-            yield point
+def equal_shares(run: Measuring, points: Sequence[Point]) -> Iterator[Point]:
+    """Give all implementations the same time, one point after the other, and yield each point when it is measured."""
+    for point in points:
+        run.end_unneeded(point)
+        complete(run, run.together(point), run.sweep.effort.processes, run.replicate)
+        yield point
 
 
-class Spread:
-    """The replicates of all points are measured in turns, evenly over the effort's `spread_s`.
+def spread(run: Measuring, points: Sequence[Point]) -> Iterator[Point]:
+    """Measure the replicates of all points in turns, evenly over the effort's `spread_s`, and yield all at the end.
 
     A machine is faster in some minutes than in others. Then a point's replicates don't all come from the same ones.
     """
-
-    def __init__(self, run: Measuring, points: Sequence[Point]) -> None:
-        self._run = run
-        self._points = points
-
-    def measured(self) -> Iterator[Point]:
-        """Measure what is missing of the points, and yield them when all are measured."""
-        run, effort = self._run, self._run.sweep.effort
-        turns = [(number + 1, point) for number in range(effort.processes) for point in self._points]
-        turns = [(number, point) for number, point in turns if run.missing(point, number)]
-        begin_s = monotonic.now_s()
-        for index, (number, point) in enumerate(turns):
-            monotonic.sleep(max(0.0, begin_s + (effort.spread_s or 0.0) * index / len(turns) - monotonic.now_s()))
-            if number == effort.processes:  # else earlier points follow
-                run.end_unneeded(point)
-            complete(run, run.together(point), number, run.replicate)
-        yield from self._points
+    effort = run.sweep.effort
+    turns = [(number + 1, point) for number in range(effort.processes) for point in points]
+    turns = [(number, point) for number, point in turns if run.missing(point, number)]
+    begin_s = monotonic.now_s()
+    for index, (number, point) in enumerate(turns):
+        monotonic.sleep(max(0.0, begin_s + (effort.spread_s or 0.0) * index / len(turns) - monotonic.now_s()))
+        if number == effort.processes:  # else earlier points follow
+            run.end_unneeded(point)
+        complete(run, run.together(point), number, run.replicate)
+    yield from points

@@ -77,12 +77,10 @@ class PointColumn:
 
     def check(self, value: object) -> None:
         """Raise WrongRequest with the rule and the value if the column can't have this value."""
-        if self.is_possible(value):
-            return
-        choices = f"one of {', '.join(self.choices)}{suggestion(value, self.choices)}"
-        raise WrongRequest(
-            f"{self.name} = {value!r} must be {choices if self.choices else self.rule or self.kind.value}"
-        )
+        if not self.is_possible(value):
+            choices = f"one of {', '.join(self.choices)}{suggestion(value, self.choices)}"
+            rule = choices if self.choices else self.rule or self.kind.value
+            raise WrongRequest(f"{self.name} = {value!r} must be {rule}")
 
     def is_possible(self, value: object) -> bool:
         """Return whether the column can have this value."""

@@ -39,10 +39,8 @@ def between(points: Sequence[Point], number: int, chance: random.Random) -> tupl
 
 
 def _kind(point: Point) -> Point:
-    same = point.token_len == point.channels
-    return dataclasses.replace(
-        point, batch=0, num_tokens=0, num_heads=0, channels=0, token_len=0 if same else point.token_len
-    )
+    token_len = 0 if point.token_len == point.channels else point.token_len
+    return dataclasses.replace(point, batch=0, num_tokens=0, num_heads=0, channels=0, token_len=token_len)
 
 
 def _sizes(point: Point) -> Sizes:
@@ -58,12 +56,9 @@ def _drawn(measured: set[Sizes], chance: random.Random) -> Sizes | None:
         for (low, high), step in zip(ends, steps, strict=True)
     )
     sizes = batch, tokens, heads, width
-    places = [
-        (own_tokens, own_width, own_batch * own_heads) for own_batch, own_tokens, own_heads, own_width in measured
-    ]
-    return (
-        sizes if sizes not in measured and any(is_near((tokens, width, batch * heads), at) for at in places) else None
-    )
+    own, *places = [(tokens, width, batch * heads) for batch, tokens, heads, width in (sizes, *measured)]
+    is_new = sizes not in measured and any(is_near(own, at) for at in places)
+    return sizes if is_new else None
 
 
 def _at(kind: Point, sizes: Sizes) -> Point:

@@ -4,6 +4,7 @@ import os
 import shlex
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 COMMAND = "attention-bench"
@@ -59,6 +60,12 @@ def pytest_bench() -> str:
     if _runs():
         return f"{suite()} run"
     return f"{python()} -m pytest {shlex.quote(os.path.relpath(ROOT / 'bench'))}"
+
+
+def without_options(words: Sequence[str], *options: str) -> list[str]:
+    """Return the words of a command without these options and their values."""
+    pairs = zip(words, ["", *words], strict=False)
+    return [word for word, before in pairs if not {word.partition("=")[0], before} & {*options}]
 
 
 def _runs() -> bool:

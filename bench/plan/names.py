@@ -64,13 +64,8 @@ def may_have_own_memory(name: str) -> bool:
     return is_own(name) or bool(catalogue.IMPLEMENTATIONS[parse(name).base].packages)
 
 
-def libraries_of(points: Iterable[Point]) -> tuple[str, ...]:
-    """Return the libraries and modules of packages that points need; for a module of a user's own that is torch."""
-    return libraries(point.layer for point in points)
-
-
 def libraries(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the libraries and modules of packages that layers with these names need."""
+    """Return the libraries and modules of packages that layers need; for a module of a user's own that is torch."""
     path = search_path()
     sources = dict.fromkeys(name.partition(":")[0] for name in names if layers.is_own(name))
     return tuple(dict.fromkeys(each if each in SOURCES or _is_installed(each, path) else "torch" for each in sources))

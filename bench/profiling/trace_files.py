@@ -62,29 +62,19 @@ CATEGORIES = {
 
 BEFORE = {
     "linear": "qkv projection",
-    "reshape": "split heads",
-    "permute": "split heads",
-    "unbind": "split heads",
-    "unflatten": "split heads",
-    "unsqueeze": "split heads",
+    **dict.fromkeys(("reshape", "permute", "unbind", "unflatten", "unsqueeze"), "split heads"),
     "mul": "scale",
     "matmul": "scores",
-    "arange": "mask",
-    "gt": "mask",
-    "masked_fill": "mask",
+    **dict.fromkeys(("arange", "gt", "masked_fill"), "mask"),
     "softmax": "softmax",
 }
 """The stage of a function up to the softmax; transpose and flatten are free views there and have none."""
 
 AFTER = {
     "matmul": "weighted values",
-    "transpose": "merge heads",
-    "flatten": "merge heads",
-    "squeeze": "merge heads",
-    "unflatten": "merge heads",
+    **dict.fromkeys(("transpose", "flatten", "squeeze", "unflatten"), "merge heads"),
     "linear": "output projection",
-    "mul": "skip",
-    "add": "skip",
+    **dict.fromkeys(("mul", "add"), "skip"),
 }
 """The stage of a function after the softmax."""
 

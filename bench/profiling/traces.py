@@ -17,7 +17,7 @@ from bench.engine.replicate import now
 from bench.engine.worker import Died, Worker, started
 from bench.machine import facts
 from bench.plan.case import CASE_COLUMNS, Case
-from bench.plan.errors import WrongRequest, unknown
+from bench.plan.errors import WrongRequest, refusing, unknown
 from bench.plan.layers import LAYERS
 from bench.show.rows import by_point
 from bench.store.profile import SCHEMA_VERSION, TRACES, Profile, file_name, save
@@ -49,11 +49,9 @@ def write(cases: Sequence[Case], run: Path) -> Iterator[Traced]:
     Raises WrongRequest if the run's folder `traces` can't be written.
     """
     folder = run / TRACES
-    try:
+    with refusing(f"the trace folder {folder} can't be written"):
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()
-    except OSError as error:
-        raise WrongRequest(f"the trace folder {folder} can't be written: {error.strerror}") from None
     with closing(Scratch()) as scratch:
         for case in cases:
             yield _traced(case, folder / f"{file_name(case)}.json.gz", scratch.folder)

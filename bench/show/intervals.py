@@ -49,10 +49,7 @@ def as_numbers(name: str, of: Interval) -> dict[str, float | None]:
 
 def finite(value: Any) -> float | None:
     """Return a number for JSON, None if it isn't known, or not finite."""
-    try:
-        return float(value) if math.isfinite(value) else None
-    except TypeError:  # None, or pandas' NA
-        return None
+    return None if units.is_missing(value) else float(value)
 
 
 def _rounded(of: Interval, most: float = math.inf, least: float = -math.inf) -> tuple[str, ...]:

@@ -198,17 +198,13 @@ def history_head(of: History) -> list[Block]:
         parts.append(
             f"{len(lost)} that {'was' if len(lost) == 1 else 'were'} ok {'fails' if len(lost) == 1 else 'fail'}"
         )
+    begun = [
+        f"{case.implementation} {labels[case.point]}: {status} in run {number + 1}"
+        for case, number, status in lost[:MOST_LOST]
+    ]
     return [
         Lines([f"{len(of.runs)} runs, {len(of.cases)} cases: {', '.join(parts)}, from one run to the next"], HEAD),
-        Lines(
-            [
-                f"{case.implementation} {labels[case.point]}: {status} in run {number + 1}"
-                for case, number, status in lost[:MOST_LOST]
-            ],
-            BAD,
-            is_list=True,
-            indent=2,
-        ),
+        Lines(begun, BAD, is_list=True, indent=2),
         Lines([shared(points)] if points else []),
     ]
 

@@ -131,10 +131,7 @@ def closing(table: pd.DataFrame, folder: Path, pictures: Collection[Path], chang
     if has_series([row for row in plain(table) if is_measured(row)]):
         lines.append(f"How it grows: {suite()} scaling {path}")
     if changes:
-        lines += [
-            *precision_words(table, changes),
-            f"Precisions in a table: {suite()} show --across dtype {path}",
-        ]
+        lines += [*precision_words(table, changes), f"Precisions in a table: {suite()} show --across dtype {path}"]
     return lines
 
 

@@ -228,8 +228,7 @@ def _sweep(plan: _Plan, points_crc32: int) -> Sweep:
     sweep = Sweep(plan.name, points, plan.implementations, plan.baseline, control=plan.control)
     effort = {key: value for key, value in vars(Effort(**vars(plan.effort))).items() if value is not None}
     if plan.implementations == (BEFORE, AFTER):  # the sides of a duel
-        given = {name: value for name, value in effort.items() if value is not None}
-        return dataclasses.replace(sweep, effort=read_effort(given))
+        return dataclasses.replace(sweep, effort=read_effort(effort))
     sweep = altered(sweep, sweep.implementations, effort)
     return sweep.sharded(parse_shard(plan.shard)) if plan.shard else sweep
 

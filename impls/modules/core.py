@@ -18,15 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from impls.catalogue import CORE_KEYWORDS
-from impls.contract import (
-    Adapt,
-    Attend,
-    Implementation,
-    Unsupported,
-    compiling,
-    declared_options,
-    fitted,
-)
+from impls.contract import Adapt, Attend, Implementation, Unsupported, compiling, declared_options, fitted
 from impls.modules.watch import UNFUSED, Core, cores
 from impls.modules.wrapper import Wrapper
 from impls.signatures import POSITIONAL, parameters_of

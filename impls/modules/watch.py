@@ -152,16 +152,8 @@ class Watch(TorchDispatchMode):
                 self._depth -= 1
             options = {**dict(zip(("attn_mask", "dropout_p", "is_causal"), args, strict=False)), **kwargs}
             with _disable_current_modes():  # what looks at a mask is no part of the model
-                masks = noted(options.get("attn_mask"))
-            self._add(
-                self._flow.whole(output),
-                self._operator,
-                (query, key, value),
-                by_sdpa=True,
-                masks=masks,
-                causal=bool(options.get("is_causal", False)),
-                dropout=float(options.get("dropout_p", 0.0)),
-            )
+                facts = _facts(options)
+            self._add(self._flow.whole(output), self._operator, (query, key, value), by_sdpa=True, **facts)
             return output
 
         return seen
@@ -182,15 +174,7 @@ class Watch(TorchDispatchMode):
             self._operator = name if FUSED.search(name) else self._operator
             self._flow.inside(output)
         elif FUSED.search(name):
-            named = _named(func, args, kwargs)
-            self._add(
-                self._flow.whole(output),
-                name,
-                args[:3],
-                masks=noted(named.get("attn_mask", named.get("attn_bias"))),
-                causal=bool(named.get("is_causal", False)),
-                dropout=float(named.get("dropout_p", 0.0)),
-            )
+            self._add(self._flow.whole(output), name, args[:3], **_facts(_named(func, args, kwargs)))
         elif WHOLE.search(name):
             _width, heads, *_ = (each for each in args if type(each) is int)
             self._add(
@@ -243,6 +227,15 @@ def _named(operator: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None)
     """Return the arguments of an operator by their names."""
     names = (argument.name for argument in operator._schema.arguments)
     return {**dict(zip(names, args, strict=False)), **(kwargs or {})}
+
+
+def _facts(named: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the arguments of a core say of its masks, and of dropout."""
+    return {
+        "masks": noted(named.get("attn_mask", named.get("attn_bias"))),
+        "causal": bool(named.get("is_causal", False)),
+        "dropout": float(named.get("dropout_p", 0.0)),
+    }
 
 
 def _hiding(*, mask: Tensor | None = None, mask_type: int | None = None, **_: Any) -> tuple[Mask, ...]:

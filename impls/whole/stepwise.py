@@ -37,7 +37,7 @@ def _vit(layer: ViTAttention, x: Tensor) -> Tensor:
     with record_function("split heads"):
         qkv = qkv.reshape(batch, tokens, 3, layer.num_heads, -1).permute(2, 0, 3, 1, 4)
         q, k, v = qkv.unbind(0)  # each [B, H, N, D]
-    o = _attend(q, k, v, layer)
+    o = _attend(layer, q, k, v)
     with record_function("merge heads"):
         o = merge_heads(o)  # [B, N, chan]
     with record_function("output projection"):
@@ -51,7 +51,7 @@ def _self(layer: SelfAttention, x: Tensor) -> Tensor:
         q, k, v = layer.query(x), layer.key(x), layer.value(x)
     with record_function("split heads"):
         q, k, v = (tokens.unsqueeze(1) for tokens in (q, k, v))  # each [B, 1, N, D]
-    o = _attend(q, k, v, layer)
+    o = _attend(layer, q, k, v)
     with record_function("merge heads"):
         return o.squeeze(1)  # [B, N, dim_v]
 
@@ -63,7 +63,7 @@ def _patch(layer: PatchAttention, x: Tensor) -> Tensor:
         q, k, v = layer.to_q(tokens), layer.to_k(tokens), layer.to_v(tokens)
     with record_function("split heads"):
         q, k, v = (split_heads(projected, layer.heads) for projected in (q, k, v))  # each [B, H, N, D]
-    o = _attend(q, k, v, layer)
+    o = _attend(layer, q, k, v)
     with record_function("merge heads"):
         o = merge_heads(o)  # [B, N, E]
     with record_function("output projection"):
@@ -76,7 +76,7 @@ def _conv(layer: ConvSelfAttention, x: Tensor) -> Tensor:
         q, k, v = layer.q(x), layer.k(x), layer.v(x)  # [B, D, height, width]
     with record_function("split heads"):
         q, k, v = as_tokens(q), as_tokens(k), as_tokens(v)  # [B, 1, N, D]
-    o = _attend(q, k, v, layer)
+    o = _attend(layer, q, k, v)
     with record_function("merge heads"):
         maps = as_maps(o, x)  # [B, C, height, width]
     with record_function("skip"):
@@ -108,7 +108,7 @@ def _attention(layer: Attention, x: Tensor, *others: Tensor) -> Tensor:
     if layer.rope != "none":
         with record_function("rotary"):
             q, k = rotated(q, layer.sin, layer.cos), rotated(k, layer.sin, layer.cos)
-    o = _attend(q, k, v, layer, *others[-1:] if layer.mask == PADDING else ())
+    o = _attend(layer, q, k, v, *others[-1:] if layer.mask == PADDING else ())
     with record_function("merge heads"):
         o = merge_heads(o)  # [B, N, chan]
     with record_function("output projection"):
@@ -119,11 +119,7 @@ def _attention(layer: Attention, x: Tensor, *others: Tensor) -> Tensor:
         return undone(y, layer.window_size, tokens)
 
 
-def _core(layer: Core, q: Tensor, k: Tensor, v: Tensor, *padding: Tensor) -> Tensor:
-    return _attend(q, k, v, layer, *padding)
-
-
-def _attend(q: Tensor, k: Tensor, v: Tensor, layer: Layer, padding: Tensor | None = None) -> Tensor:
+def _attend(layer: Layer, q: Tensor, k: Tensor, v: Tensor, padding: Tensor | None = None) -> Tensor:
     if k.shape[1] < q.shape[1]:
         with record_function("repeat heads"):
             k, v = repeated(q, k, v)  # each [B, H, M, D]
@@ -155,5 +151,5 @@ STEPS: dict[type[nn.Module], Callable[..., Tensor]] = {
     PatchAttention: _patch,
     ConvSelfAttention: _conv,
     Attention: _attention,
-    Core: _core,
+    Core: _attend,
 }

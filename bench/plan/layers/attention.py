@@ -4,17 +4,7 @@ import math
 
 from bench.plan.case import Point
 from bench.plan.errors import WrongRequest
-from bench.plan.layers.layer import (
-    NONE,
-    Layer,
-    Sizes,
-    Step,
-    Values,
-    check_core,
-    core,
-    merge_heads,
-    projection,
-)
+from bench.plan.layers.layer import NONE, Layer, Sizes, Step, Values, check_core, core, merge_heads, projection
 from bench.plan.layers.peaks import attention_eager, attention_sdpa
 from impls.catalogue import CAUSAL, PADDING
 

@@ -152,11 +152,8 @@ def projection(tokens: int, width: int, to: int, *, bias: bool) -> Step:
 
 def merge_heads(point: Point) -> Step:
     """Return the step that puts heads side by side: a copy, or a view if there is only one head or one token."""
-    return (
-        VIEW
-        if 1 in (point.num_heads, point.num_tokens)
-        else Step(2 * point.batch * point.num_tokens * point.channels, 0)
-    )
+    is_view = 1 in (point.num_heads, point.num_tokens)
+    return VIEW if is_view else Step(2 * point.batch * point.num_tokens * point.channels, 0)
 
 
 def check_tokens(values: Values, tokens: int, origin: str) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from bench.plan.errors import WrongRequest
+from bench.plan.errors import WrongRequest, refusing
 from bench.show.charts import base, changes, overview, scatter, stages, winners
 from bench.show.charts.base import Sheet
 from bench.show.comparison.report import Report
@@ -88,10 +88,8 @@ def draw_comparison(report: Report, file: Path) -> bool:
     drawings = list(_drawings(None, {Needs.COMPARISON: report}))
     for number, (name, picture) in enumerate(drawings):
         path = file.with_stem(f"{file.stem}-{name}") if number else file
-        try:
+        with refusing(f"{path} can't be written"):
             save(picture, path)
-        except OSError as error:
-            raise WrongRequest(f"{path} can't be written: {error.strerror}") from None
     return bool(drawings)
 
 

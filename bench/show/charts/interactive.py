@@ -86,9 +86,8 @@ def _layers(
 ) -> list[alt.Chart]:
     """Return what is drawn of a quantity, whose values go `along` an axis; lines join them if that goes up."""
     is_line = along == "y"
-    cases = (
-        base.chart().transform_filter(SHOWN).transform_filter(f"isValid(datum.{of.column}) && datum.{of.column} > 0")
-    )
+    cases = base.chart().transform_filter(SHOWN)
+    cases = cases.transform_filter(f"isValid(datum.{of.column}) && datum.{of.column} > 0")
     cases = cases.transform_filter("!datum.is_baseline" if of.axis.relative else base.IN_RANGE)
     shared = {**place, "color": base.colour(names)}
     channel: Any = alt.Y if is_line else alt.X

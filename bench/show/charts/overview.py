@@ -15,16 +15,16 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
-from bench.analyse.axes import CHANNELS, KEYS, TOKENS
+from bench.analyse.axes import CHANNELS, KEYS, TOKENS, places
 from bench.analyse.rows import grouped
 from bench.analyse.standing import FASTEST, Choice
 from bench.show.answer import certainty
 from bench.show.charts.winners import PALEST, STRONGEST, WinnerMap, maps
 from bench.show.figures import page
-from bench.show.figures.line_data import Quantity, ends_of_speedups, speedup
+from bench.show.figures.line_data import Quantity, ends_of_speedups, line_of, speedup
 from bench.show.palette import mix, style
 from bench.show.rows import Row, measured, origins, process_count
-from bench.show.text import differences
+from bench.show.text import differences, varying
 from bench.store.table import baseline_of
 from impls.catalogue import DASHED, DOTTED, SOLID, compiled_from
 from impls.table import SDPA
@@ -56,9 +56,7 @@ class Overview:
     @property
     def varying(self) -> set[str]:
         """The columns that are not the same in all points."""
-        values = zip(*(vars(kind.point).values() for kind in self.kinds), strict=True)
-        differing = {name for name, of in zip(vars(self.kinds[0].point), values, strict=True) if len({*of}) > 1}
-        return differing.union(*(kind.varying for kind in self.kinds))
+        return varying(kind.point for kind in self.kinds).union(*(kind.varying for kind in self.kinds))
 
     @property
     def name(self) -> str:
@@ -130,29 +128,18 @@ def _widths(of: WinnerMap) -> list[int]:
     return sorted({channels // of.point.num_heads for _, channels in of.cells})
 
 
-def _places(of: WinnerMap) -> list[int]:
-    return sorted({place for place, _ in of.cells})
-
-
 def _draw_map(axes: Axes, of: WinnerMap, title: str, *, named: bool) -> None:
     """Draw the cells of a map: the colour of what to use, as strong as that is sure, and its speed-up."""
-    places, widths = _places(of), _widths(of)
+    at, widths = places(of.rows, of.along), _widths(of)
     rows = {(row[of.along.column], row["channels"], row["implementation"]): row for row in measured(of.rows)}
     for (place, channels), choice in of.cells.items():
-        x, y = places.index(place), widths.index(channels // of.point.num_heads)
+        x, y = at.index(place), widths.index(channels // of.point.num_heads)
         look: dict[str, Any] = {"facecolor": _fill(choice), "hatch": _hatch(choice.name), "edgecolor": "white"}
         axes.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, linewidth=1, **look))
-        row = rows.get((place, channels, choice.name))
-        axes.text(
-            x,
-            y,
-            _number(row),
-            ha="center",
-            va="center",
-            size=6.8,
-            weight="bold" if choice.standing == FASTEST else "normal",
-        )
-    axes.set(xlim=(-0.5, len(places) - 0.5), ylim=(-0.5, len(widths) - 0.5))
+        number = _number(rows.get((place, channels, choice.name)))
+        weight = "bold" if choice.standing == FASTEST else "normal"
+        axes.text(x, y, number, ha="center", va="center", size=6.8, weight=weight)
+    axes.set(xlim=(-0.5, len(at) - 0.5), ylim=(-0.5, len(widths) - 0.5))
     axes.set_xticks([])
     axes.set_yticks(
         range(len(widths)), labels=[f"{'D = ' if named else ''}{each}" for each in widths], size=page.SMALL_SIZE
@@ -183,44 +170,24 @@ def _number(row: Row | None) -> str:
 
 def _draw_lines(axes: Axes, of: WinnerMap, quantity: Quantity, ends: tuple[float, float], *, named: bool) -> None:
     """Draw SDPA's speed-up for each width of a head."""
-    places, widths = _places(of), _widths(of)
-    at = {
-        (row[of.along.column], row["channels"] // of.point.num_heads): row
-        for row in measured(of.rows)
-        if row["implementation"] == SDPA
-    }
-    colour = style(SDPA).colour
+    at, colour = places(of.rows, of.along), style(SDPA).colour
+    own = [row for row in of.rows if row["implementation"] == SDPA]
+    by_width = grouped(own, lambda row: row["channels"] // of.point.num_heads)
     axes.axhline(1, color=page.GREY, linewidth=1.0, zorder=2.5)
-    for width in widths:
-        own = [at.get((place, width)) for place in places]
-        value, low, high = (
-            [math.nan if row is None or row[name] is None else row[name] for row in own]
-            for name in ("speedup", "speedup_low", "speedup_high")
-        )
-        axes.fill_between(range(len(places)), low, high, color=colour, alpha=BAND_ALPHA, linewidth=0, zorder=2)
-        axes.plot(
-            range(len(places)),
-            value,
-            color=colour,
-            linewidth=1.4,
-            linestyle=_dash(widths.index(width)),
-            marker=".",
-            markersize=4,
-            zorder=3,
-        )
+    for number, width in enumerate(_widths(of)):
+        line = line_of(SDPA, "", by_width.get(width, []), at, quantity, of.along)
+        axes.fill_between(range(len(at)), line.lows, line.highs, color=colour, alpha=BAND_ALPHA, linewidth=0, zorder=2)
+        dash = page.linestyle(DASHES[min(number, len(DASHES) - 1)])
+        look: dict[str, Any] = {"color": colour, "linewidth": 1.4, "linestyle": dash, "marker": ".", "markersize": 4}
+        axes.plot(range(len(at)), line.values, zorder=3, **look)
     ticks = quantity.ticks(*ends)
-    axes.set(yscale="log", xlim=(-0.5, len(places) - 0.5), ylim=ends, xlabel=f"{of.along.name} {of.along.symbol}")
+    axes.set(yscale="log", xlim=(-0.5, len(at) - 0.5), ylim=ends, xlabel=f"{of.along.name} {of.along.symbol}")
     axes.set_yticks(ticks, labels=[*map(quantity.tick_label, ticks)] if named else [])
     axes.minorticks_off()
-    axes.set_xticks(range(len(places)), labels=[*map(str, places)], size=page.SMALL_SIZE)
+    axes.set_xticks(range(len(at)), labels=[*map(str, at)], size=page.SMALL_SIZE)
     axes.tick_params(length=0)
     if named:
         axes.set_ylabel(f"{SDPA}: times as\nfast as {quantity.baseline}")
-
-
-def _dash(number: int) -> Any:
-    dash = DASHES[min(number, len(DASHES) - 1)]
-    return (0, dash) if dash else "solid"
 
 
 def _write_around(sheet: Figure, of: Overview, size: tuple[float, float]) -> None:

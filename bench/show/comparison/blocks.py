@@ -10,40 +10,13 @@ import pandas as pd
 
 from bench.plan.again import MOST_COMMANDS
 from bench.plan.case import CASE_COLUMNS, Case
-from bench.show.blocks import (
-    BAD,
-    GAP,
-    GOOD,
-    HEAD,
-    PLAIN,
-    QUIET,
-    WARNING,
-    Block,
-    Code,
-    Column,
-    Folded,
-    Lines,
-    Table,
-    right,
-)
+from bench.show.blocks import BAD, GAP, HEAD, PLAIN, Block, Code, Column, Folded, Lines, Table, right
 from bench.show.comparison import report as texts
-from bench.show.comparison.report import EVENTS, ONE_SIDED, Report
+from bench.show.comparison.report import EVENTS, ONE_SIDED, TONES, Report
 from bench.show.rows import Row
-from bench.stats.limits import INCONCLUSIVE
 
 MOST_ROWS = 1_000
 """The most rows that are listed, the worst."""
-
-TONES = {
-    "slower": BAD,
-    "newly failing": BAD,
-    "missing": WARNING,
-    INCONCLUSIVE: WARNING,
-    "fixed": GOOD,
-    "faster": GOOD,
-    "baseline": QUIET,
-}
-"""The tones of verdicts that stand out; every verdict is also said in words."""
 
 SUMMARY = (
     Column("implementation", lambda each: each.name, is_code=True),
@@ -82,18 +55,14 @@ def blocks(report: Report) -> list[Block]:
     shown = {id(row) for row in listed}
     rest = [row for row in report.rows if id(row) not in shown]
     title = f"the other {len(rest)} rows: {texts.counts(rest)}" if rest else "legend"
+    notes = Lines(texts.explanations(report), is_list=True)
     return [
         *head(report),
         Table(SUMMARY, texts.implementations(report)),
         *([GAP] if listed else []),
         Table(of, listed, gap=" "),
         failures(report, listed),
-        Folded(
-            title,
-            Table(of, rest),
-            Lines(texts.explanations(report), is_list=True),
-            _not_listed(report, len(rows), listed),
-        ),
+        Folded(title, Table(of, rest), notes, _not_listed(report, len(rows), listed)),
         *_commands(report, listed),
         Lines(report.notes, is_list=True),
         Lines([texts.counts(report.rows)]),

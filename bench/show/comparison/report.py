@@ -13,6 +13,7 @@ from bench.analyse.comparison import VERDICTS, WELL
 from bench.analyse.rows import point_of
 from bench.analyse.standing import FASTEST, NAMED
 from bench.plan.again import Again
+from bench.show import blocks
 from bench.show.rows import Row, plain, reason
 from bench.show.text import counted, differences, first, more, parts, varying
 from bench.stats.best import GOOD
@@ -27,6 +28,17 @@ ONE_SIDED = ("missing", "new")
 
 EVENTS = (*CHANGED, "newly failing", "fixed")
 """Verdicts of rows that a person should see."""
+
+TONES = {
+    "slower": blocks.BAD,
+    "newly failing": blocks.BAD,
+    "missing": blocks.WARNING,
+    INCONCLUSIVE: blocks.WARNING,
+    "fixed": blocks.GOOD,
+    "faster": blocks.GOOD,
+    "baseline": blocks.QUIET,
+}
+"""The tones of verdicts that stand out; every verdict is also said in words."""
 
 NEARLY_ALL = 0.9
 """The share of rows for which a bound of changes is said: a few rows are noisy everywhere."""

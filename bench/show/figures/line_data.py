@@ -182,7 +182,7 @@ def picture(
         for name, rows in by(part, "implementation").items()
         # a ratio of the baseline to itself is 1 by definition: a rule in the picture, not a line
         if not (quantity.axis.relative and name == quantity.baseline)
-        if any(map(math.isfinite, (line := _line(name, allocator, rows, xs, quantity, axis)).values))
+        if any(map(math.isfinite, (line := line_of(name, allocator, rows, xs, quantity, axis)).values))
     )
     if not lines:
         return None
@@ -190,7 +190,8 @@ def picture(
     return Picture(quantity, axis, point_of(group[0]), xs, lines, failures, tuple(group))
 
 
-def _line(name: str, allocator: str, rows: Sequence[Row], xs: Sequence[int], quantity: Quantity, axis: Axis) -> Line:
+def line_of(name: str, allocator: str, rows: Sequence[Row], xs: Sequence[int], quantity: Quantity, axis: Axis) -> Line:
+    """Return the values of an implementation at each x; NaN where it has none."""
     at = {row[axis.column]: row for row in rows if is_measured(row)}
     columns = (quantity.column, quantity.axis.low, quantity.axis.high)
     return Line(name, allocator, *(tuple(_value(at.get(x), column) for x in xs) for column in columns))

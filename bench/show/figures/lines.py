@@ -17,7 +17,7 @@ from bench.show.figures.line_data import Failure, Line, Picture, pictures
 from bench.show.figures.page import facts
 from bench.show.palette import style
 from bench.show.rows import UNTRIED, origins, process_count
-from impls.catalogue import DOTTED, LONG, Dash, Style
+from impls.catalogue import DOTTED, LONG, Style
 
 STRIP_GAP = 0.12
 """The gap between the lines and the strip of failures, in inches."""
@@ -115,7 +115,7 @@ class LineStyle:
     @property
     def in_label(self) -> dict[str, Any]:
         """The options of the sample beside its name: in its own dashes, also if the line coincides with others."""
-        return {**self.on_axes, "linestyle": _linestyle(self.style.dash)}
+        return {**self.on_axes, "linestyle": page.linestyle(self.style.dash)}
 
 
 def line_styles(picture: Picture, ends: tuple[float, float]) -> list[LineStyle]:
@@ -129,16 +129,12 @@ def line_styles(picture: Picture, ends: tuple[float, float]) -> list[LineStyle]:
             options = {
                 "color": own.colour,
                 "linewidth": LINE_WIDTH,
-                "linestyle": _linestyle(stripes, -STRIPE * place) if len(members) > 1 else _linestyle(own.dash),
+                "linestyle": page.linestyle(stripes, -STRIPE * place) if len(members) > 1 else page.linestyle(own.dash),
                 **page.marker(own, max(MARKER_SIZE - MARKER_STEP * rank, MARKER_SIZE / 2), 1.1),
                 "zorder": 3 + rank / 100,
             }
             styles.append(LineStyle(line, own, options))
     return styles
-
-
-def _linestyle(dash: Dash, offset: float = 0.0) -> tuple[float, Dash] | str:
-    return (offset, dash) if dash else "solid"
 
 
 def draw_lines(axes: Axes, picture: Picture) -> None:

@@ -23,7 +23,7 @@ from bench.show.rows import Row, devices
 from bench.show.text import counted, parts
 from bench.stats.estimates import Array
 from bench.store.profile import Profile
-from impls.catalogue import Style
+from impls.catalogue import Dash, Style
 
 PNG_DPI = 160
 
@@ -160,6 +160,11 @@ def write_beside(axes: Axes, place: float, text: str, sample: Mapping[str, Any])
 def in_axes(axes: Axes, points: Sequence[tuple[float, float]]) -> Array:
     """Return where points of the data's scale stand, in shares of the width and height of axes: [points, 2]."""
     return np.asarray((axes.transData - axes.transAxes).transform(points))
+
+
+def linestyle(dash: Dash, offset: float = 0.0) -> tuple[float, Dash] | str:
+    """Return matplotlib's style of a line with these dashes, which begin at an offset."""
+    return (offset, dash) if dash else "solid"
 
 
 def marker(of: Style, size: float, edge_width: float) -> dict[str, Any]:

@@ -17,14 +17,7 @@ from bench.analyse.growth import Exponent, Growth, Scaling, scalings
 from bench.show.figures import page
 from bench.show.figures.layout import Span, inside, sideways_steps
 from bench.show.figures.line_data import Line, Picture, picture, quantities
-from bench.show.figures.lines import (
-    LineStyle,
-    draw_labels,
-    line_styles,
-    new_sheet,
-    notes,
-    plot_height,
-)
+from bench.show.figures.lines import LineStyle, draw_labels, line_styles, new_sheet, notes, plot_height
 from bench.show.palette import style
 from bench.show.rows import is_measured, plain
 from bench.stats.estimates import Array

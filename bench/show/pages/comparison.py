@@ -1,7 +1,7 @@
 """Pages of several runs: a comparison with both runs' samples of each row, and a history with its steps marked."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -24,31 +24,6 @@ MOST_ROWS = 1_500
 """The most rows in a page, the worst first."""
 
 TIMES = ("latency_s", "latency_low_s", "latency_high_s")
-
-
-@dataclass(frozen=True)
-class PastRow:
-    """A case in a run of a history, with the names of both."""
-
-    case: Case
-    point: str
-    number: int
-    run: str
-    version: str
-    entry: PastSpeed
-
-
-COLUMNS = (
-    Column("point", lambda row: row.point, key="point"),
-    Column("implementation", lambda row: row.case.implementation, key="implementation"),
-    Column("run", lambda row: row.run, key="run"),
-    Column("versions", lambda row: row.version, key="version"),
-    Column("speed-up", lambda row: intervals.ratio(row.entry.speedup), lambda row: row.entry.speedup.value,
-        key="speedup"),
-    Column("step", lambda row: f"{side_by_side.ARROWS[row.entry.step]} {row.entry.step}" if row.entry.step else "",
-        key="step"),
-)  # fmt: skip
-"""The columns of a history's table from left to right."""
 
 
 def write(path: Path, report: Report, base: SavedRun, new: SavedRun) -> Path:
@@ -130,17 +105,20 @@ def write_history(path: Path, of: History) -> Path:
     """Write the page of a history, and return its file; raises WrongRequest if it can't be written."""
     names = list(dict.fromkeys(case.implementation for case in of.entries))
     labels = labels_of(side_by_side.points_of_history(of))
+    points = list(labels.values())
     rows = [
-        PastRow(case, labels[case.point], number, side_by_side.run_label(of, number), of.runs[number].version, entry)
+        _history_row(of, points.index(labels[case.point]), case, number, entry)
         for case, entries in of.entries.items()
         for number, entry in entries.items()
     ]
-    points = list(labels.values())
-    data = {
-        "kind": "history",
-        "points": points,
-        "rows": shell.columns([_history_row(row, points) for row in rows]),
-    }
+    columns = [
+        Column("point", lambda row: points[row["point"]], key="point"),
+        Column("implementation", itemgetter("implementation"), key="implementation"),
+        Column("run", itemgetter("run_label"), key="run"),
+        Column("versions", itemgetter("version"), key="version"),
+        Column("speed-up", itemgetter("speedup_text"), itemgetter("speedup"), key="speedup"),
+        Column("step", lambda row: f"{row['arrow']} {row['step']}".strip(), key="step"),
+    ]
     figure = Figure(
         kind="history",
         title=f"Speed-up over {of.baseline} from run to run",
@@ -152,30 +130,27 @@ def write_history(path: Path, of: History) -> Path:
         "comparison.html",
         f"History of {len(of.runs)} runs",
         names,
-        data,
+        {"kind": "history", "points": points, "rows": shell.columns(rows)},
         figures=[figure],
         head=side_by_side.history_head(of),
         stamp="",
-        left_out="",
-        summary=[],
-        notes=[],
-        table=Table(COLUMNS, rows),
+        table=Table(columns, rows),
     )
     return shell.write(path, page)
 
 
-def _history_row(row: PastRow, points: Sequence[str]) -> dict[str, Any]:
-    """Return what the page's script reads of a row of the table."""
-    speedup, step = row.entry.speedup, row.entry.step
+def _history_row(of: History, point: int, case: Case, number: int, entry: PastSpeed) -> dict[str, Any]:
+    """Return what the page's script and its table read of a case in a run."""
+    run, version = side_by_side.run_label(of, number), of.runs[number].version
     return {
-        "point": points.index(row.point),
-        "label": f"{row.number:04d}|{row.run}, {row.version}",
-        "implementation": row.case.implementation,
+        "point": point,
+        "label": f"{number:04d}|{run}, {version}",
+        "implementation": case.implementation,
         "status": "ok",
-        **intervals.as_numbers("speedup", speedup),
-        "speedup_text": intervals.ratio(speedup),
-        "version": row.version,
-        "run_label": row.run,
-        "step": step,
-        "arrow": side_by_side.ARROWS.get(step, ""),
+        **intervals.as_numbers("speedup", entry.speedup),
+        "speedup_text": intervals.ratio(entry.speedup),
+        "version": version,
+        "run_label": run,
+        "step": entry.step,
+        "arrow": side_by_side.ARROWS.get(entry.step, ""),
     }

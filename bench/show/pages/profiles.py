@@ -17,7 +17,7 @@ from bench.show import palette
 from bench.show.charts import call
 from bench.show.charts.stages import by_point
 from bench.show.pages import shell
-from bench.show.text import differences, parts, varying
+from bench.show.text import differences, listed, parts, varying
 from bench.store import units
 from bench.store.profile import Block, Profile, ProfiledOperator, Stage
 
@@ -89,7 +89,8 @@ def page(profiles: Sequence[Profile], title: str, warning: str = "") -> str:
     cases: list[CaseView] = [case for group in groups for case in group["cases"]]
     operators = [operator for case in cases for operator, _ in case.operators]
     names = [name for operator in operators for name in (operator.name, *operator.kernels)]
-    used = [palette.style(case.implementation).colour for case in cases]
+    colours = [*palette.STAGE_COLOURS.values(), *palette.OTHER_STAGE_COLOURS, *palette.CATEGORY_COLOURS.values()]
+    colours += [palette.RESIDUAL_COLOUR, *(palette.style(case.implementation).colour for case in cases)]
     charts = {"boxes": call.boxes("Spans of one call"), "memory": call.memory()}
     drawn = {case.anchor: _drawn(case) for case in cases}
     return shell.render(
@@ -97,15 +98,7 @@ def page(profiles: Sequence[Profile], title: str, warning: str = "") -> str:
         f"Profiles of {title}",
         [],
         {"kind": "profiles", "charts": charts, "cases": shell.packed(shell.as_data(drawn))},
-        colours=palette.page_variables(
-            [
-                *palette.STAGE_COLOURS.values(),
-                *palette.OTHER_STAGE_COLOURS,
-                *palette.CATEGORY_COLOURS.values(),
-                palette.RESIDUAL_COLOUR,
-                *used,
-            ]
-        ),
+        colours=palette.page_variables(colours),
         filters=FILTERS,
         warning=warning,
         facts=_facts(profiles),
@@ -183,8 +176,7 @@ def _peak_words(top: Peak) -> str:
     for block in top.blocks:
         places[block.stage or block.operator or "no operator"] += block.bytes
     largest = places.most_common(3)
-    *others, last = [f"{name} ({units.percent(size / top.bytes)})" for name, size in largest]
-    names = f"{', '.join(others)} and {last}" if others else last
+    names = listed([f"{name} ({units.percent(size / top.bytes)})" for name, size in largest])
     quadratic = sum(block.bytes for block in top.blocks if block.stage in palette.QUADRATIC)
     rest = f", {units.percent(quadratic / top.bytes)} of it in the N² stages" if quadratic else ""
     preposition = "in" if largest[0][0] in {block.stage for block in top.blocks} else "by"

@@ -11,7 +11,7 @@ from bench.analyse.analysed_run import AnalysedRun
 from bench.analyse.flags import flags as flags_of
 from bench.analyse.flags import legend
 from bench.analyse.rows import by
-from bench.plan.invocation import COMMAND, short
+from bench.plan.invocation import COMMAND, short, without_options
 from bench.show import answer, doubts, failures
 from bench.show.blocks import Block, Cell
 from bench.show.columns import latency_text, memory_text, of_any, of_page
@@ -156,13 +156,8 @@ def _command(environment: Environment | None) -> str:
     words = environment.context.get("command") if environment else None
     if not isinstance(words, list) or not words:
         return ""
-    kept, skip = [], False
-    for word in map(str, words[1:]):
-        if skip or word == "--run" or word.startswith("--run="):
-            skip = word == "--run"
-            continue
-        kept.append(word)
-    module = short() if words[1:2] == ["run"] else "python -m pytest"
+    kept = without_options([*map(str, words[1:])], "--run")
+    module = short() if words[1:2] in (["run"], ["duel"]) else "python -m pytest"
     return f"{COMMAND if Path(words[0]).name == COMMAND else module} {shlex.join(kept)}"
 
 

@@ -15,8 +15,6 @@ from bench.store.profile import BACKWARD, Profile, ProfiledOperator
 TOP = 10
 """Operators that are shown by default; those after them are mostly bookkeeping."""
 
-PERCENT = 100
-
 
 def row_of(table: pd.DataFrame, case: Case) -> Row | None:
     """Return the row of a case in the results of its run, None if the run didn't measure it."""
@@ -44,7 +42,7 @@ def _times(profile: Profile, row: Row | None) -> Iterator[Lines]:
             where += ", on another machine or software"
     timed, profiled = units.seconds(profile.timed_s), units.seconds(profile.profiled_s)
     yield Lines([" · ".join([case.implementation, *parts(case.point)])], HEAD)
-    yield Lines([f"latency {timed}, under the profiler {profiled} ({_signed(share)}); {where}"])
+    yield Lines([f"latency {timed}, under the profiler {profiled} ({share:+.1%}); {where}"])
     warnings = []
     if factor:
         warnings.append(
@@ -105,9 +103,5 @@ def _stages(profile: Profile) -> Iterator[Block]:
     yield of_texts(["stage", *numbers], rows, numbers=numbers)
     residual_s = analyse.residual_s(profile)
     whole, stages = units.seconds(profile.timed_s), units.seconds(analyse.stage_sum_s(profile))
-    share = _signed(residual_s / profile.timed_s)
-    yield Lines([f"stages {stages} of {whole}; residual {units.seconds(residual_s)} ({share})"])
-
-
-def _signed(share: float) -> str:
-    return f"{PERCENT * share:+.1f}%"
+    share = residual_s / profile.timed_s
+    yield Lines([f"stages {stages} of {whole}; residual {units.seconds(residual_s)} ({share:+.1%})"])
