@@ -107,6 +107,7 @@ class Entry:
     `kernel` must be part of the name of a kernel that ran; empty if any kernel may run.
     `packages` are the distributions beside torch that it needs; their versions are recorded. `source` says how to get
     them if pip can't.
+    One that `keeps_core` moves its process back to the core on which it was built, whenever it is called.
     `on_gpu` is true if it can run on a GPU alone. `flash` is the FlashAttention that torch's registry must use for it.
     One that is `for_profiles` is nothing to use.
     `scores` says of how many heads it holds the attention scores at once, whatever the layer and the mode: ALL, ONE, or
@@ -125,6 +126,7 @@ class Entry:
     kernel: str = ""
     packages: tuple[str, ...] = ()
     source: str = ""
+    keeps_core: bool = False
     on_gpu: bool = False
     flash: str = ""
     for_profiles: bool = False
@@ -211,7 +213,7 @@ IMPLEMENTATIONS: Mapping[str, Entry] = MappingProxyType({
     "aot_sdpa": Entry("runtimes.aot:AOTInductorSDPA", "sdpa, compiled ahead of time by AOTInductor",
         Style("#4477aa", DASH_DOT, "D", hollow=True), supports="in inference, if there is a compiler"),
     "openvino": Entry("runtimes.openvino:OpenVINO", "the layer in OpenVINO, in the precision of the point",
-        Style("#661100", SOLID, "8"), supports=f"{_IN_INFERENCE}, on a CPU", packages=("openvino",),
+        Style("#661100", SOLID, "8"), supports=f"{_IN_INFERENCE}, on a CPU", packages=("openvino",), keeps_core=True,
         options={"precision": "auto lets OpenVINO choose it, which is bfloat16 on many CPUs"}),
     "onnxruntime": Entry("runtimes.onnxruntime:ONNXRuntime", "the layer exported to ONNX Runtime",
         Style("#117733", SOLID, "H"), supports=_IN_INFERENCE, packages=_ONNX),

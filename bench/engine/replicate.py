@@ -25,6 +25,7 @@ from bench.plan.work import Roof, Work
 from bench.sampling.inputs import AFTERWARDS, KEY_BITS, NORMAL, PEAKED, SHIFTS, TIMED
 from bench.sampling.rounds import Length, Sample, sample, timings
 from bench.store.record import Samples
+from impls.catalogue import IMPLEMENTATIONS, parse
 
 WARM_UP_SHARE = 1 / 3
 """The largest part of the rounds' time for the warm-up: each implementation was called before, for its check."""
@@ -98,13 +99,15 @@ class Replicate:
         # the processes know the seed, and must not know what is drawn
         self._rng = random.Random(random.SystemRandom().getrandbits(64))  # noqa: S311
         self._point = members[0].case.point
-        self._cores = _cores(self._point)
+        self._cores: list[Core] = [*_cores(self._point)]
         self._draws = Draws(
             seed,
             shifts={NORMAL: 0, PEAKED: 0, AFTERWARDS: self._rng.randrange(1, SHIFTS)},
             numbers=self._rng.getrandbits(KEY_BITS),
             core=self._rng.choice(self._cores) if self._cores else None,
         )
+        if self._cores and any(_keeps_core(member.implementation) for member in members):
+            self._cores = [self._draws.core]
         self._judges: dict[tuple[Pool, Point], Judge] = {}
         self._scheduling: dict[int, Scheduling] = {}
 
@@ -409,6 +412,11 @@ def now() -> str:
 def _samples(by_round: Mapping[int, Sample]) -> Samples:
     timings_s, switches, faults, others = zip(*by_round.values(), strict=True)
     return Samples(tuple(by_round), timings_s, switches, faults, tuple(round(share, 2) for share in others))
+
+
+def _keeps_core(name: str) -> bool:
+    entry = IMPLEMENTATIONS.get(parse(name).base)
+    return entry is not None and entry.keeps_core
 
 
 def _cores(point: Point) -> list[int]:
