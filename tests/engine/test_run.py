@@ -135,6 +135,18 @@ def test_another_runtime_is_built_and_asked(real: Path) -> None:
     assert (broken["status"], "libnumpy.so.7" in broken["detail"]) == ("error", True)
 
 
+@pytest.mark.toolchain
+def test_the_runtimes_that_we_ship_are_measured_in_their_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What their libraries do to a process, such as moving it to another core, is taken for no hack."""
+    monkeypatch.setattr(rates, "PATH", tmp_path / "ceilings.json")
+    monkeypatch.setattr(quiet, "watch", lambda: Preflight(0.0, 0, 0.0))
+    effort = dataclasses.replace(QUICK, processes=3)
+    table = ran(swept("eager", "openvino", "onnxruntime_mha", effort=effort, tokens=(5,)), tmp_path / "run")
+    assert {*table["status"]} == {"ok"}
+
+
 @scripted
 def test_a_table_that_lacks_points_at_the_end_is_said(tmp_path: Path) -> None:
     """A run that can't write it ends in an error, though it wrote an earlier one; the journal has all points."""
