@@ -134,18 +134,16 @@ class MeasuredCase:
             return
         self._warm_up(calls_s)
         self._state, self._processes = ProcessState(), forking.descendants()
-        self._last_cpu_s = forking.cpu_s()
 
     def begin(self, numbers: int, timings: int, wholes: int, parts: int) -> None:
         """Begin the rounds: inputs come from the numbers of a key, samples have so many timings.
 
         So many whole outputs and parts of outputs are kept at most.
         """
-        begin_s = thread_time()
         self._work.timed.begin(numbers)
         assert self._like is not None
         self._outputs = TimedOutputs(self._subject, self._work, self._like, timings=timings, wholes=wholes, parts=parts)
-        self._last_cpu_s += thread_time() - begin_s
+        self._last_cpu_s = forking.cpu_s()  # what a library does after its preparation is not between samples
 
     def sample(self, keys: Sequence[int], core: int | None) -> dict[str, Any]:
         """Return one sample with the processor's seconds: since the last one, in its timings, and in all.
