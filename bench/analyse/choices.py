@@ -38,7 +38,7 @@ def choices(summary: Summary) -> list[CoreChoice]:
             continue
         gains = {name: interval(of.speedup(name, SDPA), PAIR).exp() for name in of.names if is_core(name)}
         compared = of.only([name for name, gain in gains.items() if name == SDPA or gain.is_known])
-        places_by_name = places(compared, {row["implementation"]: cost(row) for row in summary.rows(point)}, SDPA)
+        places_by_name = places(compared, {row["implementation"]: cost(row) for row in summary.rows(point)})
         first = next(iter(places_by_name))
         name = first if gains[first].low > 1 else SDPA
         slowdown = places_by_name[name].slowdown

@@ -82,17 +82,17 @@ def cost(row: Mapping[str, Any]) -> tuple[bool, bool, bool, float, float]:
     )
 
 
-def places(of: Contrasts, costs: Mapping[str, Any], baseline: str = "") -> dict[str, Place]:
-    """Return the place of each implementation of a point, the one to use first; `baseline` is that of the speed-ups.
+def places(of: Contrasts, costs: Mapping[str, Any]) -> dict[str, Place]:
+    """Return the place of each implementation of a point, the one to use first.
 
-    Of several whose upper bound is GOOD or less the one that costs least is named, else the one with the least bound.
+    The fastest is shown to be faster than each other one. Of several whose upper bound is GOOD or less the one that costs least is named, else the one with the least bound.
     """
     if len(of.names) < 2:
         return {name: Place(1) for name in of.names}
-    slowdown = bounds(of, baseline)
+    slowdown = bounds(of)
     standings = [SLOWER if low > 1 else OPEN for low in slowdown.low.tolist()]
     good = [at for at, high in enumerate(slowdown.high.tolist()) if high <= GOOD]
-    if standings.count(OPEN) == 1:
+    if standings.count(OPEN) == 1 and slowdown.high[standings.index(OPEN)] == 1:
         standings[standings.index(OPEN)] = FASTEST
     elif good:
         standings[min(good, key=lambda at: costs[of.names[at]])] = NAMED

@@ -182,7 +182,7 @@ class Summary:
             compared = of.without(CONTROL)
             for name, error in zip(compared.names, own_errors(compared).tolist(), strict=True):
                 cells_of[Case(point, name)]["log_time_error"] = error
-            for name, cells in _standings(compared, cells_of.values(), own.effort_s, self._baseline).items():
+            for name, cells in _standings(compared, cells_of.values(), own.effort_s).items():
                 cells_of[Case(point, name)].update(cells)
         return [*cells_of.values()]
 
@@ -286,7 +286,7 @@ def _seconds(cases: Iterable[Sequence[Record]]) -> tuple[float, dict[str, float]
 
 
 def _standings(
-    of: Contrasts, rows: Iterable[Mapping[str, Any]], effort_s: float, baseline: str
+    of: Contrasts, rows: Iterable[Mapping[str, Any]], effort_s: float
 ) -> dict[str, dict[str, Any]]:
     """Return the cells of each implementation that say how it stands to the others of its point.
 
@@ -294,7 +294,7 @@ def _standings(
     """
     by_name = {cells["implementation"]: cells for cells in rows}
     joined = _joined(of)
-    ranked = places(joined, {name: cost(by_name[name]) for name in joined.names}, baseline)
+    ranked = places(joined, {name: cost(by_name[name]) for name in joined.names})
     alone = sorted((name for name in of.names if name not in ranked), key=lambda name: by_name[name]["latency_s"])
     last = {name: {"rank": rank} for rank, name in enumerate(alone, start=len(ranked) + 1)}
     return {name: _cells(place, effort_s) for name, place in ranked.items()} | last

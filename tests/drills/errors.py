@@ -87,7 +87,7 @@ def main() -> None:
                 truth = _truth(points, baseline, planted, rng)
                 one, other = (_judged(_drawn(points, truth, between, noise, rng), baseline)[1] for _ in range(2))
                 for logs, of in zip(truth.values(), one, strict=True):
-                    _count(tally, of, logs, baseline)
+                    _count(tally, of, logs)
                 alarms += bool(_called(one, other, baseline).any())
             print(f"  {name}, {noise:g} of the scatter: {tally}; false alarms in {alarms} of {given.draws} tables")
         for share in CHANGES:
@@ -180,13 +180,13 @@ def _truth(
     return truth
 
 
-def _count(tally: Tally, of: Contrasts, logs: Mapping[str, float], baseline: str) -> None:
+def _count(tally: Tally, of: Contrasts, logs: Mapping[str, float]) -> None:
     of = of.without(CONTROL)
-    said = bounds(of, baseline)
+    said = bounds(of)
     times = np.array([logs[name] for name in of.names])
     true = np.exp(times - times.min())
     named = int(np.argmin(said.high))
-    first = np.flatnonzero(said.low == 1)
+    first = np.flatnonzero((said.low == 1) & (said.high == 1))
     tally.points += 1
     tally.named_beyond += bool(said.high[named] < true[named] - 1e-9)
     tally.broken_high += bool((said.high < true - 1e-9).any())
