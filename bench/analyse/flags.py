@@ -4,7 +4,7 @@ import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from bench.analyse.rows import Row, times_as_fast
+from bench.analyse.rows import FASTER, OPEN, Row, pair
 from impls.catalogue import compiled_from
 
 FAULT_S = 1e-6
@@ -135,11 +135,10 @@ def calls_until_paid(row: Row, others: Sequence[Row], baseline: str | None) -> f
     plain = measured.get(compiled_from(name)) or base
     if plain is None:
         return None
-    gain = times_as_fast(row, plain)
-    if not gain.is_known or gain.low <= 1 <= gain.high:
-        return None
-    gained_s = _paired_s(plain, base) - _paired_s(row, base)
-    return math.ceil(row["compile_cold_s"] / gained_s) if gained_s > 0 else math.inf
+    of = pair(row, plain)
+    if of.verdict != FASTER:
+        return None if of.verdict == OPEN else math.inf
+    return math.ceil(row["compile_cold_s"] / (_paired_s(plain, base) * (1 - 1 / of.times.value)))
 
 
 def _paired_s(row: Row, base: Row | None) -> float:

@@ -1,7 +1,8 @@
-"""Rows of the results in groups, the estimates in them, and ratios of two."""
+"""Rows of the results in groups, the estimates in them, and pairs of two."""
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, TypeVar
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from bench.plan.case import Case, Point
 from bench.stats.contrasts import MOST_FREEDOM
-from bench.stats.estimates import PAIR, Array, Estimates, Interval, combined, interval, of_ratios
+from bench.stats.estimates import PAIR, Array, Estimates, Interval, of_ratios, t_quantile
 
 Row = dict[str, Any]
 """A row of the results by column; a missing value is None."""
@@ -55,12 +56,52 @@ def _numbers(rows: Sequence[Row], column: str) -> Array:
     return np.array([math.nan if row[column] is None else row[column] for row in rows], dtype=np.float64)
 
 
-def times_as_fast(one: Row, other: Row) -> Interval:
-    """Return how many times as fast as another row of its point a row is, by speed-ups, or else by latencies.
+FASTER, SLOWER, OPEN = "faster", "slower", "open"
 
-    Two speed-ups share the baseline's scatter, so the interval is too wide, because they are taken as independent.
+
+@dataclass(frozen=True)
+class Pair:
+    """Two implementations of a point: how many times as fast `one` is as `other`, with its interval of PAIR.
+
+    All that is said of the two follows from it. It is UNKNOWN if they were not measured in the same processes.
     """
-    logs = log_latencies([other, one])
-    if None not in (one["speedup"], other["speedup"]):
-        logs = log_speedups([one, other])
-    return interval(combined(np.array([1.0, -1.0]), logs), PAIR).exp()
+
+    one: str
+    other: str
+    times: Interval
+
+    @property
+    def verdict(self) -> str:
+        """FASTER or SLOWER if `one` is shown to be so, else OPEN."""
+        return FASTER if self.times.low > 1 else SLOWER if self.times.high < 1 else OPEN
+
+
+def pair(one: Row, other: Row) -> Pair:
+    """Return the pair of two rows of a point.
+
+    A table has the intervals of pairs with the baseline. Of two other rows it has the ratio, about its error, and the
+    bounds that hold for all their pairs; the interval says no more than these.
+    """
+    names = str(one["implementation"]), str(other["implementation"])
+    if other["implementation"] == one["baseline"]:
+        return Pair(*names, speedup_of(one))
+    if one["implementation"] == one["baseline"]:
+        of = speedup_of(other)
+        return Pair(*names, Interval(1 / of.value, 1 / of.high, 1 / of.low))
+    return Pair(*names, _between(one, other).exp())
+
+
+def speedup_of(row: Row) -> Interval:
+    """Return the pair's interval of a row and the baseline."""
+    return Interval(*(float(_numbers([row], name)[0]) for name in ("speedup", "speedup_low", "speedup_high")))
+
+
+def _between(one: Row, other: Row) -> Interval:
+    """Return the log ratio of the time of `other` to that of `one`, with an interval that agrees with their bounds."""
+    rows = [one, other]
+    logs, lows, highs = (np.log(_numbers(rows, name)) for name in ("slowdown", "slowdown_low", "slowdown_high"))
+    freedom = np.nanmin([*_numbers(rows, "log_ratio_freedom"), MOST_FREEDOM])
+    half = t_quantile(freedom, PAIR) * np.hypot(*_numbers(rows, "log_time_error"))
+    value = logs[1] - logs[0]
+    low, high = max(min(value - half, lows[1]), -highs[0]), min(max(value + half, -lows[0]), highs[1])
+    return Interval(float(value), float(low), float(high))

@@ -85,7 +85,8 @@ def cost(row: Mapping[str, Any]) -> tuple[bool, bool, bool, float, float]:
 def places(of: Contrasts, costs: Mapping[str, Any]) -> dict[str, Place]:
     """Return the place of each implementation of a point, the one to use first.
 
-    The fastest is shown to be faster than each other one. Of several whose upper bound is GOOD or less the one that costs least is named, else the one with the least bound.
+    The fastest is shown to be faster than each other one. Else, of several whose upper bound is GOOD or less, the one
+    that costs least is named; of others the one with the least bound.
     """
     if len(of.names) < 2:
         return {name: Place(1) for name in of.names}

@@ -285,9 +285,7 @@ def _seconds(cases: Iterable[Sequence[Record]]) -> tuple[float, dict[str, float]
     return max(least_s, len({record.process for record in records}) * min(gaps_s, default=0.0)), took_s
 
 
-def _standings(
-    of: Contrasts, rows: Iterable[Mapping[str, Any]], effort_s: float
-) -> dict[str, dict[str, Any]]:
+def _standings(of: Contrasts, rows: Iterable[Mapping[str, Any]], effort_s: float) -> dict[str, dict[str, Any]]:
     """Return the cells of each implementation that say how it stands to the others of its point.
 
     Those that share no replicate with most others come last, without a slowdown.

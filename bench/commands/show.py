@@ -75,7 +75,7 @@ def _show(saved: AnalysedRun, arguments: argparse.Namespace) -> None:
     top = arguments.top or (TOP if sys.stdout.isatty() and count > MOST_POINTS else count)
     shown = most_important(chosen, top) if arguments.top or top < count else chosen
     console().print(results(shown, saved.baseline, saved.whole))
-    console().print(render(blocks(shown)))
+    console().print(render(blocks(shown, saved.planned if shown is saved.whole else None)))
     if arguments.where:
         _tell_commands(shown, saved.again)
     if top < count:
@@ -100,8 +100,9 @@ def _tell_commands(table: pd.DataFrame, again: Again) -> None:
 
 def _tell_the_rest(table: pd.DataFrame, top: int, count: int) -> None:
     """Say how much is not shown, and how to see it."""
-    wrong = int((~table["status"].isin(UNTRIED)).sum())
-    failed = f"; in all {len(table):,} rows {wrong:,} went wrong" if wrong else ""
+    rows = without_control(table)
+    wrong = int((~rows["status"].isin(UNTRIED)).sum())
+    failed = f"; of all {len(rows):,} cases {wrong:,} went wrong" if wrong else ""
     say(
         f"Shown: {top:,} of {count:,} points, the most important first{failed}. "
         "More: --top N, --where EXPRESSION, or results.csv, which has all."

@@ -9,6 +9,7 @@ import pandas as pd
 from bench.analyse.standing import ALONE, FASTEST, NAMED, NOT_TOLD, NOTHING, SLOWER, Choice, choice, is_for_profiles
 from bench.plan.case import Point
 from bench.plan.names import is_own
+from bench.plan.sweep import Sweep
 from bench.show import blocks, intervals
 from bench.show.columns import latency_text
 from bench.show.rows import Row, by_point, measured, unmeasured
@@ -27,18 +28,32 @@ UNSURE = 1.15
 FASTEST_MEANS = "fastest: all others are shown to be slower, the next one by so much"
 """What it means that one is the fastest."""
 
+FEW = {
+    1: ("One process gives no bound.", "in one process, which gives no bound"),
+    2: (
+        "Two processes alone give no scatter: bounds lean on what all points have in common.",
+        "in two processes, which alone give no scatter: its bound leans on what all points have in common",
+    ),
+}
+"""What so few processes tell, if all that are named were measured in so many, and if some were."""
+
 OF_RATIOS = "All that is said of ratios is of 99 %"
 """The probability with which bounds and intervals of ratios hold."""
 
 
 @dataclass(frozen=True)
 class At:
-    """What a run says of one point: its rows, its name among the others, and the implementation to use."""
+    """What a run says of one point: its rows, its name among the others, and the implementation to use.
+
+    `planned` is the number of implementations that the run's plan has, 0 if that isn't known. A point of the plan that
+    the run has not come to has no rows.
+    """
 
     point: Point
     label: str
     rows: tuple[Row, ...]
     choice: Choice
+    planned: int = 0
 
     def row(self, name: str) -> Row | None:
         """Return the row of an implementation, None if it was not measured."""
@@ -51,8 +66,18 @@ class At:
 
     @property
     def failed(self) -> int:
-        """The number of cases without a time."""
+        """The number of rows without a time."""
         return len(unmeasured(self.rows))
+
+    @property
+    def cases(self) -> int:
+        """The number of cases, those without a row too; the control is none."""
+        return max(self.planned, len(self.rows))
+
+    @property
+    def waits(self) -> int:
+        """The number of cases that the run has not come to."""
+        return self.cases - len(self.rows)
 
 
 def choice_of(rows: Sequence[Row]) -> Choice:
@@ -60,11 +85,16 @@ def choice_of(rows: Sequence[Row]) -> Choice:
     return choice(measured(rows))
 
 
-def points_of(table: pd.DataFrame) -> list[At]:
-    """Return what a table of results says of each of its points, in their order."""
+def points_of(table: pd.DataFrame, planned: Sweep | None = None) -> list[At]:
+    """Return what a table of results says of each of its points, in their order, then the other points of its plan."""
     rows_at = by_point(without_control(table))
-    labels = names(rows_at)
-    return [At(point, labels[point], tuple(rows), choice_of(rows)) for point, rows in rows_at.items()]
+    others = [point for point in planned.points if point not in rows_at] if planned else []
+    number = len(planned.implementations) if planned else 0
+    labels = names([*rows_at, *others])
+    return [
+        At(point, labels[point], tuple(rows), choice_of(rows), number)
+        for point, rows in [*rows_at.items(), *((point, []) for point in others)]
+    ]
 
 
 def words(of: Choice, width: float = math.inf) -> str:
@@ -143,21 +173,38 @@ def certainty(of: Choice) -> float:
 
 def answer(points: Sequence[At], baseline: str | None) -> list[str]:
     """Return in a few sentences what to use, what that can cost, and how it compares with the baseline."""
-    chosen = [at for at in points if at.choice.standing != NOTHING]
+    tried = [at for at in points if at.rows]
+    chosen = [at for at in tried if at.choice.standing != NOTHING]
     if not chosen:
-        return [f"Nothing was measured: none of {counted(sum(len(at.rows) for at in points), 'case')} is ok."]
+        return [f"Nothing was measured: none of {counted(sum(at.cases for at in points), 'case')} is ok."]
     named = dict.fromkeys(at.choice.name for at in chosen if at.choice.name)
-    if len(chosen) == 1:
+    if len(tried) == 1:
         (at,) = chosen
-        return [f"{capital(words(at.choice))}.", *_times_of([*named], chosen, baseline), *_of_own(chosen, baseline)]
+        first = f"at {at.label}, {_where(1, points)}: {words(at.choice)}" if points[1:] else words(at.choice)
+        return [f"{capital(first)}.", *_times_of([*named], chosen, baseline), *_of_own(chosen, baseline)]
     compared = [at for at in chosen if at.choice.standing != ALONE]
     if not compared:
-        first = f"Nothing can be compared: only one implementation was measured at each point ({listed([*named])})."
+        where = f"at {_where(len(chosen), points)}"
+        first = f"Nothing can be compared: only one implementation was measured {where} ({listed([*named])})."
         return [first, *_times_of([*named], chosen, baseline)]
     name = everywhere(compared)
+    known = [at for at in compared if at.row(name)]
+    if 2 * len(known) <= len(tried):
+        most = _where(len(known), points)
+        first = f"No implementation is named for all points: none is compared with others at more than {most}."
+        return [first, *filter(None, [_sureness(compared, points), _alone(chosen)]), *_of_own(chosen, baseline)]
     gain = _gain(name, compared, baseline)
-    sentences = _use(name, compared), gain and f"{name} {gain}.", _sureness(compared), _few_processes(compared)
-    return [*filter(None, [*sentences, _alone(chosen)]), *_of_own(chosen, baseline)]
+    sentences = _use(name, compared, points), gain and f"{name} {gain}.", _sureness(compared, points)
+    return [*filter(None, [*sentences, _few_processes(compared), _alone(chosen)]), *_of_own(chosen, baseline)]
+
+
+def _where(some: int, points: Sequence[At]) -> str:
+    """Return how many of the planned points so many are: `all 3 points`, or `the 3 of 90 points that were measured`."""
+    tried = sum(bool(at.rows) for at in points)
+    if tried == len(points):
+        return f"{share_of(some, tried)} points"
+    of_plan = f"the {tried:,} of {len(points):,} points that {'was' if tried == 1 else 'were'} measured"
+    return of_plan if some == tried else f"{some:,} of {of_plan}"
 
 
 def _times_of(names: Sequence[str], points: Sequence[At], baseline: str | None) -> Iterator[str]:
@@ -229,23 +276,26 @@ def speedup_cell(row: Row | None, baseline: str | None) -> str:
     return intervals.ratio(Interval(*(math.nan if end is None else float(end) for end in ends)))
 
 
-def _use(name: str, points: Sequence[At]) -> str:
-    """Return what the choice can cost, and where another one is faster: by much, or by so little that it is counted."""
-    rows = [(at, at.row(name)) for at in points]
+def _use(name: str, compared: Sequence[At], points: Sequence[At]) -> str:
+    """Return what the choice can cost, and where another one is faster: by much, or by so little that it is counted.
+
+    Of the `points` of the plan, these are `compared`.
+    """
+    rows = [(at, at.row(name)) for at in compared]
     beaten = [(at, row) for at, row in rows if row and _is_exception(row)]
     others = [(at, row) for at, row in rows if row and not _is_exception(row)]
-    absent = [at for at, row in rows if row is None]
+    absent = [at for at in points if at.rows and not at.row(name)]
     if not others:
-        return f"Use {name}, though another one is faster at each point: {_except(beaten, absent)}."
+        return f"Use {name}, though at {_where(len(beaten), points)} another one is faster: {_except(beaten, absent)}."
     highs = [row["slowdown_high"] for _, row in others]
-    where = f"{share_of(len(others), len(points))} points"
-    where = f"the only point that compares anything, {points[0].label}," if len(points) == 1 else where
+    where = _where(len(others), points)
     most = math.inf if None in highs else max(highs)
     bound = f"it takes at most {times(most)} as long as the fastest one" if most < MOST else "its cost has no bound"
     near = sum((row["slowdown_low"] or 1.0) > 1 for _, row in others)
     shown = f", though at {near} of them another one is faster" if near else ""
     but = _except(beaten, absent)
-    return f"Use {name}: at {where} {bound}{shown}{f'; but {but}' if but else ''}."
+    rest = f"{bound}{shown}{f'; but {but}' if but else ''}."
+    return f"Use {name}: at {where} {rest}" if all(at.rows for at in points) else f"At {where}, use {name}: {rest}"
 
 
 def _is_exception(row: Row) -> bool:
@@ -278,13 +328,13 @@ def _gain(name: str, points: Sequence[At], baseline: str | None) -> str:
     return f"is {fast} as fast as {baseline}" if fast else ""
 
 
-def _sureness(points: Sequence[At]) -> str:
+def _sureness(compared: Sequence[At], points: Sequence[At]) -> str:
     """Return at how many points the one to use is as good as the fastest, and what would bring the others there."""
-    left = [at for at in points if at.choice.standing not in (FASTEST, ALONE) and not at.choice.high <= GOOD]
+    left = [at for at in compared if at.choice.standing not in (FASTEST, ALONE) and not at.choice.high <= GOOD]
     bounded = [at for at in left if not math.isnan(at.choice.high)]
     if left and not bounded:
         return ""
-    where = share_of(len(points) - len(left), len(points))
+    where = _where(len(compared) - len(left), points)
     sentence = f"With the one that is named at each point you are within {more(GOOD)} of the fastest at {where}"
     if not left:
         return f"{sentence}."
@@ -298,9 +348,11 @@ def _sureness(points: Sequence[At]) -> str:
 
 def _few_processes(points: Sequence[At]) -> str:
     """Return what to think of bounds from one process, which are none, and from two: of the rows that are named."""
-    numbers = {row["processes"] for at in points if (row := at.first)}
-    if 1 in numbers:
-        return "One process gives no bound."
-    if 2 in numbers:
-        return "Two processes alone give no scatter: bounds lean on what all points have in common."
-    return ""
+    numbers = [row["processes"] for at in points if (row := at.first)]
+    number = min(numbers, default=0)
+    if number not in FEW:
+        return ""
+    of_all, of_some = FEW[number]
+    if {*numbers} == {number}:
+        return of_all
+    return f"At {numbers.count(number)} of {len(numbers)} points the one that is named was measured {of_some}."

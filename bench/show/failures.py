@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import pandas as pd
 
 from bench.analyse.rows import grouped, point_of
-from bench.plan.case import Point
+from bench.plan.case import CONTROL, Point
 from bench.plan.names import is_own
-from bench.show.answer import At
-from bench.show.blocks import BAD, HEAD, QUIET, Block, Column, Lines, Table
+from bench.plan.sweep import Sweep
+from bench.show.answer import At, points_of
+from bench.show.blocks import BAD, HEAD, QUIET, WARNING, Block, Column, Lines, Table
 from bench.show.rows import UNTRIED, Row, plain, reason
 from bench.show.text import counted, differences, varying
 
@@ -52,19 +53,21 @@ def reasons(rows: Iterable[Row]) -> list[Reason]:
 
 def sentence(points: Sequence[At]) -> str:
     """Return in a sentence which cases have no time."""
-    rows = [row for at in points for row in at.rows]
+    rows, total = [row for at in points for row in at.rows], sum(at.cases for at in points)
     lost = [row for row in rows if row["status"] != "ok"]
-    cases = counted(len(rows), "case")
-    if not lost:
+    cases, waits = counted(total, "case"), sum(at.waits for at in points)
+    if not (lost or waits):
         return f"All {cases} were measured."
     parts = []
     for status in sorted({row["status"]: None for row in lost}, key=UNTRIED.__contains__):
         numbers = Counter(row["implementation"] for row in lost if row["status"] == status)
         where = ", ".join(f"{name} at {counted(number, 'point')}" for name, number in numbers.items())
         parts.append(f"{numbers.total()} {status} ({where})")
-    names = len({row["implementation"] for row in rows})
-    of = f" ({len(points)} points × {names} implementations)" if len(rows) == len(points) * names > names > 1 else ""
-    return f"{len(lost)} of {cases}{of} have no time: {'; '.join(parts)}."
+    if waiting := [at for at in points if at.waits]:
+        parts.append(f"{waits:,} not tried yet ({counted(len(waiting), 'point')})")
+    names = max(at.cases for at in points)
+    of = f" ({len(points):,} points × {names} implementations)" if total == len(points) * names > names > 1 else ""
+    return f"{len(lost) + waits:,} of {cases}{of} have no time: {'; '.join(parts)}."
 
 
 def few(of: list[Reason], most: int) -> list[str]:
@@ -86,9 +89,12 @@ def failing(rows: Sequence[Row], fail_on: Sequence[str] | None, *, lacks_device:
     return reasons(row for row in bad if nothing or lacks_device or is_own(row["implementation"]))
 
 
-def blocks(table: pd.DataFrame) -> list[Block]:
-    """Return the failed cases, those never tried, and those with a doubt; each reason once with its points."""
-    everything = plain(table)
+def blocks(table: pd.DataFrame, planned: Sweep | None = None) -> list[Block]:
+    """Return the failed cases, those never tried, and those with a doubt; each reason once with its points.
+
+    The control is listed, and is no case. With the plan of the run all its cases are counted.
+    """
+    everything, points = plain(table), points_of(table, planned)
     different = varying(map(point_of, everything))
     titled = {
         "failed": [row for row in everything if row["status"] not in ("ok", *UNTRIED)],
@@ -100,17 +106,28 @@ def blocks(table: pd.DataFrame) -> list[Block]:
         Column("", lambda each: ", ".join(each.names), folds=True),
         Column("", lambda each: "; ".join(filter(None, (each.detail, _where(each.points, different)))), folds=True),
     )
-    if not any(titled.values()):
-        return [Lines([f"all {len(table)} cases were measured"])]
+    waiting = sum(at.waits for at in points)
+    if not (waiting or any(titled.values())):
+        return [Lines([f"all {counted(sum(at.cases for at in points), 'case')} were measured"])]
     return [
-        block
-        for title, rows in titled.items()
-        if rows
-        for block in (
-            Lines([f"{title}: {counted(len(rows), 'case')}"], HEAD),
-            Table(columns, reasons(rows), indent=2, tone=_tone),
-        )
+        *([Lines([sentence(points)], WARNING)] if waiting else []),
+        *(
+            block
+            for title, rows in titled.items()
+            if rows
+            for block in (
+                Lines([f"{title}: {_number(rows)}"], HEAD),
+                Table(columns, reasons(rows), indent=2, tone=_tone),
+            )
+        ),
     ]
+
+
+def _number(rows: Sequence[Row]) -> str:
+    """Return how many cases some rows are, and at how many points they are the control."""
+    controls = sum(row["implementation"] == CONTROL for row in rows)
+    parts = [counted(len(rows) - controls, "case")] * (len(rows) > controls)
+    return ", and ".join([*parts, *[f"the control at {counted(controls, 'point')}"] * bool(controls)])
 
 
 def of_point(rows: Sequence[Row], cases: int, width: int) -> Table:

@@ -18,7 +18,7 @@ from bench.analyse.summary import Summary
 from bench.plan.case import Point
 from bench.plan.invocation import suite
 from bench.plan.names import is_own
-from bench.plan.sweep import Effort
+from bench.plan.sweep import Effort, Sweep
 from bench.show import answer as say
 from bench.show import doubts, failures
 from bench.show.answer import At, choice_of, speedup_cell, tone, words
@@ -56,23 +56,26 @@ LEAST_WORDS = 12
 UNMEASURED = "not measured"
 
 
-def blocks(whole: pd.DataFrame, baseline: str | None, changes: Sequence[Change] = ()) -> Iterator[Block]:
+def blocks(
+    whole: pd.DataFrame, baseline: str | None, changes: Sequence[Change] = (), planned: Sweep | None = None
+) -> Iterator[Block]:
     """Yield the end of a run: the answer, a line for each point, failures, and warnings.
 
-    `whole` is the table with the rows of the control, `changes` are those of precision.
+    `whole` is the table with the rows of the control, `changes` are those of precision, `planned` is the run's plan.
     """
-    points = say.points_of(whole)
+    points = say.points_of(whole, planned)
     labels = names([at.point for at in points], LONGEST_NAME)
     yield Lines([" ".join(say.answer(points, baseline))], HEAD)
     yield GAP
     own = dict.fromkeys(row["implementation"] for at in points for row in at.rows if is_own(row["implementation"]))
-    lines = [replace(at, label=labels[at.point]) for at in points[:MOST_LINES]]
+    tried = [at for at in points if at.rows]
+    lines = [replace(at, label=labels[at.point]) for at in tried[:MOST_LINES]]
     yield Table(point_columns(baseline, own), lines)
     yield Lines([symbols([at.point for at in points]), BOUNDS], QUIET)
-    if len(points) > MOST_LINES:
-        yield Lines([f"… and {len(points) - MOST_LINES} more points"])
+    if len(tried) > MOST_LINES:
+        yield Lines([f"… and {len(tried) - MOST_LINES} more points"])
     yield Lines(precision_words(whole, changes))
-    if any(at.failed for at in points):
+    if any(at.failed or at.waits for at in points):
         yield Lines([failures.sentence(points)], WARNING)
         tried = [row for at in points for row in at.rows if row["status"] not in ("ok", "skipped")]
         why = few(reasons(tried), MOST_REASONS)

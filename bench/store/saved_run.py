@@ -3,6 +3,7 @@
 A merged run has a folder for each machine, and a file that lists them.
 """
 
+import contextlib
 import dataclasses
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -14,7 +15,7 @@ import pandas as pd
 from bench.plan.again import Again
 from bench.plan.case import CONTROL, Point
 from bench.plan.errors import CannotWrite, WrongRequest, refusing
-from bench.plan.sweep import Effort
+from bench.plan.sweep import Effort, Sweep
 from bench.store import environment, files, journal, plan, profile, table
 from bench.store.environment import Environment
 from bench.store.profile import Profile
@@ -80,6 +81,14 @@ class SavedRun:
     def effort(self) -> Effort | None:
         """The effort that was asked for, None if it isn't known."""
         return None if self.is_alone else plan.effort_of(self.folder)
+
+    @cached_property
+    def planned(self) -> Sweep | None:
+        """The plan of the run, None if it isn't known, or if this suite can't carry it out."""
+        with contextlib.suppress(WrongRequest):
+            if (self.folder / plan.PLAN).exists() and not self.is_alone:
+                return plan.load(self.folder)
+        return None
 
     @cached_property
     def again(self) -> Again:

@@ -1,12 +1,23 @@
-"""The groups of rows, the estimates in rows, and ratios of two."""
+"""The groups of rows, the estimates in rows, and pairs of two."""
 
+import dataclasses
+import functools
+import itertools
 import math
 
 import numpy as np
 import pytest
 
-from bench.analyse.rows import Row, by, log_latencies, log_speedups, times_as_fast
-from bench.stats.estimates import half_widths
+from bench.analyse.rows import FASTER, OPEN, SLOWER, Row, by, log_latencies, log_speedups, pair
+from bench.analyse.summary import of_records
+from bench.plan.case import Case
+from bench.show.rows import plain
+from bench.stats.contrasts import Contrasts
+from bench.stats.estimates import PAIR, half_widths, interval
+from bench.store.table import of_rows
+from tests.make.points import vit_s
+from tests.make.records import samples
+from tests.make.results import modelled
 from tests.make.rows import timed_row
 
 
@@ -40,30 +51,56 @@ def test_the_error_of_a_speedup_comes_back_from_its_interval() -> None:
     assert of.error == pytest.approx([math.log(1.25) / 4.604, 0, math.nan], rel=1e-3, nan_ok=True)
 
 
-# ratios
+# pairs
 
 
-def rival(log: float, spread: float = 0.01) -> list[Row]:
-    """Return the rows of eager and of sdpa at a point; sdpa's speed-up has this logarithm, with a little scatter."""
-    times = [math.exp(-log + spread * step) for step in (-1, 0, 1)]
-    return [timed_row("eager", [1.0] * 3, [1.0] * 3), timed_row("sdpa", times, [1.0] * 3)]
+@functools.cache
+def drawn(seed: int) -> tuple[Contrasts, dict[str, Row]]:
+    """Return the contrasts of a point, and its rows by implementation; sdpa has 3 processes more than the others."""
+    rng, point = np.random.default_rng(seed), vit_s()
+    records = [
+        dataclasses.replace(modelled(Case(point, name), process), samples=samples(*np.exp(middle + scatter).tolist()))
+        for name, middle, most in (("eager", 0.0, 3), ("sdpa", -0.1, 6), ("mha", -0.09, 3), ("online", 0.08, 3))
+        for process in range(most)
+        for scatter in [rng.normal(0, 0.02) + rng.normal(0, 0.01, 6)]
+    ]
+    summary = of_records(records, "eager")
+    return summary.contrasts(point), {row["implementation"]: row for row in plain(of_rows(summary.rows(point)))}
 
 
-def test_a_lead_is_the_ratio_of_two_rows_with_its_interval() -> None:
-    """Sdpa at 1.2 times the baseline and eager at 1: it is 1.2 times as fast, and its interval that of the speed-up."""
-    eager, sdpa = rival(math.log(1.2))
-    lead = times_as_fast(sdpa, eager)
-    half = 9.925 * 0.01 / math.sqrt(3)
-    assert lead.value == pytest.approx(1.2)
-    assert (lead.low, lead.high) == pytest.approx((1.2 * math.exp(-half), 1.2 * math.exp(half)), rel=1e-4)
-    assert times_as_fast(eager, sdpa).value == pytest.approx(1 / 1.2)
+def test_a_pair_with_the_baseline_has_the_interval_of_its_contrast() -> None:
+    """In both directions, and it is that of the speed-up."""
+    of, rows = drawn(1)
+    exact = interval(of.speedup("sdpa", "eager"), PAIR).exp()
+    times, back = (pair(rows[one], rows[other]).times for one, other in (("sdpa", "eager"), ("eager", "sdpa")))
+    assert dataclasses.astuple(times) == pytest.approx(dataclasses.astuple(exact))
+    assert dataclasses.astuple(back) == pytest.approx([1 / exact.value, 1 / exact.high, 1 / exact.low])
 
 
-def test_speedups_go_before_latencies() -> None:
-    """Latencies that drifted change nothing; where the baseline failed they serve, in both directions."""
-    eager, sdpa = rival(math.log(1.2))
-    assert times_as_fast({**sdpa, "latency_s": 9.0}, eager) == times_as_fast(sdpa, eager)
-    of = times_as_fast({**sdpa, "speedup": None}, timed_row("eager", [1.5, 1.52, 1.48]))
-    assert of.value == pytest.approx(1.5 * 1.2)
-    assert of.low < 1.8 < of.high
-    assert times_as_fast(timed_row("eager", [1.5]), sdpa).value == pytest.approx(1 / 1.8)
+def test_another_pair_has_the_ratio_of_its_contrast_and_never_says_more_than_the_bounds() -> None:
+    """One that is called faster is so by the contrast too, in most draws the other way round as well."""
+    agreeing, called = 0, 0
+    for seed in range(20):
+        of, rows = drawn(seed)
+        for one, other in itertools.permutations(("sdpa", "mha", "online"), 2):
+            told, exact = pair(rows[one], rows[other]), interval(of.speedup(one, other), PAIR).exp()
+            assert told.times.value == pytest.approx(exact.value)
+            assert told.times.low <= told.times.value <= told.times.high
+            assert told.times.high <= rows[other]["slowdown_high"] * (1 + 1e-9)
+            if told.verdict == FASTER:
+                assert rows[other]["slowdown_low"] > 1
+            assert (told.verdict, pair(rows[other], rows[one]).verdict) in (
+                (FASTER, SLOWER), (SLOWER, FASTER), (OPEN, OPEN),
+            )  # fmt: skip
+            agreeing += (told.verdict == FASTER) == (exact.low > 1)
+            called += told.verdict == FASTER
+    assert agreeing >= 110
+    assert 20 < called < 100
+
+
+def test_rows_without_a_common_process_have_no_pair() -> None:
+    """Nothing tells which of them is faster."""
+    _, rows = drawn(1)
+    alone: Row = {**rows["mha"], **dict.fromkeys(("slowdown", "slowdown_low", "slowdown_high"))}
+    assert pair(alone, rows["sdpa"]).verdict == OPEN
+    assert not pair(alone, rows["sdpa"]).times.is_known

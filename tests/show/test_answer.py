@@ -10,6 +10,7 @@ import pytest
 from bench.analyse.standing import ALONE, FASTEST, NAMED, NOT_TOLD, NOTHING, Choice
 from bench.analyse.summary import summarise
 from bench.plan.case import Case, Point
+from bench.plan.sweep import Sweep
 from bench.show.answer import answer, certainty, choice_of, points_of, short, speedup_cell, words
 from bench.show.rows import plain
 from bench.stats.estimates import Interval
@@ -108,43 +109,43 @@ RATIO, ENDS = "#x [#, #]", "from #x [#, #] (N=#) to #x [#, #] (N=#) as fast as e
 
 ANSWERS: list[tuple[Callable[[], pd.DataFrame], list[str]]] = [
     (lambda: timed(AT, {"eager": 2.0, "sdpa": 1.0, "manual": 2.1}), [
-        f"Use sdpa: {NO_COST}.", f"sdpa is {ENDS}.", f"{WITHIN} all 3."]),
-    (lambda: timed(AT, {"eager": 1.0, "sdpa": 2.0}), [f"Use eager: {NO_COST}.", f"{WITHIN} all 3."]),
+        f"Use sdpa: {NO_COST}.", f"sdpa is {ENDS}.", f"{WITHIN} all 3 points."]),
+    (lambda: timed(AT, {"eager": 1.0, "sdpa": 2.0}), [f"Use eager: {NO_COST}.", f"{WITHIN} all 3 points."]),
     (lambda: lead_of(0.1, 0.1, 1.8, 1.6, 1.9, 1.1, 1.2), [
         "Use sdpa: at 2 of 7 points it takes at most 1.00x as long as the fastest one; but "
         f"at N=54 eager {BEATS}; at N=52 eager {BEATS}; at N=53 eager {BEATS}; at 2 other points others are "
         "#x to #x as fast.",
-        f"sdpa is {ENDS}.", f"{WITHIN} all 7."]),
+        f"sdpa is {ENDS}.", f"{WITHIN} all 7 points."]),
     (lambda: timed(AT[:2], {"eager": fast_at(0), "sdpa": fast_at(1), "mha": 1.1}), [
-        f"Use mha, though another one is faster at each point: at N=50 eager {BEATS}; at N=197 sdpa {BEATS}.",
-        f"mha is {ENDS}.", f"{WITHIN} all 2."]),
+        f"Use mha, though at all 2 points another one is faster: at N=50 eager {BEATS}; at N=197 sdpa {BEATS}.",
+        f"mha is {ENDS}.", f"{WITHIN} all 2 points."]),
     (lambda: lost(0, 2, 4), [
-        "Nothing can be compared: only one implementation was measured at each point (sdpa).",
+        "Nothing can be compared: only one implementation was measured at all 3 points (sdpa).",
         "sdpa takes from # ms ±#% (N=50) to # ms ±#% (N=577) a call."]),
     (lambda: lost(0), [
-        f"Use sdpa: {NO_COST}.", f"sdpa is {ENDS}.", f"{WITHIN} all 2.",
+        f"Use sdpa: {NO_COST.replace('all #', '# of #')}.", f"sdpa is {ENDS}.", f"{WITHIN} 2 of 3 points.",
         "Nothing is compared at N=50, where one implementation was measured."]),
     (lambda: lost(3, 5), [
-        "Use sdpa: at the only point that compares anything, N=50, it takes at most #x as long as the fastest one.",
-        f"sdpa is {RATIO} as fast as eager.",
-        f"{WITHIN} 0 of 1, and within #% at the others; about # s more of measuring would bring all below 2%.",
+        "No implementation is named for all points: none is compared with others at more than 1 of 3 points.",
+        f"{WITHIN} 0 of 3 points, and within #% at the others; about # s more of measuring would bring all below 2%.",
         "Nothing is compared at N=197, N=577, where one implementation was measured."]),
     (lambda: lost(processes=1), [
         "Use sdpa: at all 3 points its cost has no bound.", "sdpa is from #x (N=#) to #x (N=#) as fast as eager.",
         "One process gives no bound."]),
     (lambda: lost(processes=2), [
-        f"Use sdpa: {NO_COST}.", f"sdpa is {ENDS}.", f"{WITHIN} all 3.",
+        f"Use sdpa: {NO_COST}.", f"sdpa is {ENDS}.", f"{WITHIN} all 3 points.",
         "Two processes alone give no scatter: bounds lean on what all points have in common."]),
     (lambda: pd.concat([lead_of(1.0).assign(slowdown_high=1.05), results(CASES[2:], processes=1)]), [
         "Use sdpa: at all 3 points its cost has no bound.",
         "sdpa is from #x [#, #] (N=50) to #x (N=577) as fast as eager.",
-        f"{WITHIN} 0 of 3, and within 5% at 1 of the others.", "One process gives no bound."]),
+        f"{WITHIN} 0 of 3 points, and within 5% at 1 of the others.",
+        "At 2 of 3 points the one that is named was measured in one process, which gives no bound."]),
     (lambda: results(CASES[:2], dict.fromkeys(CASES, OOM)), ["Nothing was measured: none of 2 cases is ok."]),
     (lambda: timed(AT[:1], {"eager": 2.0, "sdpa": 1.0, OWN: 4.0, "mha": 4.0}), [
         "Fastest: sdpa, by # to #%.", f"sdpa takes # ms ±#% a call; it is {RATIO} as fast as eager.",
         f"{OWN} takes # s ±#% a call; it is {RATIO} as fast as eager."]),
     (lambda: timed(AT, {"eager": 2.0, "sdpa": 1.0, OWN: 4.0, "mha": 4.0}), [
-        f"Use sdpa: {NO_COST}.", f"sdpa is {ENDS}.", f"{WITHIN} all 3.",
+        f"Use sdpa: {NO_COST}.", f"sdpa is {ENDS}.", f"{WITHIN} all 3 points.",
         f"{OWN} takes from # s ±#% (N=#) to # s ±#% (N=#) a call; it is {ENDS}."]),
     (lambda: timed(AT[:1], {"sdpa": 1.0}), ["Only one measured: sdpa.", "sdpa takes # ms ±#% a call."]),
 ]  # fmt: skip
@@ -159,6 +160,34 @@ def test_each_run_has_its_sentences(of: Callable[[], pd.DataFrame], sentences: l
     assert len(said) == len(sentences)
     for text, sentence in zip(said, sentences, strict=True):
         assert re.fullmatch(re.escape(sentence).replace(r"\#", r"[\d.]+"), text), text
+
+
+def planned(*tokens: int, names: tuple[str, ...] = ("eager", "sdpa")) -> Sweep:
+    """Return the plan of a run of AT's points and of others with so many tokens."""
+    return Sweep("mine", (*AT, *(vit_s(num_tokens=number) for number in tokens)), names)
+
+
+def test_points_that_wait_are_not_spoken_for() -> None:
+    """An interrupted sweep names one for the points that were measured, and says how many it was to have."""
+    of = points_of(timed(AT, {"eager": 2.0, "sdpa": 1.0}), planned(*range(1000, 1997)))
+    first, _, within = answer(of, "eager")
+    assert first.startswith("At the 3 of 1,000 points that were measured, use sdpa: it takes at most")
+    assert within.endswith("at the 3 of 1,000 points that were measured.")
+    (at,) = [at for at in of if at.label == "N=1500"]
+    assert (at.rows, at.cases, at.waits, at.choice.standing) == ((), 2, 2, NOTHING)
+
+
+def test_one_point_of_two_is_named_with_what_it_says() -> None:
+    """Its own sentence has no word for the other one."""
+    first, *_ = answer(points_of(timed(AT[:1], {"eager": 2.0, "sdpa": 1.0}), planned()), "eager")
+    assert first.startswith("At N=50, the 1 of 3 points that was measured: fastest: sdpa")
+
+
+def test_an_implementation_that_failed_nearly_everywhere_is_not_named() -> None:
+    """Also if it is the only one that was compared with another; with times at two of three points it is."""
+    three = lost(1, 3)
+    assert answer(points_of(three), "eager")[0].endswith("compared with others at more than 1 of 3 points.")
+    assert answer(points_of(lost(1)), "eager")[0].startswith("Use sdpa: at 2 of 3 points")
 
 
 def test_the_baseline_has_no_speedup() -> None:

@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from bench.plan.case import Case
+from bench.plan.case import CONTROL, Case
+from bench.plan.sweep import Sweep
 from bench.show.answer import points_of
 from bench.show.failures import blocks, failing, few, reasons, sentence
 from bench.show.rows import Row
@@ -108,3 +109,24 @@ def test_all_failures_are_listed_each_reason_once() -> None:
     assert re.match(r" +unsupported +flex +no bias; at N=197\n", untried)
     assert re.search(r"measured, with a doubt: 1 case\n +ok +mha +crashed: killed; at N=50\n", untried)
     assert rendered(render(blocks(results(cases)))) == "all 8 cases were measured\n"
+
+
+def test_the_control_is_no_case() -> None:
+    """It isn't counted among those that were measured; where it failed it is listed by its own name."""
+    cases = [Case(vit_s(), name) for name in ("eager", "sdpa", CONTROL)]
+    assert rendered(render(blocks(results(cases)))) == "all 2 cases were measured\n"
+    text = rendered(render(blocks(results(cases, {cases[2]: ("error", "worked on")}))))
+    assert text.startswith("failed: the control at 1 point\n")
+    both = results(cases, dict.fromkeys(cases[1:], ("error", "worked on")))
+    assert rendered(render(blocks(both))).startswith("failed: 1 case, and the control at 1 point\n")
+    assert sentence(points_of(both)).startswith("1 of 2 cases have no time")
+
+
+def test_cases_that_wait_are_counted_by_the_plan() -> None:
+    """Whatever was measured of them: those without a row wait, at a point that was begun too."""
+    at = (vit_s(), vit_s(num_tokens=50))
+    sweep = Sweep("mine", (*at, *(vit_s(num_tokens=tokens) for tokens in range(300, 398))), ("eager", "sdpa", "mha"))
+    table = results([Case(each, name) for each in at for name in ("eager", "sdpa")])
+    said = "296 of 300 cases (100 points × 3 implementations) have no time: 296 not tried yet (100 points)."
+    assert sentence(points_of(table, sweep)) == said
+    assert rendered(render(blocks(table, sweep))) == said + "\n"

@@ -86,14 +86,17 @@ def _verdicts(view: View) -> Iterator[tuple[str, str]]:
         gains = [*precision_words(run.whole, run.changes), *for_programs(run.choices, run.folder)]
         yield from (("", view.of(name, sentence)) for sentence in gains)
     for name, points in view.points.items():
-        yield "bad" if any(at.failed for at in points) else "good", view.of(name, failures.sentence(points))
+        yield (
+            "bad" if any(at.failed or at.waits for at in points) else "good",
+            view.of(name, failures.sentence(points)),
+        )
     for name, run in view.machines.items():
         is_quiet, sentence = doubts.machine(run.whole)
         yield "good" if is_quiet else "bad", view.of(name, sentence)
 
 
 def _left_out(view: View, saved: AnalysedRun) -> list[str]:
-    shown, points = len(view.shown), sum(map(len, view.points.values()))
+    shown, points = len(view.shown), sum(bool(at.rows) for of in view.points.values() for at in of)
     if shown == points:
         return []
     where = f"the {RESULTS} of each machine's folder" if view.several else RESULTS

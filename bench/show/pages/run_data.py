@@ -127,7 +127,7 @@ def view_of(saved: AnalysedRun) -> View:
     Raises WrongRequest if it has no rows.
     """
     machines, refused = _machines(saved)
-    points = {name: answer.points_of(run.whole) for name, run in machines.items()}
+    points = {name: answer.points_of(run.whole, run.planned) for name, run in machines.items()}
     ignored: frozenset[str] = frozenset()
     if len(points) > 1:  # no name of a point has the columns that distinguish machines
         ignored = machine_columns([at.point for at in of] for of in points.values())
@@ -167,6 +167,7 @@ def _that_fit(by_machine: Mapping[str, Sequence[At]], ignored: frozenset[str]) -
         Shown(number, at, f"{at.label} ({name})" if several else at.label)
         for number, (name, points) in enumerate(by_machine.items())
         for at in points
+        if at.rows
     ]
     if several:
         every.sort(key=lambda each: (order(without_columns(each.at.point, ignored)), each.machine))
