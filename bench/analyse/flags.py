@@ -4,7 +4,7 @@ import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from bench.analyse.rows import FASTER, OPEN, Row, pair
+from bench.analyse.rows import FASTER, OPEN, SLOWER, Row, pair
 from impls.catalogue import compiled_from
 
 FAULT_S = 1e-6
@@ -63,7 +63,7 @@ NO_HUGE_PAGES = Flag(
 SLOW = Flag(
     "S",
     "the machine was at less than 75 % of its highest known speed; ratios may differ at full speed",
-    "measure at another time of day",
+    "end other programs, or measure when the machine is less busy",
     "In {} it ran at less than 75 % of the highest speed that was ever measured on it.",
 )
 LAUNCH_BOUND = Flag(
@@ -72,6 +72,11 @@ LAUNCH_BOUND = Flag(
     "a larger shape keeps the device busy",
 )
 THROTTLED = Flag("T", "the GPU held its clock down: see the column throttle", "cool it, or set a lower power limit")
+OPPOSED = Flag(
+    "R",
+    "its median latency and its ratio to the baseline say the opposite: a median is of all its rounds, between which "
+    "the machine's speed moved; the ratio, which counts, compares within each round",
+)
 ONE_PROCESS = Flag("1", "one process only, so no interval")
 
 
@@ -85,7 +90,7 @@ def disturbed(threads: int) -> Flag:
     )
 
 
-FLAGS = (UNSETTLED, FAULTS, disturbed(2), MEMORY, NO_HUGE_PAGES, SLOW, LAUNCH_BOUND, THROTTLED, ONE_PROCESS)
+FLAGS = (UNSETTLED, FAULTS, disturbed(2), MEMORY, NO_HUGE_PAGES, SLOW, LAUNCH_BOUND, THROTTLED, OPPOSED, ONE_PROCESS)
 """All flags; what helps against other processes is that for several threads."""
 
 
@@ -105,6 +110,7 @@ def flags(row: Row) -> list[Flag]:
         (NO_HUGE_PAGES, row["huge_bytes"] == 0 and held_bytes >= HUGE_BYTES),
         (LAUNCH_BOUND, launch_bound(row)),
         (THROTTLED, row["throttle"]),
+        (OPPOSED, row.get("is_opposed")),
     )
     return [flag for flag, is_raised in raised if is_raised]
 
@@ -118,6 +124,14 @@ def legend(raised: Collection[Flag]) -> list[Flag]:
 def launch_bound(row: Row) -> bool:
     """Return whether the host takes as long to submit a call as the device to do it; a CPU's case has no such time."""
     return bool(row["host_s"] is not None and row["host_s"] >= LAUNCH_SHARE * row["latency_s"])
+
+
+def is_opposed(row: Row, base: Row | None) -> bool:
+    """Return whether a row is shown to be faster than the baseline with a larger median, or slower with a smaller."""
+    if base is None or None in (row["speedup"], row["latency_s"], base["latency_s"]):
+        return False
+    is_longer = row["latency_s"] > base["latency_s"]
+    return pair(row, base).verdict == (FASTER if is_longer else SLOWER)
 
 
 def calls_until_paid(row: Row, others: Sequence[Row], baseline: str | None) -> float | None:

@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from bench.analyse.forecast import LEAST_REPLICATES
 from bench.analyse.rows import grouped
-from bench.analyse.standing import MOST_FURTHER_S, NAMED, Answer, Place, answer, behind, cost, places
+from bench.analyse.standing import MOST_FURTHER_S, NAMED, OPEN, Answer, Place, answer, behind, cost, places
 from bench.plan.case import CONTROL, Case, Point
+from bench.stats.best import GOOD
 from bench.stats.contrasts import Common, Contrasts, Prior, Values, common, contrasts, own_errors, prior, values
 from bench.stats.estimates import MEDIAN_EFFICIENCY, PAIR, Array, Estimates, half_widths, interval, mean, t_quantile
 from bench.store.journal import latest
@@ -150,14 +152,15 @@ class Summary:
     def further_s(self, point: Point) -> float:
         """Return about how many more seconds a point needs until the one to use costs GOOD at most, 0 if none help.
 
-        One without a bound takes as long again.
+        One without a bound takes as long again, and one of too few replicates to tell.
         """
-        named = next((row for row in self.rows(point) if row.get("standing") == NAMED), None)
-        if named is None:
+        rows = self.rows(point)
+        named = next((row for row in rows if row.get("standing") == NAMED), None)
+        if named is None or named["slowdown_high"] <= GOOD:
             return 0.0
-        if math.isnan(named["slowdown_high"]):
+        if math.isnan(named["slowdown_high"]) or not _is_foretold(rows):
             return self._points[point].effort_s
-        further_s = float(named.get("further_s", 0.0))
+        further_s = float(named.get("further_s") or 0.0)
         return further_s if further_s <= MOST_FURTHER_S else 0.0
 
     def _current(self, point: Point) -> _PointSummary:
@@ -295,7 +298,15 @@ def _standings(of: Contrasts, rows: Iterable[Mapping[str, Any]], effort_s: float
     ranked = places(joined, {name: cost(by_name[name]) for name in joined.names})
     alone = sorted((name for name in of.names if name not in ranked), key=lambda name: by_name[name]["latency_s"])
     last = {name: {"rank": rank} for rank, name in enumerate(alone, start=len(ranked) + 1)}
-    return {name: _cells(place, effort_s) for name, place in ranked.items()} | last
+    cells = {name: _cells(place, effort_s) for name, place in ranked.items()}
+    if not _is_foretold([{**by_name[name], **own} for name, own in cells.items()]):
+        cells = {name: {**own, "further_s": None} for name, own in cells.items()}
+    return cells | last
+
+
+def _is_foretold(rows: Iterable[Mapping[str, Any]]) -> bool:
+    """Return whether all rows that may be the fastest were measured in enough replicates to foretell an answer."""
+    return all(row["processes"] >= LEAST_REPLICATES for row in rows if row.get("standing") in (NAMED, OPEN))
 
 
 def _joined(of: Contrasts) -> Contrasts:

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bench.analyse.rows import Row
+from bench.analyse.forecast import LEAST_REPLICATES
+from bench.analyse.rows import Row, speedup_of
 from bench.plan.case import Point
 from bench.stats.contrasts import Contrasts
 from bench.stats.estimates import PAIR, UNKNOWN, Interval, half_widths, t_quantile
@@ -97,8 +98,7 @@ def verdict(point: Point, rows: Sequence[Row], before: str, after: str, bound: f
         return Verdict(point, DIFFERENT, old, new)
     if {old.get("status"), new.get("status")} != {"ok"} or new.get("speedup") is None:
         return Verdict(point, UNMEASURED, old, new)
-    ends = (new[name] for name in ("speedup", "speedup_low", "speedup_high"))
-    speedup = Interval(*(math.nan if end is None else float(end) for end in ends))
+    speedup = speedup_of(new)
     sizes = [row.get("memory_bytes") for row in (old, new)]
     memory = sizes[1] / sizes[0] if all(sizes) else math.nan  # type: ignore[operator]
     return Verdict(point, _kind(speedup, bound), old, new, speedup, memory)
@@ -113,7 +113,7 @@ def _kind(speedup: Interval, bound: float) -> str:
 
 
 def needed(of: Verdict, bound: float, allow: float | None = None) -> float:
-    """Return how many times as much measuring a point needs until it is decided, infinite if that isn't known.
+    """Return how many times as much measuring a point needs until it is decided, infinite if too little tells that.
 
     That is until its interval excludes that the second side is slower by more than `bound`, or that it is as fast, and
     lies on one side of `allow`. A point that is decided needs as much as it has.
@@ -121,7 +121,7 @@ def needed(of: Verdict, bound: float, allow: float | None = None) -> float:
     is_unsure = allow is not None and of.may_exceed(allow) and not of.exceeds(allow)
     if of.kind in (DIFFERENT, UNMEASURED) or not (is_unsure or of.kind == OPEN):
         return 1.0
-    if not of.speedup.is_known:
+    if not of.speedup.is_known or (of.after.get("processes") or LEAST_REPLICATES) < LEAST_REPLICATES:
         return math.inf
     log, half = math.log(of.speedup.value), math.log(of.speedup.high / of.speedup.value)
     goals = [max(log + math.log1p(bound), -log)] if of.kind == OPEN else []

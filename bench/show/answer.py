@@ -10,12 +10,11 @@ from bench.analyse.standing import ALONE, FASTEST, NAMED, NOT_TOLD, NOTHING, SLO
 from bench.plan.case import Point
 from bench.plan.names import is_own
 from bench.plan.sweep import Sweep
-from bench.show import blocks, intervals
-from bench.show.columns import latency_text
+from bench.show import blocks
+from bench.show.columns import latency_text, speedup_text
 from bench.show.rows import Row, by_point, measured, unmeasured
 from bench.show.text import MOST, any_of, by, capital, counted, duration, faster, listed, more, names, share_of, times
 from bench.stats.best import GOOD
-from bench.stats.estimates import Interval
 from bench.store import units
 from bench.store.table import without_control
 
@@ -268,12 +267,7 @@ def everywhere(points: Sequence[At]) -> str:
 
 def speedup_cell(row: Row | None, baseline: str | None) -> str:
     """Return a row's speed-up with its interval, `baseline` for the baseline, empty if there is none."""
-    if row is not None and row["implementation"] == baseline:
-        return "baseline"
-    if row is None or row["speedup"] is None:
-        return ""
-    ends = (row[name] for name in ("speedup", "speedup_low", "speedup_high"))
-    return intervals.ratio(Interval(*(math.nan if end is None else float(end) for end in ends)))
+    return " ".join(filter(None, speedup_text(row, baseline))) if row else ""
 
 
 def _use(name: str, compared: Sequence[At], points: Sequence[At]) -> str:

@@ -6,9 +6,11 @@ The tables in the terminal, on pages, in Markdown and in docs/terms.md read thes
 import math
 from collections.abc import Callable, Sequence
 
-from bench.analyse.flags import calls_until_paid, flags
+from bench.analyse.flags import calls_until_paid, flags, is_opposed
+from bench.analyse.rows import speedup_of
 from bench.plan.case import Case
 from bench.plan.layers import peak_bytes
+from bench.show import intervals
 from bench.show.blocks import Cell, Column
 from bench.show.rows import Row, is_measured, reason
 from bench.show.text import by, cut
@@ -18,8 +20,13 @@ from bench.store.metrics import Metric
 
 
 def complete(rows: Sequence[Row], baseline: str | None) -> None:
-    """Add to the rows of one point what follows from them: the predicted memory, and the calls until compiling pays."""
+    """Add to the rows of one point what follows from them.
+
+    That is the predicted memory, the calls until compiling pays, and whether medians and ratios say the opposite.
+    """
+    base = next((row for row in rows if row["implementation"] == baseline), None)
     for row in rows:
+        row["is_opposed"] = is_opposed(row, base)
         row["predicted_bytes"] = peak_bytes(Case.from_columns(row))
         row["calls_until_paid"] = calls_until_paid(row, rows, baseline)
 
@@ -47,8 +54,8 @@ def of_metric(metric: Metric, baseline: str | None) -> Column:
     """Return the column of a metric."""
 
     def text(row: Row) -> str:
-        if metric.name == "speedup" and row["implementation"] == baseline:
-            return "baseline"
+        if metric.name == "speedup":
+            return speedup_text(row, baseline)[0]
         return TEXTS[metric.name](row) if metric.name in TEXTS else units.formatted(row[metric.name], metric.unit)
 
     interval, interval_rank = INTERVALS.get(metric.name, (None, 0))
@@ -101,11 +108,12 @@ def _latency_interval(row: Row) -> str:
     return units.half_width(row["latency_low_s"], row["latency_high_s"])
 
 
-def _speedup_interval(row: Row) -> str:
-    low, high = row["speedup_low"], row["speedup_high"]
-    if low is None or high is None or low == high:
-        return ""
-    return f"[{units.ratio(low)[:-1]}, {units.ratio(high)[:-1]}]"
+def speedup_text(row: Row, baseline: str | None) -> tuple[str, str]:
+    """Return a row's speed-up and its interval, `baseline` for the baseline, empty if there is none."""
+    if row["implementation"] == baseline:
+        return "baseline", ""
+    value, _, interval = intervals.ratio(speedup_of(row)).partition(" ")
+    return value, interval
 
 
 def _predicted(row: Row) -> str:
@@ -139,7 +147,7 @@ MORE = {"kernels": lambda row: ", ".join((row["kernels"] or "").split(";"))}
 
 INTERVALS: dict[str, tuple[Callable[[Row], str], int]] = {
     "latency_s": (_latency_interval, 1),
-    "speedup": (_speedup_interval, 0),
+    "speedup": (lambda row: speedup_text(row, row.get("baseline"))[1], 0),
 }
 """What stands beside a metric, with its rank."""
 

@@ -174,7 +174,8 @@ def _single(of: Verdict, told: Told) -> str:
     ratio = intervals.ratio(of.speedup, DECIMALS)
     if of.kind != OPEN:
         return f"{_said(of.kind, told)}: {ratio}"
-    most = f", so at most {units.percent(1 / of.speedup.low - 1)} slower" if of.speedup.is_known else ""
+    low = intervals.shown(of.speedup, DECIMALS).low
+    most = f", so at most {units.percent(1 / low - 1)} slower" if low > 0 else ""
     return f"not decided after {units.duration(told.spent_s)}: {ratio}{most}{_later(told)}"
 
 

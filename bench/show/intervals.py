@@ -42,6 +42,13 @@ def ratio(of: Interval, decimals: int = DECIMALS, *, least: float = -math.inf) -
     return f"{value}x [{low}, {high}]"
 
 
+def shown(of: Interval, decimals: int = DECIMALS) -> Interval:
+    """Return the numbers that `ratio` shows, so that what is said beside them follows from the same figures."""
+    if not of.is_known:
+        return of
+    return Interval(*(math.inf if each == UNBOUNDED else float(each) for each in _rounded(of, decimals)))
+
+
 def as_numbers(name: str, of: Interval) -> dict[str, float | None]:
     """Return an interval as three entries of a JSON object, of which those that aren't known are null."""
     return {name: finite(of.value), f"{name}_low": finite(of.low), f"{name}_high": finite(of.high)}

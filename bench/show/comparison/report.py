@@ -14,6 +14,7 @@ from bench.analyse.rows import point_of
 from bench.analyse.standing import FASTEST, NAMED
 from bench.plan.again import Again
 from bench.show import blocks
+from bench.show.intervals import UNBOUNDED
 from bench.show.rows import Row, plain, reason
 from bench.show.text import counted, differences, first, more, parts, varying
 from bench.stats.best import GOOD
@@ -149,12 +150,23 @@ def excluded(rows: Sequence[Row]) -> tuple[str, int]:
 
     The bound is empty if it is so high that it says nothing.
     """
-    ends = sorted(max(row["change_high"], 1 / row["change_low"] if row["change_low"] else math.inf) - 1 for row in rows)
+    ends = _ends(rows)
     bound = ends[math.ceil(NEARLY_ALL * len(ends)) - 1]
     if bound >= MOST_CHANGE:
         return "", 0
     bound = math.ceil(100 * bound) / 100
     return f"{bound:.0%}", sum(end <= bound for end in ends)
+
+
+def most(rows: Sequence[Row]) -> str:
+    """Return the largest change that one of these judged rows doesn't exclude, in whole per cent; empty without one."""
+    bound = max(_ends(rows), default=math.inf)
+    return "" if bound >= MOST_CHANGE else f"{math.ceil(100 * bound)}%"
+
+
+def _ends(rows: Sequence[Row]) -> list[float]:
+    """Return the largest change that each row doesn't exclude, as a share, the least first."""
+    return sorted(max(row["change_high"], 1 / row["change_low"] if row["change_low"] else math.inf) - 1 for row in rows)
 
 
 @dataclass(frozen=True)
@@ -175,7 +187,7 @@ def implementations(report: Report) -> list[Implementation]:
         if rows := [row for row in report.judged if row["implementation"] == name]:
             bound, number = excluded(rows)
             middle = math.exp(statistics.median(math.log(row["change"]) for row in rows))
-            few = "" if number in (0, len(rows)) else f" in {number}"
+            few = "" if number in (0, len(rows)) else f" in {number}, {most(rows) or UNBOUNDED} in all"
             lines.append(Implementation(name, len(rows), counts(rows), signed_percent(middle), f"{bound}{few}"))
     return lines
 
@@ -266,10 +278,13 @@ def _excluded(left: Sequence[Row], other: str) -> Iterator[str]:
     measured = f" that both runs measured in {WELL} processes or more" if vague else ""
     rows = f"{counted(len(told), f'{other}row')}{measured}"
     bound, number = excluded(told)
-    yield f"no change above {bound} in {number} of {rows}" if bound else f"{rows}: the scatter excludes no change"
+    others = f", nor above {most(told)} in the others" if bound and number < len(told) and most(told) else ""
+    rest = f"no change above {bound} in {number} of {rows}{others}"
+    yield rest if bound else f"{rows}: the scatter excludes no change"
     if vague:
         say = "row was measured in fewer and says" if vague == 1 else "rows were measured in fewer and say"
-        yield f"{vague} other {say} little"
+        end = most([row for row in left if not is_well_measured(row)])
+        yield f"{vague} other {say} little{f': no change above {end}' if end else ''}"
 
 
 def is_well_measured(row: Row) -> bool:
