@@ -145,7 +145,7 @@ def _rewritten(looks: Sequence[Seen], all_kinds: Sequence[LayerKind]) -> Interva
         kept = sum(fused for _, fused in medians) / sum(written for written, _ in medians)
         shares = [call["core_s"] / call["total_s"] for call in each["calls"]]
         logs.append([-math.log(1 - min(share, MOST_SHARE) * (1 - kept)) for share in shares])
-    return interval(_over_processes(logs)).exp()
+    return interval(_over_processes(logs), PAIR).exp()
 
 
 def kinds(looks: Sequence[Seen]) -> list[LayerKind]:
@@ -244,7 +244,7 @@ def per_item(answers: Iterable[Advice], records: Iterable[Record]) -> list[PerIt
     logs = log_latencies(rows.where(rows.notna(), None).to_dict("records"))  # type: ignore[arg-type]
     logs = replace(logs, value=logs.value - np.log([each.point.batch for each in measured]))
     weights = np.eye(len(measured)) - np.eye(len(measured))[0]
-    behind = intervals(combined(weights, logs))
+    behind = intervals(combined(weights, logs), PAIR)
     paired = across_precisions(records)
 
     def wide(of: Advice) -> Point:
@@ -255,7 +255,7 @@ def per_item(answers: Iterable[Advice], records: Iterable[Record]) -> list[PerIt
 
     for place, each in enumerate(measured):
         if place and wide(each) == wide(measured[0]) in paired:
-            behind[place] = interval(paired[wide(each)].speedup(name(measured[0]), name(each)))
+            behind[place] = interval(paired[wide(each)].speedup(name(measured[0]), name(each)), PAIR)
     return [
         PerItem(each.point, str(each.chosen["implementation"]), float(np.exp(value)), ratio.exp())
         for each, value, ratio in zip(measured, logs.value, behind, strict=True)
@@ -293,7 +293,7 @@ def predicted(all_kinds: Sequence[LayerKind], layers: Mapping[str, Mapping[str, 
     )
     around = combined(np.array([*(values - 1), *shares.value, rest]), parts)
     value = 1 + (np.append(shares.value, rest) * (values - 1)).sum()
-    time = interval(Estimates(value, around.error, around.freedom))
+    time = interval(Estimates(value, around.error, around.freedom), PAIR)
     return Interval(1 / time.value, 1 / time.high, 1 / time.low if time.low > 0 else math.inf)
 
 
@@ -344,7 +344,7 @@ def _objections(looks: Sequence[Seen]) -> Iterator[str]:
 
 def _share(looks: Sequence[Seen], part_s: Callable[[Mapping[str, Any]], float]) -> Interval:
     """Return the share of the time in a part of the calls, without what no share can be."""
-    share = interval(_shares(looks, part_s))
+    share = interval(_shares(looks, part_s), PAIR)
     return Interval(*np.clip([share.value, share.low, share.high], 0.0, 1.0).tolist())
 
 

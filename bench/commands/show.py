@@ -74,8 +74,9 @@ def _show(saved: AnalysedRun, arguments: argparse.Namespace) -> None:
     count = point_count(chosen)
     top = arguments.top or (TOP if sys.stdout.isatty() and count > MOST_POINTS else count)
     shown = most_important(chosen, top) if arguments.top or top < count else chosen
-    console().print(results(shown, saved.baseline, saved.whole))
-    console().print(render(blocks(shown, saved.planned if shown is saved.whole else None)))
+    planned = saved.planned if shown is saved.whole else None
+    console().print(results(shown, saved.baseline, saved.whole, planned.points if planned else ()))
+    console().print(render(blocks(shown, planned)))
     if arguments.where:
         _tell_commands(shown, saved.again)
     if top < count:

@@ -215,7 +215,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.section("attention-bench")
     width = shutil.get_terminal_size((PLAIN_WIDTH, 24)).columns
     if is_long:
-        parts = [results(saved.whole, run.sweep.baseline), render(blocks(saved.whole, run.sweep))]
+        parts = [
+            results(saved.whole, run.sweep.baseline, planned=run.sweep.points),
+            render(blocks(saved.whole, run.sweep)),
+        ]
     else:
         width = min(width, summary.WIDEST)
         parts = [render(summary.blocks(saved.whole, run.sweep.baseline, saved.changes, run.sweep))]

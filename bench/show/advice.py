@@ -255,8 +255,9 @@ def _most(advice: Advice) -> str:
     measured = float(high or 1)
     are_compiled = any(each.name.startswith(COMPILED) for each in advice.alternatives)
     limit = advice.bound.high
-    most = measured if are_compiled or limit != limit else min(measured, limit)
-    return f"none is more than {more(most)} faster" if most > 1 else "it is the fastest"
+    if measured > limit and not are_compiled:
+        return f"none is more than {more(limit)} faster by the share of attention, or {more(measured)} by its times"
+    return f"none is more than {more(measured)} faster" if measured > 1 else "it is the fastest"
 
 
 def rewriting(advice: Advice) -> list[str]:

@@ -38,7 +38,7 @@ def ratio(of: Interval, decimals: int = DECIMALS, *, least: float = -math.inf) -
     """Return a ratio with its interval, with `least` to `decimals` decimals: `1.20x [1.05, 1.37]`."""
     if not of.is_known:
         return units.ratio(of.value)
-    value, low, high = _rounded(of, decimals, least)
+    value, low, high = _rounded(of, decimals, max(least, _least_of_ratio(of, decimals)))
     return f"{value}x [{low}, {high}]"
 
 
@@ -46,7 +46,13 @@ def shown(of: Interval, decimals: int = DECIMALS) -> Interval:
     """Return the numbers that `ratio` shows, so that what is said beside them follows from the same figures."""
     if not of.is_known:
         return of
-    return Interval(*(math.inf if each == UNBOUNDED else float(each) for each in _rounded(of, decimals)))
+    texts = _rounded(of, decimals, _least_of_ratio(of, decimals))
+    return Interval(*(math.inf if each == UNBOUNDED else float(each) for each in texts))
+
+
+def _least_of_ratio(of: Interval, most: int) -> float:
+    """Return the decimals with which the low end of a ratio has two digits: how slow it may be follows from them."""
+    return min(most, 1 - math.floor(math.log10(of.low))) if 0 < of.low < math.inf else -math.inf
 
 
 def as_numbers(name: str, of: Interval) -> dict[str, float | None]:

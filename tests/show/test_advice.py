@@ -157,7 +157,8 @@ COMPILED = dataclasses.replace(WIDE.alternatives[1], name="compiled")
         (SLOWER, "keep the model as it is: no setting is shown to be faster; it is the fastest"),
         (dataclasses.replace(SLOWER, alternatives=tuple(LIKELY)), "keep the model as it is so far: eager is likely "
             "faster, 1.13x [1.05, 1.22], but not shown to be; a longer --within decides"),
-        (WIDE, "keep the model as it is: no setting is shown to be faster; none is more than 25% faster"),
+        (WIDE, "keep the model as it is: no setting is shown to be faster; none is more than #% faster by the "
+            "share of attention, or 90% by its times"),
         (dataclasses.replace(WIDE, alternatives=(COMPILED,)),
             "keep the model as it is: no setting is shown to be faster; none is more than 90% faster"),
         (dataclasses.replace(WIDE, as_is={}), "keep the model as it is: no setting is shown to be faster; how much "

@@ -29,7 +29,10 @@ UNKNOWN = (math.nan, math.nan)
         (intervals.ratio, Interval(1.234, 1.206, 1.263), "1.23x [1.21, 1.26]"),
         (intervals.ratio, Interval(1.2, 1.05, 1.37), "1.20x [1.05, 1.37]"),
         (intervals.ratio, Interval(1.2, *UNKNOWN), "1.20x"),
-        (intervals.ratio, Interval(1.05, 0.3, math.inf), "1.1x [0.3, unbounded]"),
+        (intervals.ratio, Interval(1.05, 0.3, math.inf), "1.05x [0.30, unbounded]"),
+        (intervals.ratio, Interval(0.97, 0.373, 2.54), "0.97x [0.37, 2.54]"),
+        (intervals.ratio, Interval(3.0, 0.6, 15.04), "3.00x [0.60, 15.04]"),
+        (intervals.ratio, Interval(20.0, 11.0, 36.0), "20x [11, 36]"),
         (intervals.seconds, Interval(2e-3, 1.5e-3, math.inf), "2.0 ms [1.5, unbounded]"),
     ],
 )
@@ -38,7 +41,18 @@ def test_a_value_shows_the_digits_that_its_interval_leaves(
 ) -> None:
     """Value and ends stand in one unit, cut off where the half-width begins; without an interval three digits.
 
-    A number and a ratio have two decimals at most and no minus without a digit.
+    A number and a ratio have two decimals at most and no minus without a digit. The low end of a ratio has two digits
+    all the same: 0.4 would be anything from 120 to 190 % slower.
     """
     assert words(of) == text
     assert words(Interval(2.0, 2.0, 2.0)).startswith("2")
+
+
+@pytest.mark.parametrize("decimals", [2, 3])
+def test_the_numbers_of_a_ratio_are_those_that_are_shown(decimals: int) -> None:
+    """What is said beside a ratio follows from them; an end that is unbounded stays so."""
+    for of in (Interval(0.97, 0.373, 2.54), Interval(1.05, 0.3, math.inf), Interval(1.2345, 1.2321, 1.2369)):
+        numbers = intervals.shown(of, decimals)
+        texts = intervals.ratio(of, decimals).replace("x", "").strip("]").replace("[", "").replace(",", "").split()
+        assert [float(text.replace(intervals.UNBOUNDED, "inf")) for text in texts] == [*vars(numbers).values()]
+    assert not intervals.shown(Interval(1.2, *UNKNOWN), decimals).is_known

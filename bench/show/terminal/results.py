@@ -42,13 +42,14 @@ class Results:
     points: dict[Point, list[Row]]
     baseline: str | None
     warning: str
+    planned: Sequence[Point] = ()
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         """Yield the table, line by line."""
         everything = [row for rows in self.points.values() for row in rows]
         times = measured(everything)
         fitted = fit(columns(self.baseline), times, options.max_width - INDENT) if times else []
-        different = varying(self.points)
+        different = varying({**self.points, **dict.fromkeys(self.planned)})
         about = filter(None, [*devices(everything), *versions(everything), _processes(times)])
         head = (Lines([self.warning] * bool(self.warning), BAD), Lines([shared(self.points)], HEAD))
         yield render([*head, Lines([" · ".join(about)])])
@@ -57,18 +58,20 @@ class Results:
         yield render(_legend(times, self.baseline))
 
 
-def results(table: pd.DataFrame, baseline: str | None, whole: pd.DataFrame | None = None) -> RenderableType:
+def results(
+    table: pd.DataFrame, baseline: str | None, whole: pd.DataFrame | None = None, planned: Sequence[Point] = ()
+) -> RenderableType:
     """Return the results by point: what to use, the implementations in their order, and the reasons of failures.
 
     `table` has the rows to show, `whole` those of the run if they are others. Rows of the control are not shown; if
-    these differ too much, the first line says so.
+    these differ too much, the first line says so. Points are named by what differs in those that are `planned` too.
     """
     if table.empty:
         return Text("no results")
     points = by_point(without_control(table))
     for rows in points.values():
         complete(rows, baseline)
-    return Results(points, baseline, control_warning(table if whole is None else whole))
+    return Results(points, baseline, control_warning(table if whole is None else whole), planned)
 
 
 def _processes(rows: Sequence[Row]) -> str:
