@@ -128,10 +128,12 @@ def launch_bound(row: Row) -> bool:
 
 def is_opposed(row: Row, base: Row | None) -> bool:
     """Return whether a row is shown to be faster than the baseline with a larger median, or slower with a smaller."""
-    if base is None or None in (row["speedup"], row["latency_s"], base["latency_s"]):
+    if base is None or None in (row.get("speedup"), row.get("latency_s"), base.get("latency_s")):
         return False
-    is_longer = row["latency_s"] > base["latency_s"]
-    return pair(row, base).verdict == (FASTER if is_longer else SLOWER)
+    of = pair(row, base).verdict
+    return (
+        of == FASTER if row["latency_s"] > base["latency_s"] else of == SLOWER and row["latency_s"] < base["latency_s"]
+    )
 
 
 def calls_until_paid(row: Row, others: Sequence[Row], baseline: str | None) -> float | None:

@@ -10,6 +10,7 @@ from operator import itemgetter
 from typing import Any
 
 from bench.analyse.advice import Advice
+from bench.analyse.flags import is_opposed
 from bench.analyse.verdict import AS_FAST, DIFFERENT, FASTER, KINDS, OPEN, SLOWER, UNMEASURED, Verdict
 from bench.plan.again import MOST_COMMANDS, Again
 from bench.plan.case import AFTER, BEFORE, Case, Point
@@ -125,6 +126,7 @@ def blocks(told: Told) -> Iterator[Block]:
     yield Lines([*_allowed(told)], BAD if told.is_bad else PLAIN)
     yield Lines([*_doubts(told)], WARNING)
     yield Table(_columns(told), told.verdicts)
+    yield Lines([*_opposed(told)])
     yield Lines([*_failures(told)], BAD, is_list=True)
     yield Lines([*_facts(told)], is_list=True)
 
@@ -135,6 +137,7 @@ def markdown_blocks(told: Told) -> Iterator[Block]:
     yield Lines([*_allowed(told), *_doubts(told)])
     yield Lines([shared([each.point for each in told.verdicts])])
     yield Table(_columns(told), told.verdicts)
+    yield Lines([*_opposed(told)])
     yield Lines([*_failures(told)], is_list=True)
     rows = [tuple(line.split(": ", 1)) for line in [*_facts(told)][1:]]  # the point stands above
     details = Table([Column("what", itemgetter(0)), Column("", itemgetter(1), is_code=True)], rows)  # @main is no user
@@ -234,6 +237,17 @@ def _columns(told: Told) -> list[Column]:
         Column(f"memory {told.after}", cell("memory_bytes", units.size, "after"), right, rank=2),
         Column("replicates", cell("processes", str, "after"), right, rank=3),
     ]  # fmt: skip
+
+
+def _opposed(told: Told) -> Iterator[str]:
+    """Yield at which points the medians say the opposite of the speed-up, and which of them counts."""
+    opposed = [told.labels[each.point] for each in told.verdicts if is_opposed(each.after, each.before)]
+    if opposed:
+        at = f" at {', '.join(opposed)}" if len(told.verdicts) > 1 else ""
+        yield (
+            f"The times{at} say the opposite of the speed-up: they are medians of all rounds, between which the "
+            "machine's speed moved. The speed-up compares within each round, and counts."
+        )
 
 
 def _failures(told: Told) -> Iterator[str]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bench.analyse.flags import calls_until_paid, flags, legend
+from bench.analyse.flags import calls_until_paid, flags, is_opposed, legend
 
 SURE: dict[str, Any] = {
     "latency_s": 0.1, "latency_low_s": 0.099, "latency_high_s": 0.101, "speedup_low": 1.19, "speedup_high": 1.21,
@@ -130,6 +130,20 @@ def test_compiling_pays_against_the_same_implementation_uncompiled(
     """
     paid = calls_until_paid(compiled, [*others, compiled], "eager")
     assert paid == (calls and pytest.approx(calls, abs=1))
+
+
+@pytest.mark.parametrize(
+    ("latency_s", "speedup", "width", "opposed"),
+    [(11e-3, 1.1, 0.02, True), (9e-3, 0.9, 0.02, True), (9e-3, 1.1, 0.02, False), (11e-3, 1.1, 0.2, False)],
+)
+def test_a_median_may_say_the_opposite_of_a_ratio(
+    latency_s: float, speedup: float, width: float, opposed: bool
+) -> None:
+    """Only if the ratio shows something; a letter says so."""
+    base, other = row("eager", 10e-3, 1.0, width=0.0), row("sdpa", latency_s, speedup, width)
+    assert is_opposed(other, base) is opposed
+    assert not is_opposed(base, base)
+    assert letters(is_opposed=opposed) == ("R" if opposed else "")
 
 
 @pytest.mark.parametrize("speedup", [1.01, 0.99])

@@ -29,7 +29,13 @@ FAST, EQUAL, UNSURE, SLOW = (1.5, 1.4, 1.6), (1.0, 0.995, 1.005), (0.99, 0.94, 1
 
 def row(name: str, status: str = "ok", **changes: Any) -> dict[str, Any]:
     """Return the row of a side."""
-    values = {"latency_s": 1e-3, "memory_bytes": 1000, "processes": 3, "kernels": "aten::bmm;aten::_softmax"}
+    values = {
+        "baseline": BEFORE,
+        "latency_s": 1e-3,
+        "memory_bytes": 1000,
+        "processes": 3,
+        "kernels": "aten::bmm;aten::_softmax",
+    }
     of_status = values if status == "ok" else {"detail": f"{name} {status}: (*because*)"}
     return {"implementation": name, "status": status, "detail": None, **of_status, **changes}
 
@@ -61,6 +67,21 @@ def told(*verdicts: Verdict, sides: dict[str, Any] | None = None, weights: str |
 def said(of: Told, width: int = 200) -> str:
     """Return what a terminal shows."""
     return rendered(render(blocks(of)), width=width)
+
+
+def test_medians_that_say_the_opposite_have_their_reason_beside_them() -> None:
+    """In the terminal and in the comment; those that agree with the ratio, or may, have none."""
+    opposed = told(of(*FAST, latency_s=1.03e-3))
+    assert "say the opposite" in said(opposed)
+    assert "say the opposite" in markdown(markdown_blocks(opposed)).partition("<details>")[0]
+    for each in (of(*FAST, latency_s=0.97e-3), of(*UNSURE, latency_s=1.03e-3), of(*SLOW), *LOST):
+        assert "say the opposite" not in said(told(each))
+
+
+def test_what_is_said_beside_a_ratio_follows_from_its_figures() -> None:
+    """0.37 is 170 % slower, whatever digits are not shown."""
+    answer = headline(told(of(0.9, 0.3731, 2.5)))
+    assert "0.90x [0.37, 2.50], so at most 170% slower" in answer
 
 
 # the answer
