@@ -343,10 +343,13 @@ def _sureness(compared: Sequence[At], points: Sequence[At]) -> str:
 def _few_processes(points: Sequence[At]) -> str:
     """Return what to think of bounds from one process, which are none, and from two: of the rows that are named."""
     numbers = [row["processes"] for at in points if (row := at.first)]
-    number = min(numbers, default=0)
-    if number not in FEW:
-        return ""
+    return " ".join(_of_few(number, numbers) for number in FEW if number in numbers)
+
+
+def _of_few(number: int, numbers: Sequence[int]) -> str:
+    """Return what so few processes tell, and at how many points of those that have a name."""
     of_all, of_some = FEW[number]
-    if {*numbers} == {number}:
+    count = numbers.count(number)
+    if count == len(numbers):
         return of_all
-    return f"At {numbers.count(number)} of {len(numbers)} points the one that is named was measured {of_some}."
+    return f"At {count} of {len(numbers)} points the one that is named was measured {of_some}."

@@ -109,7 +109,7 @@ def counted(numbers: int | Collection[int], one: str, many: str = "") -> str:
     if not counts:
         return ""
     low, high, many = min(counts), max(counts), many or f"{one}s"
-    return f"{low} to {high} {many}" if low < high else f"{low} {one if low == 1 else many}"
+    return f"{low:,} to {high:,} {many}" if low < high else f"{low:,} {one if low == 1 else many}"
 
 
 def share_of(number: int, total: int) -> str:
