@@ -17,10 +17,6 @@ CPU, replayed, 2e9 to 4e9 suit best; no GPU has been timed."""
 LEAST_RACE_S = 30.0
 """A race with fewer seconds left, about the start of its servers and a replicate, does not go on in a new session."""
 
-LEAST_REPLICATES = 3
-"""How long an answer still takes is not foretold from fewer: two scatter by chance from nothing to three times as much.
-"""
-
 STEP_S = 10
 """A time that is advised is a multiple of this."""
 

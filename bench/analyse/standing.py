@@ -30,6 +30,10 @@ NOTHING: Final = "nothing was measured"
 NOT_TOLD: Final = "these rows don't tell what to use"
 """The standing of a choice if the row to use is left out, or if no two rows were measured in the same processes."""
 
+LEAST_REPLICATES = 3
+"""How long an answer still takes is not foretold from fewer: two scatter by chance from nothing to three times as much.
+"""
+
 MOST_FURTHER_S = 24 * 3600.0
 """To measure a point for longer than a day is no advice."""
 

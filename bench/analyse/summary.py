@@ -11,9 +11,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bench.analyse.forecast import LEAST_REPLICATES
 from bench.analyse.rows import grouped
-from bench.analyse.standing import MOST_FURTHER_S, NAMED, OPEN, Answer, Place, answer, behind, cost, places
+from bench.analyse.standing import (
+    LEAST_REPLICATES,
+    MOST_FURTHER_S,
+    NAMED,
+    OPEN,
+    Answer,
+    Place,
+    answer,
+    behind,
+    cost,
+    places,
+)
 from bench.plan.case import CONTROL, Case, Point
 from bench.stats.best import GOOD
 from bench.stats.contrasts import Common, Contrasts, Prior, Values, common, contrasts, own_errors, prior, values

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bench.analyse.forecast import LEAST_REPLICATES
 from bench.analyse.rows import Row, speedup_of
+from bench.analyse.standing import LEAST_REPLICATES
 from bench.plan.case import Point
 from bench.stats.contrasts import Contrasts
 from bench.stats.estimates import PAIR, UNKNOWN, Interval, half_widths, t_quantile
