@@ -154,7 +154,7 @@ def calls_until_paid(row: Row, others: Sequence[Row], baseline: str | None) -> f
     of = pair(row, plain)
     if of.verdict != FASTER:
         return None if of.verdict == OPEN else math.inf
-    return math.ceil(row["compile_cold_s"] / (_paired_s(plain, base) * (1 - 1 / of.times.value)))
+    return math.ceil(float(row["compile_cold_s"]) / (_paired_s(plain, base) * (1 - 1 / of.times.value)))
 
 
 def _paired_s(row: Row, base: Row | None) -> float:

@@ -68,12 +68,12 @@ def blocks(
     yield Lines([" ".join(say.answer(points, baseline))], HEAD)
     yield GAP
     own = dict.fromkeys(row["implementation"] for at in points for row in at.rows if is_own(row["implementation"]))
-    tried = [at for at in points if at.rows]
-    lines = [replace(at, label=labels[at.point]) for at in tried[:MOST_LINES]]
+    begun = [at for at in points if at.rows]
+    lines = [replace(at, label=labels[at.point]) for at in begun[:MOST_LINES]]
     yield Table(point_columns(baseline, own), lines)
     yield Lines([symbols([at.point for at in points]), BOUNDS], QUIET)
-    if len(tried) > MOST_LINES:
-        yield Lines([f"… and {len(tried) - MOST_LINES} more points"])
+    if len(begun) > MOST_LINES:
+        yield Lines([f"… and {len(begun) - MOST_LINES} more points"])
     yield Lines(precision_words(whole, changes))
     if any(at.failed or at.waits for at in points):
         yield Lines([failures.sentence(points)], WARNING)
