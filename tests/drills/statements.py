@@ -220,8 +220,8 @@ def _page(whole: str, said: Sequence[Said], baseline: str) -> None:
         if "R" in cells.get("flags", ""):
             of.explained.add(name)
         if row.get("speedup_low") and name != baseline:
-            ends = (Bound(row[f"speedup_{end}"], 1e-5 * row[f"speedup_{end}"]) for end in ("low", "high"))
-            of.pairs.append(Told(name, baseline, *ends, "data of the page"))
+            low, high = (Bound(row[f"speedup_{end}"], 1e-5 * row[f"speedup_{end}"]) for end in ("low", "high"))
+            of.pairs.append(Told(name, baseline, low, high, "data of the page"))
 
 
 def _text(cell: str) -> str:
@@ -235,8 +235,8 @@ def _export(said: Mapping[Point, Said], saved: AnalysedRun) -> None:
     for choice, entry in zip(saved.choices, content_of(saved, saved.choices)["points"], strict=True):
         of, name = said[choice.point], entry["implementation"]
         if name != "sdpa" and entry["speedup_low"]:
-            ends = (Bound(entry[f"speedup_{end}"], 1e-4) for end in ("low", "high"))
-            of.pairs.append(Told(name, "sdpa", *ends, "export"))
+            low, high = (Bound(entry[f"speedup_{end}"], 1e-4) for end in ("low", "high"))
+            of.pairs.append(Told(name, "sdpa", low, high, "export"))
 
 
 def _advice(text: str, of: Said) -> None:
@@ -282,11 +282,11 @@ def _disagree(of: Said) -> Iterator[str]:
     for name, low, high, where in of.slower:
         if low.value > high.value:
             yield f"{name} is slower by {low.value:.4g} to {high.value:.4g} ({where})"
-        for other, there in of.may_be_fastest:
+        for rival, there in of.may_be_fastest:
             is_slower = low.value > 1 and "bound" not in where
-            if other == name and is_slower and name in of.fastest:
+            if rival == name and is_slower and name in of.fastest:
                 yield f"{name} is the fastest ({there}), but slower by {low.value:.4g} at least ({where})"
-            if other == name and is_slower and low.is_above(Bound(1.02, 0)):
+            if rival == name and is_slower and low.is_above(Bound(1.02, 0)):
                 yield f"{name} may be the fastest ({there}), but is slower by {low.value:.4g} at least ({where})"
     yield from _unpaid(of)
     yield from _opposed(of)

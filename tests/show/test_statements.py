@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.analyse.analysed_run import AnalysedRun
 from bench.plan.case import CONTROL, Case
 from bench.plan.sweep import Effort, Sweep
 from bench.store import plan
@@ -117,7 +118,7 @@ def test_each_other_contradiction_is_found(parts: dict[str, object], words: str)
 )  # fmt: skip
 def test_a_count_that_is_not_that_of_the_plan_is_found(tmp_path: Path, text: str) -> None:
     """With three of six planned cases measured; what is counted rightly is not."""
-    saved = statements.AnalysedRun(run(tmp_path / "run", of()[:9], 1, NAMES))
+    saved = AnalysedRun(run(tmp_path / "run", of()[:9], 1, NAMES))
     assert len([*statements._miscounted(text, saved.table, saved.planned)]) >= 1
     right = "3 of 6 cases have no time; at the 1 of 2 points that was measured; in 3 of 3 measured cases"
     assert [*statements._miscounted(right, saved.table, saved.planned)] == []
@@ -125,7 +126,7 @@ def test_a_count_that_is_not_that_of_the_plan_is_found(tmp_path: Path, text: str
 
 def test_a_name_for_points_that_wait_is_found(tmp_path: Path) -> None:
     """And one that hardly any point compares."""
-    saved = statements.AnalysedRun(run(tmp_path / "run", of((1, "sdpa"), (2, "sdpa")), 1))
+    saved = AnalysedRun(run(tmp_path / "run", of((1, "sdpa"), (2, "sdpa")), 1))
     (waits, few) = statements._named("Use sdpa: at all 3 points", saved.table, saved.planned)
     assert "wait" in waits
     assert "compared at 1 of 3" in few
