@@ -1,4 +1,7 @@
-"""The command line: `python -m bench COMMAND`, or `attention-bench COMMAND` of an installed package."""
+"""The command line: `python -m bench COMMAND`, or `attention-bench COMMAND` of an installed package.
+
+Until `main` has seen to signals nothing is imported that takes a while.
+"""
 
 import argparse
 import itertools
@@ -8,13 +11,16 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-from bench.commands import FIRST, NAMES, NOT_COMPARABLE, WRONG, say, to_summarise
-from bench.plan.errors import CannotWrite, NotComparable, WrongRequest
-from bench.plan.invocation import short
-from bench.show.terminal.console import console
+from bench.machine.signals import on_end
 
 INTERRUPTED = 130
 """The exit status of a program that Ctrl-C ended."""
+
+BROKEN_PIPE = 141
+"""The exit status of a program whose output nobody reads any more, as in `list | head`: that of shells."""
+
+RUN = "run"
+"""The command that sees to signals itself once it measures; before that it holds nothing."""
 
 REMOVED = {
     "selfcheck": "compare estimates how much two runs differ from its own rows; a duel measures both sides in one run",
@@ -31,18 +37,42 @@ def installed() -> int:
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status."""
-    if words is None:  # a program
-        words = sys.argv[1:]
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
+    is_program = words is None
+    if is_program:
+        on_end(_leave)
+    try:
+        status = _run(sys.argv[1:] if words is None else words, is_program=is_program)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python's own end fails
+        return BROKEN_PIPE
+    return status
+
+
+def _leave(*_: object) -> None:
+    """End at once: nothing was begun, and an exception inside of an import may get lost."""
+    os.write(2, b"attention-bench: interrupted before anything was begun\n")
+    os._exit(INTERRUPTED)
+
+
+def _run(words: Sequence[str], *, is_program: bool) -> int:
+    """Run one command and return its exit status; as a program it is interrupted by each signal that ends one."""
+    from bench.commands import NOT_COMPARABLE, WRONG, say
+    from bench.plan.errors import CannotWrite, NotComparable, WrongRequest
+    from bench.show.terminal.console import console
+
     for gone, instead in REMOVED.items():
         command, *options = gone.split()
         if [command] == [*words[:1]] and {*options} <= {*words}:
             say(f"attention-bench: {gone} is gone: {instead}", stderr=True)
             return WRONG
     arguments = _parser(words[:1]).parse_args(words)
+    command = import_module(f"{__package__}.commands.{arguments.command}")
+    if is_program and arguments.command != RUN:
+        on_end(signal.default_int_handler)
     try:
-        _warn_of_edited(arguments)
-        status: int = arguments.command(arguments)
+        _warn_of_changed(arguments)
+        status: int = command.run(arguments)
     except WrongRequest as error:
         goes_on = "; mend that, then the same command with --run goes on" if isinstance(error, CannotWrite) else ""
         console(stderr=True).print(f"attention-bench: {error}{goes_on}", style="bold", soft_wrap=True, markup=False)
@@ -58,33 +88,39 @@ def main(words: Sequence[str] | None = None) -> int:
     return status
 
 
-def _warn_of_edited(arguments: argparse.Namespace) -> None:
-    """Say of each run that is an argument if its table was changed after the run wrote it."""
+def _warn_of_changed(arguments: argparse.Namespace) -> None:
+    """Say of each run that is an argument which of its files were changed after the run wrote them."""
     values = vars(arguments).values()
     for saved in itertools.chain.from_iterable(value if isinstance(value, list) else [value] for value in values):
-        if getattr(saved, "is_edited", False):  # a SavedRun, whose module is slow to import
+        if hasattr(saved, "is_edited"):  # a SavedRun, whose module is slow to import
+            from bench.commands import say, to_summarise
             from bench.store import files, table
 
-            if not files.is_held(saved.folder):
+            for damage in saved.damages:
+                say(f"warning: {damage}; what it says is taken for unknown", stderr=True)
+            if saved.is_edited and not files.is_held(saved.folder):
                 edited, again = saved.folder / table.RESULTS, to_summarise(saved.folder)
                 say(f"warning: {edited} is not as the run wrote it; from its journal: {again}", stderr=True)
 
 
 def _parser(first: Sequence[str]) -> argparse.ArgumentParser:
-    """Return the parser; with the name of a command it knows this one alone, because others are slow to import."""
+    """Return the parser; with the name of a command it knows this one alone."""
+    from bench.commands import FIRST, NAMES, arguments
+    from bench.plan.invocation import short
+
     what = "Measure attention layers, read what was measured, compare runs, and measure side by side."
     parser = argparse.ArgumentParser(
         prog=short(), usage="%(prog)s [-h] command ...", description=what,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
-    commands = parser.add_subparsers(prog=parser.prog, metavar="command", required=True, help=argparse.SUPPRESS)
+    commands = parser.add_subparsers(
+        prog=parser.prog, metavar="command", dest="command", required=True, help=argparse.SUPPRESS
+    )
     meanings = {}
     for name in first if first and first[0] in NAMES else NAMES:
-        module = import_module(f"{__package__}.commands.{name}")
-        meanings[name] = (module.__doc__ or "").partition("\n")[0].removesuffix(".")
-        command = commands.add_parser(name, description=meanings[name])
-        module.add_arguments(command)
-        command.set_defaults(command=module.run)
+        add_arguments = getattr(arguments, f"add_{name}")
+        meanings[name] = add_arguments.__doc__.partition("\n")[0].removesuffix(".")
+        add_arguments(commands.add_parser(name, description=meanings[name]))
     lines = {name: f"  {name:<11}{words}" for name, words in meanings.items()}
     first, others = ([line for name, line in lines.items() if (name in FIRST) is often] for often in (True, False))
     parser.epilog = "\n".join(["commands that most people need:", *first, "", "all other commands:", *others])

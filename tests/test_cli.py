@@ -6,6 +6,7 @@ import itertools
 import pkgutil
 import re
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +16,9 @@ import pytest
 
 from bench import cli, commands
 from bench.cli import main
-from bench.commands import FIRST, NAMES, show
+from bench.commands import FIRST, NAMES, arguments, show
+from bench.harness import options
+from bench.machine import signals
 from bench.plan.case import Case
 from bench.plan.errors import CannotWrite, NotComparable, WrongRequest
 from bench.plan.invocation import pytest_bench
@@ -58,13 +61,68 @@ def test_the_help_begins_with_what_most_people_need(capsys: pytest.CaptureFixtur
 
 
 def test_every_module_is_a_command_that_keeps_the_convention() -> None:
-    """A command has help in its first line, adds its arguments, and is run with them; none is forgotten in the list."""
-    assert {module.name for module in pkgutil.iter_modules(commands.__path__)} == {*NAMES}
+    """A command has its arguments with its help, and is run with them; none is forgotten in the list."""
+    assert {module.name for module in pkgutil.iter_modules(commands.__path__)} == {*NAMES, "arguments"}
     for name in NAMES:
         module = importlib.import_module(f"bench.commands.{name}")
-        assert (module.__doc__ or "").partition("\n")[0].endswith("."), name
-        module.add_arguments(argparse.ArgumentParser())
+        add_arguments = getattr(arguments, f"add_{name}")
+        assert add_arguments.__doc__.partition("\n")[0] == (module.__doc__ or "").partition("\n")[0], name
+        add_arguments(argparse.ArgumentParser())
         assert module.run.__annotations__["return"] is int, name
+
+
+def test_help_imports_nothing_that_is_slow() -> None:
+    """Neither libraries of numbers and charts nor torch, for the help of each command and of all."""
+    program = (
+        "import contextlib, sys; from bench import cli\n"
+        "for words in [[], *([name] for name in sys.argv[1:])]:\n"
+        "    with contextlib.suppress(SystemExit): cli.main([*words, '--help'])\n"
+        "print(*sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", program, *NAMES], capture_output=True, text=True, check=True)
+    slow = {"altair", "matplotlib", "numpy", "pandas", "scipy", "torch", "vl_convert"}
+    assert not slow & {*done.stderr.split()}
+    assert {"argparse", "bench.cli"} <= {*done.stderr.split()}
+    assert all(f"bench {name}" in done.stdout for name in NAMES)
+
+
+def test_the_help_of_run_has_our_options_and_one_line_of_pytests(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each option of a sweep stands there, and none of pytest's own."""
+    assert main(["run", "--help"]) == 0
+    text = capsys.readouterr().out
+    taken = []
+    options.add(lambda _title: lambda name, **_words: taken.append(name))
+    assert taken
+    assert all(f"  {name} " in text for name in taken)
+    assert "pytest --help" in text
+    assert "--lf" not in text
+
+
+def test_output_that_nobody_reads_ends_quietly() -> None:
+    """As in `list | head`: with the status that a shell gives, and without a word."""
+    for words in (["list"], ["run", "--help"], ["--help"]):
+        with subprocess.Popen(
+            [sys.executable, "-m", "bench", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        ) as process:
+            assert process.stdout
+            assert process.stderr
+            process.stdout.close()
+            assert process.stderr.read() == b"", words
+        assert process.returncode in (0, cli.BROKEN_PIPE), words
+
+
+@pytest.mark.parametrize("number", signals.ENDING)
+def test_a_signal_before_anything_is_begun_ends_quietly(number: int) -> None:
+    """While a command is imported too, each signal that ends a program ends it with one line."""
+    program = (
+        "import os, sys; from bench import cli; sys.argv[1:] = ['list']\n"
+        "class Kills:\n"
+        f"    def find_spec(self, name, *_): name == 'pandas' and os.kill(os.getpid(), {int(number)})\n"
+        "sys.meta_path.insert(0, Kills()); cli.main()"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == cli.INTERRUPTED
+    assert len(done.stderr.splitlines()) == 1
 
 
 @pytest.mark.parametrize(
@@ -93,10 +151,15 @@ def test_a_command_that_is_added_is_there(
             raise outcome
         return outcome if arguments.yes else -1
 
-    module = ModuleType("bench.commands.mine", "Do what I say.\n\nAnd no more.")
-    vars(module).update(run=run, add_arguments=lambda parser: parser.add_argument("--yes", action="store_true"))
+    def add_mine(parser: argparse.ArgumentParser) -> None:
+        """Do what I say."""
+        parser.add_argument("--yes", action="store_true")
+
+    module = ModuleType("bench.commands.mine")
+    vars(module).update(run=run)
     monkeypatch.setitem(sys.modules, "bench.commands.mine", module)
-    monkeypatch.setattr(cli, "NAMES", ("mine",))
+    monkeypatch.setattr(arguments, "add_mine", add_mine, raising=False)
+    monkeypatch.setattr(commands, "NAMES", ("mine",))
     assert cli.main(["mine", "--yes"]) == status
     assert capsys.readouterr().err.strip() == message
     with pytest.raises(SystemExit):

@@ -72,7 +72,7 @@ def measuring() -> list[list[str]]:
 def asked(words: list[str]) -> Sweep:
     """Return the sweep that options on the command line ask for."""
     parser = argparse.ArgumentParser()
-    options.add(parser.add_argument)
+    options.add(lambda _title: parser.add_argument)
     given, others = parser.parse_known_args(words)
     assert {*others} <= {"--collect-only"}
     return options.sweep(given)
@@ -109,7 +109,7 @@ def test_every_command_that_is_named_exists(capsys: pytest.CaptureFixture[str]) 
 def test_every_option_of_pytest_bench_is_explained() -> None:
     """The page about options has each of them, each key of a sweep file, and each shipped sweep."""
     parser = argparse.ArgumentParser()
-    options.add(parser.add_argument)
+    options.add(lambda _title: parser.add_argument)
     page = DOCUMENTS["docs/sweeps.md"]
     flags = set(re.findall(r"--[a-z][a-z-]*", parser.format_usage()))
     assert len(flags) > 20

@@ -123,5 +123,5 @@ def test_a_sweep_that_cannot_be_measured(line: str, runs: Path, monkeypatch: pyt
     """Such a sweep is refused before anything starts."""
     monkeypatch.chdir(runs)
     parser = argparse.ArgumentParser()
-    options.add(parser.add_argument)
+    options.add(lambda _title: parser.add_argument)
     assert refusal(options.sweep, parser.parse_args(shlex.split(line))).startswith(OF_SWEEPS[line])

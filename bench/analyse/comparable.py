@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from bench.plan.case import CASE_COLUMNS, POINT_COLUMNS
-from bench.stats.limits import CHANGED
+from bench.plan.verdicts import CHANGED
 from bench.store.environment import Environment, differences
 from bench.store.saved_run import SavedRun
 

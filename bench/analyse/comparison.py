@@ -13,16 +13,13 @@ from bench.analyse.rows import Row, grouped
 from bench.analyse.summary import summarise
 from bench.plan.case import AFTER, BEFORE, CASE_COLUMNS, POINT_COLUMNS, Case, Point
 from bench.plan.errors import NotComparable, WrongRequest, unknown
+from bench.plan.verdicts import CHANGED, INCONCLUSIVE, JUDGED, MARGIN, REGRESSIONS
 from bench.stats.between_runs import BetweenRuns, of_changes
 from bench.stats.estimates import PAIR, Array, Estimates, combined, of_ratios, ratios
 from bench.stats.levels import relative
 from bench.stats.limits import (
-    CHANGED,
     EQUIVALENCE,
-    INCONCLUSIVE,
-    JUDGED,
     LEVEL,
-    MARGIN,
     Limits,
     Truths,
     Verdicts,
@@ -32,23 +29,6 @@ from bench.stats.limits import (
 )
 from bench.store.record import Record
 from bench.store.table import baseline_of, cases
-
-VERDICTS = {
-    "slower": "slower by more than the margin",
-    "newly failing": "ok in BASE, not in NEW",
-    "missing": "only in BASE",
-    INCONCLUSIVE: "nothing is shown, neither a change nor its absence",
-    "not measured": "ok in neither run",
-    "new": "only in NEW",
-    "fixed": "ok in NEW, not in BASE",
-    "faster": "faster by more than the margin",
-    "equivalent": "any change is within the bounds of equivalence",
-    "baseline": "1 by construction, not judged",
-}
-"""Every verdict with its meaning, worst first."""
-
-REGRESSIONS = ("slower", "newly failing")
-"""The verdicts that end with status 1 if nothing else is asked for."""
 
 SIDES = ("base", "new")
 
@@ -142,21 +122,6 @@ def is_compared(comparison: pd.DataFrame) -> bool:
     """Return whether any row compares both runs: by a ratio, or by a status that changed."""
     judged_rows = comparison["verdict"].isin(JUDGED) & comparison["change"].notna()
     return bool((judged_rows | comparison["verdict"].isin(["newly failing", "fixed"])).any())
-
-
-def hyphened(verdict: str) -> str:
-    """Return a verdict as one word of a command line."""
-    return verdict.replace(" ", "-")
-
-
-def named(words: str) -> tuple[str, ...]:
-    """Return the verdicts in a comma list such as `slower,newly-failing`; raises WrongRequest for an unknown one."""
-    verdicts = {hyphened(verdict): verdict for verdict in VERDICTS}
-    names = [word.strip() for word in words.split(",") if word.strip()]
-    for name in names:
-        if name not in verdicts:
-            raise unknown("verdict", name, verdicts)
-    return tuple(verdicts[name] for name in names)
 
 
 def rebased(base: Sequence[Record], new: Sequence[Record], baseline: str) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -9,8 +9,8 @@ from bench.analyse.comparison import compare
 from bench.analyse.selection import UNTRIED
 from bench.plan.case import Case
 from bench.plan.errors import NotComparable, WrongRequest
+from bench.plan.verdicts import CHANGED
 from bench.stats.estimates import Interval
-from bench.stats.limits import CHANGED
 from bench.store.table import baseline_of, cases
 
 

@@ -1,7 +1,7 @@
 """The commands of `python -m bench`, a module each.
 
-The first line of a module's docstring is the help of its command. `add_arguments(parser)` adds its arguments;
-`run(arguments)` does it and returns the exit status, or raises WrongRequest or NotComparable.
+The arguments of each, with its help, are in `arguments.py`. `run(arguments)` does the command and returns the exit
+status, or raises WrongRequest or NotComparable.
 """
 
 import shlex

@@ -16,13 +16,13 @@ from bench.analyse.advice import Advice, LayerKind
 from bench.analyse.precision import changes
 from bench.analyse.summary import summarise
 from bench.commands import BAD, FINE, say, write
+from bench.commands.arguments import CORE, FORMATS, MODEL
 from bench.engine.model_look import NotSeen, completed, layer_of, look, working
 from bench.engine.run import Run
 from bench.harness import options
-from bench.harness.progress import moving
+from bench.harness.progress import moving, waiting
 from bench.plan import names
 from bench.plan.case import AS_IS, Point
-from bench.plan.columns import flag
 from bench.plan.errors import WrongRequest, suggestion, unknown_names
 from bench.plan.invocation import short, suite
 from bench.plan.layers import LAYERS
@@ -39,9 +39,6 @@ from bench.store.record import Record
 from bench.store.saved_run import Seen
 from impls.catalogue import COMPILED, SOURCES, advised, compiled_from, parse, split, with_option
 
-BATCH = 8
-"""The items in a call if nothing says another number."""
-
 LOOKS = 3
 """The processes that look at a model: their scatter is that of the shares."""
 
@@ -51,48 +48,11 @@ WITHIN_S = 90.0
 PROCESSES, BUDGET_S, LAYER_BUDGET_S = 2, 10.0, 6.0
 """The replicates of a model's base and of its layers, and the seconds of rounds in all of them."""
 
-SHAPES = ("num_tokens", "token_len", "channels", "num_heads")
-"""The options of shape, for a module that is made from columns."""
-
 FILES = ("advice.md", "advice.json", "look.json", "results.csv", "journal.jsonl", "layers")
 """What a run may leave in its folder."""
 
-FORMATS = ("terminal", "markdown", "json")
-
-AS = (LAYER, CORE) = ("layer", "core")
-"""What a sweep file has: the layers in the model, or their cores as points of the layer `core`."""
-
 SWEEP_COLUMNS = ("layer", "device", "dtype", "mode", "batch", "num_tokens", "channels", "num_heads", "threads")
 """The columns of a sweep file of a model's layers."""
-
-RULE = "timm:NAME, torchvision:NAME, transformers:CONFIG, module:attribute or a layer of the suite"
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    add_option = parser.add_argument
-    add_option("name", metavar="MODEL", help=f"{RULE}; options in brackets, as timm:vit_tiny_patch16_224[depth=4]")
-    add_option("--batch", metavar="A,B,…", help=f"items in a call (default: {BATCH})")
-    add_option(
-        "--input",
-        metavar="8x3x224x224",
-        help="the shape of the input with its batch, or module:function that returns inputs",
-    )
-    add_option("--impl", metavar="A,B,…", default="", help="further settings, such as mykernel:attend")
-    add_option("--use", metavar="TABLE", help="also try the choices of a table that `export` wrote")
-    shapes = {name: options.SHAPES[name] for name in SHAPES}
-    for name, (_, meaning) in {**shapes, **options.SETTINGS}.items():
-        add_option(flag(name), metavar="A,B,…", help=meaning)
-    add_option("--oversubscribe", action="store_true", default=None, help="allow more threads than cores")
-    add_option("--no-compile", action="store_true", help="leave out the settings with torch.compile")
-    add_option("--look", action="store_true", help="look at the model, and compare nothing")
-    add_option("--anyway", action="store_true", help="compare settings even if attention takes little of the time")
-    options.add_race(add_option)
-    options.add_timeout(add_option)
-    options.add_run(add_option, "<UTC time>-advise")
-    add_option("--sweep-file", metavar="OUT.toml", type=Path, help="write the model's distinct layers as a sweep file")
-    add_option("--as", dest="written_as", choices=AS, help=f"what of the layers it has (default: {AS[0]})")
-    add_option("--format", choices=FORMATS, default=FORMATS[0], help=f"(default: {FORMATS[0]})")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -105,6 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
     is_quiet = arguments.format != FORMATS[0]
     kind = "cpu" if (arguments.device or "cpu") == "cpu" else "cuda"
     settings = advised(kind, compiled=False)
+    waiting(f"looking: {LOOKS} processes import torch and {name}")
     try:
         with moving(console(stderr=is_quiet)) as move:
             seen = look(asked.points, settings, LOOKS, asked.effort.timeout_s, lambda stage: move(f"looking: {stage}"))
@@ -146,7 +107,7 @@ def _model(arguments: argparse.Namespace) -> tuple[str, list[int]]:
     name: str = arguments.name
     if not names.is_module(name) and name not in LAYERS:
         near = "" if name.rstrip(":") in SOURCES else suggestion(name, SOURCES) or f"; did you mean timm:{name}?"
-        raise WrongRequest(names.misspelled(name, "model") or f"MODEL {name!r} must be {RULE}{near}")
+        raise WrongRequest(names.misspelled(name, "model") or f"MODEL {name!r} must be {MODEL}{near}")
     batches = _numbers("--batch", arguments.batch) if arguments.batch else []
     given = arguments.input
     if given and ":" not in given:

@@ -13,12 +13,14 @@ from pathlib import Path
 from bench.analyse import comparison as comparing
 from bench.analyse.comparable import unlike_conditions
 from bench.commands import BAD, FINE, say, write
+from bench.commands.arguments import COMPARE_FORMATS
 from bench.commands.duel import interpreter, measure, rows_of
 from bench.engine import rerun
 from bench.harness import options
 from bench.plan.case import CONTROL, Case
 from bench.plan.errors import NotComparable, WrongRequest
 from bench.plan.sweep import Effort, Sweep
+from bench.plan.verdicts import named
 from bench.show.comparison import notes
 from bench.show.comparison.blocks import as_csv, as_json, blocks
 from bench.show.comparison.report import ONE_SIDED, Report, headline
@@ -29,14 +31,11 @@ from bench.show.rows import Row, unmeasured
 from bench.show.summary import UNMEASURED
 from bench.show.terminal.console import console, render, rendered
 from bench.show.text import counted
-from bench.stats.limits import MARGIN, Limits
+from bench.stats.limits import Limits
 from bench.store import journal, saved_run
 from bench.store.record import Record
 from bench.store.saved_run import SavedRun
 
-VERDICTS = ", ".join(map(comparing.hyphened, comparing.VERDICTS))
-FAIL_ON = ",".join(map(comparing.hyphened, comparing.REGRESSIONS))
-TERMINAL = "terminal"
 TEXTS: Mapping[str, Callable[[Report], str]] = {
     "markdown": lambda report: markdown(blocks(report), report.mark),
     "csv": as_csv,
@@ -46,49 +45,9 @@ TEXTS: Mapping[str, Callable[[Report], str]] = {
 SIDES = ("BASE", "NEW")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    add_option = parser.add_argument
-    add_option("base", metavar="BASE", type=SavedRun, help="a run folder or a results.csv")
-    add_option("new", metavar="NEW", type=SavedRun, help="a run folder or a results.csv")
-    add_option(
-        "--margin",
-        metavar="SHARE",
-        type=float,
-        default=MARGIN,
-        help=f"a change up to this share is not acted on (default: {MARGIN})",
-    )
-    add_option(
-        "--baseline",
-        metavar="IMPLEMENTATION",
-        default="",
-        help="take ratios to this implementation, if the baseline itself changed (default: the baseline of the runs)",
-    )
-    add_option(
-        "--fail-on",
-        metavar="VERDICT,…",
-        default=FAIL_ON,
-        help=f"end with status 1 if a row has one of these: {VERDICTS} (default: {FAIL_ON})",
-    )
-    add_option(
-        "--force", action="store_true", help="compare runs of different conditions all the same; every line is stamped"
-    )
-    add_option("--all", action="store_true", help="list every row, not only what changed")
-    add_option("--format", choices=[TERMINAL, *TEXTS], default=TERMINAL, help="(default: terminal)")
-    add_option("--to", metavar="FILE", type=Path, help="write into this file (default: standard output)")
-    add_option("--plot", metavar="FILE.png", type=Path, help="draw all judged rows with their intervals")
-    add_option("--report", metavar="FILE.html", type=Path, help="write the page of the comparison")
-    add_option("--rerun", action="store_true", help="measure rows in dispute again, both sides alternately")
-    options.add_python(
-        add_option, "for --rerun: the interpreter that BASE was measured with, and a second time for NEW"
-    )
-    options.add_run(add_option, "<UTC time>-rerun")
-    options.add_race(add_option)
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Compare two runs, machine by machine if one of them was merged; BAD if a row has a verdict of `--fail-on`."""
-    failing = comparing.named(arguments.fail_on)
+    failing = named(arguments.fail_on)
     if arguments.plot:
         from bench.show.charts import catalogue  # slow to import
 
@@ -105,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
             page = page.with_stem(f"{page.stem}-{env_id}")
         if env_id:
             name = saved_run.name_of(new.environment) if new.environment else env_id
-            say(f"machine {name}" + (f", page {page}" if page else ""), stderr=arguments.format != TERMINAL)
+            say(f"machine {name}" + (f", page {page}" if page else ""), stderr=arguments.format != COMPARE_FORMATS[0])
         pythons = _pythons(arguments)
         report = _report(arguments, base, new)
         if pythons:
@@ -176,10 +135,10 @@ def _put(report: Report, arguments: argparse.Namespace) -> None:
     if arguments.format == "csv":  # which has no place for them
         say(*(f"{_prefix(report)}{line}" for line in (*headline(report), *report.notes)), stderr=True)
     screen = render(blocks(report), report.mark)
-    if not arguments.to and arguments.format == TERMINAL:
+    if not arguments.to and arguments.format == COMPARE_FORMATS[0]:
         console().print(screen)
         return
-    text = rendered(screen) if arguments.format == TERMINAL else TEXTS[arguments.format](report)
+    text = rendered(screen) if arguments.format == COMPARE_FORMATS[0] else TEXTS[arguments.format](report)
     if not arguments.to:
         sys.stdout.write(text)
         return

@@ -16,10 +16,6 @@ from bench.show.text import counted
 STYLES = {doctor.READY: GOOD, doctor.MIND: WARNING, doctor.BAD: BAD_TONE}
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add no arguments."""
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Print each finding with what to do about it; BAD if nothing can be measured here."""
     del arguments

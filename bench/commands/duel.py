@@ -11,17 +11,17 @@ import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from bench.analyse import advice
 from bench.analyse.advice import Advice
 from bench.analyse.analysed_run import AnalysedRun
 from bench.analyse.verdict import needed, verdict
 from bench.commands import BAD, FINE, say, write
+from bench.commands.arguments import FORMATS
 from bench.engine.duel import Duel, Ground, grounds
 from bench.engine.model_look import NotSeen, asked, shaped
 from bench.harness import options
-from bench.harness.progress import Progress
+from bench.harness.progress import Progress, waiting
 from bench.machine import monotonic
 from bench.machine.doctor import LEAST_TORCH
 from bench.machine.facts import here
@@ -38,6 +38,7 @@ from bench.show.duel import Told
 from bench.show.markdown import markdown
 from bench.show.rows import Row, by_point
 from bench.show.terminal.console import console, render
+from bench.show.text import listed
 from bench.store.table import of_rows
 
 PRINT_TORCH = "from importlib.metadata import distributions as d; print(*[t.version for t in d(name='torch')][:1])"
@@ -49,42 +50,6 @@ BOUND, POINT_S = 0.01, 40.0
 PROCESSES, BUDGET_S = 2, 4.0
 """The replicates of a duel's base, and the seconds of rounds in all of them."""
 
-FORMATS = ("terminal", "markdown", "json")
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
-
-    def add_option(name: str, **words: Any) -> None:
-        twice = {
-            "action": "append",
-            "default": [],
-            "metavar": "LAYER",
-            "help": f"{words['help']}; twice for two layers",
-        }
-        parser.add_argument(name, **(words | twice if name == "--layer" else words))
-
-    parser.add_argument(
-        "names", metavar="SIDE", nargs="*", help="implementations or models: one for both sides, or two"
-    )
-    add_option(
-        "--checkout",
-        metavar="PATH[@REV]",
-        action="append",
-        default=[],
-        help="a folder to import from, as it is or at a revision; give it twice, first before and then after",
-    )
-    options.add_python(add_option, "an interpreter with its own packages; give it twice, first before and then after")
-    add_option("--sweep", metavar="NAME|FILE.toml", help="the points (default: one, of 197 tokens and 384 channels)")
-    add_option("--allow", metavar="2%", help="end with 1 if the second side is slower by more than this")
-    options.add_run(add_option, "<UTC time>-duel-<sweep>")
-    options.add_columns(add_option)
-    add_option("--bound", metavar="1%", help="how well the ratio is to be known (default: 1%%)")
-    add_option("--within", dest="within_s", metavar="3m", help="time for that (default: 40s for each point)")
-    options.add_timeout(add_option)
-    add_option("--format", choices=FORMATS, default=FORMATS[0], help=f"(default: {FORMATS[0]})")
-    add_option("--report", metavar="FILE.html", type=Path, help="write the page of the duel")
-
 
 def run(arguments: argparse.Namespace) -> int:
     """Measure a duel and print its verdict.
@@ -95,6 +60,10 @@ def run(arguments: argparse.Namespace) -> int:
     before, after = sides_of(arguments.names, arguments.layer, arguments.checkout, pythons)
     allow = None if arguments.allow is None else _allowed(arguments.allow)
     is_shared = not (before.checkout or before.python)
+    checkouts = "making the checkouts, and " if before.checkout else ""
+    named = (before.layer, before.implementation, after.layer, after.implementation)
+    modules = dict.fromkeys(name for name in named if ":" in name)
+    waiting(f"{checkouts}starting the processes of both sides, which import {listed(['torch', *modules])}")
     with grounds((before, after), PROCESSES if is_shared else 1) as sides:
         sweeps = [_sweep(arguments, ground, (before, after)) for ground in sides]
         if len({len(sweep.points) for sweep in sweeps}) > 1:

@@ -32,8 +32,6 @@ from bench.store import files
 from bench.store.environment import Environment
 from impls import table
 
-FORMATS = ("json", "python")
-
 KEY = ("layer", "device", "dtype", "mode", "mask", "batch", "num_tokens", "channels", "num_heads", "threads")
 """The columns that name a point of the table."""
 
@@ -45,21 +43,6 @@ EFFORT = Effort(processes=2, budget_s=4.0, race=True, bound=0.02)
 
 ANNOTATED = re.compile(r"def nearest\(.*\) -> str:")
 """The first line of the rule in the suite, which names types that a program doesn't have."""
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    parser.add_argument("run", metavar="RUN", type=AnalysedRun, help="a run folder that measured sdpa")
-    parser.add_argument("out", metavar="OUT", type=Path, nargs="?", help="the file (default: attention.json or .py)")
-    parser.add_argument(
-        "--format", choices=FORMATS, default="json", help="a table for measured[table=OUT], or a function"
-    )
-    parser.add_argument(
-        "--check", type=int, metavar="N", help="measure a program that follows the table at N shapes between the points"
-    )
-    parser.add_argument(
-        "--within", dest="within_s", metavar="2m", help="time for that (default: what the run's race has left)"
-    )
 
 
 def run(arguments: argparse.Namespace) -> int:

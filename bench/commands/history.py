@@ -12,12 +12,6 @@ from bench.store.saved_run import SavedRun
 from bench.store.table import RESULTS
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    parser.add_argument("runs", metavar="RUN", type=Path, nargs="+", help="run folders, or a folder of run folders")
-    parser.add_argument("--report", metavar="FILE.html", type=Path, help="write the page of the history")
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Print the speed-ups of each case in the latest runs, and write the page if that is asked for."""
     folders = [folder for path in arguments.runs for folder in _folders(path)]

@@ -21,10 +21,6 @@ OWN = "your own or a package's: module:attribute, as Python imports it"
 LIBRARY = "a model with random weights; with [at=PATH] a layer in it"
 
 
-def add_arguments(_parser: argparse.ArgumentParser) -> None:
-    """Add no arguments: the list is always complete."""
-
-
 def run(_arguments: argparse.Namespace) -> int:
     """Print everything that has a name in a sweep or an option."""
     sweeps = {name: load_sweep(here(name)) for name in shipped_names()}

@@ -1,18 +1,9 @@
 """Join the shards of a sweep, from one machine or several, into one run."""
 
 import argparse
-from pathlib import Path
 
 from bench.commands import FINE, say
 from bench.engine.merge import merge
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    parser.add_argument(
-        "out", metavar="OUT", type=Path, help="the merged run: a new folder, or one of an earlier merge"
-    )
-    parser.add_argument("shards", metavar="SHARD", type=Path, nargs="+", help="a run folder")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -4,16 +4,7 @@ import argparse
 from pathlib import Path
 
 from bench.commands import FINE, say
-from bench.store.saved_run import SavedRun, runs_of
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    parser.add_argument("run", metavar="RUN", type=SavedRun, help="a run folder or a results.csv")
-    parser.add_argument(
-        "--to", metavar="DIR", type=Path, help="the folder for the pictures (default: plots/ beside the results)"
-    )
-    parser.add_argument("--svg", action="store_true", help="write each picture as SVG too")
+from bench.store.saved_run import runs_of
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -9,29 +9,6 @@ from bench.show.charts import catalogue
 from bench.show.doubts import control_warning
 from bench.show.terminal import profile as show
 from bench.show.terminal.console import console, render
-from bench.store.saved_run import SavedRun
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    add_option = parser.add_argument
-    add_option("run", metavar="RUN", type=SavedRun, help="a run folder")
-    add_option(
-        "--case",
-        metavar="COLUMN=VALUE,…",
-        action="append",
-        default=[],
-        help="the cases (default: the fastest and the baseline of each point); stepwise is profiled at their "
-        "points too, for the stages, even if the run didn't measure it",
-    )
-    add_option(
-        "--top",
-        metavar="N",
-        type=int,
-        default=show.TOP,
-        help=f"operators that are printed of a case, the rest in one line (default: {show.TOP})",
-    )
-    add_option("--report", action="store_true", help="write a page with all profiles of the run too: profile.html")
 
 
 def run(arguments: argparse.Namespace) -> int:

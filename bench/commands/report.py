@@ -7,11 +7,6 @@ from bench.commands import FINE, say
 from bench.plan.errors import WrongRequest
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    parser.add_argument("run", metavar="RUN", type=AnalysedRun, help="a run folder")
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Write report.html into the folder of a run, and print its path."""
     saved: AnalysedRun = arguments.run

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from bench.commands import FINE
+from bench.harness import options
 from bench.plan.invocation import short
 
 FOLDER = Path(__file__).parents[1]
@@ -19,14 +21,14 @@ ALONE = (
 """Options by which no file of the folder in which the command runs is pytest's: no settings and no conftest.py."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Leave all words to pytest, `-h` too."""
-    parser.prefix_chars = "\0"
-    parser.add_argument("words", nargs="*")
-
-
 def run(arguments: argparse.Namespace) -> int:
-    """Run the test that measures, without settings and plugins of the user's own tests; return pytest's exit status."""
+    """Run the test that measures, without settings and plugins of the user's own tests; return pytest's exit status.
+
+    With `-h` or `--help` print the options of a sweep instead.
+    """
+    if {"-h", "--help"} & {*arguments.words}:
+        _help().print_help()
+        return FINE
     os.environ.pop("PYTEST_ADDOPTS", None)
     os.environ.pop("PYTEST_PLUGINS", None)
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
@@ -37,6 +39,19 @@ def run(arguments: argparse.Namespace) -> int:
         if is_new:
             benchmarks.rmdir()
     return status
+
+
+def _help() -> argparse.ArgumentParser:
+    """Return what prints the options of a sweep, and where those of pytest are."""
+    parser = argparse.ArgumentParser(
+        prog=f"{short()} run",
+        usage="%(prog)s [options]",
+        description=options.EXAMPLES,
+        epilog="All options of pytest work too, as -k, -v, -q and --maxfail: `python -m pytest --help` lists them.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    options.add(lambda title: parser.add_argument_group(title).add_argument)
+    return parser
 
 
 class Alone:

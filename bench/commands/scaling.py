@@ -2,12 +2,10 @@
 
 import argparse
 
-from bench.commands import FINE, plot, say
+from bench.commands import FINE, say
 from bench.show.terminal import scaling
 from bench.show.terminal.console import console, render
 from bench.store.saved_run import SavedRun
-
-add_arguments = plot.add_arguments
 
 
 def run(arguments: argparse.Namespace) -> int:

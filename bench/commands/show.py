@@ -7,8 +7,9 @@ import pandas as pd
 from rich.text import Text
 
 from bench.analyse.analysed_run import AnalysedRun
-from bench.analyse.selection import RULE, UNTRIED, most_important, point_count, where
+from bench.analyse.selection import UNTRIED, most_important, point_count, where
 from bench.commands import FINE, say, to_summarise
+from bench.commands.arguments import MOST_POINTS, TOP
 from bench.plan.again import MOST_COMMANDS, Again
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import load_sweep, shipped_names
@@ -19,28 +20,6 @@ from bench.show.terminal.results import results
 from bench.store import files
 from bench.store.saved_run import runs_of
 from bench.store.table import RESULTS, cases, without_control
-
-MOST_POINTS = 100
-"""The most points that a terminal gets if none are asked for; a file gets all."""
-
-TOP = 20
-"""The points that it gets instead, the most important ones."""
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    parser.add_argument("run", metavar="RUN", type=AnalysedRun, help="a run folder or a results.csv")
-    kinds = parser.add_mutually_exclusive_group()
-    kinds.add_argument("--reference", action="store_true", help="our times beside figures that others published")
-    kinds.add_argument("--across", choices=["dtype"], help="what a change of precision brings, and its error")
-    parser.add_argument(
-        "--top",
-        metavar="N",
-        type=int,
-        help="the N most important points: first those at which a case went wrong, then those with the largest "
-        f"speed-up of the fastest (default: all, or {TOP} in a terminal if there are more than {MOST_POINTS})",
-    )
-    parser.add_argument("--where", metavar="EXPRESSION", help=f"only rows of which this is true: {RULE}")
 
 
 def run(arguments: argparse.Namespace) -> int:

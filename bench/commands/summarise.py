@@ -8,13 +8,7 @@ from bench.engine.run_folder import RunFolder
 from bench.plan.errors import WrongRequest
 from bench.store import plan
 from bench.store.journal import JOURNAL
-from bench.store.saved_run import SavedRun
 from bench.store.table import RESULTS
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    parser.add_argument("run", metavar="RUN", nargs="+", type=SavedRun, help=f"a run folder with a {JOURNAL}")
 
 
 def run(arguments: argparse.Namespace) -> int:

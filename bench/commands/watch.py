@@ -15,6 +15,7 @@ from pathlib import Path
 from bench.commands import FINE, say
 from bench.engine.trial import Trial
 from bench.harness import options
+from bench.harness.progress import imported, waiting
 from bench.plan import names
 from bench.plan.case import AS_IS
 from bench.plan.columns import flag
@@ -35,17 +36,11 @@ COPY = "_save_"
 """What stands between the name of a module and the number of its version; messages name the module."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    parser.add_argument("names", metavar="IMPL", nargs="+", help="your kernel, and before it what it is compared with")
-    options.add_columns(parser.add_argument)
-    options.add_timeout(parser.add_argument)
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Measure the kernel now and after each time that its file is saved, until Ctrl-C."""
     sweep = _sweep(arguments)
     baseline, name = sweep.implementations
+    waiting(f"starting processes: {imported(sweep)}")
     point, file = sweep.points[0], _file(name)
     with tempfile.TemporaryDirectory() as folder:
         sys.path.insert(0, folder)  # before the first process starts

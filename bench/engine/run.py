@@ -120,12 +120,13 @@ class Run:
     def _open(self) -> list[str]:
         """Open the folder for what this machine is and the state in which it was seen, and return warnings.
 
-        A run that has nothing to do, or too little time left for it, starts no server and measures nothing.
+        A run that has nothing to do, or too little time left for it, starts no server and measures nothing; it must be
+        of this machine all the same.
         """
         before = environment.load(self.folder)
         if before and self._has_nothing_to_do():
             self._begin_s = monotonic.now_s() - self.sweep.effort.seconds(len(self.sweep.points))
-            self.run_folder.open(before)
+            self.run_folder.open(dataclasses.replace(before, identity={**before.identity, **facts.of_machine()}))
             return []
         self._pool.settle()
         state = quiet.watch()

@@ -43,10 +43,10 @@ class RunFolder:
     def prepare(self) -> None:
         """Make the folder, or read its content; this needs no worker.
 
-        Raises WrongRequest if it can't be made or written, if another process writes into it, or if it holds another
-        sweep or the results of a newer suite.
+        Raises CannotWrite if it can't be written, WrongRequest if it can't be made, if another process writes into it,
+        or if it holds another sweep or the results of a newer suite.
         """
-        with refusing(f"the run folder {self.folder} can't be written"):
+        with refusing(f"the run folder {self.folder} can't be written", CannotWrite):
             self._make()
             self._take()
             contents, notices = journal.repair(self.folder)
@@ -63,7 +63,8 @@ class RunFolder:
         except OSError as error:
             is_taken = isinstance(error, FileExistsError | NotADirectoryError)
             reason = "there is a file in its place" if is_taken else error.strerror
-            raise WrongRequest(f"the run folder {self.folder} can't be made: {reason}") from None
+            kind = WrongRequest if is_taken else CannotWrite
+            raise kind(f"the run folder {self.folder} can't be made: {reason}") from None
 
     def _take(self) -> None:
         """Lock the folder, and check that an existing journal can be written."""
@@ -108,10 +109,11 @@ class RunFolder:
     def open(self, here: Environment) -> None:
         """Open the folder for new records from this environment, after `prepare`.
 
-        Raises WrongRequest if it has results that were measured under other conditions, or can't be written.
+        Raises WrongRequest if it has results that were measured under other conditions, CannotWrite if it can't be
+        written.
         """
         self.here = here
-        with refusing(f"the run folder {self.folder} can't be written"):
+        with refusing(f"the run folder {self.folder} can't be written", CannotWrite):
             self._admit(environment.load(self.folder))
             plan.save(self._planned, self.folder)
             self._is_open = True

@@ -8,15 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from bench.engine import admission
+from bench.harness.progress import waiting
 from bench.machine import facts
 from bench.plan.case import COLUMNS, Point
 from bench.plan.columns import PointColumn, ValueKind, flag
 from bench.plan.errors import WrongRequest, all_of, unknown_names
 from bench.plan.grid import is_range, parse_shard
 from bench.plan.invocation import short, short_run
-from bench.plan.layers import LAYERS
+from bench.plan.layers import LAYERS, shapes_itself
 from bench.plan.names import check_layers, check_own, search_path
 from bench.plan.sweep import EFFORT_KEYS, Request, Sweep, load_sweep
+from bench.show.text import listed
 from bench.store import plan
 from bench.store.record import STATUSES
 from impls.catalogue import split
@@ -69,7 +71,7 @@ DEFAULT_SWEEP = "quick"
 SECONDS_OF = {"s": 1, "m": 60, "h": 3600}
 """The units of a duration."""
 
-TITLE = f"""attention-bench: measure attention layers
+EXAMPLES = f"""Measure attention layers:
 
   {short_run()}                                        the sweep quick, some minutes
   {short_run()} --num-tokens 128:2048:x2               5 points: 128, 256, 512, 1024 and 2048 tokens
@@ -83,12 +85,15 @@ TITLE = f"""attention-bench: measure attention layers
   Without it, options of shape make one product; what they leave out is 8 items of 197 tokens, 384 channels, 6 heads.
   Options of execution alone run the sweep quick with them.
   Lists are separated by commas; whole numbers may be ranges, first:last:step or first:last:xfactor, the last included.
+"""
 
-what to measure"""
+MEASURED, KEPT, SPENT = "what to measure", "where results go", "how long, and how surely"
+"""The titles of the groups of options."""
 
 
-def add(add_option: AddOption) -> None:
-    """Add the options of a sweep to pytest's own."""
+def add(group: Callable[[str], AddOption]) -> None:
+    """Add the options of a sweep, each to the group of its title."""
+    add_option = group(MEASURED)
     add_option("--sweep", metavar="NAME|FILE.toml", help=f"a shipped sweep or a file (default: {DEFAULT_SWEEP})")
     add_option("--impl", metavar="A,B,…", help="implementations, module:attribute of your own too")
     add_option(
@@ -98,8 +103,9 @@ def add(add_option: AddOption) -> None:
         "--no-control", action="store_true", help="don't measure the baseline a second time, as a check of the machine"
     )
     add_columns(add_option)
+    _add_effort(group(SPENT))
+    add_option = group(KEPT)
     _add_of_folder(add_option)
-    _add_effort(add_option)
     add_option(
         "--fail-on",
         metavar="A,B,…",
@@ -228,6 +234,8 @@ def request(option: argparse.Namespace) -> Request:
 def _shaped(points: tuple[Point, ...]) -> tuple[Point, ...]:
     from bench.engine import model_look  # slow to import
 
+    if modules := dict.fromkeys(point.layer for point in points if shapes_itself(point.layer)):
+        waiting(f"importing torch and {listed([*modules])}, to see the shapes")
     return model_look.shaped(points)
 
 

@@ -12,9 +12,8 @@ from bench.engine.admission import too_large
 from bench.machine import monotonic
 from bench.machine.facts import available_bytes
 from bench.plan.case import BEFORE, CONTROL, POINT_COLUMNS, Point
-from bench.plan.names import is_own
 from bench.plan.sweep import Effort, Sweep
-from bench.show.text import LONGEST_NAME, counted, differences, names, parts, varying
+from bench.show.text import LONGEST_NAME, counted, differences, listed, names, parts, varying
 from bench.store import units
 
 if TYPE_CHECKING:
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from bench.analyse.standing import Answer
     from bench.engine.run import Run
     from bench.show.answer import At
+    from bench.show.summary import PointLine
 
 LOG_WIDTH = 100
 """The longest line in a log, in characters."""
@@ -120,6 +120,20 @@ def put(console: "Console", text: str) -> None:
     console.print(text, soft_wrap=True, markup=False, emoji=False)
 
 
+def waiting(what: str) -> None:
+    """Say for what a command waits before it has anything else to say, where results don't go."""
+    from bench.show.terminal.console import console
+
+    say(console(stderr=True), f"{what} …", "dim")
+
+
+def imported(sweep: Sweep) -> str:
+    """Return what the processes of a sweep import, which takes minutes if something is compiled there."""
+    named = (*sweep.implementations, *dict.fromkeys(point.layer for point in sweep.points))
+    modules = dict.fromkeys(name.partition("[")[0] for name in named if ":" in name)
+    return f"they import {listed(['torch', *modules])}"
+
+
 def say(console: "Console", text: str, style: str = "") -> None:
     """Print lines that stay, wrapped between words if they are too long."""
     width = console.width if console.is_terminal else LOG_WIDTH
@@ -170,14 +184,13 @@ class Progress:
         self._detail = detail
         self._varying = varying(sweep.points)
         self._labels = names(sweep.points, LONGEST_NAME)
-        self._own = [name for name in sweep.implementations if is_own(name)]
         self._done = 0
         self._points: dict[Point, At] = {}  # what each says so far, in the order in which they had something to say
         self._answers: dict[Point, Answer] = {}
         self._time_left = TimeLeft(points, sweep.effort.processes)
         self._left_s: float | None = None
         self._has_foreseen = False
-        self._now = "starting worker processes …"
+        self._now = f"starting worker processes: {imported(sweep)} …"
         self._started_s = self._began_s = monotonic.now_s()
         self._drawn_s = 0.0
         is_rewritten = console.is_terminal and not console.is_dumb_terminal
@@ -313,7 +326,9 @@ class Progress:
             return
         self._live.stop()
         if keep and self._points and not self._detail:
-            self._console.print(self._table([*self._points.values()]))
+            from bench.show.summary import point_lines
+
+            self._console.print(self._table(point_lines(self._points.values())))
 
     def _draw(self) -> None:
         """Draw the display: the point at work, a bar with the time left, and what the latest points say."""
@@ -321,6 +336,8 @@ class Progress:
         from rich.progress_bar import ProgressBar
         from rich.table import Table
         from rich.text import Text
+
+        from bench.show.summary import point_lines
 
         assert self._live is not None
         self._drawn_s = monotonic.now_s()
@@ -333,17 +350,17 @@ class Progress:
         has_bases = bool(self._answers) and self._done >= self._total
         where = f"answered {self._answered}" if has_bases else f"point {min(self._done + 1, self._total)}"
         now = shortened(f"{where} of {self._total}: {self._now}", self._console.width - 1)
-        points = [] if self._detail else [*self._points.values()]
+        lines = [] if self._detail else point_lines(self._points.values())
         most = max(1, self._console.height - BESIDE)
-        earlier = [Text(f"… {len(points) - most} earlier points", "dim")] if len(points) > most else []
-        table = [self._table(points[-most:])] if points else []
+        earlier = [Text(f"… {len(lines) - most} earlier lines", "dim")] if len(lines) > most else []
+        table = [self._table(lines[-most:])] if lines else []
         self._live.update(Group(Text(now, "bold"), beside, *earlier, *table), refresh=True)
 
-    def _table(self, points: "Sequence[At]") -> "RenderableType":
+    def _table(self, lines: "Sequence[PointLine]") -> "RenderableType":
         from bench.show import blocks, summary
         from bench.show.terminal.console import Fitting
 
-        return Fitting(blocks.Table(summary.point_columns(self._sweep.baseline, self._own), points))
+        return Fitting(blocks.Table(summary.point_columns(self._sweep.baseline), lines))
 
 
 def _effort(effort: Effort, points: int) -> str:

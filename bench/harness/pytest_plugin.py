@@ -7,10 +7,11 @@ import io
 import os
 import shlex
 import shutil
-import signal
+import sys
 from collections import Counter
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
@@ -19,9 +20,11 @@ import pytest
 from bench.engine import admission
 from bench.engine.pool import Pool
 from bench.harness import options
+from bench.harness.apart import done_apart
 from bench.harness.progress import Progress, put, say
+from bench.machine.signals import Handlers, on_end, restore
 from bench.plan.case import Point
-from bench.plan.errors import CannotWrite, WrongRequest
+from bench.plan.errors import CannotWrite, WrongRequest, refusing
 from bench.plan.invocation import pytest_bench, suite
 from bench.plan.sweep import Sweep
 from bench.show.text import counted
@@ -49,6 +52,9 @@ CANNOT_GO_ON = 3
 READ_BY = ("benchmark_json", "benchmark_save", "benchmark_autosave")
 """Options of pytest-benchmark for whose files the tests of a run that had to stop run too; they take a while."""
 
+MADE = (("page", "report"), ("pictures", "plot"), ("pictures of profiles", "plot"))
+"""What is made of a run at its end, and the command that makes it later."""
+
 FIRST = "_anonymous"
 """The group of pytest's options after which ours come first in `--help`."""
 
@@ -60,7 +66,7 @@ class State:
     sweep: Sweep
     detail: int
     points: tuple[Point, ...] = ()
-    handler: Any = None
+    handlers: Handlers = field(default_factory=dict)
     progress: Progress | None = None
     run: "Run | None" = None
     status: int | None = None
@@ -70,8 +76,17 @@ STATE = pytest.StashKey[State]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the sweep's options."""
-    options.add(parser.getgroup("attention-bench", options.TITLE, after=FIRST).addoption)
+    """Add the sweep's options, in groups that come first in the help."""
+    after = FIRST
+
+    def group(title: str) -> options.AddOption:
+        nonlocal after
+        name, before = f"attention-bench: {title}", after
+        after = name
+        examples = f"{options.EXAMPLES}\n" if before == FIRST else ""
+        return parser.getgroup(name, f"{examples}{name}", after=before).addoption
+
+    options.add(group)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -80,7 +95,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
     verbosity = config.option.verbose
     try:
-        config.stash[STATE] = State(options.sweep(config.option), max(-1, min(verbosity, 1)))
+        with config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():  # it may say what it does
+            sweep = options.sweep(config.option)
+        config.stash[STATE] = State(sweep, max(-1, min(verbosity, 1)))
     except WrongRequest as error:
         raise pytest.UsageError(*str(error).splitlines()) from None
     pytest_bridge.quiet_unless_asked(config)
@@ -104,7 +121,7 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, Any, Any]:
     runs_none = any(getattr(config.option, name, False) for name in ("collectonly", "setuponly", "benchmark_skip"))
     if runs_none or not state.points:
         return (yield)
-    state.handler = signal.signal(signal.SIGINT, _raise_interrupt)
+    state.handlers = on_end(_raise_interrupt)
     try:
         measured = {None, *_measure(config, state)}
         if state.status is not None and not any(getattr(config.option, name, None) for name in READ_BY):
@@ -143,14 +160,23 @@ def _measure(config: pytest.Config, state: State) -> list[Point]:
     except KeyboardInterrupt:
         _interrupt(config)
     except CannotWrite as error:
-        progress.close(keep=True)
-        console, state.status = _console(config), CANNOT_GO_ON
-        say(console, f"{error}. Mend that, then go on:")
-        put(console, _command(run))
+        _stop(config, state, error)
     finally:
         if state.progress:  # before pytest writes anything
             state.progress.close()
     return measured
+
+
+def _stop(config: pytest.Config, state: State, error: CannotWrite) -> None:
+    """Say why a run has to stop, and how to go on; one that was never open begins anew with the same command."""
+    if state.progress:
+        state.progress.close(keep=True)
+    console, state.status = _console(config), CANNOT_GO_ON
+    if state.run is None:
+        say(console, f"{error}. Mend that, or use another folder.")
+        return
+    say(console, f"{error}. Mend that, then go on:")
+    put(console, _command(state.run))
 
 
 def reasons(config: pytest.Config, run: "Run", point: Point, rows: "pd.DataFrame") -> "list[Reason]":
@@ -181,8 +207,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     state = config.stash.get(STATE, None)
     if state and state.run:
         state.run.close()
-    if state and state.handler and state.status != pytest.ExitCode.INTERRUPTED:
-        signal.signal(signal.SIGINT, state.handler)
+    if state and state.status != pytest.ExitCode.INTERRUPTED:
+        restore(state.handlers)
 
 
 @pytest.fixture
@@ -228,8 +254,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.write_line(line)
     terminalreporter.flush()  # the answer is here before its pictures and its page
     is_drawn = not run.records.has_new and saved.page.exists() and not saved.traces.exists()
-    pictures = [] if is_drawn else _pictures(saved, terminalreporter)
-    page = saved.page if is_drawn else _page(saved, terminalreporter)
+    pictures, page = ([], saved.page) if is_drawn else _drawn(saved, terminalreporter)
     if is_long:
         lines = summary.closing(saved.whole, run.folder, pictures, saved.changes)
     else:
@@ -239,30 +264,37 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     _print_failures(terminalreporter, len(state.points), _console(config))
 
 
-def _pictures(saved: "AnalysedRun", terminalreporter: pytest.TerminalReporter) -> list[Path]:
-    """Draw the pictures of the run, and return their files; a line says why if some can't be drawn."""
+def _drawn(saved: "AnalysedRun", terminalreporter: pytest.TerminalReporter) -> tuple[list[Path], Path | None]:
+    """Draw the pictures of a run and write its page, and return their files.
+
+    A line says what could not be made, why, and how to make it later.
+    """
+    of_profiles = [partial(_pictures, saved, "profiles")] if saved.traces.exists() else []
+    works = (partial(_page, saved), partial(_pictures, saved, "results"), *of_profiles)
+    made = done_apart(*works)
+    (page, _), *drawn = made
+    again = shlex.quote(str(saved.folder))
+    for (_, why), (what, command) in zip(made, MADE, strict=False):
+        if why:
+            terminalreporter.write_line(f"No {what}: {why}. To make it later: {suite()} {command} {again}")
+    return [picture for files, _ in drawn for picture in files], next(iter(page), None)
+
+
+def _pictures(saved: "AnalysedRun", of: str) -> list[Path]:
+    """Draw the pictures of the results of a run, or of its profiles."""
     from bench.show.charts import catalogue
 
-    pictures: list[Path] = []
-    try:
-        pictures += catalogue.draw(saved.plots, results=saved.table)
-        pictures += catalogue.draw(saved.plots, profiles=saved.profiles)
-    except OSError as error:
-        terminalreporter.write_line(f"No pictures: {saved.plots} can't be written: {error.strerror}")
-    except WrongRequest as error:
-        terminalreporter.write_line(f"No pictures of profiles: {error}")
-    return pictures
+    with refusing(f"{saved.plots} can't be written"):
+        if of == "profiles":
+            return catalogue.draw(saved.plots, profiles=saved.profiles)
+        return catalogue.draw(saved.plots, results=saved.table)
 
 
-def _page(saved: "AnalysedRun", terminalreporter: pytest.TerminalReporter) -> Path | None:
-    """Write the page of the run, and return its file; None, with a line that says why, if it can't be written."""
+def _page(saved: "AnalysedRun") -> list[Path]:
+    """Write the page of a run."""
     from bench.show.pages import run as page
 
-    try:
-        return page.write(saved)
-    except WrongRequest as error:
-        terminalreporter.write_line(f"No page: {error}")
-        return None
+    return [page.write(saved)]
 
 
 def _print_failures(terminalreporter: pytest.TerminalReporter, points: int, console: "Console") -> None:
@@ -302,6 +334,8 @@ def _open(config: pytest.Config, state: State) -> "tuple[Run, Progress]":
     )
     try:
         run.__enter__()
+    except CannotWrite:
+        raise
     except WrongRequest as error:
         raise pytest.UsageError(*str(error).splitlines()) from None
     state.run = run
@@ -311,7 +345,7 @@ def _open(config: pytest.Config, state: State) -> "tuple[Run, Progress]":
 
 def _raise_interrupt(*_: object) -> None:
     """Raise KeyboardInterrupt at the first Ctrl-C, and end at once at the second; workers end with their parent."""
-    signal.signal(signal.SIGINT, lambda *_: os._exit(pytest.ExitCode.INTERRUPTED))
+    on_end(lambda *_: os._exit(pytest.ExitCode.INTERRUPTED))
     raise KeyboardInterrupt
 
 
@@ -319,6 +353,8 @@ def _interrupt(config: pytest.Config) -> None:
     """End the workers after Ctrl-C, and say what is kept and how to go on."""
     state = config.stash[STATE]
     state.status = pytest.ExitCode.INTERRUPTED
+    if state.run:  # first, because the terminal may be gone
+        state.run.close()
     if state.progress:
         state.progress.close(keep=True)
     console, run = _console(config), state.run
@@ -326,7 +362,6 @@ def _interrupt(config: pytest.Config) -> None:
     if run is None:
         say(console, "Interrupted before anything was measured.")
         return
-    run.close()
     points, cases = run.sweep.points, run.measured_cases()
     say(
         console,
@@ -337,6 +372,14 @@ def _interrupt(config: pytest.Config) -> None:
     put(console, f"Look:   {suite()} show {shlex.quote(str(run.folder))}")
 
 
+def _write_nowhere() -> None:
+    """Lose what is written from now on to the standard output and errors that nobody reads."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
+
+
 def _command(run: "Run") -> str:
     """Return the command that goes on with a run."""
     return f"{pytest_bench()} --run {shlex.quote(str(run.folder))}"
@@ -344,9 +387,7 @@ def _command(run: "Run") -> str:
 
 def _console(config: pytest.Config) -> "Console":
     """Return pytest's terminal, or the log that it writes."""
-    from rich.console import Console  # slow to import
-
-    from bench.show.terminal.console import THEME
+    from bench.show.terminal.console import THEME, Safe  # slow to import
 
     reporter = config.pluginmanager.getplugin("terminalreporter")
     capture = config.pluginmanager.getplugin("capturemanager")
@@ -354,11 +395,15 @@ def _console(config: pytest.Config) -> "Console":
     class Written(io.TextIOBase):
         def write(self, text: str) -> int:
             with capture.global_and_fixture_disabled():
-                reporter.write(text, flush=True)
+                try:
+                    reporter.write(text, flush=True)
+                except OSError as error:  # nobody reads any more, as behind a pipe to head or in a closed terminal
+                    _write_nowhere()
+                    raise KeyboardInterrupt from error
             return len(text)
 
     size = shutil.get_terminal_size()
-    return Console(
+    return Safe(
         file=cast("IO[str]", Written()),
         force_terminal=bool(reporter.isatty),
         width=size.columns,

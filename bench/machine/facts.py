@@ -55,21 +55,7 @@ def observe(torch_facts: dict[str, Any], plan: dict[str, Any], preflight: dict[s
 
     `plan` becomes context.
     """
-    preloaded = [Path(word).name for word in os.environ.get("LD_PRELOAD", "").replace(":", " ").split()]
-    identity = {
-        "cpu": cpu_model(),
-        "cpu_flags": cpu_flags(),
-        "cores": visible_cores(),
-        "physical_cores": physical_cores(),
-        "memory_gib": round(psutil.virtual_memory().total / 2**30),
-        "system": platform.system(),
-        "machine": platform.machine(),
-        "python": platform.python_version(),
-        "wait_policy": {name: os.environ[name] for name in WAIT_POLICY_VARIABLES if name in os.environ},
-        **({VARIABLES: settings} if (settings := variables()) else {}),
-        **({"preloaded": preloaded} if preloaded else {}),
-        **torch_facts,
-    }
+    identity = {**of_machine(), "python": platform.python_version(), **_of_process(), **torch_facts}
     state = {"load_1min": os.getloadavg()[0], "available_bytes": available_bytes(), "preflight": preflight}
     context = {
         "host": socket.gethostname(),
@@ -79,6 +65,29 @@ def observe(torch_facts: dict[str, Any], plan: dict[str, Any], preflight: dict[s
         **plan,
     }
     return Environment(identity, state, context)
+
+
+def of_machine() -> dict[str, Any]:
+    """Return the facts of an identity that every program knows of this machine."""
+    return {
+        "cpu": cpu_model(),
+        "cpu_flags": cpu_flags(),
+        "cores": visible_cores(),
+        "physical_cores": physical_cores(),
+        "memory_gib": round(psutil.virtual_memory().total / 2**30),
+        "system": platform.system(),
+        "machine": platform.machine(),
+    }
+
+
+def _of_process() -> dict[str, Any]:
+    """Return the facts of an identity that follow from the environment variables of this process."""
+    preloaded = [Path(word).name for word in os.environ.get("LD_PRELOAD", "").replace(":", " ").split()]
+    return {
+        "wait_policy": {name: os.environ[name] for name in WAIT_POLICY_VARIABLES if name in os.environ},
+        **({VARIABLES: settings} if (settings := variables()) else {}),
+        **({"preloaded": preloaded} if preloaded else {}),
+    }
 
 
 def variables() -> dict[str, str]:

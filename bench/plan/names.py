@@ -7,12 +7,14 @@ import re
 import symtable
 import sys
 from collections.abc import Collection, Iterable, Sequence
+from functools import cache
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.metadata import entry_points
 from pathlib import Path
 
 from bench.plan import layers
 from bench.plan.case import CONTROL, Point
+from bench.plan.controls import CONTROLLING
 from bench.plan.errors import refuse, suggestion
 from impls import catalogue
 from impls.catalogue import ATTEND_PARAMETERS, CORE_KEYWORDS, SOURCES, parse
@@ -36,6 +38,16 @@ def is_implementation(name: str) -> bool:
         return False
     module, colon, attribute = base.partition(":")
     return bool(module and attribute) if colon else base in known_names()
+
+
+@cache
+def check_texts(implementation: str, layer: str, *others: str) -> None:
+    """Raise ValueError for texts of a case that no request can have: the grammar of names, and control characters."""
+    for name in filter(None, (implementation, layer)):
+        parse(name)
+    for text in (implementation, layer, *others):
+        if CONTROLLING.search(text):
+            raise ValueError(f"the texts of a case must hold no control characters, got {text!r}")
 
 
 def known_names() -> tuple[str, ...]:

@@ -228,10 +228,14 @@ def _from_to(name: str, points: Sequence[At], column: str, text: Callable[[Row],
 
 
 def _of_own(points: Sequence[At], baseline: str | None) -> Iterator[str]:
-    """Yield the time and the ratio of each implementation of a user's own that isn't named alone."""
+    """Yield the time and the ratio of the implementation of a user's own that isn't named alone.
+
+    Of several the tables have it, each with the same numbers in a row.
+    """
     names = dict.fromkeys(str(row["implementation"]) for at in points for row in measured(at.rows))
     said = {points[0].choice.name} if len(points) == 1 else set()
-    yield from _times_of([name for name in names if is_own(name) and name not in said], points, baseline)
+    own = [name for name in names if is_own(name)]
+    yield from _times_of([name for name in own if name not in said], points, baseline) if len(own) == 1 else ()
 
 
 def _alone(points: Sequence[At]) -> str:

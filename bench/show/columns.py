@@ -13,7 +13,7 @@ from bench.plan.layers import peak_bytes
 from bench.show import intervals
 from bench.show.blocks import Cell, Column
 from bench.show.rows import Row, is_measured, reason
-from bench.show.text import by, cut
+from bench.show.text import by, cut, middle
 from bench.store import units
 from bench.store.metrics import COLUMNS as METRICS
 from bench.store.metrics import Metric
@@ -34,7 +34,8 @@ def complete(rows: Sequence[Row], baseline: str | None) -> None:
 def columns(baseline: str | None) -> list[Column]:
     """Return the columns of rows of results that are `complete`, from left to right."""
     placed = [
-        (0, Column("", lambda row: str(row["implementation"]), key="implementation")),
+        (0, Column("", lambda row: str(row["implementation"]), key="implementation",
+            fit=lambda row, width: middle(str(row["implementation"]), width))),
         (10, Column("", lambda row: "".join(flag.letter for flag in flags(row)) if is_measured(row) else "",
             key="flags")),
         (45, Column("slower by", slower_by, lambda row: row["slowdown_high"], key="slower_by",

@@ -1,7 +1,8 @@
 """Why cases have no time, each reason once: in a sentence, as a list, as blocks, and as what fails a point."""
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
@@ -13,7 +14,9 @@ from bench.plan.sweep import Sweep
 from bench.show.answer import At, points_of
 from bench.show.blocks import BAD, HEAD, QUIET, WARNING, Block, Column, Lines, Table
 from bench.show.rows import UNTRIED, Row, plain, reason
-from bench.show.text import counted, differences, varying
+from bench.show.text import MOST_LISTED, counted, listed, names
+
+NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?")
 
 
 @dataclass(frozen=True)
@@ -70,10 +73,33 @@ def sentence(points: Sequence[At]) -> str:
     return f"{len(lost) + waits:,} of {cases}{of} have no time: {'; '.join(parts)}."
 
 
-def few(of: list[Reason], most: int) -> list[str]:
-    """Return the first reasons in words, and how many others there are."""
-    others = [f"and {counted(len(of) - most, 'other reason')}"] if len(of) > most else []
-    return [*map(str, of[:most]), *others]
+def told(of: Sequence[Reason], labels: Mapping[Point, str]) -> list[str]:
+    """Return each reason once, with whose it is and at which of the points with these names.
+
+    Reasons that differ in their numbers alone are one, with the numbers of the first.
+    """
+    return [_line(alike, labels) for alike in grouped(of, _without_numbers).values()]
+
+
+def _without_numbers(of: Reason) -> tuple[str, str]:
+    return of.status, NUMBER.sub("#", of.detail)
+
+
+def _line(alike: Sequence[Reason], labels: Mapping[Point, str]) -> str:
+    by_names = grouped(alike, lambda each: each.names)
+    whose = [
+        f"{', '.join(names)}{_at([p for each in of for p in each.points], labels)}" for names, of in by_names.items()
+    ]
+    others = " (elsewhere with other numbers)" if len({each.detail for each in alike}) > 1 else ""
+    return f"{'; '.join(whose)}: {alike[0].why}{others}"
+
+
+def _at(points: Sequence[Point], labels: Mapping[Point, str]) -> str:
+    """Return where something happened: the points if they are few, nothing if there are no others."""
+    if len(labels) == 1:
+        return ""
+    is_all = len(points) == len(labels) > MOST_LISTED
+    return f" at {f'all {len(points)} points' if is_all else listed([labels[point] for point in points])}"
 
 
 def failing(rows: Sequence[Row], fail_on: Sequence[str] | None, *, lacks_device: bool) -> list[Reason]:
@@ -95,7 +121,7 @@ def blocks(table: pd.DataFrame, planned: Sweep | None = None) -> list[Block]:
     The control is listed, and is no case. With the plan of the run all its cases are counted.
     """
     everything, points = plain(table), points_of(table, planned)
-    different = varying(map(point_of, everything))
+    labels = names({point_of(row): None for row in everything})
     titled = {
         "failed": [row for row in everything if row["status"] not in ("ok", *UNTRIED)],
         "not tried": [row for row in everything if row["status"] in UNTRIED],
@@ -104,7 +130,7 @@ def blocks(table: pd.DataFrame, planned: Sweep | None = None) -> list[Block]:
     columns = (
         Column("", lambda each: each.status),
         Column("", lambda each: ", ".join(each.names), folds=True),
-        Column("", lambda each: "; ".join(filter(None, (each.detail, _where(each.points, different)))), folds=True),
+        Column("", lambda each: "; ".join(filter(None, (each.detail, _where(each.points, labels)))), folds=True),
     )
     waiting = sum(at.waits for at in points)
     if not (waiting or any(titled.values())):
@@ -136,11 +162,14 @@ def of_point(rows: Sequence[Row], cases: int, width: int) -> Table:
     `cases` is the number of rows of the point, `width` that of the column of implementations above.
     """
 
-    def names(each: Reason) -> str:
+    def whose(each: Reason) -> str:
         return (f"all {cases}" if 1 < len(each.names) == cases else ", ".join(each.names)).ljust(width)
 
     return Table(
-        [Column("", names), Column("", lambda each: each.why, folds=True)], reasons(rows), indent=2, tone=_tone
+        [Column("", whose, folds=True), Column("", lambda each: each.why, folds=True)],
+        reasons(rows),
+        indent=2,
+        tone=_tone,
     )
 
 
@@ -149,8 +178,5 @@ def _tone(of: Reason) -> str:
     return QUIET if of.status in UNTRIED else BAD
 
 
-def _where(points: Sequence[Point], different: set[str]) -> str:
-    first = differences(points[0], different)
-    if len(points) == 1:
-        return f"at {first or 'the only point'}"
-    return f"at {len(points)} points, the first {first}"
+def _where(points: Sequence[Point], labels: Mapping[Point, str]) -> str:
+    return _at(points, labels).strip() or "at the only point"

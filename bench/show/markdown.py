@@ -4,6 +4,7 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from bench.plan.controls import visible
 from bench.show.blocks import GAP, HEAD, Block, Code, Column, Folded, Lines, Table
 
 MOST_CHARACTERS = 60_000
@@ -38,7 +39,7 @@ def markdown(blocks: Iterable[Block], stamp: str = "") -> str:
                 words = f"{left_out} more are left out, because a comment has no room for them"
                 fitting = [*fitting, "", _stamped(words, stamp)]
         texts.append("\n".join(fitting))
-    return "\n\n".join(texts) + "\n"
+    return visible("\n\n".join(texts)) + "\n"
 
 
 def _parts(block: Block) -> Iterator[Part]:

@@ -3,8 +3,8 @@
 import math
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
+from itertools import accumulate
 from pathlib import Path
 
 import pandas as pd
@@ -13,7 +13,7 @@ from bench.analyse import forecast
 from bench.analyse.choices import CoreChoice, gain
 from bench.analyse.growth import has_series
 from bench.analyse.precision import Change
-from bench.analyse.standing import by_rank
+from bench.analyse.standing import Choice, by_rank
 from bench.analyse.summary import Summary
 from bench.plan.case import Point
 from bench.plan.invocation import suite
@@ -23,25 +23,25 @@ from bench.show import answer as say
 from bench.show import doubts, failures
 from bench.show.answer import At, choice_of, speedup_cell, tone, words
 from bench.show.blocks import BAD, GAP, HEAD, PLAIN, QUIET, WARNING, Block, Column, Lines, Table, right
-from bench.show.failures import few, reasons
+from bench.show.failures import reasons
 from bench.show.rows import Row, by_point, is_measured, measured, plain, reason, unmeasured
 from bench.show.side_by_side import precision_words
-from bench.show.text import LONGEST_NAME, counted, cut, listed, names, symbols
+from bench.show.text import LONGEST_NAME, counted, cut, listed, middle, names, symbols
 from bench.store import units
 
 WORTH = 0.03
 """The least gain of other cores over sdpa at which a run names the command that exports them."""
 
 MOST_LINES = 40
-"""The most points that are listed at the end; show lists all."""
+"""The most lines of points and of a user's own implementations there; show has all points."""
 
-MOST_REASONS = 3
-"""The most kinds of failures that are said in words at the end."""
+MOST_DOUBTS = 3
+"""The most doubts about measured cases that are said in words at the end."""
 
 WIDEST = 120
 """The end of a run takes no more of a wide terminal."""
 
-LONGEST_REASON = 200
+LONGEST_REASON = 500
 """The reason of a failure is cut to this number of characters; the long table has all of it."""
 
 BOUNDS = (
@@ -52,6 +52,9 @@ BOUNDS = (
 
 LEAST_WORDS = 12
 """The narrowest room for what to use."""
+
+LEAST_NAME, USUAL_NAME = 8, 24
+"""The fewest characters of a shortened name, and those that the name of a point in a log leaves to it."""
 
 UNMEASURED = "not measured"
 
@@ -67,20 +70,19 @@ def blocks(
     labels = names([at.point for at in points], LONGEST_NAME)
     yield Lines([" ".join(say.answer(points, baseline))], HEAD)
     yield GAP
-    own = dict.fromkeys(row["implementation"] for at in points for row in at.rows if is_own(row["implementation"]))
-    begun = [at for at in points if at.rows]
-    lines = [replace(at, label=labels[at.point]) for at in begun[:MOST_LINES]]
-    yield Table(point_columns(baseline, own), lines)
+    begun = [replace(at, label=labels[at.point]) for at in points if at.rows]
+    shown = begun[: _most(begun)]
+    yield Table(point_columns(baseline), point_lines(shown))
     yield Lines([symbols([at.point for at in points]), BOUNDS], QUIET)
-    if len(begun) > MOST_LINES:
-        yield Lines([f"… and {len(begun) - MOST_LINES} more points"])
+    if len(begun) > len(shown):
+        yield Lines([f"… and {counted(len(begun) - len(shown), 'more point')}"])
     yield Lines(precision_words(whole, changes))
     if any(at.failed or at.waits for at in points):
         yield Lines([failures.sentence(points)], WARNING)
         tried = [row for at in points for row in at.rows if row["status"] not in ("ok", "skipped")]
-        why = few(reasons(tried), MOST_REASONS)
+        why = failures.told(reasons(tried), labels)
         yield Lines([cut(line, LONGEST_REASON) for line in why], BAD, is_list=True, indent=2)
-    yield Lines(_doubts(points)[:MOST_REASONS], WARNING)
+    yield Lines(_doubts(points)[:MOST_DOUBTS], WARNING)
     is_quiet, machine = doubts.machine(whole)
     yield Lines([machine] if machine else [], PLAIN if is_quiet else WARNING)
     yield Lines([*doubts.advice(whole)], WARNING)
@@ -138,38 +140,76 @@ def closing(table: pd.DataFrame, folder: Path, pictures: Collection[Path], chang
     return lines
 
 
-def point_columns(baseline: str | None, own: Iterable[str] = ()) -> list[Column]:
-    """Return the columns of a table with a line for each point; a narrow terminal has no intervals of speed-ups.
+@dataclass(frozen=True)
+class PointLine:
+    """A line of a table of points: what to use at one, or below it an implementation of a user's own."""
 
-    Each implementation of a user's own has a column, whether it is the one to use or not.
-    """
+    at: At
+    own: str = ""
+
+    @property
+    def row(self) -> Row | None:
+        """The row of what the line names, None if it has no time."""
+        return self.at.row(self.own) if self.own else self.at.first
+
+    def words(self, width: float = math.inf) -> str:
+        """Return what to use, or the name of the own implementation and how it ended, in so many characters."""
+        if not self.own:
+            return use(self.at, width)
+        ends = [f": {row['status']}" for row in unmeasured(self.at.rows) if row["implementation"] == self.own]
+        end = "".join(ends[:1])
+        return f"  {middle(self.own, max(LEAST_NAME, width - len(end) - 2))}{end}"
+
+
+def point_lines(points: Iterable[At]) -> list[PointLine]:
+    """Return the lines of points: below each the implementations of a user's own that aren't the one to use."""
     return [
-        Column("point", lambda at: cut(at.label, LONGEST_NAME)),
-        Column("what to use, and what it can cost", use, tone=lambda at: tone(at.choice), fit=use),
-        Column("latency", lambda at: units.seconds(at.first["latency_s"]) if at.first else "", right, rank=2),
-        Column("speed-up", lambda at: _speedup(at.first, baseline)[0],
-            interval=lambda at: _speedup(at.first, baseline)[1],
-            interval_heading=f"over {baseline}" if baseline else "", interval_rank=1),
-        *map(partial(_own, baseline), own),
+        line
+        for at in points
+        for line in (PointLine(at), *(PointLine(at, name) for name in _own(at) if name != at.choice.name))
+    ]
+
+
+def _own(at: At) -> list[str]:
+    rows = (*by_rank(measured(at.rows)), *unmeasured(at.rows))
+    return [name for row in rows if is_own(name := str(row["implementation"]))]
+
+
+def _most(points: Sequence[At]) -> int:
+    """Return how many of the points have no more lines than MOST_LINES, at least 1."""
+    lines = list(accumulate(len(point_lines([at])) for at in points))
+    return max(1, sum(number <= MOST_LINES for number in lines))
+
+
+def point_columns(baseline: str | None) -> list[Column]:
+    """Return the columns of a table of `point_lines`: what to use has the room that the others leave, which stay."""
+    return [
+        Column("point", lambda line: "" if line.own else line.at.label,
+            fit=lambda line, width: "" if line.own else middle(line.at.label, width)),
+        Column("what to use, and what it can cost", PointLine.words, fit=PointLine.words,
+            tone=lambda line: PLAIN if line.own else tone(line.at.choice)),
+        Column("latency", lambda line: units.seconds(line.row["latency_s"]) if line.row else "", right),
+        Column("speed-up", lambda line: _speedup(line.row, baseline)[0],
+            interval=lambda line: _speedup(line.row, baseline)[1],
+            interval_heading=f"over {baseline}" if baseline else ""),
     ]  # fmt: skip
 
 
-def _own(baseline: str | None, name: str) -> Column:
-    """Return the column of an implementation: its time and its ratio to the baseline, or how it ended."""
-
-    def text(at: At) -> str:
-        if row := at.row(name):
-            return " ".join([units.seconds(row["latency_s"]), *filter(None, _speedup(row, baseline)[:1])])
-        return next((str(row["status"]) for row in at.rows if row["implementation"] == name), "")
-
-    return Column(name, text)
-
-
 def use(at: At, width: float = math.inf) -> str:
-    """Return what to use at a point, as shortly as the width needs, and how many cases have no time."""
+    """Return what to use at a point, as shortly as the width needs, and how many cases have no time if there is room.
+
+    What is too long even so has the name shortened in its middle.
+    """
     failed = f" ({at.failed} not timed)" if at.failed else ""
-    room = width - len(failed)
-    return f"{cut(words(at.choice, room), room)}{failed}"
+    with_failed = words(at.choice, width - len(failed)) + failed
+    return with_failed if len(with_failed) <= width else _fitting(at.choice, width)
+
+
+def _fitting(of: Choice, width: float) -> str:
+    said = words(of, width)
+    if (beyond := len(said) - width) > 0:
+        said = words(replace(of, name=middle(of.name, max(LEAST_NAME, len(of.name) - beyond))), width)
+    return cut(said, width)
 
 
 def _speedup(row: Row | None, baseline: str | None) -> tuple[str, str]:
@@ -192,10 +232,10 @@ def log_line(at: At, position: int, total: int, left: str, baseline: str | None,
     of = f", {ratio}" if ratio and ratio != "baseline" else ""
     tail = f"{of}{f'; {at.failed} not timed' if at.failed else ''}{f' (~{left} left)' if left else ''}"
     place = f"[{position:>{len(str(total))}}/{total}] "
-    least = len(words(at.choice, 0))
+    least = len(words(replace(at.choice, name=middle(at.choice.name, USUAL_NAME)), 0))
     head = f"{place}{cut(at.label, max(LEAST_WORDS, width - len(place) - len(tail) - least - 2))}: "
     room = max(LEAST_WORDS, width - len(head) - len(tail))
-    return cut(head + cut(words(at.choice, room), room) + tail, width)
+    return cut(head + _fitting(at.choice, room) + tail, width)
 
 
 def outcomes(at: At, baseline: str) -> Iterator[str]:

@@ -127,6 +127,14 @@ def cut(text: str, width: float) -> str:
     return text if len(text) <= width else f"{text[: max(0, int(width) - 1)]}…"
 
 
+def middle(text: str, width: float) -> str:
+    """Return a text that fits into a width, with `…` in its middle if a part is left out: names end unlike."""
+    if len(text) <= width:
+        return text
+    end = max(0, int(width) - 1) // 2
+    return f"{text[: max(0, int(width) - 1 - end)]}…{text[len(text) - end :]}"
+
+
 def by(low: float, high: float) -> str:
     """Return by how much one is ahead: `by 2 to 6.1%`, `by over 0 to 6%` or `by 2.1x to 2.6x`."""
     if low >= MANY:

@@ -8,10 +8,8 @@ import numpy.typing as npt
 from scipy import special
 
 from bench.plan.errors import WrongRequest
+from bench.plan.verdicts import INCONCLUSIVE, MARGIN
 from bench.stats.estimates import Array, Estimates
-
-MARGIN = 0.01
-"""A change of 1 % or less is not worth acting on: builds and memory layouts alone move a ratio by some 0.2 %."""
 
 EQUIVALENCE = 0.02
 """Rows within 2 % count as equivalent: twice the margin, so that 5 to 10 processes can show it."""
@@ -24,11 +22,6 @@ EQUIVALENCE_LEVEL = 0.05
 
 It is that of a row, not of the table: a wrong "equivalent" hides one change and raises no alarm.
 """
-
-INCONCLUSIVE = "inconclusive"
-CHANGED = ("slower", "faster")
-JUDGED = (*CHANGED, INCONCLUSIVE, "equivalent")
-"""The verdicts of statistics; the others follow from statuses alone."""
 
 Truths = npt.NDArray[np.bool_]
 Verdicts = npt.NDArray[np.str_]

@@ -30,6 +30,9 @@ WAYS_OUT = "use a new folder, or --extend to add to this one"
 POINTS = ',\n  "points": [\n'
 """The text before the points."""
 
+HEAD_CRC32 = ',\n  "head_crc32":'
+"""The text behind what `head_crc32` is made of."""
+
 
 class Made(msgspec.Struct):
     """What results.csv was made from, the bytes of the journal, and its CRC-32: so an outdated table is told."""
@@ -50,7 +53,8 @@ class _Plan(msgspec.Struct):
     points: tuple[Point, ...]
     control: bool = False
     shard: str = ""
-    points_crc32: int = -1
+    head_crc32: int | None = None
+    points_crc32: int | None = None
 
 
 def save(sweep: Sweep, run: Path, made: Made | None = None) -> None:
@@ -67,14 +71,19 @@ def save(sweep: Sweep, run: Path, made: Made | None = None) -> None:
         "control": sweep.control,
         "effort": dataclasses.asdict(sweep.effort),
         **({"shard": str(sweep.shard)} if sweep.shard else {}),
-        **({"made": msgspec.to_builtins(made)} if made else {}),
     }
     points = sweep.whole or sweep.points
     columns = ({name: value for name, value in vars(point).items() if value is not None} for point in points)
     lines = [f"    {json.dumps(each)}" for each in columns]
     listed = ",\n".join(lines) + "\n  ]\n}\n"
-    text = json.dumps({**head, "points_crc32": zlib.crc32(listed.encode())}, indent=2).removesuffix("\n}")
-    files.replace(run / PLAN, f"{text}{POINTS}{listed}")
+    text = json.dumps(head, indent=2).removesuffix("\n}")
+    checks = {
+        "head_crc32": zlib.crc32(text.encode()),
+        **({"made": msgspec.to_builtins(made)} if made else {}),
+        "points_crc32": zlib.crc32(listed.encode()),
+    }
+    checked = json.dumps(checks, indent=2).removeprefix("{").removesuffix("\n}")
+    files.replace(run / PLAN, f"{text},{checked}{POINTS}{listed}")
 
 
 def made_of(run: Path) -> Made | None:
@@ -88,14 +97,16 @@ def made_of(run: Path) -> Made | None:
 def load(run: Path) -> Sweep | None:
     """Return the plan of a run folder, None if nothing was planned there.
 
-    A folder that has lost its plan has that of its records. Raises WrongRequest for a broken file or one of another
-    schema, and for a plan that this suite can't carry out.
+    A folder that has lost its plan has that of its records. Raises WrongRequest for a broken or changed file or one of
+    another schema, and for a plan that this suite can't carry out.
     """
     path = run / PLAN
     try:
         content = path.read_bytes()
         check_schema(schema_of(content), oldest=OLDEST_SCHEMA, what="plans")
-        return _sweep(decode(_Plan, content), zlib.crc32(content.partition(POINTS.encode())[2]))
+        planned = decode(_Plan, content)
+        _check(planned, content)
+        return _sweep(planned)
     except (FileNotFoundError, NotADirectoryError):
         return _of_records(run)
     except WrongRequest as error:
@@ -104,6 +115,17 @@ def load(run: Path) -> Sweep | None:
         raise WrongRequest(f"{path} can't be read: {error.strerror}") from None
     except ValueError as error:
         raise WrongRequest(f"{path} is no plan of attention-bench ({error})") from None
+
+
+def _check(planned: _Plan, content: bytes) -> None:
+    """Raise WrongRequest if a part of a plan isn't as it was written; older plans have checksums of fewer parts."""
+    head, points = content.partition(HEAD_CRC32.encode())[0], content.partition(POINTS.encode())[2]
+    for part, text, crc32 in (("head", head, planned.head_crc32), ("points", points, planned.points_crc32)):
+        if crc32 is not None and crc32 != zlib.crc32(text):
+            raise WrongRequest(
+                f"it was changed since the run wrote it: its {part} must have the CRC-32 {crc32}, got "
+                f"{zlib.crc32(text)}; bring it back, or remove it: then the plan is that of the records"
+            )
 
 
 def _of_records(run: Path) -> Sweep | None:
@@ -219,12 +241,12 @@ def _counted(points: Collection[Point], others: Collection[Point]) -> str:
     return f"{len(points)}{f' with {lone}' if lone else ''}"
 
 
-def _sweep(plan: _Plan, points_crc32: int) -> Sweep:
-    """Return the sweep of a plan; points that are as they were written need no check."""
+def _sweep(plan: _Plan) -> Sweep:
+    """Return the sweep of a plan; points with a checksum are as they were written, and need no other check."""
     if not plan.points:
         raise WrongRequest("the plan holds no points")
     points = tuple(Point(**vars(each)) for each in plan.points)  # msgspec sets only what the file has
-    points = points if plan.points_crc32 == points_crc32 else tuple(map(_checked, points))
+    points = tuple(map(_checked, points)) if plan.points_crc32 is None else points
     sweep = Sweep(plan.name, points, plan.implementations, plan.baseline, control=plan.control)
     effort = {key: value for key, value in vars(Effort(**vars(plan.effort))).items() if value is not None}
     if plan.implementations == (BEFORE, AFTER):  # the sides of a duel

@@ -16,8 +16,9 @@ import msgspec
 from msgspec import Meta
 
 from bench.plan.case import COLUMNS, POINT_COLUMNS, Case, Point
-from bench.plan.columns import REQUIRED
+from bench.plan.columns import REQUIRED, ValueKind
 from bench.plan.errors import WrongRequest, suggestion
+from bench.plan.names import check_texts
 from bench.store.environment import Environment
 from bench.store.metrics import REPORTED
 from bench.store.typed import Amount, Count, Positive, Seconds, convert, decode
@@ -202,6 +203,10 @@ Line: Any = msgspec.defstruct(
 """What a line has beside its samples."""
 
 
+TEXTS = ("implementation", *(name for name in POINT_COLUMNS if COLUMNS[name].kind is ValueKind.TEXT))
+"""The columns of a case that are texts."""
+
+
 class _OfLine(msgspec.Struct):
     """The samples of a line."""
 
@@ -242,7 +247,9 @@ def decode_line(content: bytes) -> Any:
     Raises WrongRequest for another schema, ValueError for anything else that is no line.
     """
     _check(content)
-    return decode(Line, content)
+    line = decode(Line, content)
+    check_texts(*(getattr(line, name) or "" for name in TEXTS))
+    return line
 
 
 def record_of(case: Case, line: Any, content: bytes) -> Record:

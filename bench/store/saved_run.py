@@ -5,7 +5,7 @@ A merged run has a folder for each machine, and a file that lists them.
 
 import contextlib
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,6 +14,7 @@ import pandas as pd
 
 from bench.plan.again import Again
 from bench.plan.case import CONTROL, Point
+from bench.plan.controls import CONTROLLING
 from bench.plan.errors import CannotWrite, WrongRequest, refusing
 from bench.plan.sweep import Effort, Sweep
 from bench.store import environment, files, journal, plan, profile, table
@@ -59,8 +60,8 @@ class SavedRun:
 
     @cached_property
     def whole(self) -> pd.DataFrame:
-        """The results with the rows of the control; raises WrongRequest if there are none."""
-        return table.load(self.path)
+        """The results with the rows of the control, nothing of which commands a terminal; WrongRequest without any."""
+        return table.visible(table.load(self.path))
 
     @cached_property
     def table(self) -> pd.DataFrame:
@@ -74,13 +75,19 @@ class SavedRun:
 
     @cached_property
     def environment(self) -> Environment | None:
-        """The environment of the run, None if it isn't known."""
-        return None if self.is_alone else environment.load(self.folder)
+        """The environment of the run, None if it isn't known or its file is damaged."""
+        return None if self.is_alone else _whole(environment.load, self.folder)[0]
 
     @cached_property
     def effort(self) -> Effort | None:
-        """The effort that was asked for, None if it isn't known."""
-        return None if self.is_alone else plan.effort_of(self.folder)
+        """The effort that was asked for, None if it isn't known or its file is damaged."""
+        return None if self.is_alone else _whole(plan.effort_of, self.folder)[0]
+
+    @property
+    def damages(self) -> list[str]:
+        """One line for each file that is damaged, so that what it says is taken for unknown."""
+        read = [] if self.is_alone else [environment.load, plan.effort_of]
+        return [line for of in read for _, line in [_whole(of, self.folder)] if line]
 
     @cached_property
     def planned(self) -> Sweep | None:
@@ -93,13 +100,9 @@ class SavedRun:
     @cached_property
     def again(self) -> Again:
         """What the commands share that measure single rows of the run again."""
-        try:
-            effort = self.effort
-        except WrongRequest:  # a plan that this suite can't carry out
-            effort = None
         sides = self.environment.context.get("sides", {}) if self.environment else {}
         given = tuple(side["given"] for side in sides.values())
-        return Again(self.baseline, bool((self.whole["implementation"] == CONTROL).any()), effort, given)
+        return Again(self.baseline, bool((self.whole["implementation"] == CONTROL).any()), self.effort, given)
 
     @property
     def records(self) -> list[Record]:
@@ -139,6 +142,15 @@ class SavedRun:
 
 
 Run = TypeVar("Run", bound=SavedRun)
+Part = TypeVar("Part")
+
+
+def _whole(read: Callable[[Path], Part | None], folder: Path) -> tuple[Part | None, str]:
+    """Return what a file of a folder says, None and a line that says why if it is damaged."""
+    try:
+        return read(folder), ""
+    except WrongRequest as error:
+        return None, str(error)
 
 
 def load(path: str | Path) -> pd.DataFrame:
@@ -161,7 +173,10 @@ def folders_of(run: Path) -> dict[str, str]:
     """
     path = run / MACHINES
     try:
-        return decode(dict[str, str], path.read_bytes())
+        folders = decode(dict[str, str], path.read_bytes())
+        if any(Path(name).name != name or CONTROLLING.search(name) for name in folders):
+            raise ValueError
+        return folders
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except (OSError, ValueError):

@@ -8,14 +8,16 @@ from typing import Any, Final
 
 import pandas as pd
 
+from bench.plan import controls
 from bench.plan.case import CASE_COLUMNS, CONTROL, Case
 from bench.plan.case import COLUMNS as POINT
 from bench.plan.columns import ValueKind
 from bench.plan.errors import WrongRequest
 from bench.plan.invocation import suite
+from bench.plan.names import check_texts
 from bench.store import files
 from bench.store.metrics import COLUMNS as METRICS
-from bench.store.record import check_schema
+from bench.store.record import TEXTS, check_schema
 
 RESULTS = "results.csv"
 
@@ -116,6 +118,8 @@ def _typed(file: Path, raw: pd.DataFrame) -> pd.DataFrame:
             raise WrongRequest(f"schema_version {oldest} is older than this suite's, {SCHEMA_VERSION}; {anew}")
         if missing := [column for column in COLUMNS if column not in raw.columns]:
             raise WrongRequest(f"the column {missing[0]} is missing; {anew}")
+        for words in raw[[*TEXTS]].drop_duplicates().fillna("").itertuples(index=False):
+            check_texts(*words)
         return typed(raw)
     except WrongRequest as error:
         raise WrongRequest(f"{file}: {error}") from None
@@ -138,6 +142,16 @@ def cases(table: pd.DataFrame) -> list[Case]:
     """Return the case of each row of a table."""
     rows = table[list(CASE_COLUMNS)].astype(object).to_dict("records")
     return [Case.from_columns({str(name): value for name, value in row.items()}) for row in rows]
+
+
+def visible(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table that shows the control characters of its texts, which quote other programs."""
+    return table.apply(lambda column: _visible(column) if column.dtype == TEXT else column)
+
+
+def _visible(column: "pd.Series[Any]") -> "pd.Series[Any]":
+    has_any = any(map(controls.CONTROLLING.search, column.dropna().unique()))
+    return column.map(controls.visible, na_action="ignore").astype(TEXT) if has_any else column
 
 
 def typed(table: pd.DataFrame) -> pd.DataFrame:

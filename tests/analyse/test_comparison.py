@@ -10,9 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bench.analyse.comparison import VERDICTS, compare, hyphened, named, regressed
+from bench.analyse.comparison import compare, regressed
 from bench.plan.case import CASE_COLUMNS, Case
 from bench.plan.errors import NotComparable, WrongRequest
+from bench.plan.verdicts import VERDICTS, hyphened, named
 from bench.show.rows import plain
 from tests.make.records import case
 from tests.make.rows import Row, baseline, cases, drawn, failed, of_layers, row, table

@@ -12,11 +12,11 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from bench.analyse.comparison import VERDICTS, hyphened
 from bench.cli import main
 from bench.machine import facts
 from bench.plan.case import AFTER, BEFORE, CONTROL, Case
 from bench.plan.sweep import Effort, Sweep
+from bench.plan.verdicts import VERDICTS, hyphened
 from bench.show.comparison.report import STAMP
 from bench.store import environment, journal, plan, table
 from bench.store.environment import Environment

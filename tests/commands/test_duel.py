@@ -87,7 +87,7 @@ def test_the_points_are_those_of_pytest_bench(line: str, tmp_path: Path, monkeyp
     for more in ([], ["--within", "7s"]):
         main(["duel", "eager", "sdpa", *line.split(), "--run", str(tmp_path / "run"), *more])
     bench = argparse.ArgumentParser()
-    options.add(bench.add_argument)
+    options.add(lambda _title: bench.add_argument)
     expected = options.sweep(bench.parse_args(line.split())).points if line else (asked[0].points[0],)
     assert asked[0].points == expected
     assert [sweep.effort.within_s for sweep in asked] == [40.0 * len(expected), 7.0]

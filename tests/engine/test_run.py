@@ -35,7 +35,7 @@ from bench.plan.sweep import BASE_S, POINT_S, Effort, Sweep
 from bench.sampling.rounds import LEAST_ROUNDS
 from bench.show.doubts import control_warning
 from bench.show.rows import plain
-from bench.store import journal
+from bench.store import environment, journal
 from bench.store.record import Record
 from bench.store.table import RESULTS, load
 from tests import mutants
@@ -703,6 +703,22 @@ def test_a_race_that_goes_on_in_a_second_session_measures_nothing_twice(
     assert third[: len(second)] == second
     assert len(third) > len(second)
     assert set(lines(tmp_path).values()) == {1}
+
+
+@scripted
+def test_a_complete_run_of_another_machine_is_refused(tmp_path: Path) -> None:
+    """As one with something to do is; nothing of its folder changes."""
+    sweep = racing("eager", "sdpa", bound=0.9)
+    ran(sweep, tmp_path)
+    ran(sweep, tmp_path)
+    here = environment.load(tmp_path)
+    assert here
+    (tmp_path / environment.ENVIRONMENT).unlink()
+    environment.save(dataclasses.replace(here, identity={**here.identity, "cpu": "Another"}), tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(WrongRequest, match=r"other conditions.*'Another' against"):
+        Run(sweep, tmp_path).__enter__()
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 def test_the_seconds_of_an_earlier_session_count(

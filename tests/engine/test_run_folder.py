@@ -291,7 +291,7 @@ def test_a_folder_that_cannot_be_written_is_refused_at_once(
 
     monkeypatch.setattr(patched, name, read_only)
     refused = RunFolder(SWEEP, tmp_path)
-    with pytest.raises(WrongRequest, match="can't be written: Read-only file system"):
+    with pytest.raises(CannotWrite, match="can't be written: Read-only file system"):
         refused.prepare()
     monkeypatch.undo()
     refused.close()

@@ -25,7 +25,7 @@ def _two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
 def given(line: str) -> argparse.Namespace:
     """Return the options in a line."""
     parser = argparse.ArgumentParser(exit_on_error=False)
-    options.add(parser.add_argument)
+    options.add(lambda _title: parser.add_argument)
     return parser.parse_args(shlex.split(line))
 
 

@@ -2,7 +2,8 @@
 
 import pandas as pd
 
-from bench.analyse.comparison import VERDICTS, compare
+from bench.analyse.comparison import compare
+from bench.plan.verdicts import VERDICTS
 from tests.make.records import case
 from tests.make.rows import at, baseline, failed, row, table
 

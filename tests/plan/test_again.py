@@ -23,7 +23,7 @@ from bench.store import plan
 from tests.make.points import of_layer, point
 
 PARSER = argparse.ArgumentParser()
-options.add(PARSER.add_argument)
+options.add(lambda _title: PARSER.add_argument)
 
 OWN_LAYERS = (
     "mylayer:MyAttention",

@@ -7,7 +7,7 @@ import pytest
 from bench.plan.case import CONTROL, Case
 from bench.plan.sweep import Sweep
 from bench.show.answer import points_of
-from bench.show.failures import blocks, failing, few, reasons, sentence
+from bench.show.failures import blocks, failing, reasons, sentence, told
 from bench.show.rows import Row
 from bench.show.terminal.console import render, rendered
 from tests.make.points import vit_s
@@ -73,12 +73,29 @@ def test_statuses_replace_the_rule(statuses: list[str], expected: list[str]) -> 
 
 
 def test_a_reason_names_all_that_share_it_at_the_same_points() -> None:
-    """The reason's detail is one line, the number of points is said, and of many reasons the last are counted."""
+    """The reason's detail is one line, and the number of points is said."""
     lost = [("sdpa", "oom", "80\nGiB"), ("mha", "oom", "80 GiB"), ("flex", "error", "")]
     of = reasons([*rows(*lost), *[{**row, "num_tokens": 5} for row in rows(*lost[:2])]])
     assert [str(each) for each in of] == ["sdpa, mha oom: 80 GiB (at 2 points)", "flex error"]
-    assert few(of, 1) == ["sdpa, mha oom: 80 GiB (at 2 points)", "and 1 other reason"]
-    assert few(of, 2) == [str(each) for each in of]
+
+
+def test_each_reason_is_told_once_with_its_points() -> None:
+    """Of many reasons none is left out; numbers alone make no other reason, and points are named, or many counted."""
+    at = [vit_s(num_tokens=tokens) for tokens in (5, 7, 9, 11, 13, 15)]
+    ends = [("sdpa", f"off by 0.{n}") if n < 2 else ("mha", "no memory") for n in range(len(at))]
+    lost = [
+        {**Case(each, name).columns(), "status": "error", "detail": detail}
+        for each, (name, detail) in zip(at, ends, strict=True)
+    ]
+    more = [{**Case(at[0], f"k{n}").columns(), "status": "error", "detail": "abcdefghij"[n]} for n in range(9)]
+    labels = {each: f"N={each.num_tokens}" for each in at}
+    first, second, *others = told(reasons([*lost, *more]), labels)
+    assert first == "sdpa at N=5 and N=7: error: off by 0.0 (elsewhere with other numbers)"
+    assert second == "mha at N=9, N=11, N=13 and N=15: error: no memory"
+    assert others == [f"k{n} at N=5: error: {'abcdefghij'[n]}" for n in range(9)]
+    assert told(reasons(lost[2:3]), {at[2]: "N=9"}) == ["mha: error: no memory"]
+    every = [{**row, "implementation": "eager", "detail": "no"} for row in lost]
+    assert told(reasons(every), labels) == ["eager at all 6 points: error: no"]
 
 
 def test_failures_are_counted_by_status_and_implementation() -> None:
@@ -103,9 +120,7 @@ def test_all_failures_are_listed_each_reason_once() -> None:
     failed, untried = rendered(render(blocks(table))).split("not tried: 1 case\n")
     assert failed.startswith("failed: 4 cases\n")
     assert re.search(r"timeout +mha +after 300 s; at N=197\n", failed)
-    assert re.search(
-        r"oom +eager +\[80\] GiB; at N=197\n +oom +sdpa +\[80\] GiB; at 2 points, the first N=197\n", failed
-    )
+    assert re.search(r"oom +eager +\[80\] GiB; at N=197\n +oom +sdpa +\[80\] GiB; at N=197 and N=50\n", failed)
     assert re.match(r" +unsupported +flex +no bias; at N=197\n", untried)
     assert re.search(r"measured, with a doubt: 1 case\n +ok +mha +crashed: killed; at N=50\n", untried)
     assert rendered(render(blocks(results(cases)))) == "all 8 cases were measured\n"

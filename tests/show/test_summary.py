@@ -1,6 +1,8 @@
 """The line of a point, and the end of a run."""
 
+import re
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -12,7 +14,7 @@ from bench.analyse.summary import summarise
 from bench.cli import main
 from bench.plan.case import Case
 from bench.show import summary
-from bench.show.answer import points_of
+from bench.show.answer import At, points_of
 from bench.show.blocks import Table
 from bench.show.doubts import FEW, warnings
 from bench.show.summary import MOST_LINES, closing, log_line, outcomes
@@ -34,11 +36,11 @@ def lines(table: pd.DataFrame, width: int = 80) -> list[str]:
     return rendered(render(summary.blocks(table, "eager")), width=width).splitlines()
 
 
-def test_quick_ends_in_thirty_lines_of_eighty_characters() -> None:
+def test_quick_ends_in_some_thirty_lines_of_eighty_characters() -> None:
     """The answer, a line for each point, what failed, the machine, where the page is; a log has the time left."""
     printed = lines(quick())
     where = summary.where(Path("results/run"), Path("results/run/report.html"))
-    assert len(printed) + len(where) <= 30
+    assert len(printed) + len(where) <= 32
     assert max(map(len, printed)) <= 80
     assert printed[0].startswith("Use ")
     labels = [at.label for at in points_of(quick())]
@@ -64,10 +66,11 @@ def test_a_real_run_ends_in_some_thirty_lines() -> None:
     assert kinds["U"].flag.meaning not in " ".join(printed)
 
 
-def test_many_points_and_reasons_are_counted() -> None:
-    """The end of a run stays short: of four reasons one is counted, and of many points the last."""
+def test_many_points_are_counted_and_no_reason_is() -> None:
+    """The end of a run stays short: of many points the last are counted. Each reason is worth a line."""
     cases = [Case(vit_s(), name) for name in ("eager", "sdpa", "mha", "flex", "online")]
-    assert "  and 1 other reason" in lines(results(cases, {each: ("error", each.implementation) for each in cases[1:]}))
+    printed = lines(results(cases, {each: ("error", f"of {each.implementation}") for each in cases[1:]}))
+    assert all(f"  {each.implementation}: error: of {each.implementation}" in printed for each in cases[1:])
     many = timed([vit_s(num_tokens=5 + n) for n in range(MOST_LINES + 3)], {"eager": 2.0, "sdpa": 1.0}, 2)
     assert "… and 3 more points" in lines(many)
 
@@ -147,15 +150,49 @@ def test_precisions_and_choices_that_bring_something_are_pointed_out() -> None:
     assert summary.for_programs(of[1:], Path("run")) == []
 
 
-@pytest.mark.parametrize("width", [60, 80, 120, 200])
+def of_points(points: Sequence[At], width: int) -> list[str]:
+    """Return the lines of a table of points in a terminal of this width."""
+    blocks = [Table(summary.point_columns("eager"), summary.point_lines(points))]
+    return rendered(render(blocks), width=width).splitlines()
+
+
+@pytest.mark.parametrize("width", [80, 120, 200])
 def test_a_line_fits(width: int) -> None:
-    """The line's speed-up is whole in any width, and its interval if there is room for it; what to use is named."""
+    """The line's speed-up and its interval are whole in any width; what to use is named."""
     points = points_of(quick())
-    text = rendered(render([Table(summary.point_columns("eager"), points)]), width=width)
-    assert max(map(len, text.splitlines())) <= width
-    for at, line in zip(points, text.splitlines()[1:], strict=True):
-        assert line.endswith(("]" if width >= 100 else "x", "baseline"))
+    printed = of_points(points, width)
+    assert max(map(len, printed)) <= width
+    for at, line in zip(points, printed[1:], strict=True):
+        assert line.endswith(("]", "baseline"))
         assert at.choice.name in line
+
+
+@pytest.mark.parametrize("width", [80, 100, 120, 180])
+@pytest.mark.parametrize("number", [3, 8, 14])
+def test_each_own_kernel_has_a_line_whose_numbers_are_whole(number: int, width: int) -> None:
+    """However many there are and however long their names, which are shortened in the middle."""
+    names = [f"kernels:one_of_several_with_a_name_of_many_characters_number_{n:02}_end" for n in range(number)]
+    at = [vit_s(num_tokens=tokens, dtype=dtype) for tokens in (5, 197) for dtype in ("float32", "bfloat16")]
+    times = {"eager": 2.0, "sdpa": 1.0, **{name: 1.5 + n / 100 for n, name in enumerate(names)}}
+    table = timed(at, times, 3)
+    failed = table["implementation"].eq(names[-1])
+    table.loc[failed, "status"] = "incorrect"
+    printed = of_points(points_of(table), width)
+    assert max(map(len, printed)) <= width
+    heads = [line for line in printed if "fastest: sdpa" in line]
+    own = [line for line in printed if (line.lstrip().startswith("ker") and "…" in line) or "kernels:" in line]
+    assert (len(heads), len(own)) == (len(at), len(at) * number)
+    whole = [line for line in [*heads, *own] if "incorrect" not in line]
+    assert all(re.search(r" s +[0-9.]+x +\[[0-9.]+, [0-9.]+\]$", line) for line in whole)
+    assert sum(line.endswith(f"{names[-1][-6:]}: incorrect") for line in own) == len(at)
+    assert all(any(line.split()[0].endswith(name[-6:]) for line in own) for name in names[:-1])
+
+
+def test_what_is_too_long_to_be_used_is_named_all_the_same() -> None:
+    """The name of the one to use is shortened in the middle, and how well that is known stays."""
+    name = "kernels:one_with_a_name_of_many_characters_that_ends_so"
+    (line,) = of_points(points_of(timed([vit_s()], {"eager": 2.0, name: 1.0}, 3)), 80)[1:]
+    assert re.search(r"fastest: kern\S*…\S*so +1.0+ s|fastest: kern\S*…\S*so ", line)
 
 
 @pytest.mark.parametrize(

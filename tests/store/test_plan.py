@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from bench.store.plan import PLAN, continued
 from bench.store.record import SCHEMA_VERSION
 from tests.make.points import OF_LAYER, of_layer, point, vit_s
 from tests.make.records import record
-from tests.refusals import refusal
+from tests.refusals import refusal, unseen_flips
 
 SWEEP = Sweep("mine", (point(), point(num_tokens=5)), ("eager", "sdpa"), effort=Effort(processes=2, budget_s=1.5))
 
@@ -38,6 +39,7 @@ def test_points_of_every_layer_come_back(tmp_path: Path) -> None:
     assert all(None not in columns.values() for columns in content["points"])
     for columns in content["points"]:
         del columns["mask"]
+    del content["head_crc32"], content["points_crc32"]
     (tmp_path / PLAN).write_text(json.dumps(content))
     assert plan.load(tmp_path) == sweep
 
@@ -101,10 +103,27 @@ def test_what_is_no_plan_is_refused_with_its_file(change: Any, message: str, tmp
     """A file that was changed by hand, or by a newer suite, is refused in one line."""
     plan.save(SWEEP, tmp_path)
     path = tmp_path / PLAN
-    path.write_text(change(path.read_text()))
+    path.write_text(change(re.sub(r' *"(head|points)_crc32": \d+,\n', "", path.read_text())))
     line = refusal(plan.load, tmp_path)
     assert all(words in line for words in (message, str(path)))
     assert "\n" not in line
+
+
+def test_no_flipped_bit_goes_unseen(tmp_path: Path) -> None:
+    """Wherever a bit of the file is another one, the plan is refused in one line, or is the same."""
+    plan.save(SWEEP, tmp_path, plan.Made(1, 2))
+    assert unseen_flips(plan.load, tmp_path / PLAN) == []
+
+
+def test_a_plan_that_was_changed_by_hand_says_the_way_out(tmp_path: Path) -> None:
+    """A value that is as good as the written one is refused too: nothing else says what was planned."""
+    plan.save(SWEEP, tmp_path)
+    path = tmp_path / PLAN
+    path.write_text(path.read_text().replace('"num_tokens": 5', '"num_tokens": 6'))
+    assert "its points must have the CRC-32" in refusal(plan.load, tmp_path)
+    journal.append(tmp_path, [record("eager")])
+    path.unlink()
+    assert plan.load(tmp_path) is not None
 
 
 def test_the_same_sweep_goes_on_under_any_name_and_in_any_order() -> None:

@@ -217,3 +217,12 @@ def test_values_that_no_measurement_can_be_are_refused(values: dict[str, Any], r
     """Wrong types, booleans as numbers, negative numbers and those that are none."""
     with pytest.raises(ValueError, match=re.escape(reason)):
         read(changed(**values))
+
+
+@pytest.mark.parametrize(
+    "values", [{"implementation": "sdpa[backend"}, {"implementation": "a\x1b[31m"}, {"layer": "vit["}, {"mask": "\x1b"}]
+)
+def test_a_case_that_no_request_can_have_is_no_line(values: dict[str, str]) -> None:
+    """Its names break their grammar, or hold characters that command a terminal."""
+    with pytest.raises(ValueError, match="must"):
+        decode_line(changed(**values))

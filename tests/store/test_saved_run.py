@@ -88,15 +88,18 @@ def test_a_file_of_another_name_is_alone(folder: Path, tmp_path: Path) -> None:
 
 
 def test_each_part_is_read_once_and_only_if_it_is_asked_for(folder: Path) -> None:
-    """A broken part disturbs nobody who doesn't need it, and what was read stays."""
+    """A broken part disturbs nobody who doesn't need it, and what was read stays; of a broken file nothing is known."""
     run = SavedRun(folder)
     before = run.table
     for name in (table.RESULTS, environments.ENVIRONMENT, journal.JOURNAL):
         (folder / name).write_text("rubbish")
     assert run.table is before
     assert SavedRun(folder).effort == SWEEP.effort
+    assert SavedRun(folder).environment is None
+    (damage,) = SavedRun(folder).damages
+    assert damage.startswith(str(folder / environments.ENVIRONMENT))
     with pytest.raises(WrongRequest):
-        _ = SavedRun(folder).environment
+        _ = SavedRun(folder).table
 
 
 def test_faults_are_one_line(folder: Path, tmp_path: Path) -> None:
@@ -118,3 +121,13 @@ def test_looks_hold_what_each_process_saw(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(CannotWrite, match="can't be written"):
         saved_run.save_looks({POINT: looks()}, tmp_path / "file")
+
+
+def test_a_name_of_a_machine_is_the_name_of_a_folder(tmp_path: Path) -> None:
+    """No list of machines leads out of its run, or commands a terminal."""
+    for name in ("../other", "/other", "a\x1b[2J", "a/b"):
+        saved_run.save_machines(tmp_path, {name: "0123456789ab"})
+        with pytest.raises(WrongRequest, match="no list of machines"):
+            saved_run.folders_of(tmp_path)
+    saved_run.save_machines(tmp_path, {"left": "0123456789ab"})
+    assert saved_run.folders_of(tmp_path) == {"left": "0123456789ab"}

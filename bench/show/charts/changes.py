@@ -6,12 +6,13 @@ from typing import Any
 
 import altair as alt
 
+from bench.plan.verdicts import INCONCLUSIVE
 from bench.show.charts import base
 from bench.show.charts.base import Sheet, Spec
 from bench.show.comparison.report import STAMP, Report, change, counts
 from bench.show.figures import layout
 from bench.show.rows import Row
-from bench.stats.limits import INCONCLUSIVE, Limits
+from bench.stats.limits import Limits
 from bench.store import units
 from impls.catalogue import SOLID, Style
 

@@ -9,16 +9,17 @@ from functools import cached_property
 
 import pandas as pd
 
-from bench.analyse.comparison import VERDICTS, WELL
+from bench.analyse.comparison import WELL
 from bench.analyse.rows import point_of
 from bench.analyse.standing import FASTEST, NAMED
 from bench.plan.again import Again
+from bench.plan.verdicts import CHANGED, INCONCLUSIVE, JUDGED, VERDICTS
 from bench.show import blocks
 from bench.show.intervals import UNBOUNDED
 from bench.show.rows import Row, plain, reason
 from bench.show.text import counted, differences, first, more, parts, varying
 from bench.stats.best import GOOD
-from bench.stats.limits import CHANGED, INCONCLUSIVE, JUDGED, Limits
+from bench.stats.limits import Limits
 from bench.store import units
 
 STAMP = "NOT COMPARABLE"

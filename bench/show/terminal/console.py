@@ -13,6 +13,7 @@ from rich.segment import Segment
 from rich.text import Text
 from rich.theme import Theme
 
+from bench.plan.controls import visible
 from bench.show.blocks import BAD, GOOD, HEAD, PLAIN, QUIET, WARNING, Block, Code, Column, Folded, Lines, Table
 
 PLAIN_WIDTH = 180
@@ -25,13 +26,26 @@ GAP = "  "
 CODE_INDENT = 4
 
 LEAST, FEWEST = 40, 12
-"""Columns of higher rank go before one that takes the room which is left has fewer characters than the first of these;
-without any more to go it has as few as the second."""
+"""Columns of higher rank go before those that take the room which is left have fewer characters together than the first
+of these; without any more to go each has as few as the second."""
+
+
+class Safe(Console):
+    """A console on which no text commands the terminal: control characters of what is printed are written out."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Yield the segments of a renderable."""
+        for text, style, control in super().render(renderable, options):
+            yield Segment(text if control else visible(text), style, control)
+
+    def on_broken_pipe(self) -> None:
+        """Leave it to the program what it means that nobody reads any more."""
+        raise BrokenPipeError
 
 
 def console(file: IO[str] | None = None, *, stderr: bool = False) -> Console:
     """Return a console on a file, standard output by default; if it is no terminal, it is wide and without colour."""
-    target = Console(file=file, stderr=stderr, highlight=False, theme=THEME)
+    target = Safe(file=file, stderr=stderr, highlight=False, theme=THEME)
     if not target.is_terminal and "COLUMNS" not in os.environ:
         target.width = PLAIN_WIDTH
     return target
@@ -39,7 +53,7 @@ def console(file: IO[str] | None = None, *, stderr: bool = False) -> Console:
 
 def rendered(renderable: RenderableType, *, width: int = PLAIN_WIDTH, colour: bool = False) -> str:
     """Return what a console of this width would show, with ANSI codes only if `colour` is set."""
-    target = Console(
+    target = Safe(
         file=io.StringIO(),
         width=width,
         highlight=False,
@@ -116,10 +130,9 @@ class Fitted:
         """Whether the cells can do with less room."""
         return self.column.folds or self.column.fit is not None
 
-    @property
-    def least(self) -> int:
-        """The width for which columns of higher rank go."""
-        return min(self.width, LEAST) if self.is_flexible else self.width
+    def least(self, flexible: int) -> int:
+        """Return the width for which columns of higher rank go, if so many are flexible."""
+        return min(self.width, LEAST // flexible) if self.is_flexible else self.width
 
     def lines(self, row: Any) -> list[str]:
         """Return the lines of a row's cell, without a row those of the heading."""
@@ -138,7 +151,10 @@ def fit(columns: Iterable[Column], rows: Sequence[Any], width: int, gap: str = G
             lines = (line for cell in (column.heading, *cells) for line in cell.splitlines())
             of = Fitted(column, max(map(len, lines)))
             fitted.append(replace(of, width=min(of.width, width)) if of.is_flexible else of)
-    while sum(each.least + gaps for each in fitted) - gaps > width and any(each.column.rank for each in fitted):
+    flexible = sum(each.is_flexible for each in fitted)
+    while sum(each.least(flexible) + gaps for each in fitted) - gaps > width and any(
+        each.column.rank for each in fitted
+    ):
         fitted.remove(max(fitted, key=lambda each: each.column.rank))
     while sum(each.width + gaps for each in fitted) - gaps > width:
         widest = max((each for each in fitted if each.is_flexible), key=lambda each: each.width, default=None)

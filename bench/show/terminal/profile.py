@@ -12,9 +12,6 @@ from bench.show.text import counted, parts
 from bench.store import units
 from bench.store.profile import BACKWARD, Profile, ProfiledOperator
 
-TOP = 10
-"""Operators that are shown by default; those after them are mostly bookkeeping."""
-
 
 def row_of(table: pd.DataFrame, case: Case) -> Row | None:
     """Return the row of a case in the results of its run, None if the run didn't measure it."""
@@ -22,7 +19,7 @@ def row_of(table: pd.DataFrame, case: Case) -> Row | None:
     return next((row for row in rows if row["implementation"] == case.implementation), None)
 
 
-def blocks(profile: Profile, row: Row | None, top: int = TOP) -> list[Block]:
+def blocks(profile: Profile, row: Row | None, top: int) -> list[Block]:
     """Return a profile's times, operators and stages; `row` is the case's row in the run's results."""
     stages = [GAP, *_stages(profile)] if profile.stages else []
     return [*_times(profile, row), GAP, _operators(profile, top), *stages]

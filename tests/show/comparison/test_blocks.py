@@ -9,9 +9,10 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from bench.analyse.comparison import VERDICTS, compare
+from bench.analyse.comparison import compare
 from bench.plan.again import MOST_COMMANDS, Again
 from bench.plan.case import CASE_COLUMNS
+from bench.plan.verdicts import VERDICTS
 from bench.show.comparison.blocks import as_csv, as_json, blocks
 from bench.show.comparison.report import EVENTS, STAMP, Report
 from bench.show.markdown import MOST_CHARACTERS, markdown

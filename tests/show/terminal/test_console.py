@@ -1,11 +1,13 @@
 """The writer of blocks for the terminal, and the stamp on every line."""
 
+import re
+
 import pytest
 from rich.console import Group
 from rich.text import Text
 
-from bench.show.blocks import of_texts
-from bench.show.terminal.console import Stamped, render, rendered
+from bench.show.blocks import BAD, Block, Code, Lines, of_texts
+from bench.show.terminal.console import Stamped, console, render, rendered
 
 
 @pytest.mark.parametrize("width", [20, 40, 100])
@@ -38,3 +40,19 @@ def test_a_table_fits_the_console() -> None:
         "        that fold",
         "  b     few            20 s",
     ]
+
+
+@pytest.mark.parametrize("text", ["a\x1b[31mb", "a\x1b]0;title\x07b", "a\x9b2Jb", "a\u202eb", "a\rb"])
+def test_no_text_commands_the_terminal(text: str) -> None:
+    """Wherever it stands, in lines, cells or a heading, and with colours too, it comes out as text or not at all."""
+    blocks: list[Block] = [Lines([text], BAD), of_texts([text], [[text]]), Code([text])]
+    plain, coloured = (rendered(render(blocks), colour=colour) for colour in (False, True))
+    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == plain
+    assert not {*plain} & {*"\x1b\x07\x9b\u202e\r"}
+    assert plain.count("b\n") == 4
+
+
+def test_a_console_writes_control_characters_out(capsys: pytest.CaptureFixture[str]) -> None:
+    """The command line prints through it, errors too."""
+    console().print("a\x1b[2Jb", markup=False)
+    assert capsys.readouterr().out == "a\\x1b[2Jb\n"

@@ -1,0 +1,280 @@
+"""The arguments of each command, in a function of its name whose docstring is the help of the command.
+
+Nothing here is slow to import: `--help` and a wrong option are answered at once.
+"""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bench.harness import options
+from bench.plan.columns import flag
+from bench.plan.verdicts import MARGIN, REGRESSIONS, VERDICTS, hyphened
+from bench.store.journal import JOURNAL
+
+if TYPE_CHECKING:
+    from bench.analyse.analysed_run import AnalysedRun
+    from bench.store.saved_run import SavedRun
+
+FORMATS = ("terminal", "markdown", "json")
+"""The formats of what `duel` and `advise` say."""
+
+COMPARE_FORMATS = ("terminal", "markdown", "csv", "json")
+EXPORT_FORMATS = ("json", "python")
+
+MOST_POINTS = 100
+"""The most points that `show` prints in a terminal if none are asked for; a file gets all."""
+
+TOP = 20
+"""The points that it prints there instead, the most important ones."""
+
+OPERATORS = 10
+"""The operators that `profile` prints by default; those after them are mostly bookkeeping."""
+
+ADVISE_BATCH = 8
+"""The items in a call of a model if nothing says another number."""
+
+ADVISE_SHAPES = ("num_tokens", "token_len", "channels", "num_heads")
+"""The options of shape of `advise`, for a module that is made from columns."""
+
+AS = (LAYER, CORE) = ("layer", "core")
+"""What a sweep file of `advise` has: the layers in the model, or their cores as points of the layer `core`."""
+
+MODEL = "timm:NAME, torchvision:NAME, transformers:CONFIG, module:attribute or a layer of the suite"
+"""The names that `advise` takes."""
+
+
+def _saved(path: str) -> "SavedRun":
+    from bench.store.saved_run import SavedRun  # slow to import
+
+    return SavedRun(path)
+
+
+def _analysed(path: str) -> "AnalysedRun":
+    from bench.analyse.analysed_run import AnalysedRun  # slow to import
+
+    return AnalysedRun(path)
+
+
+def add_run(parser: argparse.ArgumentParser) -> None:
+    """Measure a sweep, as `pytest bench` does and with its options.
+
+    All words are left to the command, `-h` too, because pytest reads them.
+    """
+    parser.prefix_chars = "\0"
+    parser.add_argument("words", nargs="*")
+
+
+def add_show(parser: argparse.ArgumentParser) -> None:
+    """Print the table of a run."""
+    parser.add_argument("run", metavar="RUN", type=_analysed, help="a run folder or a results.csv")
+    kinds = parser.add_mutually_exclusive_group()
+    kinds.add_argument("--reference", action="store_true", help="our times beside figures that others published")
+    kinds.add_argument("--across", choices=["dtype"], help="what a change of precision brings, and its error")
+    parser.add_argument(
+        "--top",
+        metavar="N",
+        type=int,
+        help="the N most important points: first those at which a case went wrong, then those with the largest "
+        f"speed-up of the fastest (default: all, or {TOP} in a terminal if there are more than {MOST_POINTS})",
+    )
+    parser.add_argument(
+        "--where",
+        metavar="EXPRESSION",
+        help="only rows of which this is true, such as 'num_tokens>=577 and implementation==sdpa'",
+    )
+
+
+def add_compare(parser: argparse.ArgumentParser) -> None:
+    """Compare two runs by their ratios to the baseline."""
+    verdicts, fail_on = ", ".join(map(hyphened, VERDICTS)), ",".join(map(hyphened, REGRESSIONS))
+    add_option = parser.add_argument
+    add_option("base", metavar="BASE", type=_saved, help="a run folder or a results.csv")
+    add_option("new", metavar="NEW", type=_saved, help="a run folder or a results.csv")
+    add_option(
+        "--margin",
+        metavar="SHARE",
+        type=float,
+        default=MARGIN,
+        help=f"a change up to this share is not acted on (default: {MARGIN})",
+    )
+    add_option(
+        "--baseline",
+        metavar="IMPLEMENTATION",
+        default="",
+        help="take ratios to this implementation, if the baseline itself changed (default: the baseline of the runs)",
+    )
+    add_option(
+        "--fail-on",
+        metavar="VERDICT,…",
+        default=fail_on,
+        help=f"end with status 1 if a row has one of these: {verdicts} (default: {fail_on})",
+    )
+    add_option(
+        "--force", action="store_true", help="compare runs of different conditions all the same; every line is stamped"
+    )
+    add_option("--all", action="store_true", help="list every row, not only what changed")
+    add_option("--format", choices=COMPARE_FORMATS, default=COMPARE_FORMATS[0], help=f"(default: {COMPARE_FORMATS[0]})")
+    add_option("--to", metavar="FILE", type=Path, help="write into this file (default: standard output)")
+    add_option("--plot", metavar="FILE.png", type=Path, help="draw all judged rows with their intervals")
+    add_option("--report", metavar="FILE.html", type=Path, help="write the page of the comparison")
+    add_option("--rerun", action="store_true", help="measure rows in dispute again, both sides alternately")
+    options.add_python(
+        add_option, "for --rerun: the interpreter that BASE was measured with, and a second time for NEW"
+    )
+    options.add_run(add_option, "<UTC time>-rerun")
+    options.add_race(add_option)
+
+
+def add_duel(parser: argparse.ArgumentParser) -> None:
+    """Compare two sides, before and after: implementations, checkouts, environments, models or layers."""
+
+    def add_option(name: str, **words: Any) -> None:
+        twice = {
+            "action": "append",
+            "default": [],
+            "metavar": "LAYER",
+            "help": f"{words['help']}; twice for two layers",
+        }
+        parser.add_argument(name, **(words | twice if name == "--layer" else words))
+
+    parser.add_argument(
+        "names", metavar="SIDE", nargs="*", help="implementations or models: one for both sides, or two"
+    )
+    add_option(
+        "--checkout",
+        metavar="PATH[@REV]",
+        action="append",
+        default=[],
+        help="a folder to import from, as it is or at a revision; give it twice, first before and then after",
+    )
+    options.add_python(add_option, "an interpreter with its own packages; give it twice, first before and then after")
+    add_option("--sweep", metavar="NAME|FILE.toml", help="the points (default: one, of 197 tokens and 384 channels)")
+    add_option("--allow", metavar="2%", help="end with 1 if the second side is slower by more than this")
+    options.add_run(add_option, "<UTC time>-duel-<sweep>")
+    options.add_columns(add_option)
+    add_option("--bound", metavar="1%", help="how well the ratio is to be known (default: 1%%)")
+    add_option("--within", dest="within_s", metavar="3m", help="time for that (default: 40s for each point)")
+    options.add_timeout(add_option)
+    add_option("--format", choices=FORMATS, default=FORMATS[0], help=f"(default: {FORMATS[0]})")
+    add_option("--report", metavar="FILE.html", type=Path, help="write the page of the duel")
+
+
+def add_advise(parser: argparse.ArgumentParser) -> None:
+    """Say which attention a model should use, from measurements of the whole model."""
+    add_option = parser.add_argument
+    add_option("name", metavar="MODEL", help=f"{MODEL}; options in brackets, as timm:vit_tiny_patch16_224[depth=4]")
+    add_option("--batch", metavar="A,B,…", help=f"items in a call (default: {ADVISE_BATCH})")
+    add_option(
+        "--input",
+        metavar="8x3x224x224",
+        help="the shape of the input with its batch, or module:function that returns inputs",
+    )
+    add_option("--impl", metavar="A,B,…", default="", help="further settings, such as mykernel:attend")
+    add_option("--use", metavar="TABLE", help="also try the choices of a table that `export` wrote")
+    shapes = {name: options.SHAPES[name] for name in ADVISE_SHAPES}
+    for name, (_, meaning) in {**shapes, **options.SETTINGS}.items():
+        add_option(flag(name), metavar="A,B,…", help=meaning)
+    add_option("--oversubscribe", action="store_true", default=None, help="allow more threads than cores")
+    add_option("--no-compile", action="store_true", help="leave out the settings with torch.compile")
+    add_option("--look", action="store_true", help="look at the model, and compare nothing")
+    add_option("--anyway", action="store_true", help="compare settings even if attention takes little of the time")
+    options.add_race(add_option)
+    options.add_timeout(add_option)
+    options.add_run(add_option, "<UTC time>-advise")
+    add_option("--sweep-file", metavar="OUT.toml", type=Path, help="write the model's distinct layers as a sweep file")
+    add_option("--as", dest="written_as", choices=AS, help=f"what of the layers it has (default: {AS[0]})")
+    add_option("--format", choices=FORMATS, default=FORMATS[0], help=f"(default: {FORMATS[0]})")
+
+
+def add_doctor(parser: argparse.ArgumentParser) -> None:
+    """Say in plain words whether this machine is ready to measure."""
+
+
+def add_list(_parser: argparse.ArgumentParser) -> None:
+    """List all sweeps, layers, implementations and models."""
+
+
+def add_report(parser: argparse.ArgumentParser) -> None:
+    """Write a page of a run that answers, and that can be asked further."""
+    parser.add_argument("run", metavar="RUN", type=_analysed, help="a run folder")
+
+
+def add_history(parser: argparse.ArgumentParser) -> None:
+    """Print how speed-ups changed from run to run, or make a page of it."""
+    parser.add_argument("runs", metavar="RUN", type=Path, nargs="+", help="run folders, or a folder of run folders")
+    parser.add_argument("--report", metavar="FILE.html", type=Path, help="write the page of the history")
+
+
+def add_plot(parser: argparse.ArgumentParser) -> None:
+    """Draw the pictures of a run."""
+    parser.add_argument("run", metavar="RUN", type=_saved, help="a run folder or a results.csv")
+    parser.add_argument(
+        "--to", metavar="DIR", type=Path, help="the folder for the pictures (default: plots/ beside the results)"
+    )
+    parser.add_argument("--svg", action="store_true", help="write each picture as SVG too")
+
+
+def add_scaling(parser: argparse.ArgumentParser) -> None:
+    """Fit how latency and memory grow, and at how many tokens the fastest changes."""
+    add_plot(parser)
+
+
+def add_profile(parser: argparse.ArgumentParser) -> None:
+    """Profile cases of a run, to see why they are fast."""
+    add_option = parser.add_argument
+    add_option("run", metavar="RUN", type=_saved, help="a run folder")
+    add_option(
+        "--case",
+        metavar="COLUMN=VALUE,…",
+        action="append",
+        default=[],
+        help="the cases (default: the fastest and the baseline of each point); stepwise is profiled at their "
+        "points too, for the stages, even if the run didn't measure it",
+    )
+    add_option(
+        "--top",
+        metavar="N",
+        type=int,
+        default=OPERATORS,
+        help=f"operators that are printed of a case, the rest in one line (default: {OPERATORS})",
+    )
+    add_option("--report", action="store_true", help="write a page with all profiles of the run too: profile.html")
+
+
+def add_export(parser: argparse.ArgumentParser) -> None:
+    """Write which core to use at each point of a run, as a table that a program reads."""
+    parser.add_argument("run", metavar="RUN", type=_analysed, help="a run folder that measured sdpa")
+    parser.add_argument("out", metavar="OUT", type=Path, nargs="?", help="the file (default: attention.json or .py)")
+    parser.add_argument(
+        "--format",
+        choices=EXPORT_FORMATS,
+        default=EXPORT_FORMATS[0],
+        help="a table for measured[table=OUT], or a function",
+    )
+    parser.add_argument(
+        "--check", type=int, metavar="N", help="measure a program that follows the table at N shapes between the points"
+    )
+    parser.add_argument(
+        "--within", dest="within_s", metavar="2m", help="time for that (default: what the run's race has left)"
+    )
+
+
+def add_summarise(parser: argparse.ArgumentParser) -> None:
+    """Write results.csv of a run anew from its journal."""
+    parser.add_argument("run", metavar="RUN", nargs="+", type=_saved, help=f"a run folder with a {JOURNAL}")
+
+
+def add_merge(parser: argparse.ArgumentParser) -> None:
+    """Join the shards of a sweep, from one machine or several, into one run."""
+    parser.add_argument(
+        "out", metavar="OUT", type=Path, help="the merged run: a new folder, or one of an earlier merge"
+    )
+    parser.add_argument("shards", metavar="SHARD", type=Path, nargs="+", help="a run folder")
+
+
+def add_watch(parser: argparse.ArgumentParser) -> None:
+    """Measure a kernel again whenever its file is saved."""
+    parser.add_argument("names", metavar="IMPL", nargs="+", help="your kernel, and before it what it is compared with")
+    options.add_columns(parser.add_argument)
+    options.add_timeout(parser.add_argument)
