@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from operator import mul
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -139,7 +140,7 @@ class Member:
     cpu_s: float = 0.0
     """The processor's seconds that its process has used."""
     calls: int = 1
-    """The number of calls in a timing."""
+    """The number of calls in a timing, on average if it is drawn."""
     call_s: float = 0.0
     """The seconds of a call in the warm-up."""
     remark: str = ""
@@ -322,14 +323,20 @@ class Taken(Struct):
 
 
 class Sampled(Struct):
-    """A sample, the inputs whose outputs are held, and the seconds of the process."""
+    """A sample, the calls of its timings, the inputs whose outputs are held, and the seconds of the process."""
 
     sample: Taken
+    calls: list[Positive]
     held: list[Annotated[int, Meta(ge=0)]]
     used_s: Amount
     idle_s: Amount
     cpu_s: Amount
     apart_s: Amount = 0.0
+
+    @property
+    def claimed_s(self) -> float:
+        """The seconds of all timings."""
+        return sum(map(mul, self.sample.timings_s, self.calls))
 
 
 def read(reply: Mapping[str, Any], kind: type[Reply]) -> Reply:
@@ -337,14 +344,15 @@ def read(reply: Mapping[str, Any], kind: type[Reply]) -> Reply:
     return _valid(reply, kind, "")  # type: ignore[no-any-return]
 
 
-def sampled(reply: Mapping[str, Any], timings: int, calls: int) -> Sampled:
-    """Return a sample of so many timings of so many calls; raises Ended for a reply that is none."""
+def sampled(reply: Mapping[str, Any], timings: int) -> Sampled:
+    """Return a sample of so many timings; raises Ended for a reply that is none."""
     taken = read(reply, Sampled)
-    for name, values in (("held", taken.held), ("sample.timings_s", taken.sample.timings_s)):
+    for name, values in (("calls", taken.calls), ("held", taken.held), ("sample.timings_s", taken.sample.timings_s)):
         if len(values) != timings:
             raise _invalid(f"{name} must have {timings} values, got {len(values)}")
-    if max(taken.held) >= calls:
-        raise _invalid(f"held must name one of {calls} calls, got {max(taken.held)}")
+    for held, calls in zip(taken.held, taken.calls, strict=True):
+        if held >= calls:
+            raise _invalid(f"held must name one of {calls} calls, got {held}")
     return taken
 
 

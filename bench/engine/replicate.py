@@ -298,11 +298,11 @@ class Replicate:
         reply = member.ask(request)
         waited_s = monotonic.now_s() - begin
         queue_s = queued_s() + queued_s(member.pid or 0) - queue_s
-        claimed = sampled(reply, self._timings, member.calls)
+        claimed = sampled(reply, self._timings)
         values, member.cpu_s = claimed.sample, claimed.cpu_s
         taken = Sample(tuple(values.timings_s), values.switches, values.faults, self._interference.share())
-        claimed_s = sum(taken.timings_s) * member.calls
-        apart_s = min(claimed.apart_s, self._judge(member).apart_s(member, self._timings, claimed_s))
+        claimed_s = claimed.claimed_s
+        apart_s = min(claimed.apart_s, self._judge(member).apart_s(member, claimed.calls, claimed_s))
         objection = self._changed_scheduling(member) or member.claims.add(claimed_s, waited_s, queue_s, apart_s)
         if self._point.device == "cpu":  # else the host's work is not what is timed
             objection = objection or member.claims.add_work(claimed_s, claimed.used_s, claimed.idle_s)

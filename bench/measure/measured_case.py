@@ -151,7 +151,7 @@ class MeasuredCase:
         `apart_s` are the seconds of making inputs, and what calls need besides.
 
         It has a timing for each of the keys of inputs. The output of one call of each is held, which is drawn when the
-        timing has ended; `held` says the number of its input. All calls run on `core` from now on, if one is given.
+        timing has ended; `held` says the number of its input, and `calls` how many calls the timing had. All calls run on `core` from now on, if one is given.
         """
         begin_s = thread_time()
         self._move(core)
@@ -160,7 +160,7 @@ class MeasuredCase:
         calls_s, main_calls_s, prepared_s = self._timed.cpu_s, self._timed.main_s, self._timed.prepared_s
         apart_s = self._timed.apart_s
         idle_s = before_s + before_children_s - self._last_cpu_s
-        sample, held = self._timed.sample(keys, self._pace.calls, self._outputs)
+        sample, calls, held = self._timed.sample(keys, self._pace.calls, self._outputs)
         self._state.check()
         if started := forking.descendants() - self._processes:
             raise LeftChanged(f"started processes that outlive its sample: {len(started)}")
@@ -172,7 +172,7 @@ class MeasuredCase:
         self._last_cpu_s = now_s + children_s
         seconds = {"idle_s": idle_s, "used_s": used_s, "cpu_s": self._last_cpu_s}
         seconds["apart_s"] = self._timed.apart_s - apart_s
-        return {"sample": sample._asdict(), "held": held, **seconds}
+        return {"sample": sample._asdict(), "calls": calls, "held": held, **seconds}
 
     def keep(self, parts: Sequence[tuple[int, int, int]], wholes: Sequence[tuple[int, int]]) -> None:
         """Keep what is judged of the last sample: items and whole outputs of timings, each at its place."""

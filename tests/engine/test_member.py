@@ -14,7 +14,7 @@ from tests.make.records import case, samples
 
 OUTCOME = {"status": "ok", "detail": "", "metrics": {}, "cpu_s": 0}
 SAMPLE = {"timings_s": [1e-3, 2e-3], "switches": 0, "faults": 3}
-REPLY = {"sample": SAMPLE, "held": [0, 2], "used_s": 0.01, "idle_s": 0.0, "cpu_s": 1.0}
+REPLY = {"sample": SAMPLE, "calls": [1, 3], "held": [0, 2], "used_s": 0.01, "idle_s": 0.0, "cpu_s": 1.0}
 
 
 def sampled(claimed_s: float, waited_s: float, count: int = 5, used_s: float | None = None) -> Claims:
@@ -87,7 +87,7 @@ def test_work_between_samples_is_an_objection_at_once() -> None:
 def test_whole_replies_pass() -> None:
     """Other values beside the expected ones do no harm."""
     assert member.read({**OUTCOME, "free_bytes": None}, Ending).status == "ok"
-    assert member.sampled({**REPLY, "status": "ok"}, 2, 3).sample.timings_s == [1e-3, 2e-3]
+    assert member.sampled({**REPLY, "status": "ok"}, 2).sample.timings_s == [1e-3, 2e-3]
     assert member.calls_per_timing({"calls_per_timing": 3}) == 3
     prepared = member.read({"call_s": 0.5, "free_bytes": 7}, Prepared)
     assert (prepared.call_s, prepared.free_bytes) == (0.5, 7)
@@ -133,13 +133,13 @@ def test_an_outcome_of_another_kind_is_a_crash(wrong: dict[str, Any]) -> None:
 )
 def test_a_sample_that_no_clock_gives_is_a_crash(wrong: dict[str, Any]) -> None:
     """A timing is a positive number, a count is whole."""
-    assert f"sample.{next(iter(wrong))}" in detail_of(member.sampled, {**REPLY, "sample": {**SAMPLE, **wrong}}, 2, 3)
+    assert f"sample.{next(iter(wrong))}" in detail_of(member.sampled, {**REPLY, "sample": {**SAMPLE, **wrong}}, 2)
 
 
 @pytest.mark.parametrize("held", [None, [0], [0, 3], [0, -1], [0, "1"]])
 def test_each_timing_names_the_input_of_the_call_that_is_held(held: Any) -> None:
     """The judge makes that input."""
-    assert "held" in detail_of(member.sampled, {**REPLY, "held": held}, 2, 3)
+    assert "held" in detail_of(member.sampled, {**REPLY, "held": held}, 2)
 
 
 @pytest.mark.parametrize(

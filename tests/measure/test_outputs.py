@@ -81,13 +81,11 @@ def test_a_core_that_returns_another_form_is_named_with_both(mistake: str, mode:
 
 
 def test_outputs_in_the_same_memory_are_seen() -> None:
-    """The memory of outputs counts; those of training steps stand beside their gradients."""
+    """A view of an output lies where the output lies."""
     y, other = torch.zeros(3), torch.zeros(3)
     assert outputs.share_memory([y, other, y])
-    assert outputs.share_memory([(y, (other,)), (y.view(3, 1), (y,))])
+    assert outputs.share_memory([y, y.view(3, 1)])
     assert not outputs.share_memory([y, other])
-    assert not outputs.share_memory([(y, (other,)), (other, (other,))])
-    assert not outputs.share_memory([None])
 
 
 def test_edited_weights_and_inputs_are_seen() -> None:
