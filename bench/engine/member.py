@@ -8,7 +8,6 @@ import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from operator import mul
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -65,7 +64,7 @@ class Claims:
     shares: list[float] = field(default_factory=list)
     """Of each sample the share of its timings in the time that the engine waited for it."""
     work: list[tuple[float, float]] = field(default_factory=list)
-    """Of each sample the seconds of its timings, and the processor's seconds in them."""
+    """Of each sample the seconds of the timing that counts, and the processor's seconds in it."""
 
     def add(self, claimed_s: float, waited_s: float, queued_s: float = 0.0, apart_s: float = 0.0) -> str:
         """Add a sample whose timings claim so many seconds and for which the engine waited so many.
@@ -80,9 +79,12 @@ class Claims:
         self.shares.append(claimed_s / max(claimed_s, waited_s - queued_s - apart_s - OVERHEAD_S))
         return ""
 
-    def add_work(self, claimed_s: float, used_s: float, idle_s: float) -> str:
-        """Add the work of a process on a CPU, in the timings of a sample and outside of them."""
-        self.work.append((claimed_s, used_s))
+    def add_work(self, least: tuple[float, float], used_s: float, idle_s: float) -> str:
+        """Add the work of a process on a CPU, in the timings of a sample and outside of them.
+
+        `least` are the seconds of the timing that counts, and the processor's in it.
+        """
+        self.work.append(least)
         self.used_s += used_s
         self.idle_s += idle_s
         if self.idle_s > IDLE_SHARE * self.used_s + IDLE_S * len(self.shares) + FIRST_IDLE_S:
@@ -322,12 +324,23 @@ class Taken(Struct):
     faults: Count
 
 
+class Timing(Struct):
+    """Of a timing the number of its calls, that of the input of the one that is held, and the processor's seconds."""
+
+    calls: Positive
+    held: Annotated[int, Meta(ge=0)]
+    used_s: Amount
+
+    def __post_init__(self) -> None:
+        if self.held >= self.calls:
+            raise ValueError(f"held must name one of {self.calls} calls, got {self.held}")
+
+
 class Sampled(Struct):
-    """A sample, the calls of its timings, the inputs whose outputs are held, and the seconds of the process."""
+    """A sample, what else is known of its timings, and the seconds of the process."""
 
     sample: Taken
-    calls: list[Positive]
-    held: list[Annotated[int, Meta(ge=0)]]
+    timings: list[Timing]
     used_s: Amount
     idle_s: Amount
     cpu_s: Amount
@@ -336,7 +349,18 @@ class Sampled(Struct):
     @property
     def claimed_s(self) -> float:
         """The seconds of all timings."""
-        return sum(map(mul, self.sample.timings_s, self.calls))
+        return sum(self._timings_s)
+
+    @property
+    def least(self) -> tuple[float, float]:
+        """The seconds of the timing that counts, and the processor's in it and in a part of what it has started."""
+        started_s = self.used_s - sum(timing.used_s for timing in self.timings)
+        number = min(range(len(self.timings)), key=self.sample.timings_s.__getitem__)
+        return self._timings_s[number], self.timings[number].used_s + started_s / len(self.timings)
+
+    @property
+    def _timings_s(self) -> list[float]:
+        return [call_s * each.calls for call_s, each in zip(self.sample.timings_s, self.timings, strict=True)]
 
 
 def read(reply: Mapping[str, Any], kind: type[Reply]) -> Reply:
@@ -347,12 +371,9 @@ def read(reply: Mapping[str, Any], kind: type[Reply]) -> Reply:
 def sampled(reply: Mapping[str, Any], timings: int) -> Sampled:
     """Return a sample of so many timings; raises Ended for a reply that is none."""
     taken = read(reply, Sampled)
-    for name, values in (("calls", taken.calls), ("held", taken.held), ("sample.timings_s", taken.sample.timings_s)):
+    for name, values in (("timings", taken.timings), ("sample.timings_s", taken.sample.timings_s)):
         if len(values) != timings:
             raise _invalid(f"{name} must have {timings} values, got {len(values)}")
-    for held, calls in zip(taken.held, taken.calls, strict=True):
-        if held >= calls:
-            raise _invalid(f"held must name one of {calls} calls, got {held}")
     return taken
 
 

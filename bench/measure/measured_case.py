@@ -151,7 +151,7 @@ class MeasuredCase:
         `apart_s` are the seconds of making inputs, and what calls need besides.
 
         It has a timing for each of the keys of inputs. The output of one call of each is held, which is drawn when the
-        timing has ended; `held` says the number of its input, and `calls` how many calls the timing had. All calls run on `core` from now on, if one is given.
+        timing has ended; `timings` says which input it had. All calls run on `core` from now on, if one is given.
         """
         begin_s = thread_time()
         self._move(core)
@@ -160,8 +160,11 @@ class MeasuredCase:
         calls_s, main_calls_s, prepared_s = self._timed.cpu_s, self._timed.main_s, self._timed.prepared_s
         apart_s = self._timed.apart_s
         idle_s = before_s + before_children_s - self._last_cpu_s
-        sample, calls, held = self._timed.sample(keys, self._pace.calls, self._outputs)
+        migrations = forking.migrations()
+        sample, timings = self._timed.sample(keys, self._pace.calls, self._outputs)
         self._state.check()
+        if self._core is not None and forking.migrations() != migrations:
+            raise LeftChanged("left its core in a sample")
         if started := forking.descendants() - self._processes:
             raise LeftChanged(f"started processes that outlive its sample: {len(started)}")
         children_s, own_s = forking.children_s(), thread_time() - main_s - (self._timed.main_s - main_calls_s)
@@ -172,7 +175,7 @@ class MeasuredCase:
         self._last_cpu_s = now_s + children_s
         seconds = {"idle_s": idle_s, "used_s": used_s, "cpu_s": self._last_cpu_s}
         seconds["apart_s"] = self._timed.apart_s - apart_s
-        return {"sample": sample._asdict(), "calls": calls, "held": held, **seconds}
+        return {"sample": sample._asdict(), "timings": [timing._asdict() for timing in timings], **seconds}
 
     def keep(self, parts: Sequence[tuple[int, int, int]], wholes: Sequence[tuple[int, int]]) -> None:
         """Keep what is judged of the last sample: items and whole outputs of timings, each at its place."""
@@ -188,6 +191,7 @@ class MeasuredCase:
         work, device = self._work, self.request.point.device
         counter = None if work.point.mode == "backward" else energy.counter(device)  # else the forward pass would count
         self._channel.announce("last calls")
+        self._timed.check_later()
         if self._inputs.are_edited():
             raise Incorrect(f"edited its input in place ({TIMED})")
         if not outputs.has_weights_of(self._subject, work):

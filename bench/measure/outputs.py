@@ -19,9 +19,6 @@ from bench.measure.workload import Subject, Tensors, Workload
 NAMES = frozenset(dir(Tensor))
 """What a tensor's class has. A tensor may carry something else by one of these names, which is then used instead."""
 
-NEGATED = torch._C.DispatchKeySet(torch._C.DispatchKey.Negative)
-"""What a part of a complex result may have beside a plain tensor: its numbers are negated when they are read."""
-
 _address_of, _detached = torch.UntypedStorage.data_ptr, Tensor.detach  # bound before any implementation is imported
 _storage_of, _keys_of = Tensor.untyped_storage, torch._C._dispatch_keys
 
@@ -82,7 +79,7 @@ def check_output(subject: Subject, inputs: Tensors, y: Any, expected: Tensor) ->
         raise Incorrect(f"output is {y.dtype}, expected {expected.dtype}")
     if y.device != expected.device:
         raise Incorrect(f"output is on {y.device}, expected {expected.device}")
-    if _keys_of(y).raw_repr() & ~(_keys_of(expected) | NEGATED).raw_repr():
+    if _keys_of(y).raw_repr() & ~_keys_of(expected).raw_repr():
         raise Incorrect(f"output has {_keys_of(y)}, expected {_keys_of(expected)} of a plain torch.Tensor")
     if _address(y) in {_address(tensor) for tensor in (*inputs, *subject.weights)}:
         raise Incorrect("output shares memory with its input or with a weight")

@@ -5,11 +5,12 @@ Whatever is called of torch while outputs are kept is bound here before any impl
 
 import os
 import random
+import statistics
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from time import perf_counter, process_time, thread_time
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -22,8 +23,21 @@ from bench.sampling.inputs import KEY_BITS, TIMED
 from bench.sampling.rounds import Sample
 
 
+LATER_SHARE, LATER_S = 0.5, 1e-3
+"""The main thread's seconds after a timing, until a result is held: at most LATER_SHARE of the timing, and LATER_S.
+Honest ones used 0.2 to 0.8 ms, which is 1 to 3 % where a call takes longer than a timing."""
+
 Hold = Callable[[int, int, object], None]
 """It gets the number of the calls of a timing, that of one of them and its result."""
+
+
+class Timing(NamedTuple):
+    """Of a timing the number of its calls, that of the input of the one that is held, and the processor's seconds."""
+
+    calls: int
+    held: int
+    used_s: float
+
 
 _detached, _copied = Tensor.detach, Tensor.copy_
 
@@ -46,6 +60,8 @@ class TimedCalls:
         self._hooks = ProcessState(HOOKS)
         self.reuses = reuses
         self.cpu_s = self.main_s = self.prepared_s = self.apart_s = 0.0
+        self._later: list[float] = []
+        """Of each timing the main thread's seconds after it, those that are believed left out, as a share of it."""
 
     def timing(self, call: clock.Call, calls: int, key: int | None = None, hold: Hold | None = None) -> float:
         """Return the seconds per call of a timing on the inputs of a key, or of a random one.
@@ -66,13 +82,20 @@ class TimedCalls:
         start_s, start_main_s = process_time(), thread_time()
         call_s = self._timer(call, calls, results)
         self.cpu_s += process_time() - start_s
-        self.main_s += thread_time() - start_main_s
+        end_s = thread_time()
+        self.main_s += end_s - start_main_s
         is_lost = share_memory(self._plain_outputs(results)) and not self.reuses
         if hold is not None:
             chosen = calls - 1 if self.reuses or is_lost else _below(calls)
             hold(calls, chosen, results[chosen])
+            self._later.append((thread_time() - end_s - LATER_S) / (call_s * calls))
         self.reuses |= is_lost
         return call_s
+
+    def check_later(self) -> None:
+        """Raise Incorrect if results are made when they are touched, after their timing, by whatever means."""
+        if self._later and (share := statistics.median(self._later)) > LATER_SHARE:
+            raise Incorrect(f"works when its output is kept: {share:.0%} of the time of its calls ({TIMED})")
 
     def _plain_outputs(self, results: Sequence[Any]) -> list[Tensor]:
         """Return the outputs among results that were not touched yet; raises LeftChanged or Incorrect."""
@@ -86,27 +109,22 @@ class TimedCalls:
             check_plain(self._inputs.tensors, "input")
         return ys
 
-    def sample(
-        self, keys: Sequence[int], calls: int, outputs: "TimedOutputs"
-    ) -> tuple[Sample, list[int], list[int]]:
-        """Return a sample with a timing of about so many calls for each key.
-
-        With it come the calls of each timing, and the numbers of the inputs of held calls.
-        """
-        timings, made, numbers = iter(enumerate(keys)), list[int](), list[int]()
+    def sample(self, keys: Sequence[int], calls: int, outputs: "TimedOutputs") -> tuple[Sample, list[Timing]]:
+        """Return a sample with a timing of about so many calls for each key, and what else is known of the timings."""
+        unused, timings = iter(enumerate(keys)), list[Timing]()
 
         def timer(call: clock.Call, calls: int) -> float:
-            timing, key = next(timings)
+            timing, key = next(unused)
+            before_s = self.cpu_s
 
             def hold(calls: int, number: int, result: object) -> None:
                 number, inputs = self._inputs.of_call(number)
-                made.append(calls)
-                numbers.append(number)
+                timings.append(Timing(calls, number, self.cpu_s - before_s))
                 outputs.hold(timing, inputs, result)
 
             return self.timing(call, calls, key, hold)
 
-        return clock.sample(self._call, timer, calls, len(keys)), made, numbers
+        return clock.sample(self._call, timer, calls, len(keys)), timings
 
 
 @contextmanager

@@ -119,7 +119,9 @@ class Worker:
         first_s /= 1 + self._name.startswith("test:half")
         timings = len(request["keys"])
         monotonic.sleep(PIPE_S + (timings * first_s if self._name != "test:impossible" else 0.0))
-        return {**self._claims(first_s, timings), "held": [0] * timings, "calls": [1] * timings}
+        claims = self._claims(first_s, timings)
+        timing = {"calls": 1, "held": 0, "used_s": claims["used_s"] / timings}
+        return {**claims, "timings": [timing] * timings}
 
     def _claims(self, first_s: float, timings: int) -> dict[str, Any]:
         """Return what a sample claims; it is true unless the name says another thing."""
