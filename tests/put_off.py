@@ -1,6 +1,6 @@
 """Implementations that put work off until the suite touches what it was given, or that don't do it in some calls.
 
-EXPECTED says how each ends, IN_TRAINING which of them train, and SHORT which need calls shorter than a timing.
+EXPECTED says how each ends: IN_TRAINING in training, SHORT at calls shorter than a timing, the others at longer ones.
 """
 
 import contextlib
@@ -48,7 +48,7 @@ EXPECTED = {
 }
 """A pattern for the status and the detail of each."""
 
-IN_TRAINING = ("lazy_gradients", "gradients_of_their_own", "leaves_a_dispatch_mode")
+IN_TRAINING = ("lazy_gradients", "gradients_of_their_own")
 SHORT = ("skips_the_first_calls", "skips_when_let_go")
 
 _of_class, _copied = Tensor.detach, Tensor.copy_
@@ -272,9 +272,11 @@ def _into_buffer(own: Own, x: Tensor, *, skips: bool) -> Tensor:
 def skips_the_first_calls(own: Own, x: Tensor) -> Tensor:
     """Returns one buffer, and works only in the second half of the calls that a timing may have."""
     kept = own.kept
+    if not _in_rounds():
+        return _into_buffer(own, x, skips=False)
     kept["count"] = 1 + (0 if id(x) == kept.setdefault("first", id(x)) else kept["count"])
     kept["longest"] = max(kept["count"], kept.get("longest", 1))
-    return _into_buffer(own, x, skips=_in_rounds() and kept["count"] <= kept["longest"] / 2)
+    return _into_buffer(own, x, skips=kept["count"] <= kept["longest"] / 2)
 
 
 @each_call

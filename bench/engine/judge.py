@@ -128,13 +128,10 @@ class Judge:
         if judgement.objection:
             raise Ended("error", judgement.objection)
 
-    def apart_s(self, member: Member, calls: Sequence[int], claimed_s: float) -> float:
-        """Return the most seconds of a sample that a member may say it made inputs; backward, also forward passes.
-
-        Its timings had so many `calls` each, and claim so many seconds together.
-        """
+    def apart_s(self, member: Member, timings: int, claimed_s: float) -> float:
+        """Return the most seconds of a sample that a member may say it made inputs; backward, also forward passes."""
         size = inputs_bytes(member.point)
-        made = size * sum(sets(each, size) for each in calls)
+        made = timings * sets(member.calls, size) * size
         of_inputs = APART * made / self.best.bytes_per_s if self.best else 0.0
         return of_inputs + (claimed_s if member.point.mode == "backward" else 0.0)
 

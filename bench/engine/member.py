@@ -142,7 +142,7 @@ class Member:
     cpu_s: float = 0.0
     """The processor's seconds that its process has used."""
     calls: int = 1
-    """The number of calls in a timing, on average if it is drawn."""
+    """The number of calls in a timing."""
     call_s: float = 0.0
     """The seconds of a call in the warm-up."""
     remark: str = ""
@@ -325,15 +325,10 @@ class Taken(Struct):
 
 
 class Timing(Struct):
-    """Of a timing the number of its calls, that of the input of the one that is held, and the processor's seconds."""
+    """Of a timing the number of the input of the call that is held, and the processor's seconds."""
 
-    calls: Positive
     held: Annotated[int, Meta(ge=0)]
     used_s: Amount
-
-    def __post_init__(self) -> None:
-        if self.held >= self.calls:
-            raise ValueError(f"held must name one of {self.calls} calls, got {self.held}")
 
 
 class Sampled(Struct):
@@ -347,20 +342,14 @@ class Sampled(Struct):
     apart_s: Amount = 0.0
 
     @property
-    def claimed_s(self) -> float:
-        """The seconds of all timings."""
-        return sum(self._timings_s)
-
-    @property
     def least(self) -> tuple[float, float]:
-        """The seconds of the timing that counts, and the processor's in it and in a part of what it has started."""
-        started_s = self.used_s - sum(timing.used_s for timing in self.timings)
-        number = min(range(len(self.timings)), key=self.sample.timings_s.__getitem__)
-        return self._timings_s[number], self.timings[number].used_s + started_s / len(self.timings)
+        """The seconds of a call in the timing that counts, and the processor's in all of its calls.
 
-    @property
-    def _timings_s(self) -> list[float]:
-        return [call_s * each.calls for call_s, each in zip(self.sample.timings_s, self.timings, strict=True)]
+        Those of processes that were started in a sample count in each timing alike.
+        """
+        started_s = self.used_s - sum(timing.used_s for timing in self.timings)
+        call_s, used_s = min(zip(self.sample.timings_s, (each.used_s for each in self.timings), strict=True))
+        return call_s, used_s + started_s / len(self.timings)
 
 
 def read(reply: Mapping[str, Any], kind: type[Reply]) -> Reply:
@@ -368,12 +357,14 @@ def read(reply: Mapping[str, Any], kind: type[Reply]) -> Reply:
     return _valid(reply, kind, "")  # type: ignore[no-any-return]
 
 
-def sampled(reply: Mapping[str, Any], timings: int) -> Sampled:
-    """Return a sample of so many timings; raises Ended for a reply that is none."""
+def sampled(reply: Mapping[str, Any], timings: int, calls: int) -> Sampled:
+    """Return a sample of so many timings of so many calls; raises Ended for a reply that is none."""
     taken = read(reply, Sampled)
     for name, values in (("timings", taken.timings), ("sample.timings_s", taken.sample.timings_s)):
         if len(values) != timings:
             raise _invalid(f"{name} must have {timings} values, got {len(values)}")
+    if (held := max(timing.held for timing in taken.timings)) >= calls:
+        raise _invalid(f"held must name one of {calls} calls, got {held}")
     return taken
 
 

@@ -304,15 +304,18 @@ class Replicate:
         reply = member.ask(request)
         waited_s = monotonic.now_s() - begin
         queue_s = queued_s() + queued_s(member.pid or 0) - queue_s
-        claimed = sampled(reply, self._timings)
+        claimed = sampled(reply, self._timings, member.calls)
         values, member.cpu_s = claimed.sample, claimed.cpu_s
         taken = Sample(tuple(values.timings_s), values.switches, values.faults, self._interference.share())
-        claimed_s = claimed.claimed_s
-        apart_s = min(claimed.apart_s, self._judge(member).apart_s(member, [timing.calls for timing in claimed.timings], claimed_s))
+        claimed_s = sum(taken.timings_s) * member.calls
+        least_s, used_s = claimed.least
+        apart_s = min(claimed.apart_s, self._judge(member).apart_s(member, self._timings, claimed_s))
         objection = self._changed_scheduling(member) or self._started_strangers(member)
         objection = objection or member.claims.add(claimed_s, waited_s, queue_s, apart_s)
         if self._point.device == "cpu":  # else the host's work is not what is timed
-            objection = objection or member.claims.add_work(claimed.least, claimed.used_s, claimed.idle_s)
+            objection = objection or member.claims.add_work(
+                (least_s * member.calls, used_s), claimed.used_s, claimed.idle_s
+            )
         if objection:
             raise Ended("error", objection)
         if kept := member.judged.draw([timing.held for timing in claimed.timings]):

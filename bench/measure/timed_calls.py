@@ -27,14 +27,13 @@ LATER_SHARE, LATER_S = 0.5, 1e-3
 """The main thread's seconds after a timing, until a result is held: at most LATER_SHARE of the timing, and LATER_S.
 Honest ones used 0.2 to 0.8 ms, which is 1 to 3 % where a call takes longer than a timing."""
 
-Hold = Callable[[int, int, object], None]
-"""It gets the number of the calls of a timing, that of one of them and its result."""
+Hold = Callable[[int, object], None]
+"""It gets the number of a call and its result."""
 
 
 class Timing(NamedTuple):
-    """Of a timing the number of its calls, that of the input of the one that is held, and the processor's seconds."""
+    """Of a timing the number of the input of the call that is held, and the processor's seconds."""
 
-    calls: int
     held: int
     used_s: float
 
@@ -66,31 +65,47 @@ class TimedCalls:
     def timing(self, call: clock.Call, calls: int, key: int | None = None, hold: Hold | None = None) -> float:
         """Return the seconds per call of a timing on the inputs of a key, or of a random one.
 
-        Which result is held is drawn when all calls have ended: nothing in the process says it before. If all calls
-        return the same memory, it is the last, and their number is drawn: from 1 on, on average `calls`. Raises
-        LeftChanged or Incorrect if work that was put off may be done when a result is touched.
+        `hold` gets the number of one call and its result. Which one is drawn when all have ended: nothing in the
+        process says it before. If all calls return the same memory, the timing has parts, and it is the last call of
+        one of them: `hold` may be called again. Raises LeftChanged or Incorrect if work that was put off may be done
+        when a result is touched.
         """
-        calls = 1 + _below(2 * calls - 1) if self.reuses else calls
         begin_s = perf_counter()
         self._inputs.renew(calls, self._rng.getrandbits(KEY_BITS) if key is None else key)
         self.apart_s += perf_counter() - begin_s
-        results: list[object] = []
-        start_s, start_main_s, begin_s = process_time(), thread_time(), perf_counter()
-        clock.prepare(call, calls)
-        self.apart_s += perf_counter() - begin_s
-        self.prepared_s += process_time() - start_s - (thread_time() - start_main_s)
-        start_s, start_main_s = process_time(), thread_time()
-        call_s = self._timer(call, calls, results)
-        self.cpu_s += process_time() - start_s
-        end_s = thread_time()
-        self.main_s += end_s - start_main_s
-        is_lost = share_memory(self._plain_outputs(results)) and not self.reuses
-        if hold is not None:
-            chosen = calls - 1 if self.reuses or is_lost else _below(calls)
-            hold(calls, chosen, results[chosen])
-            self._later.append((thread_time() - end_s - LATER_S) / (call_s * calls))
-        self.reuses |= is_lost
-        return call_s
+        total_s, made = 0.0, 0
+        for part, size in enumerate(self._parts(calls), start=1):
+            results: list[object] = []
+            start_s, start_main_s, begin_s = process_time(), thread_time(), perf_counter()
+            clock.prepare(call, size)
+            self.apart_s += perf_counter() - begin_s
+            self.prepared_s += process_time() - start_s - (thread_time() - start_main_s)
+            start_s, start_main_s = process_time(), thread_time()
+            part_s = size * self._timer(call, size, results)
+            end_main_s = thread_time()
+            self.cpu_s += process_time() - start_s
+            self.main_s += end_main_s - start_main_s
+            is_lost = share_memory(self._plain_outputs(results)) and not self.reuses
+            made += size
+            if hold is not None and (part == 1 or (made < calls and not _below(part))):
+                chosen = size - 1 if self.reuses or is_lost else _below(size)
+                hold(made - size + chosen, results[chosen])
+                self._later.append((thread_time() - end_main_s - LATER_S) / part_s)
+            self.reuses |= is_lost
+            total_s += part_s
+        return total_s / calls
+
+    def _parts(self, calls: int) -> Iterator[int]:
+        """Yield the calls of each part of a timing, which has one part unless all calls return the same memory.
+
+        Then any call but the last ends a part with the same chance, one of a timing on average, whatever came before:
+        so no call of a second part is free.
+        """
+        of = calls
+        while calls:
+            size = next((number for number in range(1, calls) if not _below(of)), calls) if self.reuses else calls
+            calls -= size
+            yield size
 
     def check_later(self) -> None:
         """Raise Incorrect if results are made when they are touched, after their timing, by whatever means."""
@@ -110,19 +125,20 @@ class TimedCalls:
         return ys
 
     def sample(self, keys: Sequence[int], calls: int, outputs: "TimedOutputs") -> tuple[Sample, list[Timing]]:
-        """Return a sample with a timing of about so many calls for each key, and what else is known of the timings."""
-        unused, timings = iter(enumerate(keys)), list[Timing]()
+        """Return a sample with a timing of so many calls for each key, and what else is known of the timings."""
+        timings = list[Timing]()
 
         def timer(call: clock.Call, calls: int) -> float:
-            timing, key = next(unused)
-            before_s = self.cpu_s
+            timing, held, before_s = len(timings), 0, self.cpu_s
 
-            def hold(calls: int, number: int, result: object) -> None:
-                number, inputs = self._inputs.of_call(number)
-                timings.append(Timing(calls, number, self.cpu_s - before_s))
+            def hold(number: int, result: object) -> None:
+                nonlocal held
+                held, inputs = self._inputs.of_call(number)
                 outputs.hold(timing, inputs, result)
 
-            return self.timing(call, calls, key, hold)
+            call_s = self.timing(call, calls, keys[timing], hold)
+            timings.append(Timing(held, self.cpu_s - before_s))
+            return call_s
 
         return clock.sample(self._call, timer, calls, len(keys)), timings
 

@@ -14,7 +14,7 @@ from tests.make.records import case, samples
 
 OUTCOME = {"status": "ok", "detail": "", "metrics": {}, "cpu_s": 0}
 SAMPLE = {"timings_s": [1e-3, 2e-3], "switches": 0, "faults": 3}
-TIMINGS = [{"calls": 2, "held": 0, "used_s": 0.003}, {"calls": 3, "held": 2, "used_s": 0.004}]
+TIMINGS = [{"held": 0, "used_s": 0.003}, {"held": 2, "used_s": 0.004}]
 REPLY = {"sample": SAMPLE, "timings": TIMINGS, "used_s": 0.01, "idle_s": 0.0, "cpu_s": 1.0}
 
 
@@ -88,7 +88,7 @@ def test_work_between_samples_is_an_objection_at_once() -> None:
 def test_whole_replies_pass() -> None:
     """Other values beside the expected ones do no harm."""
     assert member.read({**OUTCOME, "free_bytes": None}, Ending).status == "ok"
-    assert member.sampled({**REPLY, "status": "ok"}, 2).sample.timings_s == [1e-3, 2e-3]
+    assert member.sampled({**REPLY, "status": "ok"}, 2, 3).sample.timings_s == [1e-3, 2e-3]
     assert member.calls_per_timing({"calls_per_timing": 3}) == 3
     prepared = member.read({"call_s": 0.5, "free_bytes": 7}, Prepared)
     assert (prepared.call_s, prepared.free_bytes) == (0.5, 7)
@@ -134,23 +134,21 @@ def test_an_outcome_of_another_kind_is_a_crash(wrong: dict[str, Any]) -> None:
 )
 def test_a_sample_that_no_clock_gives_is_a_crash(wrong: dict[str, Any]) -> None:
     """A timing is a positive number, a count is whole."""
-    assert f"sample.{next(iter(wrong))}" in detail_of(member.sampled, {**REPLY, "sample": {**SAMPLE, **wrong}}, 2)
+    assert f"sample.{next(iter(wrong))}" in detail_of(member.sampled, {**REPLY, "sample": {**SAMPLE, **wrong}}, 2, 3)
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("held", None), ("held", 3), ("held", -1), ("held", "1"), ("calls", 0), ("used_s", -1)]
+    ("name", "value"), [("held", None), ("held", 3), ("held", -1), ("held", "1"), ("used_s", -1)]
 )
-def test_each_timing_names_its_calls_and_the_input_of_the_one_that_is_held(name: str, value: Any) -> None:
+def test_each_timing_names_the_input_of_the_one_that_is_held(name: str, value: Any) -> None:
     """The judge makes that input."""
-    assert name in detail_of(member.sampled, {**REPLY, "timings": [TIMINGS[0], {**TIMINGS[1], name: value}]}, 2)
-    assert "timings must have 2 values" in detail_of(member.sampled, {**REPLY, "timings": TIMINGS[:1]}, 2)
+    assert name in detail_of(member.sampled, {**REPLY, "timings": [TIMINGS[0], {**TIMINGS[1], name: value}]}, 2, 3)
+    assert "timings must have 2 values" in detail_of(member.sampled, {**REPLY, "timings": TIMINGS[:1]}, 2, 3)
 
 
-def test_a_sample_claims_the_seconds_of_all_calls_and_the_cores_of_the_timing_that_counts() -> None:
-    """Of 2 and 3 calls of 1 and 2 ms the first count; processes that it started had 3 ms in both timings."""
-    taken = member.sampled(REPLY, 2)
-    assert taken.claimed_s == pytest.approx(0.008)
-    assert taken.least == pytest.approx((0.002, 0.0045))
+def test_the_cores_of_a_sample_are_those_of_the_timing_that_counts() -> None:
+    """That is the first, of 1 ms a call; processes that it started had 3 ms in both timings."""
+    assert member.sampled(REPLY, 2, 3).least == pytest.approx((0.001, 0.0045))
 
 
 @pytest.mark.parametrize(
