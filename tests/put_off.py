@@ -4,13 +4,11 @@ EXPECTED says how each ends: IN_TRAINING in training, SHORT at calls shorter tha
 """
 
 import contextlib
-import ctypes
 import os
-import platform
 import signal
 import sys
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -18,9 +16,13 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from bench.plan.case import Point
 from impls import Adapt, Implementation
+from tests import hacks
+from tests.children import start_sibling
 from tests.hacks import _in_rounds, _Lazy
 from tests.make.adapters import Own, each_call, honest
+from tests.make.points import point
 
 LEFT = r"error: left the number of {} changed: \d+ instead of \d+"
 OF_ITS_OWN = r"incorrect: {} has '{}' of its own, expected a plain torch.Tensor \(in a timed call\)"
@@ -43,13 +45,31 @@ EXPECTED = {
     "starts_a_sibling": "error: started processes that are not its own children: 1",
     "leaves_its_core": "error: left its core in a sample",
     "marks_its_tensors": "ok: $",
-    "negates": "incorrect: output has DispatchKeySet.*Negative"
-    ".*, expected DispatchKeySet.* of a plain torch.Tensor",
+    "negates": "incorrect: output has DispatchKeySet.*Negative.*, expected DispatchKeySet.* of a plain torch.Tensor",
 }
 """A pattern for the status and the detail of each."""
 
 IN_TRAINING = ("lazy_gradients", "gradients_of_their_own")
 SHORT = ("skips_the_first_calls", "skips_when_let_go")
+
+LONG = {"batch": 8, "num_tokens": 128, "channels": 128, "num_heads": 4}
+"""The sizes of a point whose calls take longer than a timing."""
+
+
+def every_hack() -> dict[Point, dict[str, str]]:
+    """Return the patterns of those here and in `hacks`, by the point where each is tried and by its name."""
+    trained, short = point(**LONG, mode="train"), point(batch=2, num_tokens=64, channels=64, num_heads=2)
+    others = [name for name in EXPECTED if name not in (*IN_TRAINING, *SHORT)]
+    return {
+        point(**LONG): {**_named(hacks, hacks.EXPECTED), **_named(sys.modules[__name__], others)},
+        trained: {**_named(hacks, hacks.IN_TRAINING), **_named(sys.modules[__name__], IN_TRAINING)},
+        short: _named(sys.modules[__name__], SHORT),
+    }
+
+
+def _named(module: Any, names: Iterable[str]) -> dict[str, str]:
+    return {f"{module.__name__}:{name}": module.EXPECTED[name] for name in names}
+
 
 _of_class, _copied = Tensor.detach, Tensor.copy_
 
@@ -160,12 +180,7 @@ def _replace_a_kernel(own: Own, y: Tensor, fill: Callable[[], Tensor]) -> None:
         library._destroy()
         return _copied(_to, fill())
 
-    library.impl("copy_", copy, platform_key(y))
-
-
-def platform_key(y: Tensor) -> str:
-    """Return the dispatch key of a tensor's device."""
-    return "CUDA" if y.is_cuda else "CPU"
+    library.impl("copy_", copy, "CUDA" if y.is_cuda else "CPU")
 
 
 replaces_a_kernel = _later(_replace_a_kernel)
@@ -290,17 +305,12 @@ def skips_when_let_go(own: Own, x: Tensor) -> Tensor:
     return y
 
 
-CLONE, CLONE_PARENT = {"x86_64": 56, "aarch64": 220}.get(platform.machine(), 0), 0x8000
+def _burn() -> None:
+    while True:
+        sum(range(1000))
 
 
-def _start_a_sibling() -> None:
-    if ctypes.CDLL(None).syscall(CLONE, CLONE_PARENT | signal.SIGCHLD, 0, 0, 0, 0) == 0:
-        os.setsid()
-        while True:
-            sum(range(1000))
-
-
-starts_a_sibling = honest(_start_a_sibling, _in_rounds, once=True)
+starts_a_sibling = honest(lambda: start_sibling(_burn), _in_rounds, once=True)
 """Keeps another core at work by a process whose parent is the suite's own."""
 
 

@@ -1,18 +1,15 @@
 """Implementations that save or hide work end with a reason in a real run, and harm nobody."""
 
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from bench.engine import run as engine
-from bench.plan.case import Point
 from bench.plan.sweep import Effort, Sweep
 from bench.sampling.rounds import Length
 from bench.store.table import load
 from tests import hacks, put_off
-from tests.make.points import point
 
 pytestmark = pytest.mark.slow
 
@@ -22,27 +19,7 @@ SHORTEST = Length(0.0)
 """The fewest rounds: so many take their time already."""
 
 
-LONG = point(batch=8, num_tokens=128, channels=128, num_heads=4)
-"""A call takes longer than a timing."""
-
-PUT_OFF = {name: end for name, end in put_off.EXPECTED.items() if name not in (*put_off.IN_TRAINING, *put_off.SHORT)}
-
-EXPECTED: dict[Point, dict[str, str]] = {
-    LONG: {**hacks.EXPECTED, **PUT_OFF},
-    replace(LONG, mode="train"): {
-        **{name: hacks.EXPECTED[name] for name in hacks.IN_TRAINING},
-        **{name: put_off.EXPECTED[name] for name in put_off.IN_TRAINING},
-    },
-    point(batch=2, num_tokens=64, channels=64, num_heads=2): {
-        name: put_off.EXPECTED[name] for name in put_off.SHORT
-    },
-}
-"""A pattern for the status and the detail of each, by the point where it is tried."""
-
-
-def module(name: str) -> str:
-    """Return the name by which a hack is asked for."""
-    return f"tests.{'hacks' if name in hacks.EXPECTED else 'put_off'}:{name}"
+KEEPS = "tests.hacks:keeps_a_buffer"
 
 
 def test_no_hack_is_rewarded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,10 +29,7 @@ def test_no_hack_is_rewarded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     The memory of a call is measured only of those that attack the process that measures it.
     """
     monkeypatch.setattr(engine, "may_have_own_memory", lambda name: name.rpartition(":")[2] in hacks.IN_ANY_PROCESS)
-    expected = {
-        at: {"eager": "ok: $", "sdpa": "ok: $", **{module(name): end for name, end in ends.items()}}
-        for at, ends in EXPECTED.items()
-    }
+    expected = {at: {"eager": "ok: $", "sdpa": "ok: $", **ends} for at, ends in put_off.every_hack().items()}
     names = dict.fromkeys(name for ends in expected.values() for name in ends)
     with engine.Run(Sweep("hacks", tuple(expected), tuple(names), effort=EFFORT), tmp_path) as run:
         for at, asked in expected.items():
@@ -67,6 +41,6 @@ def test_no_hack_is_rewarded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         table = results[of_point].set_index("implementation")
         ends = {name: f"{table['status'][name]}: {table['detail'][name]}" for name in patterns}
         assert {name: end for name, end in ends.items() if not re.match(patterns[name], end)} == {}
-        if module("keeps_a_buffer") in patterns:
-            assert table["held_bytes"][[module("keeps_a_buffer"), "eager"]].tolist() == [hacks.KEPT_BYTES, 0]
+        if KEEPS in patterns:
+            assert table["held_bytes"][[KEEPS, "eager"]].tolist() == [hacks.KEPT_BYTES, 0]
         assert table["latency_s"].isna().tolist() == (table["status"] != "ok").tolist()

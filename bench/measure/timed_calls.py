@@ -22,9 +22,9 @@ from bench.measure.workload import TRAINED, Inputs, Subject, Tensors, Workload
 from bench.sampling.inputs import KEY_BITS, TIMED
 from bench.sampling.rounds import Sample
 
-
 LATER_SHARE, LATER_S = 0.5, 1e-3
-"""The main thread's seconds after a timing, until a result is held: at most LATER_SHARE of the timing, and LATER_S.
+"""The main thread's seconds after a timing, until a result is held: at most LATER_SHARE of the processor's seconds in
+it, and LATER_S.
 Honest ones used 0.2 to 0.8 ms, which is 1 to 3 % where a call takes longer than a timing."""
 
 Hold = Callable[[int, object], None]
@@ -60,7 +60,7 @@ class TimedCalls:
         self.reuses = reuses
         self.cpu_s = self.main_s = self.prepared_s = self.apart_s = 0.0
         self._later: list[float] = []
-        """Of each timing the main thread's seconds after it, those that are believed left out, as a share of it."""
+        """Of each timing the main thread's seconds after it beyond LATER_S, as a share of the processor's in it."""
 
     def timing(self, call: clock.Call, calls: int, key: int | None = None, hold: Hold | None = None) -> float:
         """Return the seconds per call of a timing on the inputs of a key, or of a random one.
@@ -82,15 +82,15 @@ class TimedCalls:
             self.prepared_s += process_time() - start_s - (thread_time() - start_main_s)
             start_s, start_main_s = process_time(), thread_time()
             part_s = size * self._timer(call, size, results)
-            end_main_s = thread_time()
-            self.cpu_s += process_time() - start_s
+            end_main_s, used_s = thread_time(), process_time() - start_s
+            self.cpu_s += used_s
             self.main_s += end_main_s - start_main_s
             is_lost = share_memory(self._plain_outputs(results)) and not self.reuses
             made += size
             if hold is not None and (part == 1 or (made < calls and not _below(part))):
                 chosen = size - 1 if self.reuses or is_lost else _below(size)
                 hold(made - size + chosen, results[chosen])
-                self._later.append((thread_time() - end_main_s - LATER_S) / part_s)
+                self._later.append((thread_time() - end_main_s - LATER_S) / used_s)
             self.reuses |= is_lost
             total_s += part_s
         return total_s / calls
@@ -110,7 +110,7 @@ class TimedCalls:
     def check_later(self) -> None:
         """Raise Incorrect if results are made when they are touched, after their timing, by whatever means."""
         if self._later and (share := statistics.median(self._later)) > LATER_SHARE:
-            raise Incorrect(f"works when its output is kept: {share:.0%} of the time of its calls ({TIMED})")
+            raise Incorrect(f"works when its output is kept: {share:.0%} of the work of its calls ({TIMED})")
 
     def _plain_outputs(self, results: Sequence[Any]) -> list[Tensor]:
         """Return the outputs among results that were not touched yet; raises LeftChanged or Incorrect."""

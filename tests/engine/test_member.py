@@ -137,9 +137,7 @@ def test_a_sample_that_no_clock_gives_is_a_crash(wrong: dict[str, Any]) -> None:
     assert f"sample.{next(iter(wrong))}" in detail_of(member.sampled, {**REPLY, "sample": {**SAMPLE, **wrong}}, 2, 3)
 
 
-@pytest.mark.parametrize(
-    ("name", "value"), [("held", None), ("held", 3), ("held", -1), ("held", "1"), ("used_s", -1)]
-)
+@pytest.mark.parametrize(("name", "value"), [("held", None), ("held", 3), ("held", -1), ("held", "1"), ("used_s", -1)])
 def test_each_timing_names_the_input_of_the_one_that_is_held(name: str, value: Any) -> None:
     """The judge makes that input."""
     assert name in detail_of(member.sampled, {**REPLY, "timings": [TIMINGS[0], {**TIMINGS[1], name: value}]}, 2, 3)
