@@ -19,6 +19,7 @@ from bench.measure.process_state import ANY, HOOKS, ProcessState, kept
 from tests.children import in_child
 
 _mkldnn: Any = torch.backends.mkldnn
+_library: Any = torch.library.Library("aten", "IMPL")
 
 CHANGES: dict[str, Callable[[], object]] = {
     "torch's threads": lambda: torch.set_num_threads(torch.get_num_threads() + 1),
@@ -60,17 +61,15 @@ CHANGES: dict[str, Callable[[], object]] = {
     "the number of function modes": lambda: _enter(BaseTorchFunctionMode()),
     "the number of dispatch modes": lambda: _enter(FlopCounterMode(display=False)),
     "the level of functorch": lambda: torch._C._functorch._vmap_increment_nesting(2, "error"),
-    "the hooks of saved tensors": lambda: _enter(torch.autograd.graph.saved_tensors_hooks(id, id)),
+    "the hooks of saved tensors": lambda: _enter(torch.autograd.graph.saved_tensors_hooks(torch.neg, torch.neg)),
     "the evaluation of frames": lambda: torch._C._dynamo.eval_frame.set_eval_frame(False),
     "torch.Tensor.detach": lambda: setattr(torch.Tensor, "detach", torch.Tensor.clone),
-    "the number of kernels of aten::copy_": lambda: _LIBRARY.impl("copy_", lambda *_: None, "CPU"),
+    "the number of kernels of aten::copy_": lambda: _library.impl("copy_", lambda *_: None, "CPU"),
     "garbage collection": gc.disable,
     "the thresholds of garbage collection": lambda: gc.set_threshold(1),
     "the cores to run on": lambda: os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}),
 }
 
-
-_LIBRARY = torch.library.Library("aten", "IMPL")
 
 _entered: list[Any] = []
 
@@ -116,7 +115,7 @@ def test_some_parts_can_be_compared_alone() -> None:
         torch.set_default_dtype(torch.float64)
         before = hooks.changes()
         torch.Tensor.detach = torch.Tensor.clone  # type: ignore[method-assign]
-        torch.Tensor.is_mine = True  # type: ignore[attr-defined]
+        torch.Tensor.is_mine = True
         return f"{before};{hooks.changes()}"
 
     assert in_child(both) == ";left torch.Tensor.detach changed: TensorBase.clone instead of TensorBase.detach"
