@@ -166,7 +166,7 @@ def _replace_a_method(own: Own, y: Tensor, fill: Callable[[], Tensor]) -> None:
         own.kept.pop(id(tensor), lambda: None)()
         return _of_class(tensor)
 
-    Tensor.detach = detach  # type: ignore[assignment,method-assign]
+    Tensor.detach = detach  # type: ignore[assignment]
 
 
 replaces_a_method = _later(_replace_a_method)
@@ -265,7 +265,7 @@ def _lazily(gradient: Tensor) -> Tensor:
 
 def _own_copy(gradient: Tensor) -> Tensor:
     y = gradient.clone()
-    y.copy_ = lambda _: gradient  # type: ignore[method-assign,assignment]
+    vars(y)["copy_"] = lambda _: gradient
     return y
 
 

@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 import impls
+from bench.machine.facts import descendants
 from bench.measure import clock, compilation, denormals, devices, energy, forking, inspection, memory, outputs, workload
 from bench.measure.failure import Outcome, is_out_of_memory
 from bench.measure.outputs import Incorrect, Output
@@ -133,7 +134,7 @@ class MeasuredCase:
         if request.thorough and not self._inspect():
             return
         self._warm_up(calls_s)
-        self._state, self._processes = ProcessState(), forking.descendants()
+        self._state, self._processes = ProcessState(), descendants()
 
     def begin(self, numbers: int, timings: int, wholes: int, parts: int) -> None:
         """Begin the rounds: inputs come from the numbers of a key, samples have so many timings.
@@ -165,7 +166,7 @@ class MeasuredCase:
         self._state.check()
         if self._core is not None and forking.migrations() != migrations:
             raise LeftChanged("left its core in a sample")
-        if started := forking.descendants() - self._processes:
+        if started := descendants() - self._processes:
             raise LeftChanged(f"started processes that outlive its sample: {len(started)}")
         children_s, own_s = forking.children_s(), thread_time() - main_s - (self._timed.main_s - main_calls_s)
         own_s += self._timed.prepared_s - prepared_s

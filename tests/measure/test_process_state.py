@@ -114,8 +114,8 @@ def test_some_parts_can_be_compared_alone() -> None:
         hooks = ProcessState(HOOKS)
         torch.set_default_dtype(torch.float64)
         before = hooks.changes()
-        torch.Tensor.detach = torch.Tensor.clone  # type: ignore[method-assign]
-        torch.Tensor.is_mine = True
+        torch.Tensor.detach = torch.Tensor.clone
+        setattr(torch.Tensor, "is_mine", True)  # noqa: B010 - the class declares no such attribute
         return f"{before};{hooks.changes()}"
 
     assert in_child(both) == ";left torch.Tensor.detach changed: TensorBase.clone instead of TensorBase.detach"
