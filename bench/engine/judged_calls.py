@@ -17,6 +17,9 @@ CALLS = 1 / 3
 TWICE = 1.1
 """How many items are judged for each call that is needed: two of them may be of the same call."""
 
+MORE, MORE_S = 216, 0.1
+"""Up to so many items are judged if they cost a call so many seconds: rare mistakes are found by many looks."""
+
 WHOLES = 2
 """The timed calls of a process whose outputs are judged whole, in modes with gradients: the gradient of a weight is a
 sum over all items, so that it can't be judged by items."""
@@ -61,17 +64,28 @@ class JudgedCalls:
 
     Items of their outputs are judged, `parts`, and in modes with gradients `wholes`: all of their outputs. In mode
     forward those come from the last timing of a sample: the next one would change the input, which the gradients need.
-    Each timing offers as many items as fill `parts` in the fewest samples that a process takes, `rounds`.
+    Each timing offers as many items as find most in the fewest samples that a process takes, `rounds`. More of them
+    are kept of longer ones if an item costs a call few seconds, `item_s`.
     """
 
-    def __init__(self, rng: random.Random, *, batch: int, timings: int, rounds: int, mode: str = "inference") -> None:
-        self.parts = Reservoir[Part](parts(batch, timings), rng)
+    def __init__(
+        self,
+        rng: random.Random,
+        *,
+        batch: int,
+        timings: int,
+        rounds: int,
+        mode: str = "inference",
+        item_s: float = math.inf,
+    ) -> None:
+        least = parts(batch, timings)
+        self.parts = Reservoir[Part](max(least, min(MORE, int(MORE_S / item_s))), rng)
         self.wholes = Reservoir[TimedCall](WHOLES if mode != "inference" else 0, rng)
         self._rng = rng
         self._mode = mode
         self._batch = batch
         self._timings = timings
-        self._items = min(batch, math.ceil(self.parts.size / (rounds * timings)))
+        self._items = min(batch, math.ceil(least / (rounds * timings)))
 
     def next_keys(self) -> list[int]:
         """Return the keys of the next sample, one for each timing."""

@@ -64,7 +64,7 @@ class Claims:
     shares: list[float] = field(default_factory=list)
     """Of each sample the share of its timings in the time that the engine waited for it."""
     work: list[tuple[float, float]] = field(default_factory=list)
-    """Of each sample the seconds of its timings, and the processor's seconds in them."""
+    """Of each sample the seconds of the timing that counts, and the processor's seconds in it."""
 
     def add(self, claimed_s: float, waited_s: float, queued_s: float = 0.0, apart_s: float = 0.0) -> str:
         """Add a sample whose timings claim so many seconds and for which the engine waited so many.
@@ -79,9 +79,12 @@ class Claims:
         self.shares.append(claimed_s / max(claimed_s, waited_s - queued_s - apart_s - OVERHEAD_S))
         return ""
 
-    def add_work(self, claimed_s: float, used_s: float, idle_s: float) -> str:
-        """Add the work of a process on a CPU, in the timings of a sample and outside of them."""
-        self.work.append((claimed_s, used_s))
+    def add_work(self, least: tuple[float, float], used_s: float, idle_s: float) -> str:
+        """Add the work of a process on a CPU, in the timings of a sample and outside of them.
+
+        `least` are the seconds of the timing that counts, and the processor's in it.
+        """
+        self.work.append(least)
         self.used_s += used_s
         self.idle_s += idle_s
         if self.idle_s > IDLE_SHARE * self.used_s + IDLE_S * len(self.shares) + FIRST_IDLE_S:
@@ -321,15 +324,32 @@ class Taken(Struct):
     faults: Count
 
 
+class Timing(Struct):
+    """Of a timing the number of the input of the call that is held, and the processor's seconds."""
+
+    held: Annotated[int, Meta(ge=0)]
+    used_s: Amount
+
+
 class Sampled(Struct):
-    """A sample, the inputs whose outputs are held, and the seconds of the process."""
+    """A sample, what else is known of its timings, and the seconds of the process."""
 
     sample: Taken
-    held: list[Annotated[int, Meta(ge=0)]]
+    timings: list[Timing]
     used_s: Amount
     idle_s: Amount
     cpu_s: Amount
     apart_s: Amount = 0.0
+
+    @property
+    def least(self) -> tuple[float, float]:
+        """The seconds of a call in the timing that counts, and the processor's in all of its calls.
+
+        Those of processes that were started in a sample count in each timing alike.
+        """
+        started_s = self.used_s - sum(timing.used_s for timing in self.timings)
+        call_s, used_s = min(zip(self.sample.timings_s, (each.used_s for each in self.timings), strict=True))
+        return call_s, used_s + started_s / len(self.timings)
 
 
 def read(reply: Mapping[str, Any], kind: type[Reply]) -> Reply:
@@ -340,11 +360,11 @@ def read(reply: Mapping[str, Any], kind: type[Reply]) -> Reply:
 def sampled(reply: Mapping[str, Any], timings: int, calls: int) -> Sampled:
     """Return a sample of so many timings of so many calls; raises Ended for a reply that is none."""
     taken = read(reply, Sampled)
-    for name, values in (("held", taken.held), ("sample.timings_s", taken.sample.timings_s)):
+    for name, values in (("timings", taken.timings), ("sample.timings_s", taken.sample.timings_s)):
         if len(values) != timings:
             raise _invalid(f"{name} must have {timings} values, got {len(values)}")
-    if max(taken.held) >= calls:
-        raise _invalid(f"held must name one of {calls} calls, got {max(taken.held)}")
+    if (held := max(timing.held for timing in taken.timings)) >= calls:
+        raise _invalid(f"held must name one of {calls} calls, got {held}")
     return taken
 
 

@@ -133,6 +133,10 @@ class Pool:
         """
         return self._fork(self._server(point, number), "worker")
 
+    def end_strangers(self, point: Point, number: int) -> int:
+        """End what processes of a replicate of the point have started beside themselves; return how many were new."""
+        return self._server(point, number).end_strangers()
+
     def judge(self, point: Point) -> Worker:
         """Return the judge of a point, which stays until it is dismissed. Raises Died if it doesn't start."""
         if point not in self._judges:

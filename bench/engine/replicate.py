@@ -229,6 +229,7 @@ class Replicate:
         self._timings = timings(first.call_s)
         self._keep_scheduling()
         for member in active:
+            member.pool.end_strangers(member.point, self._number)  # before the rounds nobody knows whose they are
             with self._ending(member):
                 self._begin_rounds(member)
         readings: dict[Member, list[int]] = {member: [] for member in active if member.is_ok}
@@ -267,7 +268,12 @@ class Replicate:
         """Draw what is judged of a member's calls, and let it make memory for that; raises Ended."""
         point = member.point
         member.judged = judged = JudgedCalls(
-            self._rng, batch=point.batch, timings=self._timings, rounds=self._length.least, mode=point.mode
+            self._rng,
+            batch=point.batch,
+            timings=self._timings,
+            rounds=self._length.least,
+            mode=point.mode,
+            item_s=member.call_s / point.batch,
         )
         sizes = {"timings": self._timings, "wholes": judged.wholes.size, "parts": judged.parts.size}
         member.ask({"request": "begin", "numbers": self._draws.numbers, **sizes})
@@ -302,15 +308,24 @@ class Replicate:
         values, member.cpu_s = claimed.sample, claimed.cpu_s
         taken = Sample(tuple(values.timings_s), values.switches, values.faults, self._interference.share())
         claimed_s = sum(taken.timings_s) * member.calls
+        least_s, used_s = claimed.least
         apart_s = min(claimed.apart_s, self._judge(member).apart_s(member, self._timings, claimed_s))
-        objection = self._changed_scheduling(member) or member.claims.add(claimed_s, waited_s, queue_s, apart_s)
+        objection = self._changed_scheduling(member) or self._started_strangers(member)
+        objection = objection or member.claims.add(claimed_s, waited_s, queue_s, apart_s)
         if self._point.device == "cpu":  # else the host's work is not what is timed
-            objection = objection or member.claims.add_work(claimed_s, claimed.used_s, claimed.idle_s)
+            objection = objection or member.claims.add_work(
+                (least_s * member.calls, used_s), claimed.used_s, claimed.idle_s
+            )
         if objection:
             raise Ended("error", objection)
-        if kept := member.judged.draw(claimed.held):
+        if kept := member.judged.draw([timing.held for timing in claimed.timings]):
             member.ask({"request": "keep", **kept})
         return taken
+
+    def _started_strangers(self, member: Member) -> str:
+        """Return what the member that has just taken a sample started beside its process, after that is ended."""
+        strangers = member.pool.end_strangers(member.point, self._number)
+        return f"started processes that are not its own children: {strangers}" if strangers else ""
 
     def _changed_scheduling(self, member: Member) -> str:
         """Return how the member that has just taken a sample changed the scheduling of processes, after that is undone.

@@ -19,6 +19,7 @@ from typing import IO, Any, Self
 
 import psutil
 
+from bench.machine.facts import children, descendants
 from bench.plan.case import HUGE, RETAINED
 from bench.plan.invocation import IS_INSTALLED, ROOT
 
@@ -382,14 +383,31 @@ class Server(Worker):
     Raises Died if it ends meanwhile.
     """
 
+    _known: set[int] | None = None
+    """Its children that are known, None before it forks."""
+
     def fork(self, role: str) -> Worker:
         """Return a new process that does the work of a role."""
 
         def start(pipe: socket.socket, log: IO[bytes]) -> Process:
+            self._known = self._known or descendants(self.pid)
             reply = self.ask({"request": "fork", "role": role}, START_S, descriptors=(pipe.fileno(), log.fileno()))
+            self._known.add(reply["pid"])
             return Process(reply["pid"], self._reap)
 
         return Worker(start)
+
+    def end_strangers(self) -> int:
+        """End its new children that it didn't fork, and theirs; return the number of them.
+
+        Linux lets any process start one that its own parent then has as a child.
+        """
+        strangers = (children(self.pid) or set()) - (self._known or set())
+        self._known = (self._known or set()) | strangers
+        for pid in {each for stranger in strangers for each in (stranger, *descendants(stranger))}:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        return len(strangers)
 
     def _reap(self, pid: int) -> int:
         try:

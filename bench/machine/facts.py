@@ -300,3 +300,23 @@ def _declared(name: str) -> str:
         return ""
     match = re.search(rf"^{name}\b[^=\n]*= *'([^']*)'", text, re.MULTILINE)
     return match[1] if match else ""
+
+
+def descendants(pid: int | str = "self") -> set[int]:
+    """Return the children of a process, their children and so on; none if the system doesn't list them."""
+    all_of_them: set[int] = set()
+    fresh = children(pid) or set()
+    while fresh:
+        all_of_them |= fresh
+        fresh = {each for each_pid in fresh for each in children(each_pid) or ()} - all_of_them
+    return all_of_them
+
+
+def children(pid: int | str = "self") -> set[int] | None:
+    """Return the children of a process's threads, dead ones included; None if the system doesn't list them."""
+    files = [*Path(f"/proc/{pid}/task").glob("*/children")]
+    texts = []
+    for file in files:
+        with contextlib.suppress(OSError):  # a thread that has just ended
+            texts.append(file.read_text())
+    return {int(pid) for pid in " ".join(texts).split()} if files else None

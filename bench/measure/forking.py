@@ -17,10 +17,11 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import psutil
+
+from bench.machine.facts import children, descendants
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 
@@ -216,16 +217,6 @@ def _children() -> set[int]:
     return {child.pid for child in psutil.Process().children()} if (listed := children()) is None else listed
 
 
-def descendants() -> set[int]:
-    """Return the children of this process, their children and so on; none if the system doesn't list them."""
-    all_of_them: set[int] = set()
-    fresh = children() or set()
-    while fresh:
-        all_of_them |= fresh
-        fresh = {each for pid in fresh for each in children(pid) or ()} - all_of_them
-    return all_of_them
-
-
 def cpu_s() -> float:
     """Return the processor's seconds that this process and all that it started have used."""
     return time.process_time() + children_s()
@@ -242,14 +233,11 @@ def children_s() -> float:
     return total_s
 
 
-def children(pid: int | str = "self") -> set[int] | None:
-    """Return the children of a process's threads, dead ones included; None if the system doesn't list them."""
-    files = [*Path(f"/proc/{pid}/task").glob("*/children")]
-    texts = []
-    for file in files:
-        with contextlib.suppress(OSError):  # a thread that has just ended
-            texts.append(file.read_text())
-    return {int(pid) for pid in " ".join(texts).split()} if files else None
+def migrations() -> str:
+    """Return how often the system moved the first thread of this process to another core; empty if it doesn't say."""
+    with contextlib.suppress(OSError), open("/proc/self/sched", encoding="ascii") as file:  # noqa: PTH123 - in time
+        return next((line for line in file if line.startswith("se.nr_migrations")), "")
+    return ""
 
 
 def die_with_parent() -> None:

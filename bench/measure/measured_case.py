@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 import impls
+from bench.machine.facts import descendants
 from bench.measure import clock, compilation, denormals, devices, energy, forking, inspection, memory, outputs, workload
 from bench.measure.failure import Outcome, is_out_of_memory
 from bench.measure.outputs import Incorrect, Output
@@ -133,7 +134,7 @@ class MeasuredCase:
         if request.thorough and not self._inspect():
             return
         self._warm_up(calls_s)
-        self._state, self._processes = ProcessState(), forking.descendants()
+        self._state, self._processes = ProcessState(), descendants()
 
     def begin(self, numbers: int, timings: int, wholes: int, parts: int) -> None:
         """Begin the rounds: inputs come from the numbers of a key, samples have so many timings.
@@ -151,7 +152,7 @@ class MeasuredCase:
         `apart_s` are the seconds of making inputs, and what calls need besides.
 
         It has a timing for each of the keys of inputs. The output of one call of each is held, which is drawn when the
-        timing has ended; `held` says the number of its input. All calls run on `core` from now on, if one is given.
+        timing has ended; `timings` says which input it had. All calls run on `core` from now on, if one is given.
         """
         begin_s = thread_time()
         self._move(core)
@@ -160,9 +161,12 @@ class MeasuredCase:
         calls_s, main_calls_s, prepared_s = self._timed.cpu_s, self._timed.main_s, self._timed.prepared_s
         apart_s = self._timed.apart_s
         idle_s = before_s + before_children_s - self._last_cpu_s
-        sample, held = self._timed.sample(keys, self._pace.calls, self._outputs)
+        migrations = forking.migrations()
+        sample, timings = self._timed.sample(keys, self._pace.calls, self._outputs)
         self._state.check()
-        if started := forking.descendants() - self._processes:
+        if self._core is not None and forking.migrations() != migrations:
+            raise LeftChanged("left its core in a sample")
+        if started := descendants() - self._processes:
             raise LeftChanged(f"started processes that outlive its sample: {len(started)}")
         children_s, own_s = forking.children_s(), thread_time() - main_s - (self._timed.main_s - main_calls_s)
         own_s += self._timed.prepared_s - prepared_s
@@ -172,7 +176,7 @@ class MeasuredCase:
         self._last_cpu_s = now_s + children_s
         seconds = {"idle_s": idle_s, "used_s": used_s, "cpu_s": self._last_cpu_s}
         seconds["apart_s"] = self._timed.apart_s - apart_s
-        return {"sample": sample._asdict(), "held": held, **seconds}
+        return {"sample": sample._asdict(), "timings": [timing._asdict() for timing in timings], **seconds}
 
     def keep(self, parts: Sequence[tuple[int, int, int]], wholes: Sequence[tuple[int, int]]) -> None:
         """Keep what is judged of the last sample: items and whole outputs of timings, each at its place."""
@@ -188,6 +192,7 @@ class MeasuredCase:
         work, device = self._work, self.request.point.device
         counter = None if work.point.mode == "backward" else energy.counter(device)  # else the forward pass would count
         self._channel.announce("last calls")
+        self._timed.check_later()
         if self._inputs.are_edited():
             raise Incorrect(f"edited its input in place ({TIMED})")
         if not outputs.has_weights_of(self._subject, work):

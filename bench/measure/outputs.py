@@ -4,7 +4,7 @@ The process of an implementation holds no expected output, so the numbers are co
 """
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import wraps
@@ -15,6 +15,12 @@ import torch
 from torch import Tensor, nn
 
 from bench.measure.workload import Subject, Tensors, Workload
+
+NAMES = frozenset(dir(Tensor))
+"""What a tensor's class has. A tensor may carry something else by one of these names, which is then used instead."""
+
+_address_of, _detached = torch.UntypedStorage.data_ptr, Tensor.detach  # bound before any implementation is imported
+_storage_of, _keys_of = Tensor.untyped_storage, torch._C._dispatch_keys
 
 
 class Incorrect(Exception):  # noqa: N818 - an outcome that becomes a row
@@ -45,12 +51,12 @@ def compute(subject: Subject, workload: Workload, inputs: Tensors) -> Output:
         y = subject.function(*inputs)
         if type(y) is not Tensor:
             return Output(inputs, y)
-        return Output(inputs, y.detach(), gradients(y, inputs, subject.layer, workload.direction))
+        return Output(inputs, _detached(y), gradients(y, inputs, subject.weights, workload.direction))
 
 
-def gradients(y: Tensor, inputs: Tensors, layer: nn.Module, direction: Tensor) -> tuple[Tensor, ...]:
-    """Return the gradients of inputs and of every weight of a layer, for the gradient `direction` of its output y."""
-    of = [*(each for each in inputs if each.requires_grad), *layer.parameters()]
+def gradients(y: Tensor, inputs: Tensors, weights: Sequence[Tensor], direction: Tensor) -> tuple[Tensor, ...]:
+    """Return the gradients of inputs and of every weight, for the gradient `direction` of the output y."""
+    of = [*(each for each in inputs if each.requires_grad), *weights]
     return torch.autograd.grad(y, of, direction, allow_unused=True, materialize_grads=True)
 
 
@@ -73,8 +79,24 @@ def check_output(subject: Subject, inputs: Tensors, y: Any, expected: Tensor) ->
         raise Incorrect(f"output is {y.dtype}, expected {expected.dtype}")
     if y.device != expected.device:
         raise Incorrect(f"output is on {y.device}, expected {expected.device}")
-    if _address(y) in {_address(tensor) for tensor in (*inputs, *subject.layer.parameters())}:
+    if _keys_of(y).raw_repr() & ~_keys_of(expected).raw_repr():
+        raise Incorrect(f"output has {_keys_of(y)}, expected {_keys_of(expected)} of a plain torch.Tensor")
+    if _address(y) in {_address(tensor) for tensor in (*inputs, *subject.weights)}:
         raise Incorrect("output shares memory with its input or with a weight")
+
+
+def check_plain(tensors: Iterable[object], what: str) -> None:
+    """Raise Incorrect for the first that is no plain tensor, or that has something else by a name of its class.
+
+    Any use of such a one may begin its work. None, a gradient that is zero everywhere, is no fault. `what` names them.
+    """
+    for tensor in tensors:
+        kind = type(tensor)
+        if kind is Tensor:
+            if own := NAMES.intersection(vars(tensor)):
+                raise Incorrect(f"{what} has {sorted(own)[0]!r} of its own, expected a plain torch.Tensor")
+        elif tensor is not None:
+            raise Incorrect(f"{what} is a {kind.__name__}, expected a plain torch.Tensor")
 
 
 def mistake_of_core(subject: Subject, workload: Workload) -> str:
@@ -107,19 +129,17 @@ def _mistake_of_form(o: object, expected: list[int]) -> str:
     return f"attend must return {expected}, got {list(o.shape)}{order}"
 
 
-def share_memory(results: Sequence[object]) -> bool:
+def share_memory(outputs: Sequence[Tensor]) -> bool:
     """Return whether the outputs of several calls, all held, lie in the same memory: then most of them are lost."""
-    outputs = (result[0] if isinstance(result, tuple) and result else result for result in results)  # else gradients
-    tensors = [y for y in outputs if isinstance(y, Tensor)]
     try:
-        return len({_address(y) for y in tensors}) < len(tensors)
+        return len({_address(y) for y in outputs}) < len(outputs)
     except RuntimeError:  # a CUDA graph has taken the memory of earlier ones back
         return True
 
 
 def has_weights_of(subject: Subject, workload: Workload) -> bool:
     """Return whether an implementation's weights are still the layer's."""
-    pairs = zip(subject.layer.parameters(), workload.layer.parameters(), strict=True)
+    pairs = zip(subject.weights, workload.layer.parameters(), strict=True)
     return all(torch.equal(weight, original) for weight, original in pairs)
 
 
@@ -147,4 +167,4 @@ def read(path: Path, like: Sequence[Tensor]) -> tuple[Tensor, ...]:
 
 
 def _address(tensor: Tensor) -> int:
-    return tensor.untyped_storage().data_ptr()
+    return _address_of(_storage_of(tensor))

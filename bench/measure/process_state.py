@@ -10,7 +10,7 @@ import random
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,12 @@ PRECISIONS = (
 """Backends and operations whose float32 precision can be set."""
 
 SIGNALS = ("SIGALRM", "SIGVTALRM", "SIGPROF", "SIGINT", "SIGTERM", "SIGCHLD", "SIGUSR1", "SIGUSR2")
+
+OF_TENSORS = frozenset(dir(torch.Tensor))
+"""What a tensor has."""
+
+OPERATORS = ("aten::copy_", "aten::detach", "aten::mul.out")
+"""Operators with which inputs are written and outputs kept."""
 
 TIMERS = ("ITIMER_REAL", "ITIMER_VIRTUAL", "ITIMER_PROF")
 
@@ -73,20 +79,25 @@ class LeftChanged(Exception):  # noqa: N818 - an outcome that becomes a row
     """The state of the process was left changed; the message lists the changes."""
 
 
-class ProcessState:
-    """The state of the process when this object was made."""
+Parts = Sequence[tuple[str, Callable[[], dict[Any, Any]]]]
+"""Parts of the state, each with the text before its names in messages."""
 
-    def __init__(self) -> None:
-        self._before = [read() for _, read in PARTS]
+
+class ProcessState:
+    """The state of the process when this object was made, or some parts of it."""
+
+    def __init__(self, parts: Parts | None = None) -> None:
+        self._parts = PARTS if parts is None else parts
+        self._before = [read() for _, read in self._parts]
 
     def changes(self, free: tuple[bytes, ...] = OF_LIBRARIES) -> str:
         """Return a text that lists all changes since then, empty if there are none.
 
         New environment variables with a prefix in `free` are no change.
         """
-        now = [read() for _, read in PARTS]
+        now = [read() for _, read in self._parts]
         changes: list[str] = []
-        for (kind, _), before, after in zip(PARTS, self._before, now, strict=True):
+        for (kind, _), before, after in zip(self._parts, self._before, now, strict=True):
             if after != before:
                 changes += (kind + change for change in _differences(before, after, free))
         return "left " + "; ".join(changes) if changes else ""
@@ -123,6 +134,23 @@ def _matmul_precision() -> str:
         return "mixed"
 
 
+def _hooks() -> dict[str, Any]:
+    """Return whatever may run code of an implementation while it isn't called."""
+    return {
+        "the trace function": sys.gettrace(),
+        "the profile function": sys.getprofile(),
+        "the number of function modes": torch._C._len_torch_function_stack(),
+        "the number of dispatch modes": torch._C._len_torch_dispatch_stack(),
+        "the level of functorch": torch._C._functorch.maybe_current_level(),
+        "the hooks of saved tensors": torch._C._autograd._top_saved_tensors_default_hooks(True),
+        "the evaluation of frames": torch._C._dynamo.eval_frame.get_eval_frame_callback(),
+    }
+
+
+def _tensor_class() -> dict[str, Any]:
+    return {name: value for name, value in vars(torch.Tensor).items() if name in OF_TENSORS}
+
+
 def _settings() -> dict[str, Any]:
     device_is_set = torch._C._len_torch_function_stack()  # one that is slows every call of torch
     cuda, matmul, cudnn = torch.backends.cuda, torch.backends.cuda.matmul, torch.backends.cudnn
@@ -157,8 +185,6 @@ def _settings() -> dict[str, Any]:
         "cudnn.deterministic": cudnn.deterministic,
         "mkldnn.enabled": torch.backends.mkldnn.enabled,
         "the working directory": _working_directory(),
-        "the trace function": sys.gettrace(),
-        "the profile function": sys.getprofile(),
         "garbage collection": gc.isenabled(),
         "the thresholds of garbage collection": gc.get_threshold(),
         "the cores to run on": os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None,
@@ -182,8 +208,17 @@ def _working_directory() -> str | None:
     return None
 
 
-PARTS: tuple[tuple[str, Callable[[], dict[Any, Any]]], ...] = (
+HOOKS: Parts = (
+    ("", _hooks),
+    ("torch.Tensor.", _tensor_class),
+    ("the number of kernels of ", lambda: {name: torch._C._dispatch_dump(name).count("\n") for name in OPERATORS}),
+    ("the timer ", lambda: {name: "pending" for name in TIMERS if any(signal.getitimer(getattr(signal, name)))}),
+)
+"""What is compared after each timing too, before anything touches a result: it may do work that was put off."""
+
+PARTS: Parts = (
     ("", _settings),
+    *HOOKS,
     ("", lambda: {f"{owner.__name__}.{name}": getattr(owner, name) for owner, name in FUNCTIONS}),
     (
         "the float32 precision of ",
@@ -193,7 +228,5 @@ PARTS: tuple[tuple[str, Callable[[], dict[Any, Any]]], ...] = (
     # as bytes: this is read after each sample, and decoding takes longer than all other parts together
     ("the environment variable ", lambda: dict(os.environ._data)),  # type: ignore[attr-defined]
     ("the handler of ", lambda: {name: signal.getsignal(getattr(signal, name)) for name in SIGNALS}),
-    ("the timer ", lambda: {name: "pending" for name in TIMERS if any(signal.getitimer(getattr(signal, name)))}),
 )
-"""All parts of the state, each with the text before its names in messages. Random generators are not among them: an
-implementation may draw random numbers."""
+"""All parts of the state. Random generators are not among them: an implementation may draw random numbers."""

@@ -277,7 +277,7 @@ def _run(layer: nn.Module, xs: Tensors, direction: Tensor | None) -> Tensors:
         xs = tuple(x.detach().requires_grad_(x.is_floating_point()) for x in xs)
         output = layer(*xs)
         wide = torch.promote_types(xs[0].dtype, torch.float32)  # sums lose no precision
-        return output.detach(), *(each.to(wide) for each in gradients(output, xs, layer, direction))
+        return output.detach(), *(each.to(wide) for each in gradients(output, xs, [*layer.parameters()], direction))
 
 
 def _floors(workload: Workload, dtype: torch.dtype, *, is_peaked: bool) -> Iterator[float]:

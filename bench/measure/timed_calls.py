@@ -1,19 +1,44 @@
-"""The timed calls of a case: their inputs alternate, and of each timing one result is held, drawn at its end."""
+"""The timed calls of a case: their inputs alternate, and of each timing one result is held, drawn at its end.
+
+Whatever is called of torch while outputs are kept is bound here before any implementation is imported.
+"""
 
 import os
 import random
-from collections.abc import Callable, Sequence
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
 from time import perf_counter, process_time, thread_time
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from bench.measure import clock
-from bench.measure.outputs import Incorrect, Output, check_output, gradients, share_memory
+from bench.measure.outputs import Incorrect, Output, check_output, check_plain, gradients, share_memory
+from bench.measure.process_state import HOOKS, ProcessState
 from bench.measure.workload import TRAINED, Inputs, Subject, Tensors, Workload
 from bench.sampling.inputs import KEY_BITS, TIMED
 from bench.sampling.rounds import Sample
+
+LATER_SHARE, LATER_S = 0.5, 1e-3
+"""The main thread's seconds after a timing, until a result is held: at most LATER_SHARE of the processor's seconds in
+it, and LATER_S.
+Honest ones used 0.2 to 0.8 ms, which is 1 to 3 % where a call takes longer than a timing."""
+
+Hold = Callable[[int, object], None]
+"""It gets the number of a call and its result."""
+
+
+class Timing(NamedTuple):
+    """Of a timing the number of the input of the call that is held, and the processor's seconds."""
+
+    held: int
+    used_s: float
+
+
+_detached, _copied = Tensor.detach, Tensor.copy_
 
 
 class TimedCalls:
@@ -31,65 +56,100 @@ class TimedCalls:
         self._inputs = inputs
         self._timer = timer
         self._rng = rng
+        self._hooks = ProcessState(HOOKS)
         self.reuses = reuses
         self.cpu_s = self.main_s = self.prepared_s = self.apart_s = 0.0
+        self._later: list[float] = []
+        """Of each timing the main thread's seconds after it beyond LATER_S, as a share of the processor's in it."""
 
-    def timing(
-        self, call: clock.Call, calls: int, key: int | None = None, hold: Callable[[int, object], None] | None = None
-    ) -> float:
+    def timing(self, call: clock.Call, calls: int, key: int | None = None, hold: Hold | None = None) -> float:
         """Return the seconds per call of a timing on the inputs of a key, or of a random one.
 
         `hold` gets the number of one call and its result. Which one is drawn when all have ended: nothing in the
-        process says it before. If all calls return the same memory, the timing has two parts, and it is the last call
-        of the first. Raises Incorrect if a call returned a tensor of another type, whose work may be yet to come.
+        process says it before. If all calls return the same memory, the timing has parts, and it is the last call of
+        one of them: `hold` may be called again. Raises LeftChanged or Incorrect if work that was put off may be done
+        when a result is touched.
         """
         begin_s = perf_counter()
         self._inputs.renew(calls, self._rng.getrandbits(KEY_BITS) if key is None else key)
         self.apart_s += perf_counter() - begin_s
-        first = 1 + _below(calls) if self.reuses else calls
-        sizes = [first, calls - first] if first < calls else [calls]
-        total_s = 0.0
-        for part, size in enumerate(sizes):
+        total_s, made = 0.0, 0
+        for part, size in enumerate(self._parts(calls), start=1):
             results: list[object] = []
             start_s, start_main_s, begin_s = process_time(), thread_time(), perf_counter()
             clock.prepare(call, size)
             self.apart_s += perf_counter() - begin_s
             self.prepared_s += process_time() - start_s - (thread_time() - start_main_s)
             start_s, start_main_s = process_time(), thread_time()
-            total_s += size * self._timer(call, size, results)
-            self.cpu_s += process_time() - start_s
-            self.main_s += thread_time() - start_main_s
-            _check_types(results)
-            is_lost = not self.reuses and share_memory(results)
-            if hold is not None and part == 0:
+            part_s = size * self._timer(call, size, results)
+            end_main_s, used_s = thread_time(), process_time() - start_s
+            self.cpu_s += used_s
+            self.main_s += end_main_s - start_main_s
+            is_lost = share_memory(self._plain_outputs(results)) and not self.reuses
+            made += size
+            if hold is not None and (part == 1 or (made < calls and not _below(part))):
                 chosen = size - 1 if self.reuses or is_lost else _below(size)
-                hold(chosen, results[chosen])
+                hold(made - size + chosen, results[chosen])
+                self._later.append((thread_time() - end_main_s - LATER_S) / used_s)
             self.reuses |= is_lost
+            total_s += part_s
         return total_s / calls
 
-    def sample(self, keys: Sequence[int], calls: int, outputs: "TimedOutputs") -> tuple[Sample, list[int]]:
-        """Return a sample with a timing of so many calls for each key, and the numbers of the inputs of held calls."""
-        timings, numbers = iter(enumerate(keys)), list[int]()
+    def _parts(self, calls: int) -> Iterator[int]:
+        """Yield the calls of each part of a timing, which has one part unless all calls return the same memory.
+
+        Then any call but the last ends a part with the same chance, one of a timing on average, whatever came before:
+        so no call of a second part is free.
+        """
+        of = calls
+        while calls:
+            size = next((number for number in range(1, calls) if not _below(of)), calls) if self.reuses else calls
+            calls -= size
+            yield size
+
+    def check_later(self) -> None:
+        """Raise Incorrect if results are made when they are touched, after their timing, by whatever means."""
+        if self._later and (share := statistics.median(self._later)) > LATER_SHARE:
+            raise Incorrect(f"works when its output is kept: {share:.0%} of the work of its calls ({TIMED})")
+
+    def _plain_outputs(self, results: Sequence[Any]) -> list[Tensor]:
+        """Return the outputs among results that were not touched yet; raises LeftChanged or Incorrect."""
+        self._hooks.check()
+        ys, of_inputs = [*results], []
+        if self._inputs.with_directions:
+            ys, of_inputs = [y for y, _ in results], [each for _, each in results]
+        with in_timed_call():
+            check_plain(ys, "output")
+            check_plain(chain(*of_inputs), "gradient")
+            check_plain(self._inputs.tensors, "input")
+        return ys
+
+    def sample(self, keys: Sequence[int], calls: int, outputs: "TimedOutputs") -> tuple[Sample, list[Timing]]:
+        """Return a sample with a timing of so many calls for each key, and what else is known of the timings."""
+        timings = list[Timing]()
 
         def timer(call: clock.Call, calls: int) -> float:
-            timing, key = next(timings)
+            timing, held, before_s = len(timings), 0, self.cpu_s
 
             def hold(number: int, result: object) -> None:
-                number, inputs = self._inputs.of_call(number)
-                numbers.append(number)
+                nonlocal held
+                held, inputs = self._inputs.of_call(number)
                 outputs.hold(timing, inputs, result)
 
-            return self.timing(call, calls, key, hold)
+            call_s = self.timing(call, calls, keys[timing], hold)
+            timings.append(Timing(held, self.cpu_s - before_s))
+            return call_s
 
-        return clock.sample(self._call, timer, calls, len(keys)), numbers
+        return clock.sample(self._call, timer, calls, len(keys)), timings
 
 
-def _check_types(results: Sequence[object]) -> None:
-    """Raise Incorrect for the first result that is a subclass of a tensor: any use of it may begin its work."""
-    for result in results:
-        y = result[0] if type(result) is tuple and result else result
-        if type(y) is not Tensor and issubclass(type(y), Tensor):
-            raise Incorrect(f"output is a {type(y).__name__}, expected a plain torch.Tensor ({TIMED})")
+@contextmanager
+def in_timed_call() -> Iterator[None]:
+    """Let an Incorrect that is raised inside say that it was in a timed call."""
+    try:
+        yield
+    except Incorrect as error:
+        raise Incorrect(f"{error} ({TIMED})") from None
 
 
 class TimedOutputs:
@@ -121,15 +181,13 @@ class TimedOutputs:
     def hold(self, timing: int, xs: Tensors, result: Any) -> None:
         """Copy the result of a call on inputs; raises Incorrect if it has a wrong form."""
         y, of_inputs = result if self._workload.point.mode in TRAINED else (result, ())
-        try:
+        with in_timed_call():
             check_output(self._subject, xs, y, self._workload.direction)
-        except Incorrect as error:
-            raise Incorrect(f"{error} ({TIMED})") from None
-        inputs = [*xs[: self._workload.by_item - 1], *self._subject.layer.parameters()]
+        inputs = [*xs[: self._workload.by_item - 1], *self._subject.weights]
         whole = (
             torch.zeros_like(like) if each is None else each for each, like in zip(of_inputs, inputs, strict=False)
         )
-        _copy(self._held[timing], (y.detach(), *whole))
+        _copy(self._held[timing], (_detached(y), *whole))
         self._last = (xs, y) if self._workload.point.mode == "forward" else None
 
     def keep(self, parts: Sequence[tuple[int, int, int]], wholes: Sequence[tuple[int, int]]) -> None:
@@ -140,7 +198,7 @@ class TimedOutputs:
             tensors = self._held[timing]
             if self._last is not None:
                 xs, y = self._last
-                tensors = [*tensors, *gradients(y, xs, self._subject.layer, self._workload.direction)]
+                tensors = [*tensors, *gradients(y, xs, self._subject.weights, self._workload.direction)]
             _copy(self._wholes[place], tensors)
         filled = zip(self._filled, (wholes, parts), strict=True)
         self._filled = tuple(max([count, *(place + 1 for place, *_ in kept)]) for count, kept in filled)
@@ -149,7 +207,7 @@ class TimedOutputs:
 
 def _copy(copies: Sequence[Tensor], tensors: Sequence[Tensor]) -> None:
     for copy, tensor in zip(copies, tensors, strict=True):
-        copy.copy_(tensor)
+        _copied(copy, tensor)
 
 
 def _below(number: int) -> int:

@@ -255,7 +255,7 @@ class Inputs:
 
     def renew(self, calls: int, key: int) -> None:
         """Write the values of a key into the inputs of the next `calls` calls; with very many calls they repeat."""
-        if self._workload.point.mode in TRAINED:
+        if self.with_directions:
             self.direction = self._workload.timed.direction(key)
         size = sum(each.nbytes for each in self._tensors[0])
         self._windows = windows(key, sets(calls, size))
@@ -272,6 +272,11 @@ class Inputs:
         """Return the number among the inputs of the last timing, and the inputs, that a call had."""
         number = call % len(self._windows)
         return number, self._tensors[number]
+
+    @property
+    def with_directions(self) -> bool:
+        """Whether a call returns gradients, each timing's for a direction of its own."""
+        return self._workload.point.mode in TRAINED
 
     @property
     def tensors(self) -> list[Tensor]:
@@ -304,6 +309,11 @@ class Subject:
 
     layer: nn.Module
     function: impls.Implementation
+
+    @cached_property
+    def weights(self) -> Tensors:
+        """The weights of the layer: it is asked for them once, because an implementation may answer in its place."""
+        return tuple(self.layer.parameters())
 
 
 def set_up(point: Point) -> None:
@@ -400,7 +410,7 @@ def step(subject: Subject, workload: Workload, inputs: Inputs | None = None) -> 
     of so many calls to come.
     """
     function, inputs = subject.function, inputs or Inputs(workload)
-    weights, varied = [*subject.layer.parameters()], len(workload.shapes)
+    varied = len(workload.shapes)
     ready: deque[tuple[Tensors, Tensor]] = deque()
 
     def forward() -> tuple[Tensors, Tensor]:
@@ -408,7 +418,7 @@ def step(subject: Subject, workload: Workload, inputs: Inputs | None = None) -> 
         return xs, function(*xs)
 
     def with_gradients(xs: Tensors, y: Tensor) -> object:
-        return y, torch.autograd.grad(y, [*xs[:varied], *weights], inputs.direction, allow_unused=True)
+        return y, torch.autograd.grad(y, [*xs[:varied], *subject.weights], inputs.direction, allow_unused=True)
 
     def prepare(calls: int) -> None:
         ready.extend(forward() for _ in range(calls - len(ready)))
@@ -417,7 +427,7 @@ def step(subject: Subject, workload: Workload, inputs: Inputs | None = None) -> 
         return with_gradients(*(ready.popleft() if ready else forward()))
 
     backward.prepare = prepare  # type: ignore[attr-defined]  # functions take attributes
-    if workload.point.mode in TRAINED:
+    if inputs.with_directions:
         return backward if workload.point.mode == "backward" else lambda: with_gradients(*forward())
     return lambda: function(*inputs.next())
 

@@ -1,9 +1,9 @@
 """What the suite rejects of what is wrong or dishonest, and of what is honest: python -m tests.drills.attacks [RUNS].
 
-Each run measures in new processes, with new inputs, as a user's run does: the dishonest kernels of `tests.hacks`, the
-wrong ones of `tests.mutants` and of `tests.mutants_of_attention`, each at a point at which it is wrong, and what the
-suite ships beside them. Prints how many of each were rejected, and the names of those that should not have been, or
-should have been.
+Each run measures in new processes, with new inputs, as a user's run does: the dishonest kernels of `tests.hacks` and
+`tests.put_off`, the wrong ones of `tests.mutants` and of `tests.mutants_of_attention`, each at a point at which it is
+wrong, and what the suite ships beside them. Prints how many of each were rejected, and the names of those that should
+not have been, or should have been.
 """
 
 import sys
@@ -16,7 +16,7 @@ from bench.engine.run import Run
 from bench.plan.case import Case, Point
 from bench.plan.sweep import Effort, Sweep
 from bench.sampling.rounds import Length
-from tests import hacks, mutants, mutants_of_attention
+from tests import mutants, mutants_of_attention, put_off
 from tests.make.points import of_layer, point
 
 SHIPPED = ("eager", "manual", "online", "sdpa", "sdpa_math")
@@ -24,20 +24,17 @@ EFFORT = Effort(processes=1, timeout_s=60)
 SHORTEST = Length(0.0)
 """The fewest rounds: so many take their time already."""
 
-SIZES = {"batch": 8, "num_tokens": 128, "channels": 128, "num_heads": 4}
 RUNS = 3
 
-DISHONEST = [f"tests.hacks:{name}" for name, end in hacks.EXPECTED.items() if not end.startswith("ok")]
-IN_TRAINING = [name for name in DISHONEST if name.partition(":")[2] in hacks.IN_TRAINING]
 WRONG = [f"tests.mutants:{name}" for name in mutants.ALL]
 
 
 def groups() -> Iterator[tuple[str, Point, list[str]]]:
     """Yield points with what is planted there and the kind of that."""
-    yield "dishonest", point(**SIZES), DISHONEST
-    yield "dishonest", point(**SIZES, mode="train"), IN_TRAINING
+    for at, ends in put_off.every_hack().items():
+        yield "dishonest", at, [name for name, end in ends.items() if not end.startswith("ok")]
     for dtype in ("float32", "bfloat16"):
-        yield "wrong", point(**SIZES, dtype=dtype), WRONG
+        yield "wrong", point(**put_off.LONG, dtype=dtype), WRONG
         for mode, of in (("inference", mutants_of_attention.WRONG), ("train", mutants_of_attention.WRONG_GRADIENTS)):
             for name, (columns, *_) in of.items():
                 yield f"wrong {mode}", _at(columns, mode, dtype), [f"tests.mutants_of_attention:{name}"]

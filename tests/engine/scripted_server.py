@@ -20,6 +20,7 @@ from typing import Any
 from bench.machine import monotonic
 from bench.measure.forking import Channel, Server, serve
 from bench.sampling.inputs import PEAKED, TIMED
+from tests.children import start_sibling
 
 OUTGROWN = 7
 """The tokens at which `test:outgrows` has no memory."""
@@ -119,7 +120,9 @@ class Worker:
         first_s /= 1 + self._name.startswith("test:half")
         timings = len(request["keys"])
         monotonic.sleep(PIPE_S + (timings * first_s if self._name != "test:impossible" else 0.0))
-        return {**self._claims(first_s, timings), "held": [0] * timings}
+        claims = self._claims(first_s, timings)
+        timing = {"held": 0, "used_s": claims["used_s"] / timings}
+        return {**claims, "timings": [timing] * timings}
 
     def _claims(self, first_s: float, timings: int) -> dict[str, Any]:
         """Return what a sample claims; it is true unless the name says another thing."""
@@ -155,6 +158,8 @@ class Worker:
                 for _ in range(request["parts"]):
                     time.sleep(request["part_s"])
                     channel.announce("warm-up")
+            case "start a sibling":
+                return {"pid": os.getpid(), "sibling": start_sibling(lambda: time.sleep(60))}
             case "hang":
                 time.sleep(60)
             case "exit":

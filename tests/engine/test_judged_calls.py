@@ -48,6 +48,19 @@ def test_more_parts_are_judged_where_less_is_wrong() -> None:
     assert sizes[8, 3] > sizes[8, 1]
 
 
+@pytest.mark.parametrize(("item_s", "more"), [(1e-5, 216), (1e-3, 100), (2e-3, 54)])
+def test_more_items_are_judged_where_they_cost_little(item_s: float, more: int) -> None:
+    """They may take a tenth of a second of calls. One wrong call of fifty slips through once in fifteen processes."""
+    rng = random.Random(1)
+    judged = JudgedCalls(rng, batch=8, timings=3, rounds=5, item_s=item_s)
+    assert judged.parts.size == more
+    for _ in range(80):
+        judged.next_keys()
+        judged.draw([0, 0, 0])
+    looked_at = len({part.key for part in judged.parts.kept})
+    assert (0.98**looked_at < 1 / 15) is (more == 216)
+
+
 @pytest.mark.parametrize("mode", ["inference", "forward", "train"])
 def test_all_calls_have_the_same_chance(mode: str) -> None:
     """Of 40 samples, the first as often as the last, for items and in modes with gradients for whole outputs too."""

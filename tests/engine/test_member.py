@@ -14,7 +14,8 @@ from tests.make.records import case, samples
 
 OUTCOME = {"status": "ok", "detail": "", "metrics": {}, "cpu_s": 0}
 SAMPLE = {"timings_s": [1e-3, 2e-3], "switches": 0, "faults": 3}
-REPLY = {"sample": SAMPLE, "held": [0, 2], "used_s": 0.01, "idle_s": 0.0, "cpu_s": 1.0}
+TIMINGS = [{"held": 0, "used_s": 0.003}, {"held": 2, "used_s": 0.004}]
+REPLY = {"sample": SAMPLE, "timings": TIMINGS, "used_s": 0.01, "idle_s": 0.0, "cpu_s": 1.0}
 
 
 def sampled(claimed_s: float, waited_s: float, count: int = 5, used_s: float | None = None) -> Claims:
@@ -22,7 +23,7 @@ def sampled(claimed_s: float, waited_s: float, count: int = 5, used_s: float | N
     claims = Claims()
     for _ in range(count):
         assert claims.add(claimed_s, waited_s) == ""
-        assert claims.add_work(claimed_s, claimed_s if used_s is None else used_s, 0.0) == ""
+        assert claims.add_work((claimed_s, used_s or claimed_s), used_s or claimed_s, 0.0) == ""
     return claims
 
 
@@ -47,7 +48,7 @@ def test_half_of_the_samples_must_fill_the_time(honest: int, waited_s: float, qu
     claims = sampled(0.1, 0.1, honest)
     for _ in range(5 - honest):
         assert claims.add(0.001, waited_s, queued_s) == ""
-        assert claims.add_work(0.001, 0.001, 0.0) == ""
+        assert claims.add_work((0.001, 0.001), 0.001, 0.0) == ""
     assert ("clock disagrees" in claims.of_all(threads=1)) is objects
 
 
@@ -56,7 +57,7 @@ def test_the_making_of_inputs_is_no_time_that_a_process_hides() -> None:
     claims = sampled(0.1, 0.1, 0)
     for _ in range(5):
         assert claims.add(0.1, 0.4, apart_s=0.29) == ""
-        assert claims.add_work(0.1, 0.1, 0.0) == ""
+        assert claims.add_work((0.1, 0.1), 0.1, 0.0) == ""
     assert claims.of_all(threads=1) == ""
 
 
@@ -73,15 +74,15 @@ def test_the_cores_of_the_samples_in_the_middle_count(count: int, objects: bool)
     claims = sampled(0.1, 0.1, 10 - count)
     for _ in range(count):
         claims.add(0.08, 0.08)
-        claims.add_work(0.08, 0.1, 0.0)
+        claims.add_work((0.08, 0.1), 0.1, 0.0)
     assert ("cores, and threads is 1" in claims.of_all(threads=1)) is objects
 
 
 def test_work_between_samples_is_an_objection_at_once() -> None:
     """A little is allowed: 30 ms at first, 2 ms for each sample, and a quarter of the work in samples."""
     claims = sampled(0.1, 0.1, 4)
-    assert claims.add_work(0.0, 0.0, 0.138 - 1e-9) == ""
-    assert "worked between its samples" in claims.add_work(0.0, 0.0, 0.001)
+    assert claims.add_work((0.0, 0.0), 0.0, 0.138 - 1e-9) == ""
+    assert "worked between its samples" in claims.add_work((0.0, 0.0), 0.0, 0.001)
 
 
 def test_whole_replies_pass() -> None:
@@ -136,10 +137,16 @@ def test_a_sample_that_no_clock_gives_is_a_crash(wrong: dict[str, Any]) -> None:
     assert f"sample.{next(iter(wrong))}" in detail_of(member.sampled, {**REPLY, "sample": {**SAMPLE, **wrong}}, 2, 3)
 
 
-@pytest.mark.parametrize("held", [None, [0], [0, 3], [0, -1], [0, "1"]])
-def test_each_timing_names_the_input_of_the_call_that_is_held(held: Any) -> None:
+@pytest.mark.parametrize(("name", "value"), [("held", None), ("held", 3), ("held", -1), ("held", "1"), ("used_s", -1)])
+def test_each_timing_names_the_input_of_the_one_that_is_held(name: str, value: Any) -> None:
     """The judge makes that input."""
-    assert "held" in detail_of(member.sampled, {**REPLY, "held": held}, 2, 3)
+    assert name in detail_of(member.sampled, {**REPLY, "timings": [TIMINGS[0], {**TIMINGS[1], name: value}]}, 2, 3)
+    assert "timings must have 2 values" in detail_of(member.sampled, {**REPLY, "timings": TIMINGS[:1]}, 2, 3)
+
+
+def test_the_cores_of_a_sample_are_those_of_the_timing_that_counts() -> None:
+    """That is the first, of 1 ms a call; processes that it started had 3 ms in both timings."""
+    assert member.sampled(REPLY, 2, 3).least == pytest.approx((0.001, 0.0045))
 
 
 @pytest.mark.parametrize(

@@ -292,6 +292,19 @@ def test_a_server_that_ends_takes_its_workers_with_it(tmp_path: Path) -> None:
         assert has_ended(worker.pid)
 
 
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="the system lists no children")
+def test_what_a_worker_starts_beside_itself_is_found_once_and_ended(server: Server) -> None:
+    """Its parent is the server, which has forked only its workers."""
+    with server.fork("worker") as worker:
+        assert server.end_strangers() == 0
+        pid = asked(worker, what="start a sibling")["sibling"]
+        assert psutil.Process(pid).ppid() == server.pid
+        assert server.end_strangers() == 1
+        assert has_ended(pid)
+        assert server.end_strangers() == 0
+        assert lives(worker.pid)
+
+
 def test_a_worker_dies_with_its_parent(tmp_path: Path) -> None:
     """If the parent is killed outright, neither its server nor a worker of that stays behind."""
     script = (

@@ -8,7 +8,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import IO, Any, Self
 
 import psutil
@@ -16,6 +15,7 @@ import pytest
 
 from bench.measure import forking
 from bench.measure.forking import Channel, Server
+from tests.children import in_child
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="orphans are found on Linux alone")
 
@@ -149,11 +149,30 @@ def test_closing_the_pipe_ends_the_server_and_its_workers() -> None:
         time.sleep(0.01)
 
 
+@pytest.mark.skipif(not forking.migrations(), reason="the system doesn't say")
+def test_a_move_to_another_core_is_counted() -> None:
+    """Coming back is another one; work on one core is none."""
+    cores = sorted(os.sched_getaffinity(0))
+    if len(cores) < 2:
+        pytest.skip("there is one core")
+
+    def moves() -> str:
+        os.sched_setaffinity(0, cores[:1])
+        before = forking.migrations()
+        sum(range(1000))
+        same = forking.migrations() == before
+        os.sched_setaffinity(0, cores[1:2])
+        os.sched_setaffinity(0, cores[:1])
+        return f"{same} {forking.migrations() == before}"
+
+    assert in_child(moves) == "True False"
+
+
 def test_children_are_found_without_the_file_of_linux(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the system has no such file, they are searched for."""
     with subprocess.Popen(["sleep", "60"]) as process:
         assert process.pid in forking._children()
-        monkeypatch.setattr(forking, "Path", lambda _path: Path("/nonexistent"))
+        monkeypatch.setattr(forking, "children", lambda: None)
         assert process.pid in forking._children()
         process.kill()
 

@@ -11,12 +11,15 @@ from typing import Any
 
 import pytest
 import torch
+from torch.overrides import BaseTorchFunctionMode
+from torch.utils.flop_counter import FlopCounterMode
 
 from bench.measure import clock
-from bench.measure.process_state import ANY, ProcessState, kept
+from bench.measure.process_state import ANY, HOOKS, ProcessState, kept
 from tests.children import in_child
 
 _mkldnn: Any = torch.backends.mkldnn
+_library: Any = torch.library.Library("aten", "IMPL")
 
 CHANGES: dict[str, Callable[[], object]] = {
     "torch's threads": lambda: torch.set_num_threads(torch.get_num_threads() + 1),
@@ -55,16 +58,23 @@ CHANGES: dict[str, Callable[[], object]] = {
         torch.nn.functional, "scaled_dot_product_attention", torch.nn.functional.linear
     ),
     "the profile function": lambda: sys.setprofile(lambda *_: None),
+    "the number of function modes": lambda: _enter(BaseTorchFunctionMode()),
+    "the number of dispatch modes": lambda: _enter(FlopCounterMode(display=False)),
+    "the level of functorch": lambda: torch._C._functorch._vmap_increment_nesting(2, "error"),
+    "the hooks of saved tensors": lambda: _enter(torch.autograd.graph.saved_tensors_hooks(torch.neg, torch.neg)),
+    "the evaluation of frames": lambda: torch._C._dynamo.eval_frame.set_eval_frame(False),
+    "torch.Tensor.detach": lambda: setattr(torch.Tensor, "detach", torch.Tensor.clone),
+    "the number of kernels of aten::copy_": lambda: _library.impl("copy_", lambda *_: None, "CPU"),
     "garbage collection": gc.disable,
     "the thresholds of garbage collection": lambda: gc.set_threshold(1),
     "the cores to run on": lambda: os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}),
 }
 
 
-_entered: list[torch.inference_mode] = []
+_entered: list[Any] = []
 
 
-def _enter(mode: torch.inference_mode) -> None:
+def _enter(mode: Any) -> None:
     _entered.append(mode)  # which leaves the mode when it is forgotten
     mode.__enter__()
 
@@ -95,6 +105,20 @@ def test_nothing_changed_is_nothing_said() -> None:
         torch.manual_seed(1)
     state.check()
     assert state.changes() == ""
+
+
+def test_some_parts_can_be_compared_alone() -> None:
+    """Hooks are; a setting that runs no code is none of them."""
+
+    def both() -> str:
+        hooks = ProcessState(HOOKS)
+        torch.set_default_dtype(torch.float64)
+        before = hooks.changes()
+        torch.Tensor.detach = torch.Tensor.clone
+        setattr(torch.Tensor, "is_mine", True)  # noqa: B010 - the class declares no such attribute
+        return f"{before};{hooks.changes()}"
+
+    assert in_child(both) == ";left torch.Tensor.detach changed: TensorBase.clone instead of TensorBase.detach"
 
 
 @pytest.mark.slow

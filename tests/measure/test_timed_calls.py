@@ -1,13 +1,17 @@
 """Timed calls: what is held of them and kept. How they are judged is tested where a case is measured."""
 
 import dataclasses
+import random
+import time
+from collections import Counter
+from collections.abc import Callable
 
 import pytest
 import torch
 
-from bench.measure import outputs, workload
+from bench.measure import clock, outputs, workload
 from bench.measure.outputs import Incorrect
-from bench.measure.timed_calls import TimedOutputs
+from bench.measure.timed_calls import TimedCalls, TimedOutputs
 from bench.sampling.inputs import TimedCall
 from tests.make.points import point
 
@@ -45,3 +49,86 @@ def test_what_is_held_is_a_copy_of_the_right_form() -> None:
     assert all(bool((tensor == 1).all()) for tensor in timed.kept)
     with pytest.raises(Incorrect, match=r"output has shape .* \(in a timed call\)"):
         timed.hold(0, xs, y[:1])
+
+
+def timed_calls(call: Callable[[torch.Tensor], object], *, reuses: bool) -> tuple[TimedCalls, Callable[[], object]]:
+    """Return timed calls of what gets the next input, and the call."""
+    inputs = workload.Inputs(workload.make(point()))
+
+    def of_next() -> object:
+        return call(*inputs.next())
+
+    timer = clock.timer("cpu", "host")
+    return TimedCalls(of_next, inputs, timer, random.Random(1), reuses=reuses), of_next
+
+
+CALLS = 5
+
+
+@pytest.mark.parametrize("reuses", [False, True])
+def test_any_call_of_a_timing_may_be_held(reuses: bool) -> None:
+    """Its result is the one that it has returned. A timing has as many calls as it is asked for.
+
+    Each has the same chance. In one memory it must be held before the next call. There the last one is held only if no
+    other was: with probability (4/5)^4, and each of the others with a quarter of what is left.
+    """
+    made: list[torch.Tensor] = []
+    kept: list[tuple[int, float]] = []
+    held: Counter[int] = Counter()
+    buffer = torch.zeros(1)
+
+    def call(_x: torch.Tensor) -> torch.Tensor:
+        made.append(buffer.fill_(len(made)) if reuses else torch.full((1,), float(len(made))))
+        return made[-1]
+
+    timed, of_next = timed_calls(call, reuses=reuses)
+    for _ in range(1000):
+        made.clear()
+        kept.clear()
+        timed.timing(of_next, CALLS, hold=lambda number, y: kept.append((number, float(y))))  # type: ignore[arg-type]
+        assert len(made) == CALLS
+        assert all(number == value for number, value in kept)
+        held[kept[-1][0]] += 1
+    last = 0.8**4 if reuses else 0.2
+    expected = [*[(1 - last) / 4] * 4, last]
+    assert [held[number] / 1000 for number in range(CALLS)] == pytest.approx(expected, abs=0.06)
+
+
+def test_whether_a_call_in_one_memory_is_the_last_before_it_is_looked_at_follows_from_nothing() -> None:
+    """After any number of calls of a part, and of parts, one of five is; the end of the timing is no such look."""
+    timed, _ = timed_calls(lambda x: x, reuses=True)
+    looks: Counter[tuple[int, int]] = Counter()
+    calls: Counter[tuple[int, int]] = Counter()
+    for _ in range(3000):
+        made = 0
+        for part, size in enumerate(timed._parts(CALLS)):
+            calls.update((part, number) for number in range(size) if made + number < CALLS - 1)
+            made += size
+            looks[part, size - 1] += made < CALLS
+        assert made == CALLS
+    shares = [looks[each] / count for each, count in calls.items() if count > 400]
+    assert len(shares) > 5
+    assert shares == pytest.approx([0.2] * len(shares), abs=0.08)
+
+
+@pytest.mark.parametrize(("later_s", "objects"), [(0.0, False), (0.006, True)])
+def test_work_that_is_done_when_a_result_is_held_is_no_work_of_the_timing(later_s: float, objects: bool) -> None:
+    """A call takes 4 ms, and so long is worked when its result is held; it may take a millisecond, and half a call."""
+
+    def work(seconds: float) -> None:
+        end = time.thread_time() + seconds
+        while time.thread_time() < end:
+            pass
+
+    def call(x: torch.Tensor) -> torch.Tensor:
+        work(0.004)
+        return x.clone()
+
+    timed, of_next = timed_calls(call, reuses=False)
+    for _ in range(5):
+        timed.timing(of_next, 1, hold=lambda *_: work(later_s))
+    if objects:
+        with pytest.raises(Incorrect, match="works when its output is kept"):
+            timed.check_later()
+    else:
+        timed.check_later()
