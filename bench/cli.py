@@ -75,14 +75,14 @@ def _parser(first: Sequence[str]) -> argparse.ArgumentParser:
     what = "Measure attention layers, read what was measured, compare runs, and measure side by side."
     parser = argparse.ArgumentParser(
         prog=short(), usage="%(prog)s [-h] command ...", description=what,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False,
     )  # fmt: skip
     commands = parser.add_subparsers(prog=parser.prog, metavar="command", required=True, help=argparse.SUPPRESS)
     meanings = {}
     for name in first if first and first[0] in NAMES else NAMES:
         module = import_module(f"{__package__}.commands.{name}")
         meanings[name] = (module.__doc__ or "").partition("\n")[0].removesuffix(".")
-        command = commands.add_parser(name, description=meanings[name])
+        command = commands.add_parser(name, description=meanings[name], allow_abbrev=False)
         module.add_arguments(command)
         command.set_defaults(command=module.run)
     lines = {name: f"  {name:<11}{words}" for name, words in meanings.items()}

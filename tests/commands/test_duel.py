@@ -21,8 +21,8 @@ from bench.machine import quiet
 from bench.machine.quiet import Preflight
 from bench.plan import names
 from bench.plan.case import AFTER, BEFORE, CONTROL
-from bench.plan.sides import NAMES, ORDER
 from bench.plan.sweep import Sweep
+from bench.plan.weights import NAMES, ORDER
 from bench.store.table import load
 from tests.engine import threads
 from tests.engine.interpreters import two

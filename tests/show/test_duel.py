@@ -12,7 +12,7 @@ from bench.analyse.advice import Advice
 from bench.analyse.verdict import DIFFERENT, FASTER, KINDS, OPEN, SLOWER, Verdict, verdict
 from bench.plan.again import Again
 from bench.plan.case import AFTER, BEFORE
-from bench.plan.sides import NAMES, ORDER
+from bench.plan.weights import NAMES, ORDER
 from bench.show.duel import Told, as_json, blocks, differences, headline, markdown_blocks
 from bench.show.markdown import MOST_CHARACTERS, markdown
 from bench.show.terminal.console import render, rendered
