@@ -67,6 +67,15 @@ def test_every_module_is_a_command_that_keeps_the_convention() -> None:
         assert module.run.__annotations__["return"] is int, name
 
 
+def test_no_option_is_guessed_from_its_beginning(capsys: pytest.CaptureFixture[str]) -> None:
+    """A word that is no option is refused; it may begin like one of another meaning."""
+    for words in (["duel", "eager", "sdpa", "--token", "x.md"], ["compare", "a", "b", "--form", "csv"]):
+        with pytest.raises(SystemExit) as error:
+            main(words)
+        assert error.value.code == 2
+    assert "unrecognized arguments: --token x.md" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("outcome", "status", "message"),
     [

@@ -134,7 +134,10 @@ def test_two_implementations_from_end_to_end(tiny: list[str], tmp_path: Path, pr
     assert table["implementation"].tolist() == ["sdpa", "test:half", CONTROL] * 2
     effort = json.loads((tmp_path / "run" / "plan.json").read_text())["effort"]
     assert (effort["race"], effort["within_s"], effort["processes"], effort["bound"]) == (True, 600, 2, 0.01)
-    page = tmp_path / "page.html"
+    page, file = tmp_path / "page.html", tmp_path / "comment.md"
+    line = printed("duel", "sdpa", "test:half", *tiny, "--bound", "3%", "--format", "markdown", "--to", file)
+    assert file.read_text().startswith("**test:half is ")
+    assert str(file) in line
     again = printed("duel", "sdpa", "test:half", *tiny, "--bound", "3%", "--report", page)
     (answer,) = [line for line in again.splitlines() if line.startswith("test:half is ")]
     assert answer in page.read_text()
