@@ -25,6 +25,7 @@ from bench.measure.forking import Channel
 from bench.plan import layers
 from bench.plan.case import Point
 from impls.catalogue import parse
+from impls.lookup import check
 from impls.modules import flow, proof, watch
 from impls.modules.core import cores_of
 from impls.modules.wrapper import Wrapper, wrapped
@@ -123,7 +124,7 @@ def described(request: Mapping[str, Any], channel: Channel) -> dict[str, Any]:
     workload.set_up(point)
     work = workload.make(point)
     bases = [parse(name).base for name in (point.layer, request["implementation"])]
-    impls.resolve(bases[1])
+    check(request["implementation"])
     named = {base.partition(":")[0].partition(".")[0] for base in bases}
     modules = user_code.imported_since(before, named)
     weights = [(name, [*tensor.shape]) for name, tensor in workload.weights(work.layer).items()]

@@ -149,7 +149,7 @@ def markdown_blocks(told: Told) -> Iterator[Block]:
     """Yield what a duel says for a comment on a pull request: the answer, and the rest folded away."""
     yield Lines([headline(told)], HEAD)
     yield Lines([*_allowed(told), *_doubts(told)])
-    yield Lines([shared([each.point for each in told.verdicts]), *_memory_setting(told)])
+    yield Lines([shared([each.point for each in told.verdicts]), *map(capital, _memory_setting(told))])
     yield Table(_columns(told), told.verdicts)
     yield Lines([*_failures(told)], is_list=True)
     rows = [tuple(line.split(": ", 1)) for line in _facts(told, is_folded=True)]
