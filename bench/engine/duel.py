@@ -18,7 +18,7 @@ from bench.engine.checkout import Checkout, checked_out
 from bench.engine.member import Member
 from bench.engine.model_look import WRONG, NotSeen, asked, replied
 from bench.engine.pool import Pool, Scratch
-from bench.engine.replicate import Replicate, now
+from bench.engine.replicate import NOT_ALONE, Replicate, now
 from bench.engine.run import Run
 from bench.engine.schedule import Missing
 from bench.machine import facts, monotonic
@@ -205,7 +205,7 @@ class Duel(Run):
             return
         broken, status, detail = self._broken[point]
         number, origin = self.records.next_process(point), Origin.of(self.environment, point.device, now())
-        other = {"status": "skipped", "detail": "the other side could not be measured", "own_cause": False}
+        other: dict[str, Any] = {"status": "skipped", "detail": NOT_ALONE, "own_cause": False}
         ends = dict.fromkeys(missing, other) | {self.names[broken]: {"status": status, "detail": detail}}
         self.records.keep([Record(Case(point, name), number, origin=origin, **end) for name, end in ends.items()])
 
@@ -313,8 +313,8 @@ class Duel(Run):
             self.weights[point] = ways[found["number"]]
             return "; ".join(words_of(ways[found["number"]], before))
         ways_tried = "1 way" if found["tried"] == 1 else f"{found['tried']} ways"
-        error = "" if found["error"] is None else f"; the nearest is off by {found['error']:.1%} of the largest value"
-        return f"{differing(before, after)}, and {ways_tried} to match them gave other outputs{error}"
+        nearest = "" if found["error"] is None else f"; the nearest is off by {found['error']:.1%} of the largest value"
+        return f"{differing(before, after)}, and {ways_tried} to match them gave other outputs{nearest}"
 
     def _told_weights(self) -> dict[str, str]:
         """Return what environment.json says of the weights at the point where least is known of them."""

@@ -152,7 +152,7 @@ def _aligned(
     for chosen in likeliest[:MOST_MATCHES]:
         layout = dict(zip(kinds, (each for _, each in chosen), strict=True))
         found = {name: rows for run in runs for name, rows in layout[run.kind].sources(run).items()}
-        yield {name: found.get(name, []) for name in new} | _whole(same)
+        yield {**{name: found.get(name, []) for name in new}, **_whole(same)}
 
 
 def _runs(old: dict[str, Shape], new: dict[str, Shape]) -> Iterator[Run]:
@@ -188,8 +188,8 @@ def _layouts(old: Shape, new: Shape, heads: Collection[int]) -> Iterator[Layout]
     parts = (several,) if several > 1 else (MOST_PARTS, 2)
     turns = [turn for part in parts for count in heads if count > 1 for turn in ((part, count), (count, part))]
     possible = [(1, 1), *(turn for turn in turns if sum(old) % (turn[0] * turn[1]) == 0)]
-    for turn, first, second in product(possible, *orders):
-        yield Layout(first, second, turn)
+    for turn in possible:
+        yield from (Layout(first, second, turn) for first, second in product(*orders))
 
 
 def _turned(rows: Sequence[Rows], outer: int, inner: int) -> list[Rows]:

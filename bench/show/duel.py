@@ -327,7 +327,7 @@ def _function(told: Told) -> Iterator[str]:
         yield "function: the sides are two layers or models, and nothing is said about their outputs"
     elif told.is_uncompared:
         yield f"function: outputs were not compared: {told.match or 'weights differ'}"
-    elif told.weights:
+    elif told.weights and any(each.kind != UNMEASURED for each in told.verdicts):
         what = "outputs and gradients" if told.verdicts[0].point.mode != "inference" else "outputs"
         errors = [(each.after["error"], each.after["tolerance"]) for each in told.verdicts if each.after.get("error")]
         error, tolerance = max(errors, key=lambda pair: pair[0] / pair[1], default=(None, None))

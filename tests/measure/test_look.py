@@ -139,8 +139,8 @@ def test_a_module_is_described_by_shapes_and_by_the_code_that_it_brings_in() -> 
 def test_weights_are_matched_if_outputs_agree(name: str, is_found: bool, tmp_path: Path) -> None:
     """Renamed and packed ones, and beside new ones; never in a layer that computes something else."""
     before, after = (f"tests.own_layers:{each}" for each in ("Separate", name))
-    path, shapes = str(tmp_path / "weights.pt"), [described(layer)["weights"] for layer in (before, after)]
-    ways = matches(*shapes, described(after)["heads"])
+    path, seen = str(tmp_path / "weights.pt"), described(after)
+    ways = matches(described(before)["weights"], seen["weights"], seen["heads"])
     look.computed({"point": vars(point(layer=before)), "path": path}, Announcements())
     found = look.matched({"point": vars(point(layer=after)), "path": path, "ways": ways}, Announcements())
     assert (found["number"] is not None) is is_found

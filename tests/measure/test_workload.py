@@ -249,7 +249,7 @@ def test_gradients_of_packed_weights_are_those_of_their_rows(tmp_path: Path) -> 
         y = work.layer(x)
         results.append(work.ordered([y, *torch.autograd.grad(y, [x, *work.layer.parameters()], work.direction)]))
     assert [each.shape for each in results[0]] == [each.shape for each in results[1]]
-    assert all(torch.allclose(*each, atol=1e-5) for each in zip(*results, strict=True))
+    assert all(torch.allclose(one, other, atol=1e-5) for one, other in zip(*results, strict=True))
 
 
 def own(name: str, **columns: Any) -> workload.Workload:

@@ -1,6 +1,6 @@
 """The ways in which weights of one module may be those of another: the right one is among them, and few others."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ NUMBERS = np.random.default_rng(0)
 Q, K, V, OUT = NUMBERS.normal(size=(4, HEADS * WIDTH, HEADS * WIDTH))
 BQ, BK, BV, BOUT = NUMBERS.normal(size=(4, HEADS * WIDTH))
 
-Weights = Mapping[str, Any]
+Weights = dict[str, Any]
 
 PACKED = {"qkv.weight": np.concatenate([Q, K, V]), "qkv.bias": np.concatenate([BQ, BK, BV])}
 SPLIT = {"q.weight": Q, "q.bias": BQ, "k.weight": K, "k.bias": BK, "v.weight": V, "v.bias": BV}
@@ -108,7 +108,8 @@ def test_what_is_new_keeps_its_values(before: Weights) -> None:
 
 def test_weights_in_words_have_an_example_of_each_kind() -> None:
     """Split, packed and renamed weights differ in their words; those of the same name need none."""
-    split, packed = (agreeing(*of, [*of[1]])[0] for of in ((PACKED | END, SPLIT | END), (SPLIT | END, PACKED | END)))
+    pairs = (PACKED | END, SPLIT | END), (SPLIT | END, PACKED | END)
+    split, packed = (agreeing(before, after, [*after])[0] for before, after in pairs)
     assert words_of(split, shapes(PACKED | END)) == ["q.weight is rows of qkv.weight (and 5 like it)"]
     assert words_of(packed, shapes(SPLIT | END)) == ["qkv.weight is q.weight, k.weight, v.weight (and 1 like it)"]
     said = differing(shapes(PACKED | END), shapes(SPLIT | END))
