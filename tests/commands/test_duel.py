@@ -199,8 +199,8 @@ class Attention(nn.Module):
 
 SPLIT = LAYER
 for old, new in {
-    "self.qkv =": "self.kv, self.scale = nn.Linear(channels, 2 * channels), nn.Parameter(torch.ones(channels))\n       ",
-    "nn.Linear(channels, 3 *": "self.query = nn.Linear(channels,",
+    "self.qkv = nn.Linear(channels, 3 *": "self.query = nn.Linear(channels,",
+    "= num_heads": "= num_heads; self.kv = nn.Linear(channels, 2 * channels); self.scale = nn.Parameter(torch.ones(1))",
     "q, k, v = self.qkv": "k, v = self.kv",
     "(3, self.num_heads": "(2, self.num_heads",
     "y = F": "q = self.query(x).unflatten(-1, (self.num_heads, -1)).transpose(1, 2)\n        y = F",
