@@ -8,14 +8,13 @@ from traceback import extract_tb
 
 import torch
 
-import bench
 import impls
 from impls.contract import Unresolved, Unsupported
 
 DIGEST_LENGTH = 12
 """The characters of a digest."""
 
-NOT_OF_USERS = tuple(f"{Path(file).parent}/" for file in (torch.__file__, impls.__file__, bench.__file__))
+NOT_OF_USERS = tuple(f"{folder}/" for folder in (*torch.__path__, *impls.__path__, Path(__file__).parents[1]))
 """The folders of torch and of the suite: an error there has its cause in what calls it."""
 
 
