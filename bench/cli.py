@@ -111,7 +111,7 @@ def _parser(first: Sequence[str]) -> argparse.ArgumentParser:
     what = "Measure attention layers, read what was measured, compare runs, and measure side by side."
     parser = argparse.ArgumentParser(
         prog=short(), usage="%(prog)s [-h] command ...", description=what,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False,
     )  # fmt: skip
     commands = parser.add_subparsers(
         prog=parser.prog, metavar="command", dest="command", required=True, help=argparse.SUPPRESS
@@ -120,7 +120,7 @@ def _parser(first: Sequence[str]) -> argparse.ArgumentParser:
     for name in first if first and first[0] in NAMES else NAMES:
         add_arguments = getattr(arguments, f"add_{name}")
         meanings[name] = add_arguments.__doc__.partition("\n")[0].removesuffix(".")
-        add_arguments(commands.add_parser(name, description=meanings[name]))
+        add_arguments(commands.add_parser(name, description=meanings[name], allow_abbrev=False))
     lines = {name: f"  {name:<11}{words}" for name, words in meanings.items()}
     first, others = ([line for name, line in lines.items() if (name in FIRST) is often] for often in (True, False))
     parser.epilog = "\n".join(["commands that most people need:", *first, "", "all other commands:", *others])

@@ -8,7 +8,9 @@ This module imports no torch, so planning and reading results may import it.
 import ast
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 from types import MappingProxyType
 from typing import Any
 
@@ -297,6 +299,14 @@ def shapes_itself(layer: str) -> bool:
     """
     parsed = parse(layer)
     return parsed.base.partition(":")[0] in SOURCES or "input" in parsed.options
+
+
+@cache
+def is_model(layer: str) -> bool:
+    """Return whether a module's name says its input, and no layer in a model: tokens and widths then say less."""
+    with suppress(ValueError):
+        return ":" in layer and shapes_itself(layer) and "at" not in parse(layer).options
+    return False
 
 
 def split(names: str) -> list[str]:

@@ -160,7 +160,8 @@ def attend_of(function: Callable[..., Any], name: str) -> Attend | None:
     if isinstance(function, type):
         if issubclass(function, nn.Module) and not _may_take_a_layer(parameters):
             forward = Foreign(partial(function.forward, None), name)  # without self
-            raise forward.refusal("it is a class, and the arguments of an instance aren't known", made="core")
+            reason = "it is a class, and the arguments of an instance aren't known"
+            raise forward.refusal(f"{reason}; a layer has its own option: --layer {name}", made="core")
         return None
     if isinstance(getattr(function, "options", None), frozenset) or not _takes_a_core(parameters):
         return None

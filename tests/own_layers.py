@@ -174,6 +174,33 @@ class Separate(nn.Module):
         return o * self.get_buffer(f"{self.prefix}gain")
 
 
+class Packed(nn.Module):
+    """The same with the weights of all three in one, head by head, and with a shift that is zero at first."""
+
+    gain: Tensor
+
+    def __init__(self, channels: int, num_heads: int) -> None:
+        super().__init__()
+        self.num_heads = num_heads
+        self.qkv = nn.Linear(channels, 3 * channels)
+        self.shift = nn.Parameter(torch.zeros(channels))
+        self.register_buffer("gain", 0.5 + torch.rand(channels))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return `[B, N, channels]` for x `[B, N, channels]`."""
+        q, k, v = self.qkv(x).unflatten(2, (self.num_heads, 3, -1)).permute(3, 0, 2, 1, 4)
+        o: Tensor = eager.attend(q, k, v, 0.25).transpose(1, 2).flatten(2)
+        return o * self.gain + self.shift
+
+
+class Skewed(Packed):
+    """A layer that computes something else."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return `[B, N, channels]` for x `[B, N, channels]`."""
+        return super().forward(x) * 1.01
+
+
 class Renamed(Separate):
     """The same with other names, in the same order."""
 

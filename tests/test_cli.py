@@ -125,6 +125,15 @@ def test_a_signal_before_anything_is_begun_ends_quietly(number: int) -> None:
     assert len(done.stderr.splitlines()) == 1
 
 
+def test_no_option_is_guessed_from_its_beginning(capsys: pytest.CaptureFixture[str]) -> None:
+    """A word that is no option is refused; it may begin like one of another meaning."""
+    for words in (["duel", "eager", "sdpa", "--token", "x.md"], ["compare", "a", "b", "--form", "csv"]):
+        with pytest.raises(SystemExit) as error:
+            main(words)
+        assert error.value.code == 2
+    assert "unrecognized arguments: --token x.md" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("outcome", "status", "message"),
     [

@@ -55,7 +55,7 @@ def columns(core: Core, model: Point) -> dict[str, Any]:
 
 def _shapes(core: Core) -> list[list[int]]:
     """Return the shapes of q, k and v, with items and heads if they lack these."""
-    if core.get("heads"):  # one operator computes the whole layer, of tokens alone
+    if core.get("heads") and len(core["shapes"][0]) == 3:  # one operator computes the whole layer, of tokens alone
         batch, tokens, channels = core["shapes"][0]
         return [[batch, core["heads"], tokens, channels // core["heads"]]] * 3
     missing = {2: (1, 1), 3: (1,)}  # the heads of three dimensions are among the items, or there are none

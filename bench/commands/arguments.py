@@ -157,6 +157,7 @@ def add_duel(parser: argparse.ArgumentParser) -> None:
     add_option("--within", dest="within_s", metavar="3m", help="time for that (default: 40s for each point)")
     options.add_timeout(add_option)
     add_option("--format", choices=FORMATS, default=FORMATS[0], help=f"(default: {FORMATS[0]})")
+    add_option("--to", metavar="FILE", type=Path, help="write into this file (default: standard output)")
     add_option("--report", metavar="FILE.html", type=Path, help="write the page of the duel")
 
 

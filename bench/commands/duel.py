@@ -37,7 +37,7 @@ from bench.show import duel as show
 from bench.show.duel import Told
 from bench.show.markdown import markdown
 from bench.show.rows import Row, by_point
-from bench.show.terminal.console import console, render
+from bench.show.terminal.console import console, render, rendered
 from bench.show.text import listed
 from bench.store.table import of_rows
 
@@ -50,11 +50,14 @@ BOUND, POINT_S = 0.01, 40.0
 PROCESSES, BUDGET_S = 2, 4.0
 """The replicates of a duel's base, and the seconds of rounds in all of them."""
 
+TEXTS = {"markdown": lambda told: markdown(show.markdown_blocks(told)), "json": show.as_json}
+
 
 def run(arguments: argparse.Namespace) -> int:
     """Measure a duel and print its verdict.
 
-    BAD if the second side computes another function, or is slower than `--allow`, or if a side could not be measured.
+    BAD if the second side computes another function, or is slower than `--allow`, or if a side could not be measured;
+    with `--allow` also if outputs were not compared.
     """
     pythons = [interpreter(path) for path in arguments.python]
     before, after = sides_of(arguments.names, arguments.layer, arguments.checkout, pythons)
@@ -65,12 +68,12 @@ def run(arguments: argparse.Namespace) -> int:
     modules = dict.fromkeys(name for name in named if ":" in name)
     waiting(f"{checkouts}starting the processes of both sides, which import {listed(['torch', *modules])}")
     with grounds((before, after), PROCESSES if is_shared else 1) as sides:
-        sweeps = [_sweep(arguments, ground, (before, after)) for ground in sides]
+        sweeps = _sweeps(arguments, sides)
         if len({len(sweep.points) for sweep in sweeps}) > 1:
             raise WrongRequest("both layers must have the same points, and one has more; give columns that both take")
         folder = options.run_folder(arguments, sweeps[0].name)
         with Duel(sweeps[0], folder, sides, (sweeps[0].points, sweeps[1].points), allow) as duel:
-            is_quiet = arguments.format != FORMATS[0]
+            is_quiet = arguments.format != FORMATS[0] and not arguments.to
             spent_s = measure(duel, is_quiet=is_quiet)
             told = _told(duel, spent_s)
     return _put(told, arguments, folder)
@@ -113,7 +116,7 @@ def _told(duel: Duel, spent_s: float) -> Told:
         verdicts,
         here=duel.environment,
         # in its run folder the same words would measure nothing new
-        command=f"{suite()} {shlex.join(without_options(sys.argv[1:], '--run', '--report'))}",
+        command=f"{suite()} {shlex.join(without_options(sys.argv[1:], '--run', '--report', '--to'))}",
         again=Again(sides=tuple(ground.side.given for ground in duel.sides)),
         bound=bound,
         spent_s=spent_s,
@@ -140,12 +143,15 @@ def _looks(duel: Duel) -> Iterator[tuple[str, Advice]]:
 
 def _put(told: Told, arguments: argparse.Namespace, folder: Path) -> int:
     """Print what a duel says in the format that was asked for, write its page, and return the exit status."""
-    if arguments.format == "json":
-        sys.stdout.write(show.as_json(told))
-    elif arguments.format == "markdown":
-        sys.stdout.write(markdown(show.markdown_blocks(told)))
-    else:
+    is_read = arguments.format == FORMATS[0]
+    if arguments.to:
+        write(arguments.to, rendered(render(show.blocks(told))) if is_read else TEXTS[arguments.format](told))
+        say(f"{arguments.to}: {show.headline(told)}")
+    elif is_read:
         console().print(render(show.blocks(told)))
+    else:
+        sys.stdout.write(TEXTS[arguments.format](told))
+    if is_read:
         say(f"Again: {told.command}")
         say(f"Everything is in {folder}: results.csv, journal.jsonl, environment.json.")
     if arguments.report:
@@ -171,6 +177,25 @@ def interpreter(path: str) -> str:
         least = ".".join(map(str, LEAST_TORCH))
         raise WrongRequest(f"--python {path} must have torch {least} or newer, and it has {version or 'none'}")
     return program
+
+
+def _sweeps(arguments: argparse.Namespace, grounds: tuple[Ground, Ground]) -> tuple[Sweep, Sweep]:
+    """Return the points of each side; if both have the same layer, they are those that the first can show.
+
+    If neither can, the reason of the first is raised: the other's is then the same request.
+    """
+    first, second = grounds
+    sides = first.side, second.side
+    if first.side.layer != second.side.layer:
+        return _sweep(arguments, first, sides), _sweep(arguments, second, sides)
+    try:
+        sweep = _sweep(arguments, first, sides)
+    except (NotSeen, WrongRequest) as error:
+        try:
+            sweep = _sweep(arguments, second, sides)
+        except (NotSeen, WrongRequest):
+            raise WrongRequest(str(error)) from None
+    return sweep, sweep
 
 
 def _sweep(arguments: argparse.Namespace, ground: Ground, sides: tuple[Side, Side]) -> Sweep:

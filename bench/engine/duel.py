@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,19 +16,27 @@ from bench.analyse.standing import Answer
 from bench.analyse.verdict import goal, growth, log_speedup, may_end
 from bench.engine.checkout import Checkout, checked_out
 from bench.engine.member import Member
-from bench.engine.model_look import SHAPE_S, NotSeen, asked
+from bench.engine.model_look import WRONG, NotSeen, asked, replied
 from bench.engine.pool import Pool, Scratch
-from bench.engine.replicate import Replicate
+from bench.engine.replicate import NOT_ALONE, Replicate, now
 from bench.engine.run import Run
 from bench.engine.schedule import Missing
 from bench.machine import facts, monotonic
 from bench.plan.case import Case, Point
 from bench.plan.errors import WrongRequest
 from bench.plan.names import libraries
-from bench.plan.sides import WAYS, Side, same_weights, way
+from bench.plan.sides import Side
 from bench.plan.sweep import Sweep
+from bench.plan.weights import WAYS, Shapes, Sources, differing, matches, way_of, words_of
 from bench.sampling.rounds import Length
 from bench.store.environment import Environment
+from bench.store.record import Origin, Record
+
+SAVED = "weights.pt"
+"""The file with the weights of the first side while a match is looked for."""
+
+Module = Mapping[str, Any]
+"""What a worker says of the module of a side."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +68,8 @@ def grounds(sides: tuple[Side, Side], servers: int) -> Iterator[tuple[Ground, Gr
         made: list[Ground] = []
         for side in sides:
             checkout = checked_out(side.checkout, scratch.folder) if scratch and side.checkout else None
-            shared = [each for each in made if (each.side.checkout, each.side.python) == (side.checkout, side.python)]
-            shared = [] if side.python else shared  # one interpreter twice is an A/A of two environments
+            # one checkout or interpreter twice is an A/A: each side has its processes
+            shared = [] if side.checkout or side.python else made
             pool = shared[0].pool if shared else stack.enter_context(closing(_pool(sides, side, checkout, servers)))
             made.append(Ground(side, pool, checkout))
         before, after = made
@@ -76,10 +85,14 @@ def _pool(sides: Sequence[Side], side: Side, checkout: Checkout | None, servers:
 
 @dataclass(frozen=True)
 class Seen:
-    """What is known of a side at the beginning: its environment, and its module at each point of the duel."""
+    """What is known of a side at the beginning: its environment, and its module at each point of the duel.
+
+    `broken` are the replies at points where it has none.
+    """
 
     here: Environment
-    modules: Mapping[Point, Mapping[str, Any]] = field(default_factory=dict)
+    modules: Mapping[Point, Module] = field(default_factory=dict)
+    broken: Mapping[Point, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
     def packages(self) -> dict[str, tuple[str, str, str]]:
@@ -92,7 +105,8 @@ class Duel(Run):
 
     `points` are those of each side in the order of the sweep's. If both sides have the same layer, the second is
     judged by what the first computes in float64, with its weights. `allow` is the share by which the second may be
-    slower. Entering it raises WrongRequest if a side can't be made, or isn't what was asked for.
+    slower. If one of them can't be made, or has other shapes, its rows say so. Entering it raises WrongRequest if both
+    can't be made, or if a side isn't what was asked for.
     """
 
     def __init__(
@@ -108,8 +122,11 @@ class Duel(Run):
         self._points = [dict(zip(sweep.points, own, strict=True)) for own in points]
         self._seen: list[Seen] = []
         self._has_measured = False
-        self.weights: dict[Point, Mapping[str, str]] = {}
-        """The names of the first side's weights by those of the second, at each point where they can be told."""
+        self.weights: dict[Point, Sources] = {}
+        """The rows of the first side's weights of which the second's are made, at each point where they were found."""
+        self._matches: dict[Point, str] = {}
+        self._broken: dict[Point, tuple[int, str, str]] = {}
+        """The side, its status and the detail, at each point where one side alone can be measured."""
         pools = list(dict.fromkeys(ground.pool for ground in sides))
         super().__init__(sweep, folder, needs_all=True, pools=pools)
         self.needs_both = True
@@ -181,6 +198,17 @@ class Duel(Run):
         self._has_measured = True
         return super().replicate(missing, length, with_baseline=with_baseline)
 
+    def leave_out(self, point: Point, processes: int) -> None:
+        """Write records as any run does, and for each row of a point where a side can't be measured."""
+        super().leave_out(point, processes)
+        if point not in self._broken or not (missing := self.missing(point, processes)):
+            return
+        broken, status, detail = self._broken[point]
+        number, origin = self.records.next_process(point), Origin.of(self.environment, point.device, now())
+        other: dict[str, Any] = {"status": "skipped", "detail": NOT_ALONE, "own_cause": False}
+        ends = dict.fromkeys(missing, other) | {self.names[broken]: {"status": status, "detail": detail}}
+        self.records.keep([Record(Case(point, name), number, origin=origin, **end) for name, end in ends.items()])
+
     def keep(self, members: Iterable[Member], number: int, replicate: Replicate) -> None:
         """Write the records of members, but none if one is tried again: the others were skipped because of it."""
         members = [*members]
@@ -205,15 +233,14 @@ class Duel(Run):
         self._start(self.sweep.points[0])
         self._seen = [self._side(at, state) for at in range(len(self.sides))]
         self._check_places()
-        for point in self.sweep.points if self.is_same_layer else ():
-            before, after = (seen.modules[point] for seen in self._seen)
-            self._check_shapes(before, after)
-            if names := same_weights(before["weights"], after["weights"]):
-                self.weights[point] = names
+        for point in self.sweep.points:
+            self._note_broken(point)
+            if self.is_same_layer and point not in self._broken:
+                self._compare(point, *(seen.modules[point] for seen in self._seen))
         here = self._seen[0].here
-        ways = {way(self.weights.get(point, {})) for point in self.sweep.points}
         told = {ground.side.name: self._told(at) for at, ground in enumerate(self.sides)}
-        context = {**here.context, "sides": told, "weights": min(ways, key=WAYS.index) if self.is_same_layer else None}
+        context = {**here.context, "sides": told}
+        context |= self._told_weights() if self.is_same_layer else {"weights": None}
         runtimes = {
             f"{ground.side.name}: {name}": " ".join(filter(None, (version, digest)))
             for ground, seen in zip(self.sides, self._seen, strict=True)
@@ -222,38 +249,78 @@ class Duel(Run):
         return Environment(here.identity, here.state, context, runtimes)
 
     def _side(self, at: int, state: dict[str, Any]) -> Seen:
-        """Return what is seen of a side; raises WrongRequest, with its name, if its module can't be made."""
-        ground, points = self.sides[at], self._points[at]
+        """Return what is seen of a side; raises WrongRequest, with its name, if it has no processes."""
+        ground, points, timeout_s = self.sides[at], self._points[at], self.sweep.effort.timeout_s
         with ground.named():
-            checked = ground.pool.check([*points.values()], [ground.side.implementation])
-            here = facts.observe(checked.facts, {"sweep": self.sweep.name}, state)
-            try:
-                modules = {
-                    point: asked(ground.pool, "describe", own, 0, SHAPE_S, implementation=ground.side.implementation)
-                    for point, own in points.items()
-                }
-            except NotSeen as error:
-                raise WrongRequest(str(error)) from None
-        return Seen(here, modules)
+            checked = ground.pool.check([*points.values()])
+        here = facts.observe(checked.facts, {"sweep": self.sweep.name}, state)
+        named = {"implementation": ground.side.implementation}
+        replies = {point: replied(ground.pool, "describe", own, 0, timeout_s, **named) for point, own in points.items()}
+        modules = {point: reply["seen"] for point, reply in replies.items() if reply["status"] == "ok"}
+        return Seen(here, modules, {point: reply for point, reply in replies.items() if point not in modules})
+
+    def _note_broken(self, point: Point) -> None:
+        """Note which side has no module at a point; raises WrongRequest if none has one, or if it is another layer."""
+        broken = [at for at, seen in enumerate(self._seen) if point in seen.broken]
+        if not broken:
+            return
+        at, reply = broken[0], self._seen[broken[0]].broken[point]
+        if broken[1:] or not self.is_same_layer:
+            with self.sides[at].named():
+                raise WrongRequest(f"{'' if reply['status'] in WRONG else reply['status'] + ': '}{reply['detail']}")
+        self._broken[point] = at, reply["status"], f"{self.names[at]} {reply['raised'] or reply['detail']}"
 
     def _check_places(self) -> None:
         """Raise WrongRequest if a side with a checkout imports nothing from it: both would be the same code."""
         for ground, seen in zip(self.sides, self._seen, strict=True):
-            if ground.checkout and not any(ground.checkout.place(file) for file, *_ in seen.packages.values()):
+            if (
+                ground.checkout
+                and seen.modules
+                and not any(ground.checkout.place(file) for file, *_ in seen.packages.values())
+            ):
                 files = "; ".join(f"{name} from {file}" for name, (file, *_) in seen.packages.items())
                 raise WrongRequest(
                     f"{ground.side.words}: no package was imported from the checkout, but {files or 'none at all'}; "
                     "name the folder that contains the package, or contains src with it"
                 )
 
-    def _check_shapes(self, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+    def _compare(self, point: Point, before: Module, after: Module) -> None:
+        """Compare the shapes of both sides at a point, and find the weights of the second in those of the first."""
         for what in ("input", "output"):
             if before[what] != after[what]:
-                first, second = (ground.side.words for ground in self.sides)
-                raise WrongRequest(
-                    f"{first} has an {what} of shape {before[what]}, {second} of {after[what]}: "
-                    "they can't compute the same; --layer twice compares two layers"
-                )
+                first, second = self.names
+                detail = f"{second} has an {what} of shape {after[what]}, {first} of {before[what]}"
+                self._broken[point] = 1, "incorrect", detail
+                return
+        heads = {point.num_heads, *before.get("heads", ()), *after.get("heads", ())}
+        ways = matches(before["weights"], after["weights"], heads)
+        if sorted(before["weights"]) == sorted(after["weights"]):
+            self.weights[point] = ways[0]
+        else:
+            self._matches[point] = self._match(point, ways, before["weights"], after["weights"])
+
+    def _match(self, point: Point, ways: Sequence[Sources], before: Shapes, after: Shapes) -> str:
+        """Keep the way to match weights with which the outputs of both sides agree; return it in words, or why none."""
+        first, second = (partial(asked, ground.pool) for ground in self.sides)
+        points, timeout_s = [own[point] for own in self._points], self.sweep.effort.timeout_s
+        path = str(self.sides[0].pool.folder / SAVED)
+        try:
+            first("compute", points[0], 0, timeout_s, path=path)
+            found = second("match", points[1], 0, timeout_s, path=path, ways=ways)
+        except (NotSeen, WrongRequest) as error:
+            return f"{differing(before, after)}, and could not be matched: {error}"
+        if found["number"] is not None:
+            self.weights[point] = ways[found["number"]]
+            return "; ".join(words_of(ways[found["number"]], before))
+        ways_tried = "1 way" if found["tried"] == 1 else f"{found['tried']} ways"
+        nearest = "" if found["error"] is None else f"; the nearest is off by {found['error']:.1%} of the largest value"
+        return f"{differing(before, after)}, and {ways_tried} to match them gave other outputs{nearest}"
+
+    def _told_weights(self) -> dict[str, str]:
+        """Return what environment.json says of the weights at the point where least is known of them."""
+        ways = {point: way_of(self.weights.get(point)) for point in self.sweep.points if point not in self._broken}
+        worst = min(ways, key=lambda point: WAYS.index(ways[point]), default=None)
+        return {"weights": ways[worst], "match": self._matches.get(worst, "")} if worst else {"weights": ""}
 
     def _told(self, at: int) -> dict[str, Any]:
         """Return what environment.json says of a side."""

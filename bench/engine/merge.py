@@ -169,11 +169,14 @@ def _write(folder: Path, sources: Sequence[Source], lines: Sequence[tuple[Source
     merged = Merged(here.env_id, folder, len(before), len(lines) - len(before), len(points), len(sweep.points))
     if merged.added or not (folder / RESULTS).exists():
         with refusing(f"{folder} can't be written"):
+            is_new = not folder.exists()
             folder.mkdir(parents=True, exist_ok=True)
             lock = Lock(folder)
             lock.acquire()
             try:
                 plan.save(sweep, folder)
+                if is_new:
+                    files.hide(folder)
                 files.replace_json(folder / environment.ENVIRONMENT, {"env_id": here.env_id, **vars(here)})
                 files.replace(path, (source.contents.content(entry.place) + b"\n" for source, entry in lines))
             finally:

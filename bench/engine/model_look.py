@@ -100,15 +100,26 @@ def asked(
     pool: Pool, request: str, point: Point, number: int, timeout_s: float, heard: Any = unheard, **more: Any
 ) -> dict[str, Any]:
     """Return what a worker sees at the module of a point; raises as `look` does."""
-    content = {"request": request, "point": dataclasses.asdict(point), "seed": number, **more}
-    try:
-        with pool.worker(point, number) as worker:
-            reply = worker.ask(content, timeout_s, heard)
-    except Died as death:
-        raise NotSeen(f"{death.status}: {death.detail}") from None
+    reply = replied(pool, request, point, number, timeout_s, heard, **more)
     if reply["status"] in WRONG:
         raise WrongRequest(reply["detail"])
     if reply["status"] != "ok":
         raise NotSeen(f"{reply['status']}: {reply['detail']}")
     seen: dict[str, Any] = reply["seen"]
     return seen
+
+
+def replied(
+    pool: Pool, request: str, point: Point, number: int, timeout_s: float, heard: Any = unheard, **more: Any
+) -> dict[str, Any]:
+    """Return how a look of a worker at the module of a point ended: `status`, `detail`, and what is `seen`.
+
+    `raised` says which error of the user's code was behind that, and where; it is empty if its process died.
+    """
+    content = {"request": request, "point": dataclasses.asdict(point), "seed": number, **more}
+    try:
+        with pool.worker(point, number) as worker:
+            reply: dict[str, Any] = worker.ask(content, timeout_s, heard)
+    except Died as death:
+        return {"status": death.status, "detail": death.detail, "raised": "", "seen": {}}
+    return reply

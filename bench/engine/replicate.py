@@ -36,6 +36,9 @@ TIMED_AGAIN_S = 1.0
 SPARE_BYTES, GROWTH = 1 << 29, 1.2
 """Another process starts if SPARE_BYTES and GROWTH times the memory of the largest process so far are free."""
 
+NOT_ALONE = "the other side could not be measured"
+"""Why a side of a duel is skipped."""
+
 FEWEST = 2
 """The number of processes that start whatever memory is free: with fewer there is no ratio."""
 
@@ -129,7 +132,7 @@ class Replicate:
             active = [member for member in self._members if member.is_ok]
             if together and len(active) < len(self._members):
                 for member in active:
-                    member.end("skipped", "the other side could not be measured")
+                    member.end("skipped", NOT_ALONE)
                     member.metrics["own_cause"] = False
                 return
             self._take_rounds(active)

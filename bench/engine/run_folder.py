@@ -116,6 +116,8 @@ class RunFolder:
         with refusing(f"the run folder {self.folder} can't be written", CannotWrite):
             self._admit(environment.load(self.folder))
             plan.save(self._planned, self.folder)
+            if self.folder in self._made:
+                files.hide(self.folder)
             self._is_open = True
 
     def _admit(self, stored: Environment | None) -> None:

@@ -3,8 +3,11 @@
 import os
 import platform
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 
 from bench.machine import facts, quiet
@@ -41,8 +44,8 @@ class Finding:
 def findings(folder: Path) -> list[Finding]:
     """Return what matters for measuring on this machine; results would go into a folder."""
     return [
-        _torch(), _cores(), *_variables(), _allocator(), _compiler(), _gpu(), *_noise(), _memory(), _disk(folder),
-        *_clock(),
+        _torch(), *_torchvision(), _cores(), *_variables(), _allocator(), _compiler(), _gpu(), *_noise(), _memory(),
+        _disk(folder), *_clock(),
     ]  # fmt: skip
 
 
@@ -55,6 +58,20 @@ def _torch() -> Finding:
     is_old = parts < LEAST_TORCH
     newer = f"install torch {'.'.join(map(str, LEAST_TORCH))} or newer" if is_old else ""
     return Finding("versions", words, newer, is_bad=is_old)
+
+
+def _torchvision() -> Iterator[Finding]:
+    """Yield whether torchvision can be imported beside this torch, if it is installed: timm and models need it."""
+    try:
+        version = metadata.version("torchvision")
+    except metadata.PackageNotFoundError:
+        return
+    done = subprocess.run([sys.executable, "-c", "import torchvision"], capture_output=True, text=True, check=False)
+    last = "".join(done.stderr.splitlines()[-1:])
+    words = f"torchvision {version}" + (f" can't be imported: {last}" if done.returncode else " fits torch")
+    yield Finding(
+        "torchvision", words, "install the one of this torch: docs/gpu.md says how" if done.returncode else ""
+    )
 
 
 def _cores() -> Finding:

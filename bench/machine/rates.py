@@ -21,7 +21,7 @@ from bench.plan.invocation import RESULTS
 from bench.plan.work import Roof, Work
 from bench.store import files, units
 
-PATH = RESULTS / "ceilings.json"
+PATH = RESULTS / "machine" / "ceilings.json"
 """The file lies beside the runs of this machine and, like them, is not part of the project."""
 
 COPIED_BYTES = {"cpu": 1 << 26, "cuda": 1 << 30}
@@ -62,6 +62,7 @@ def replace(env_id: str, point: Point, rates: Rates) -> None:
     content.setdefault(env_id, {})[setting(point)] = rates
     with contextlib.suppress(OSError):  # a later run can measure them again
         files.replace_json(PATH, content)
+        files.hide(PATH.parent)
 
 
 def _stored(env_id: str, point: Point) -> Rates:

@@ -143,11 +143,15 @@ class Worker:
 
 
 def _seen(look_at: Callable[..., dict[str, Any]], request: dict[str, Any], channel: Channel) -> dict[str, Any]:
-    """Return what a look at a module sees, and how it ended."""
-    outcome, seen = failure.Outcome(), dict[str, Any]()
+    """Return what a look at a module sees, how it ended, and the error of user code behind that."""
+    outcome, seen, raised = failure.Outcome(), dict[str, Any](), ""
     with failure.caught(outcome, request["point"]["device"]):
-        seen = look_at(request, channel)
-    return {"status": outcome.status, "detail": outcome.detail, "seen": seen}
+        try:
+            seen = look_at(request, channel)
+        except Exception as error:
+            raised = user_code.raised(error)
+            raise
+    return {"status": outcome.status, "detail": outcome.detail, "raised": raised, "seen": seen}
 
 
 def work(channel: Channel) -> None:
@@ -156,6 +160,7 @@ def work(channel: Channel) -> None:
     requests = {"check": worker.check, "memory": worker.memory, "prepare": worker.prepare}
     steps = dict.fromkeys(("begin", "sample", "keep", "finish"), worker.step)
     looks = {"look": look.look, "shape": look.shape, "describe": look.described}
+    looks |= {"compute": look.computed, "match": look.matched}
     serve({**requests, **steps, **{name: partial(_seen, each) for name, each in looks.items()}}, channel)
 
 

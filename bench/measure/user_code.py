@@ -1,12 +1,21 @@
-"""The code that the names of a user bring in: where it lies, and a digest of its sources."""
+"""The code that the names of a user bring in: where it lies, a digest of its sources, and the errors that it raises."""
 
 import hashlib
 import sys
 from collections.abc import Collection
 from pathlib import Path
+from traceback import extract_tb
+
+import torch
+
+import impls
+from impls.contract import Unresolved, Unsupported
 
 DIGEST_LENGTH = 12
 """The characters of a digest."""
+
+NOT_OF_USERS = tuple(f"{folder}/" for folder in (*torch.__path__, *impls.__path__, Path(__file__).parents[1]))
+"""The folders of torch and of the suite: an error there has its cause in what calls it."""
 
 
 def imported_since(before: Collection[str], named: Collection[str] = ()) -> dict[str, tuple[str, str]]:
@@ -32,3 +41,18 @@ def _digest(files: dict[str, str]) -> str:
         if Path(file).is_file():
             digest.update(Path(file).read_bytes())
     return digest.hexdigest()[:DIGEST_LENGTH]
+
+
+def raised(error: BaseException) -> str:
+    """Return the error of user code behind an error, with its place: `raises: RuntimeError: no (attn.py, line 15)`.
+
+    If the suite itself found the mistake, it is the suite's message.
+    """
+    while isinstance(error, Unsupported | Unresolved):
+        if error.__cause__ is None:
+            return str(error)
+        error = error.__cause__
+    words = "raises: " + " ".join(f"{type(error).__name__}: {error}".split())
+    frames = [each for each in extract_tb(error.__traceback__) if not each.filename.startswith(("<", *NOT_OF_USERS))]
+    is_placed = frames and not isinstance(error, SyntaxError)  # which says its place
+    return f"{words} ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if is_placed else words

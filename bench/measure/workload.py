@@ -23,12 +23,13 @@ from bench.measure.cores import equal_weights, is_plain
 from bench.plan import layers
 from bench.plan.case import COLUMNS, Point
 from bench.plan.layers.layer import key_lengths
+from bench.plan.weights import Sources
 from bench.plan.work import Work
 from bench.sampling.inputs import SHIFTS, InputValues, TimedCall, sets, windows
 from impls.catalogue import NO_MASK, PADDING
 from impls.modules.core import with_attend
+from impls.modules.making import hide, statement
 from impls.modules.making import make as make_module
-from impls.modules.making import statement
 from impls.modules.wrapper import Wrapper, wrapped
 from impls.signatures import parameters_of
 
@@ -62,12 +63,15 @@ Tensors = tuple[Tensor, ...]
 
 Shapes = tuple[tuple[int, ...], ...]
 
+Parts = Sequence[tuple[int, int, int, int]]
+"""Rows of a weight that was given: its first row and the end, the number of the own weight, and the first row there."""
+
 
 class Given(NamedTuple):
-    """Weights and values that another process has saved; `names` has for each own weight the name that it has there."""
+    """Weights and values that another process has saved; `sources` has the rows there that own weights are made of."""
 
     path: Path
-    names: Mapping[str, str]
+    sources: Sources
 
 
 @dataclass(frozen=True)
@@ -77,8 +81,8 @@ class Workload:
     `layer` has the weights, inputs of these `shapes` are cut out of `values`, `direction` is the gradient of the
     output in checks: all random from `seed`, on the point's device in the point's dtype. The batch comes first in each.
     `fixed` are further inputs, whose items alone change their order from call to call: a padding mask.
-    `flops` are the operations of a call, None if they are unknown. `order` has the places of the weights in the order
-    of those that were given, empty if it is their own.
+    `flops` are the operations of a call, None if they are unknown. `given` has the shape of each weight that was given,
+    in their order, and where its rows are in the own ones; it is empty if none were.
     """
 
     point: Point
@@ -89,7 +93,7 @@ class Workload:
     direction: Tensor
     fixed: Tensors = ()
     flops: int | None = None
-    order: tuple[int, ...] = ()
+    given: Sequence[tuple[Sequence[int], Parts]] = ()
 
     @property
     def least_work(self) -> Work:
@@ -147,10 +151,11 @@ class Workload:
         return self.point.mode != "inference"
 
     def ordered(self, tensors: Sequence[Tensor]) -> list[Tensor]:
-        """Return an output and its gradients, those of the weights in the order of the weights that were given."""
+        """Return an output and its gradients, those of the weights as they are of the weights that were given."""
         of_weights = tensors[self.by_item :]
-        order = self.order if of_weights else ()
-        return [*tensors[: self.by_item], *(of_weights[place] for place in order or range(len(of_weights)))]
+        if not (of_weights and self.given):
+            return [*tensors]
+        return [*tensors[: self.by_item], *(_joined(of_weights, *each) for each in self.given)]
 
     def gradient_mode(self) -> AbstractContextManager[object]:
         """Return the gradient mode in which the point's calls run."""
@@ -335,7 +340,7 @@ def make(point: Point, seed: int = SEED, given: Given | None = None) -> Workload
         layer.train(point.mode != "inference")
         torch.manual_seed(seed + VALUES_SEED)
         values = torch.randn(sum(map(math.prod, shapes)) + SHIFTS) * spread_of(layer)
-        saved, order = _load(layer, given) if given else ({}, ())
+        saved = load(layer, given) if given else {}
         values = saved.get("values", values)
         fixed = _padding(point)
         output_shape, flops = _traced(point, layer, (*_window(values, 0, shapes), *fixed))
@@ -343,7 +348,8 @@ def make(point: Point, seed: int = SEED, given: Given | None = None) -> Workload
         direction = saved.get("direction", direction)
     there = point.device, getattr(torch, point.dtype)
     fixed = tuple(each.to(point.device) for each in fixed)
-    return Workload(point, seed, layer.to(*there), values.to(*there), shapes, direction.to(*there), fixed, flops, order)
+    made = Workload(point, seed, layer.to(*there), values.to(*there), shapes, direction.to(*there), fixed, flops)
+    return dataclasses.replace(made, given=_of_given(layer, given, saved)) if given else made
 
 
 def _padding(point: Point) -> Tensors:
@@ -367,21 +373,48 @@ def save(work: Workload, path: Path) -> None:
     """Write the weights and values of a workload into a file, from which `make` takes them in another process."""
     saved = {
         "weights": weights(work.layer),
-        "parameters": [_bare(work.layer, name) for name, _ in work.layer.named_parameters()],
+        "parameters": {_bare(work.layer, name): [*each.shape] for name, each in work.layer.named_parameters()},
         "values": work.values.float(),
         "direction": work.direction.float(),
     }
     torch.save(saved, path)
 
 
-def _load(layer: nn.Module, given: Given) -> tuple[dict[str, Any], tuple[int, ...]]:
-    """Give a layer the weights in a file; return the file's content, and the places of its weights in their order."""
-    saved = torch.load(given.path, map_location="cpu", weights_only=True)
+def load(layer: nn.Module, given: Given) -> dict[str, Any]:
+    """Give a layer the weights in a file, its initial ones where that has none; return the file's content."""
+    saved: dict[str, Any] = torch.load(given.path, map_location="cpu", weights_only=True)
     with torch.no_grad():
         for name, tensor in weights(layer).items():
-            tensor.copy_(saved["weights"][given.names[name]])
-    own = [given.names[_bare(layer, name)] for name, _ in layer.named_parameters()]
-    return saved, tuple(map(own.index, saved["parameters"]))
+            if rows := [_rows(saved["weights"][of])[begin:end] for of, begin, end in given.sources[name]]:
+                tensor.copy_(torch.cat(rows).reshape(tensor.shape))
+    inner = layer.inner if isinstance(layer, Wrapper) else layer
+    hide(inner, [name for name, rows in given.sources.items() if not rows])
+    return saved
+
+
+def _rows(weight: Tensor) -> Tensor:
+    """Return a view of a weight without axes of size 1, but for its rows."""
+    squeezed = weight.squeeze()
+    return squeezed if squeezed.dim() else squeezed.reshape(1)
+
+
+def _of_given(layer: nn.Module, given: Given, saved: Mapping[str, Any]) -> Sequence[tuple[Sequence[int], Parts]]:
+    """Return the shape of each weight that was given, and where its rows are in those of the layer."""
+    parts: dict[str, list[tuple[int, int, int, int]]] = {name: [] for name in saved["parameters"]}
+    for place, (name, _) in enumerate(layer.named_parameters()):
+        own = 0
+        for of, begin, end in given.sources[_bare(layer, name)]:
+            parts.setdefault(of, []).append((begin, end, place, own))
+            own += end - begin
+    return [(shape, parts[name]) for name, shape in saved["parameters"].items()]
+
+
+def _joined(tensors: Sequence[Tensor], shape: Sequence[int], parts: Parts) -> Tensor:
+    """Return the gradient of a weight that was given: the sum of those of the own weights that are made of it."""
+    whole = tensors[0].new_zeros(shape)
+    for begin, end, place, own in parts:
+        _rows(whole)[begin:end] += _rows(tensors[place].detach())[own : own + end - begin]
+    return whole
 
 
 def shown(point: Point) -> tuple[Wrapper, Shapes]:

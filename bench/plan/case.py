@@ -2,12 +2,13 @@
 
 import hashlib
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from bench.plan.columns import DERIVED, PointColumn, column, columns_of
+from bench.plan.columns import DERIVED, REQUIRED, PointColumn, column, columns_of
 from bench.plan.invocation import short
+from impls.catalogue import is_model
 
 RETAINED, HUGE = "retained", "retained-huge"
 """Values of `allocator`: freed memory stays with the process. The second needs a system with transparent huge pages."""
@@ -33,6 +34,11 @@ def _safe(layer: str) -> str:
     name = UNSAFE.sub("-", layer.replace(":", ".")).rstrip("-")
     digest = hashlib.sha256(layer.encode()).hexdigest()[:8]
     return name if len(name) <= LONGEST_IN_FILE_NAME else f"{name[:LONGEST_IN_FILE_NAME]}-{digest}"
+
+
+def _if_model(name: str) -> Callable[[Any], Any]:
+    """Return the usual value of a column that a model doesn't have: whatever it is, for the model's name says more."""
+    return lambda point: getattr(point, name) if is_model(point.layer) else REQUIRED
 
 
 def _path_first(layer: str) -> str:
@@ -87,7 +93,13 @@ class Point:
         option="execution",
     )
     batch: int = column("items in a call", default=8, short="b{}", words="B={}")
-    num_tokens: int = column("tokens in an item (the sequence length)", default=DERIVED, short="n{}", words="N={}")
+    num_tokens: int = column(
+        "tokens in an item (the sequence length)",
+        default=DERIVED,
+        short="n{}",
+        words="N={}",
+        usual=_if_model("num_tokens"),
+    )
     token_len: int = column(
         "numbers in a token at the input (the embedding width there); as channels if not given",
         default=DERIVED,
@@ -96,8 +108,10 @@ class Point:
         usual=lambda point: point.channels,
         described_with="channels",
     )
-    channels: int = column("numbers in a token at the output (embed_dim, d_model)", short="c{}", words="C={}")
-    num_heads: int = column("attention heads", default=1, short="h{}", words="H={}")
+    channels: int = column(
+        "numbers in a token at the output (embed_dim, d_model)", short="c{}", words="C={}", usual=_if_model("channels")
+    )
+    num_heads: int = column("attention heads", default=1, short="h{}", words="H={}", usual=_if_model("num_heads"))
     num_kv_tokens: int | None = column(
         "tokens of the context, from which keys and values come; without it they come from the tokens themselves",
         default=DERIVED,
@@ -288,6 +302,9 @@ class Point:
 
 COLUMNS: Mapping[str, PointColumn] = columns_of(Point)
 """The columns of a point by name, in the order of results.csv."""
+
+OF_LAYERS = ("num_tokens", "token_len", "channels", "num_heads")
+"""The columns that say nothing of a model as a whole: there they are those of its largest attention."""
 
 POINT_COLUMNS = tuple(COLUMNS)
 CASE_COLUMNS = ("layer", "implementation", *POINT_COLUMNS[1:])

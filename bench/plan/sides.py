@@ -1,4 +1,4 @@
-"""The two sides of a duel: what differs, by the words of a request, and whose weights go where."""
+"""The two sides of a duel: what differs, by the words of a request."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -7,7 +7,8 @@ from itertools import chain
 
 from bench.plan.case import AFTER, AS_IS, BEFORE
 from bench.plan.errors import WrongRequest
-from impls.catalogue import SOURCES
+from bench.plan.layers import shapes_itself
+from impls.catalogue import parse
 
 OPTIONS = ("layer", "checkout", "python")
 """What a side may have beside its implementation, each an option."""
@@ -16,15 +17,6 @@ RULE = "a duel takes two sides, which differ in their implementation, --layer, -
 
 Given = Mapping[str, str]
 """A side as environment.json keeps it: what was given, by name."""
-
-Shapes = Sequence[tuple[str, Sequence[int]]]
-"""The names and shapes of weights and buffers, in the order of a state dict."""
-
-NAMES, ORDER = "names", "order"
-"""How the weights of one module were found in another: by equal names, or by their order and shapes."""
-
-WAYS = ("", ORDER, NAMES)
-"""The ways, the worst first; empty if they were not found."""
 
 
 @dataclass(frozen=True)
@@ -58,10 +50,11 @@ def sides_of(
 ) -> tuple[Side, Side]:
     """Return both sides: an implementation, a model or a layer that is given once is the same for both.
 
-    Names of models, as `timm:NAME`, are layers. Without an implementation modules stay as they are.
+    Names of models, as `timm:NAME`, are layers, and so are names with their input. Without an implementation modules
+    stay as they are.
     Raises WrongRequest if something is given more than twice, or if nothing differs.
     """
-    models = [name for name in names if name.partition(":")[0] in SOURCES]
+    models = [name for name in names if _is_layer(name)]
     implementations = [name for name in names if name not in models]
     given = {
         "an implementation": implementations or [_usual([*models, *layers])],
@@ -76,14 +69,17 @@ def sides_of(
             raise WrongRequest(f"{RULE}; give {option} {expected}; got {', '.join(values)}")
     pairs = [(values * 2)[:2] if values else ("", "") for values in map(list, given.values())]
     differing = [option for option, (first, second) in zip(given, pairs, strict=True) if first != second]
-    if not differing and not pythons:
-        said = " ".join(
-            [*names, *(f"--layer {each}" for each in layers), *(f"--checkout {each}" for each in checkouts)]
-        )
-        raise WrongRequest(f"{RULE}, got {said or 'nothing'}; to compare one with itself: --python X --python X")
+    if not (differing or checkouts or pythons):
+        said = " ".join([*names, *(f"--layer {each}" for each in layers)])
+        raise WrongRequest(f"{RULE}, got {said or 'nothing'}; to compare one with itself: --checkout X --checkout X")
     rows = pairs[0] if differing == ["an implementation"] else (BEFORE, AFTER)
     before, after = (Side(name, *values) for name, *values in zip(rows, *pairs, strict=True))
     return before, after
+
+
+def _is_layer(name: str) -> bool:
+    """Return whether a name is surely that of a layer or model: a library's, or one with its input or a path in it."""
+    return ":" in name and (shapes_itself(name) or "at" in parse(name).options)
 
 
 def _usual(layers: Sequence[str]) -> str:
@@ -100,20 +96,3 @@ def asked_for(before: Given, after: Given) -> list[str]:
     options = [(f"--{name}", of[name]) for name in OPTIONS for of in (before, after) if name in of]
     layers = dict.fromkeys(option for option in options if option[0] == "--layer")
     return [*names, *chain(*layers, *(option for option in options if option not in layers))]
-
-
-def same_weights(before: Shapes, after: Shapes) -> Mapping[str, str]:
-    """Return the name before of each weight after, empty if they can't be told: by name, else by order and shape."""
-    old, new = ({name: tuple(shape) for name, shape in of} for of in (before, after))
-    if old == new:
-        return {name: name for name in new}
-    if [*old.values()] == [*new.values()]:
-        return dict(zip(new, old, strict=True))
-    return {}
-
-
-def way(names: Mapping[str, str]) -> str:
-    """Return how weights were found: NAMES, ORDER, or empty if they were not."""
-    if not names:
-        return ""
-    return NAMES if all(new == old for new, old in names.items()) else ORDER

@@ -13,8 +13,8 @@ from bench.analyse.advice import Advice
 from bench.analyse.flags import is_opposed
 from bench.analyse.verdict import AS_FAST, DIFFERENT, FASTER, KINDS, OPEN, SLOWER, UNMEASURED, Verdict
 from bench.plan.again import MOST_COMMANDS, Again
-from bench.plan.case import AFTER, BEFORE, Case, Point
-from bench.plan.sides import NAMES, ORDER
+from bench.plan.case import AFTER, BEFORE, HUGE, RETAINED, Case, Point
+from bench.plan.weights import ADDED, NAMES, ORDER, ROWS
 from bench.show import intervals
 from bench.show.blocks import BAD, GOOD, HEAD, PLAIN, WARNING, Block, Code, Column, Folded, Lines, Table, right
 from bench.show.rows import Row, reason
@@ -52,7 +52,9 @@ KEPT, EXCEEDED, UNDECIDED = "kept", "exceeded", "not decided"
 
 OF_WEIGHTS = {
     NAMES: "with the same weights",
-    ORDER: "with the same weights, which were matched by their order and shapes because their names differ",
+    ORDER: "with the same weights, matched by their order and shapes",
+    ROWS: "with the same weights, matched by their rows",
+    ADDED: "with the same weights and new ones",
 }
 """How the second side got the weights of the first."""
 
@@ -96,6 +98,16 @@ class Told:
         return way
 
     @property
+    def match(self) -> str:
+        """How weights of other names or shapes were matched, or why not, in words."""
+        return str(self.here.context.get("match", ""))
+
+    @property
+    def is_uncompared(self) -> bool:
+        """Whether outputs were not compared although both sides have the same layer."""
+        return self.weights == "" and self.worst.kind not in (DIFFERENT, UNMEASURED)
+
+    @property
     def allowed(self) -> str | None:
         """Whether what is allowed is KEPT, EXCEEDED or UNDECIDED; None if nothing is, or if a point can't be judged."""
         allow = self.allow
@@ -107,8 +119,12 @@ class Told:
 
     @property
     def is_bad(self) -> bool:
-        """Whether a side is different or could not be measured, or is slower than what is allowed."""
-        return self.worst.kind in (DIFFERENT, UNMEASURED) or self.allowed == EXCEEDED
+        """Whether a side is different, could not be measured, or doesn't keep within what is allowed.
+
+        A side whose outputs were not compared may compute anything, which is allowed only if nothing is said to be.
+        """
+        is_unknown = self.is_uncompared and self.allow is not None
+        return self.worst.kind in (DIFFERENT, UNMEASURED) or self.allowed == EXCEEDED or is_unknown
 
     @property
     def worst(self) -> Verdict:
@@ -135,11 +151,11 @@ def markdown_blocks(told: Told) -> Iterator[Block]:
     """Yield what a duel says for a comment on a pull request: the answer, and the rest folded away."""
     yield Lines([headline(told)], HEAD)
     yield Lines([*_allowed(told), *_doubts(told)])
-    yield Lines([shared([each.point for each in told.verdicts])])
+    yield Lines([shared([each.point for each in told.verdicts]), *map(capital, _memory_setting(told))])
     yield Table(_columns(told), told.verdicts)
     yield Lines([*_opposed(told)])
     yield Lines([*_failures(told)], is_list=True)
-    rows = [tuple(line.split(": ", 1)) for line in [*_facts(told)][1:]]  # the point stands above
+    rows = [tuple(line.split(": ", 1)) for line in _facts(told, is_folded=True)]
     details = Table([Column("what", itemgetter(0)), Column("", itemgetter(1), is_code=True)], rows)  # @main is no user
     yield Folded("Kernels, attention, versions, machine", details)
     every = [told.again.command(Case(each.point, told.after)) for each in told.verdicts]
@@ -149,7 +165,8 @@ def markdown_blocks(told: Told) -> Iterator[Block]:
 
 def headline(told: Told) -> str:
     """Return whether the second side may take the place of the first, in a sentence."""
-    return capital(_answer(told)) if told.after == AFTER else f"{told.after} is {_answer(told)}"
+    answer = capital(_answer(told)) if told.after == AFTER else f"{told.after} is {_answer(told)}"
+    return f"{answer}. Outputs were not compared: {told.match or 'weights differ'}" if told.is_uncompared else answer
 
 
 def _answer(told: Told) -> str:
@@ -157,8 +174,11 @@ def _answer(told: Told) -> str:
     kinds = Counter(each.kind for each in told.verdicts)
     where = f" at {kinds[worst.kind]} of {count} points" if count > 1 else ""
     if worst.kind in (DIFFERENT, UNMEASURED):
-        row = worst.before if worst.after.get("status") in ("skipped", None) else worst.after
-        return f"{_said(worst.kind, told)}{where}: {(reason(row) if row else '') or 'no replicate has both sides'}"
+        is_first = worst.after.get("status") in ("skipped", None)
+        row, name = (worst.before, told.before) if is_first else (worst.after, told.after)
+        why = (reason(row) if row else "") or "no replicate has both sides"
+        is_named = why.startswith(f"{name} ") or worst.kind == DIFFERENT or told.after != AFTER
+        return f"{_said(worst.kind, told)}{where}: {why if is_named or not row else f'{name}: {why}'}"
     if count == 1:
         return f"{_single(worst, told)}{_memory(worst)}"
     ratio = f"{intervals.ratio(worst.speedup, DECIMALS)} at {told.labels[worst.point]}"
@@ -210,7 +230,8 @@ def _allowed(told: Told) -> Iterator[str]:
     }[told.allowed]
     later = _later(told) if told.allowed == UNDECIDED and told.worst.kind != OPEN else ""
     at = f" at {', '.join(where)}" if where and len(told.verdicts) > 1 else ""
-    yield f"At most {units.percent(told.allow, trim=True)} slower is allowed: {told.allowed}{at}{later}"
+    unknown = "; outputs that were not compared are not allowed" if told.is_uncompared else ""
+    yield f"At most {units.percent(told.allow, trim=True)} slower is allowed: {told.allowed}{at}{later}{unknown}"
 
 
 def _doubts(told: Told) -> Iterator[str]:
@@ -258,10 +279,12 @@ def _failures(told: Told) -> Iterator[str]:
                 yield f"{told.labels[each.point]}: {name}: {reason(row)}"
 
 
-def _facts(told: Told) -> Iterator[str]:
-    """Yield what belongs to the answer: `what: …`."""
-    yield f"point: {shared([each.point for each in told.verdicts])}"
+def _facts(told: Told, *, is_folded: bool = False) -> Iterator[str]:
+    """Yield what belongs to the answer: `what: …`; if it is folded away, without what stands above."""
+    if not is_folded:
+        yield f"point: {shared([each.point for each in told.verdicts])}"
     yield "speed-up: with its 99 % interval, from rounds in pairs; times are medians, so their quotient may differ"
+    yield from (f"memory: {line}" for line in _memory_setting(told) if not is_folded)
     yield from _kernels(told)
     yield from _attention(told)
     yield from _function(told)
@@ -274,6 +297,17 @@ def _facts(told: Told) -> Iterator[str]:
     is_quiet, machine = told.machine
     if is_quiet and machine:
         yield f"control: {machine}"
+
+
+def _memory_setting(told: Told) -> Iterator[str]:
+    """Yield what a usual program does otherwise with freed memory, if points were measured as it doesn't."""
+    allocators = dict.fromkeys(each.point.allocator for each in told.verdicts if each.point.device == "cpu")
+    if kept := [name for name in allocators if name in (RETAINED, HUGE)]:
+        yield (
+            f"freed memory stays with the process here (allocator {', '.join(kept)}). A program with the C library's "
+            "defaults gives it back and pays for it again in each call, so there the difference can be larger or "
+            "smaller: --allocator system measures that"
+        )
 
 
 def _kernels(told: Told) -> Iterator[str]:
@@ -306,14 +340,16 @@ def _attention(told: Told) -> Iterator[str]:
 def _function(told: Told) -> Iterator[str]:
     if told.weights is None:
         yield "function: the sides are two layers or models, and nothing is said about their outputs"
-    elif not told.weights:
-        yield "function: the weights of the sides can't be matched, so nothing is said about their outputs"
-    else:
+    elif told.is_uncompared:
+        yield f"function: outputs were not compared: {told.match or 'weights differ'}"
+    elif told.weights and any(each.kind != UNMEASURED for each in told.verdicts):
         what = "outputs and gradients" if told.verdicts[0].point.mode != "inference" else "outputs"
         errors = [(each.after["error"], each.after["tolerance"]) for each in told.verdicts if each.after.get("error")]
         error, tolerance = max(errors, key=lambda pair: pair[0] / pair[1], default=(None, None))
         figures = f": largest error {error:.1g}, tolerance {tolerance:.1g}" if error and tolerance else ""
-        yield f"function: {what} were judged by those of {told.before} in float64, {OF_WEIGHTS[told.weights]}{figures}"
+        match = f" ({told.match})" if told.match else ""
+        how = f"{OF_WEIGHTS[told.weights]}{match}"
+        yield f"function: {what} were judged by those of {told.before} in float64, {how}{figures}"
 
 
 def _code(told: Told) -> Iterator[str]:

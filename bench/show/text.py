@@ -9,8 +9,9 @@ from collections.abc import Collection, Iterable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any
 
-from bench.plan.case import COLUMNS, POINT_COLUMNS, Point
+from bench.plan.case import COLUMNS, OF_LAYERS, POINT_COLUMNS, Point
 from bench.store import units
+from impls.catalogue import is_model
 
 LONGEST_NAME = 34
 """The longest name of a point in a table with a line for each, in characters."""
@@ -29,9 +30,11 @@ MOST = 1e6
 
 
 def varying(points: Iterable[Point]) -> set[str]:
-    """Return the columns in which the points differ."""
+    """Return the columns in which the points differ, without those that models don't have, if all are models."""
+    points = [*points]
     columns = zip(*(dataclasses.astuple(point) for point in points), strict=True)
-    return {name for name, values in zip(POINT_COLUMNS, columns, strict=False) if len(set(values)) > 1}
+    different = {name for name, values in zip(POINT_COLUMNS, columns, strict=False) if len(set(values)) > 1}
+    return different - {*OF_LAYERS} if all(is_model(point.layer) for point in points) else different
 
 
 def parts(point: Point, columns: Collection[str] = POINT_COLUMNS, *, without: Collection[str] = ()) -> list[str]:

@@ -19,8 +19,11 @@ from typing import Any, Self
 import psutil
 
 from bench.plan.errors import CannotWrite, WrongRequest, refusing
+from bench.plan.invocation import IS_INSTALLED, RESULTS
 
 LOCK = "writer.lock"
+
+IGNORED = ".gitignore"
 
 SAME_START_S = 1.0
 """Two readings of one process's start differ by less; the starts of two processes with one number differ by more."""
@@ -50,6 +53,17 @@ def replace_json(path: Path, content: Mapping[str, Any]) -> None:
     """Replace a file by a JSON object, in a folder that is made if it is missing; raises OSError as `replace` does."""
     path.parent.mkdir(parents=True, exist_ok=True)
     replace(path, json.dumps(content, indent=2) + "\n")
+
+
+def hide(folder: Path) -> None:
+    """Have git leave out a folder of ours and all that lies in it, unless the folder says something to git already.
+
+    In the results of a checkout of the suite nothing is written: git leaves them out there, but for published ones.
+    """
+    path = folder / IGNORED
+    if (IS_INSTALLED or not folder.resolve().is_relative_to(RESULTS)) and not path.exists():
+        with contextlib.suppress(OSError):
+            path.write_text("*\n", encoding="utf-8")
 
 
 def read_objects(path: Path) -> dict[str, dict[str, Any]]:

@@ -61,6 +61,9 @@ OURS = __name__.replace("modules.making", "layers.")
 SMALL = 0.1
 """A parameter whose numbers are all the same and smaller than this hides the layers before it."""
 
+HIDDEN = "_hidden_by"
+"""The attribute in which a module keeps the numbers that its parameters had before."""
+
 WEIGHT_SD, GAMMA = 0.02, 0.5
 """The standard deviation of weights in place of zeros, and the number in place of a small one."""
 
@@ -233,18 +236,29 @@ def _checked(name: str, batch: int, shape: Any, what: str) -> tuple[int, ...]:
 def show_all(module: nn.Module) -> None:
     """Give numbers to parameters that hide what is computed before them, such as a head of zeros or a layer scale.
 
-    With them any attention would give the right output.
+    With them any attention would give the right output. `hide` takes it back.
     """
+    every = ((owner, name, each) for owner in module.modules() for name, each in owner.named_parameters(recurse=False))
     with torch.no_grad():
-        for parameter in module.parameters():
+        for owner, name, parameter in every:
             first = float(parameter.flatten()[0]) if parameter.numel() else 1.0
             is_factor = parameter.numel() == 1 and first  # such as a temperature
             if is_factor or abs(first) >= SMALL or not bool((parameter == first).all()):
                 continue
+            vars(owner).setdefault(HIDDEN, {})[name] = first
             if first:
                 parameter.fill_(GAMMA)
             else:
                 parameter.normal_(std=WEIGHT_SD)
+
+
+def hide(module: nn.Module, names: Iterable[str]) -> None:
+    """Give parameters of these names the numbers that they had before `show_all`."""
+    with torch.no_grad():
+        for owner, _, own in (name.rpartition(".") for name in names):
+            of = module.get_submodule(owner)
+            if own in vars(of).get(HIDDEN, {}):
+                of.get_parameter(own).fill_(vars(of)[HIDDEN][own])
 
 
 def inside(model: Wrapper, path: str, name: str) -> Wrapper:

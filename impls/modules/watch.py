@@ -9,7 +9,7 @@ not: under any of them `nn.MultiheadAttention` leaves its fast path.
 import dataclasses
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -22,7 +22,7 @@ from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_mod
 from impls.modules.flow import COMPOSITES, Flow, Scores
 from impls.modules.masks import Mask, noted
 from impls.modules.trace import Trace
-from impls.modules.wrapper import SDPAReplaced, Wrapper
+from impls.modules.wrapper import CORE_DIMENSIONS, SDPAReplaced, Wrapper
 
 FUSED = re.compile(r"_scaled_dot_product_(?!.*backward)\w*attention\w*")
 """The operators that compute a core in one."""
@@ -34,6 +34,9 @@ KEYS = 1
 """The type of a mask that hides keys of items, in operators that compute a whole layer."""
 
 UNFUSED = "unfused"
+
+HEADS = re.compile(r"(^|_)n?heads?($|_)")
+"""The names of a module's attributes that may be numbers of heads."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,7 @@ class Core:
     lines: str = ""
     """The lines of source that compute the core, if several operators do: `/home/me/model.py:12-15`."""
     heads: int = 0
-    """The heads, if the shapes don't show them: one operator computes the whole layer."""
+    """The heads, if the shapes don't show them: one operator computes the whole layer, or there are windows besides."""
     proposal: tuple[str, ...] = ()
     """The lines that compute it by `F.scaled_dot_product_attention`, if several operators do and it was proven."""
     obstacle: str = ""
@@ -207,7 +210,9 @@ class Watch(TorchDispatchMode):
         around = [(module, shape) for module, shape in self._modules if id(module) in self._paths]
         with_weights = [each for each in around if next(each[0].parameters(), None) is not None]
         module, shape = (with_weights or around)[-1]
-        usual = {"by_sdpa": False, "shapes": tuple(tuple(tensor.shape) for tensor in tensors)}
+        usual: dict[str, Any] = {"by_sdpa": False, "shapes": tuple(tuple(tensor.shape) for tensor in tensors)}
+        if len(seen := facts.get("shapes", usual["shapes"])[0]) > CORE_DIMENSIONS:
+            usual["heads"] = _heads(seen, numbers_of_heads(module), shape[-1:])
         self.steps.append(steps)
         self.cores.append(
             Core(
@@ -221,6 +226,21 @@ class Watch(TorchDispatchMode):
                 **{**usual, **facts},
             )
         )
+
+
+def numbers_of_heads(module: nn.Module) -> set[int]:
+    """Return the numbers that a module's attributes say of its heads."""
+    return {value for name, value in vars(module).items() if type(value) is int and HEADS.search(name)}
+
+
+def _heads(shape: Sequence[int], stated: Collection[int], layer_width: Sequence[int]) -> int:
+    """Return the heads of queries `[B, …, N, D]`: the one axis that has as many as stated, or that fill the width."""
+    *_, width = shape
+    axes = {*shape[1:-2]}
+    for possible in (axes & {*stated}, {size for size in axes if size * width in layer_width}):
+        if len(possible) == 1:
+            return possible.pop()
+    return 1
 
 
 def _named(operator: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None) -> dict[str, Any]:

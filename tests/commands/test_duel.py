@@ -21,8 +21,8 @@ from bench.machine import quiet
 from bench.machine.quiet import Preflight
 from bench.plan import names
 from bench.plan.case import AFTER, BEFORE, CONTROL
-from bench.plan.sides import NAMES, ORDER
 from bench.plan.sweep import Sweep
+from bench.plan.weights import ADDED, NAMES
 from bench.store.table import load
 from tests.engine import threads
 from tests.engine.interpreters import two
@@ -134,7 +134,10 @@ def test_two_implementations_from_end_to_end(tiny: list[str], tmp_path: Path, pr
     assert table["implementation"].tolist() == ["sdpa", "test:half", CONTROL] * 2
     effort = json.loads((tmp_path / "run" / "plan.json").read_text())["effort"]
     assert (effort["race"], effort["within_s"], effort["processes"], effort["bound"]) == (True, 600, 2, 0.01)
-    page = tmp_path / "page.html"
+    page, file = tmp_path / "page.html", tmp_path / "comment.md"
+    line = printed("duel", "sdpa", "test:half", *tiny, "--bound", "3%", "--format", "markdown", "--to", file)
+    assert file.read_text().startswith("**test:half is ")
+    assert str(file) in line
     again = printed("duel", "sdpa", "test:half", *tiny, "--bound", "3%", "--report", page)
     (answer,) = [line for line in again.splitlines() if line.startswith("test:half is ")]
     assert answer in page.read_text()
@@ -194,8 +197,19 @@ class Attention(nn.Module):
         return self.out(y)
 """
 
+SPLIT = LAYER
+for old, new in {
+    "self.qkv = nn.Linear(channels, 3 *": "self.query = nn.Linear(channels,",
+    "= num_heads": "= num_heads; self.kv = nn.Linear(channels, 2 * channels); self.scale = nn.Parameter(torch.ones(1))",
+    "q, k, v = self.qkv": "k, v = self.kv",
+    "(3, self.num_heads": "(2, self.num_heads",
+    "y = F": "q = self.query(x).unflatten(-1, (self.num_heads, -1)).transpose(1, 2)\n        y = F",
+    "self.out(y)": "self.out(y) * self.scale",
+}.items():
+    SPLIT = SPLIT.replace(old, new)
+
 BRANCHES = {
-    "renamed": LAYER.replace("qkv", "projection"),
+    "split": SPLIT,
     "wrong": LAYER.replace(
         "        return self.out(y)", "        y[:, 3:] = y[:, 3:] * 1.5\n        return self.out(y)"
     ),
@@ -223,7 +237,7 @@ def repository(tmp_path: Path) -> Path:
 def test_branches_of_a_repository_from_end_to_end(
     repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    """A branch that renames its weights computes the same; one that is wrong from a token on doesn't.
+    """A branch that splits its weights and adds some computes the same; one that is wrong from a token on doesn't.
 
     The user stands in the repository, and both sides import their own revision. The run has their commits.
     """
@@ -234,7 +248,7 @@ def test_branches_of_a_repository_from_end_to_end(
     monkeypatch.setattr(duel, "BUDGET_S", 0.1)
     shape = ["--batch", "2", "--num-tokens", "7", "--channels", "16", "--num-heads", "2"]
     ways = {}
-    for branch, status in (("renamed", 0), ("wrong", 1)):
+    for branch, status in (("split", 0), ("wrong", 1)):
         run = tmp_path / branch
         sides = ["--checkout", ".@main", "--checkout", f"{repository}@{branch}"]
         words = ["duel", "--layer", "duel_mylib.attention:Attention", *sides, *shape]
@@ -253,4 +267,4 @@ def test_branches_of_a_repository_from_end_to_end(
             assert told[name]["commit"] == package["commit"] == line[:12]
             assert package["file"] == "duel_mylib/__init__.py"
         assert told[BEFORE]["packages"]["duel_mylib"]["digest"] != told[AFTER]["packages"]["duel_mylib"]["digest"]
-    assert ways == {"renamed": ORDER, "wrong": NAMES}
+    assert ways == {"split": ADDED, "wrong": NAMES}

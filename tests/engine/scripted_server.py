@@ -41,6 +41,10 @@ def kill(number: int) -> None:
     os.kill(os.getpid(), number)
 
 
+UNDESCRIBED = {"test:undescribed": "no module", "nosuch:kernel": "implementation 'nosuch:kernel' can't be imported"}
+"""The implementations beside which no layer can be described, and why."""
+
+
 class Worker:
     """The process of one implementation, or one that does as a request of the name `do` says."""
 
@@ -51,8 +55,7 @@ class Worker:
 
     def check(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
         """Find every implementation but `nosuch:kernel`, and every GPU but `cuda:1`."""
-        mistake = "implementation 'nosuch:kernel' can't be imported"
-        mistakes = [mistake] if "nosuch:kernel" in request["needed"] else []
+        mistakes = [UNDESCRIBED["nosuch:kernel"]] if "nosuch:kernel" in request["needed"] else []
         mistakes += [device for device in request["devices"] if device == "cuda:1"]
         facts = {"torch": os.environ.get("TEST_TORCH", "2.0"), "gpus": {}}
         return {"mistakes": mistakes, "facts": facts, "runtimes": {}, "modules": {}}
@@ -60,11 +63,11 @@ class Worker:
     def describe(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
         """Describe a layer of one weight that brings in no code."""
         channel.announce("model")
-        if request["implementation"] == "test:undescribed":
-            return {"status": "error", "detail": "no module", "seen": {}}
+        if request["implementation"] in UNDESCRIBED:
+            return {"status": "error", "detail": UNDESCRIBED[request["implementation"]], "raised": "", "seen": {}}
         shape = [request["point"][name] for name in ("batch", "num_tokens", "channels")]
         seen = {"input": shape, "output": shape, "weights": [["weight", shape[1:]]], "modules": {}}
-        return {"status": "ok", "detail": "", "seen": seen}
+        return {"status": "ok", "detail": "", "raised": "", "seen": seen}
 
     def memory(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
         """Reply with a setting of the allocator as the peak of a case, which a thread of the tests doesn't have."""

@@ -238,11 +238,20 @@ def test_a_duel_without_huge_pages_is_unsupported_on_both_sides(
 WEIGHTS = [["qkv.weight", [3, 4]], ["out.bias", [4]]]
 RENAMED = [["linear.weight", [3, 4]], ["projection.bias", [4]]]
 SHAPE = [2, 7, 12]
+SAME = {"qkv.weight": [("qkv.weight", 0, 3)], "out.bias": [("out.bias", 0, 4)]}
+MOVED = {"linear.weight": [("qkv.weight", 0, 3)], "projection.bias": [("out.bias", 0, 4)]}
+RAISED = {"status": "error", "detail": "give another shape", "raised": "raises: RuntimeError: no (mine.py, line 3)"}
+DIED = {"status": "crashed", "detail": "ended with exit status 7", "raised": ""}
 
 
 @contextmanager
-def checkouts(folder: Path, patch: pytest.MonkeyPatch, *described: dict[str, Any]) -> Iterator[Duel]:
-    """Open a duel of two folders whose modules are as described; workers are threads."""
+def checkouts(
+    folder: Path, patch: pytest.MonkeyPatch, *described: dict[str, Any], match: int | None = 0
+) -> Iterator[Duel]:
+    """Open a duel of two folders whose modules are as described; workers are threads.
+
+    `match` is the number of the way to match weights with which their outputs agree.
+    """
     threads.use(patch)
     before, after = folders = [folder / name for name in (BEFORE, AFTER)]
     for each in folders:
@@ -252,35 +261,53 @@ def checkouts(folder: Path, patch: pytest.MonkeyPatch, *described: dict[str, Any
         str(each): {**own, "modules": {"mine": (f"{each}/mine.py", f"digest of {each.name}", "1.0")}, **of}
         for each, of in zip(folders, described, strict=True)
     }
-    patch.setattr(duel_module, "asked", lambda pool, *_, **__: seen[pool.paths[-1]])
+
+    def replied(pool: Pool, *_: object, **__: object) -> dict[str, Any]:
+        of = seen[pool.paths[-1]]
+        return {**of, "seen": {}} if "status" in of else {"status": "ok", "detail": "", "raised": "", "seen": of}
+
+    patch.setattr(duel_module, "replied", replied)
+    found = {"number": match, "error": 0.5, "tried": 3}
+    patch.setattr(duel_module, "asked", lambda _, request, *__, **___: found if request == "match" else {})
     sides = Side(BEFORE, "sdpa", checkout=str(before)), Side(AFTER, "sdpa", checkout=str(after))
     with opened(folder, sides) as duel:
         yield duel
 
 
 @pytest.mark.parametrize(
-    ("described", "names"),
+    ("described", "match", "sources", "way"),
     [
-        ({}, {"qkv.weight": "qkv.weight", "out.bias": "out.bias"}),
-        ({"weights": RENAMED}, {"linear.weight": "qkv.weight", "projection.bias": "out.bias"}),
-        ({"weights": RENAMED[:1]}, None),
+        ({}, None, SAME, "names"),
+        ({"weights": RENAMED}, 0, MOVED, "order"),
+        ({"weights": RENAMED}, None, None, ""),
+        ({"weights": [*WEIGHTS, ["new", [5]]]}, 0, {**SAME, "new": []}, "added"),
     ],
-    ids=["the same", "renamed", "others"],
+    ids=["the same", "renamed", "renamed and different", "with new ones"],
 )
 def test_the_second_side_is_judged_by_the_first_with_its_weights(
-    described: dict[str, Any], names: dict[str, str] | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    described: dict[str, Any],
+    match: int | None,
+    sources: dict[str, Any] | None,
+    way: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """If the weights can't be told, each side is judged by itself; so is the control, and the first side always."""
-    with checkouts(tmp_path, monkeypatch, {}, described) as duel:
-        assert duel.weights.get(point()) == names
+    """Other names are trusted only if outputs agree; else each side is judged by itself, and the reason is kept.
+
+    The control is judged by itself, and the first side always.
+    """
+    with checkouts(tmp_path, monkeypatch, {}, described, match=match) as duel:
+        assert duel.weights.get(point()) == sources
         before, after, control = (duel.member(Case(point(), name)) for name in NAMES)
         own, other = (ground.pool for ground in duel.sides)
         assert (before.pool, after.pool, control.pool) == (own, other, own)
         assert before.judged_by == control.judged_by == (own, point())
-        assert after.judged_by == ((own if names else other), point())
-        assert (before.weights, after.weights) == ({}, names or {})
-        sides = duel.environment.context["sides"]
-        packages = [sides[name]["packages"]["mine"] for name in (BEFORE, AFTER)]
+        assert after.judged_by == ((own if sources else other), point())
+        assert (before.weights, after.weights) == ({}, sources or {})
+        context = duel.environment.context
+        assert (context["weights"], bool(context["match"])) == (way, way != "names")
+        assert ("off by 50.0%" in context["match"]) is (way == "")
+        packages = [context["sides"][name]["packages"]["mine"] for name in (BEFORE, AFTER)]
         assert [(each["file"], each["digest"]) for each in packages] == [
             ("mine.py", "digest of before"),
             ("mine.py", "digest of after"),
@@ -288,21 +315,51 @@ def test_the_second_side_is_judged_by_the_first_with_its_weights(
 
 
 @pytest.mark.parametrize(
+    ("described", "status", "detail"),
+    [
+        (({}, {"output": [2, 8, 12]}), "incorrect", "after has an output of shape [2, 8, 12], before of [2, 7, 12]"),
+        (({}, {"input": [2, 7, 16]}), "incorrect", "after has an input of shape [2, 7, 16], before of [2, 7, 12]"),
+        (({}, RAISED), "error", "after raises: RuntimeError: no (mine.py, line 3)"),
+        (({}, DIED), "crashed", "after ended with exit status 7"),
+        ((RAISED, {}), "error", "before raises: RuntimeError: no (mine.py, line 3)"),
+    ],
+    ids=["output", "input", "raises", "dies", "before raises"],
+)
+def test_a_side_that_is_broken_is_a_result(
+    described: tuple[dict[str, Any], ...], status: str, detail: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its row has the reason, the other side is not timed alone, and nothing of it is tried again."""
+    with checkouts(tmp_path, monkeypatch, *described) as duel:
+        [*duel.measured()]
+    ends = {name: (own.status, own.detail) for name, (own,) in records(tmp_path).items()}
+    broken = BEFORE if RAISED is described[0] else AFTER
+    assert ends.pop(broken) == (status, detail)
+    assert {each for each, _ in ends.values()} == {"skipped"}
+
+
+@pytest.mark.parametrize(
     ("described", "words"),
     [
-        ({"output": [2, 8, 12]}, ("output", "[2, 7, 12]", "[2, 8, 12]")),
-        ({"input": [2, 7, 16]}, ("input", "[2, 7, 12]", "[2, 7, 16]")),
-        ({"modules": {"mine": ("/elsewhere/mine.py", "", "")}}, ("after (--checkout", "mine from /elsewhere/mine.py")),
-        ({"modules": {}}, ("after (--checkout", "no package was imported from the checkout")),
+        (({}, {"modules": {"mine": ("/elsewhere/mine.py", "", "")}}), ("after (--checkout", "mine from /elsewhere")),
+        (({}, {"modules": {}}), ("after (--checkout", "no package was imported from the checkout")),
+        ((RAISED, RAISED), ("before (--checkout", "give another shape")),
+        ((DIED, RAISED), ("before (--checkout", "crashed: ended with exit status 7")),
     ],
-    ids=["output", "input", "elsewhere", "nothing"],
+    ids=["elsewhere", "nothing", "both raise", "both broken"],
 )
 def test_sides_that_are_not_what_was_asked_for_are_a_wrong_request(
-    described: dict[str, Any], words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    described: tuple[dict[str, Any], ...], words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Other shapes can't be the same function, and code from elsewhere than the checkout is not that side's."""
-    said = refusal(checkouts(tmp_path, monkeypatch, {}, described).__enter__)
+    """Code from elsewhere than the checkout is not that side's; what neither side can do was asked for wrongly."""
+    said = refusal(checkouts(tmp_path, monkeypatch, *described).__enter__)
     assert all(each in said for each in words)
+
+
+def test_one_checkout_twice_has_processes_for_each_side(tmp_path: Path) -> None:
+    """A comparison of a revision with itself shows what the layout of processes alone does."""
+    sides = tuple(Side(name, "sdpa", checkout=str(tmp_path)) for name in (BEFORE, AFTER))
+    with grounds((sides[0], sides[1]), 1) as (before, after):
+        assert before.pool is not after.pool
 
 
 def test_two_layers_share_their_processes_and_are_each_judged_by_themselves(

@@ -15,7 +15,7 @@ from bench.engine.run_folder import RunFolder
 from bench.plan.errors import CannotWrite, WrongRequest
 from bench.plan.sweep import Sweep
 from bench.show.pages.run import page
-from bench.store import journal, table
+from bench.store import files, journal, table
 from bench.store.environment import ENVIRONMENT
 from bench.store.environment import load as load_environment
 from bench.store.files import LOCK
@@ -23,6 +23,7 @@ from bench.store.plan import PLAN
 from bench.store.record import encode_line
 from bench.store.saved_run import SavedRun
 from bench.store.table import RESULTS, load
+from tests.engine.test_checkout import git
 from tests.engine.test_records import HERE, SWEEP, SWEEP_OF_THREE, THREE, kept
 from tests.make.points import point
 from tests.store.disk import enlarge, full_after, small
@@ -267,6 +268,21 @@ def test_a_run_on_a_small_disk_goes_on_when_there_is_room(tmp_path: Path) -> Non
         again.tabulate()
         again.close()
         assert load(tmp_path / "run")["processes"].tolist() == [replicates + 1] * 2
+
+
+def test_git_leaves_out_a_run_folder_but_for_those_of_the_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only a folder that the run made has a file for that; one that exists is the user's, and so is what it has."""
+    monkeypatch.setattr(files, "RESULTS", tmp_path / "ours")
+    (tmp_path / "results" / "old").mkdir(parents=True)
+    for folder in ("results/old", "results/new", "ours/published/new"):
+        left(tmp_path / folder, "eager")
+        left(tmp_path / folder, "sdpa")
+    assert [*tmp_path.rglob(files.IGNORED)] == [tmp_path / "results" / "new" / files.IGNORED]
+    git(tmp_path, "init", "--quiet")
+    seen = {line.split()[1] for line in git(tmp_path, "status", "--porcelain", "-uall").splitlines()}
+    assert {Path(path).parent.as_posix() for path in seen} == {"results/old", "ours/published/new"}
 
 
 def test_a_table_that_cannot_be_written_is_said(tmp_path: Path) -> None:

@@ -1,6 +1,9 @@
 """Whether a machine is ready, and what to do if it isn't."""
 
+import subprocess
+from importlib import metadata
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
 
@@ -16,6 +19,20 @@ def _quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(facts, "physical_cores", lambda: 4)
     for name in (*facts.WAIT_POLICY_VARIABLES, "LD_PRELOAD", "CXX"):
         monkeypatch.delenv(name, raising=False)
+    _has_torchvision(monkeypatch, "")
+
+
+def _has_torchvision(monkeypatch: pytest.MonkeyPatch, error: str | None) -> None:
+    """Have torchvision installed, whose import ends with an error; it isn't there if that is empty."""
+
+    def version(name: str) -> str:
+        if error == "":
+            raise metadata.PackageNotFoundError(name)
+        return "0.28.0"
+
+    done = CompletedProcess([], int(bool(error)), stderr=f"Traceback\n{error}\n" if error else "")
+    monkeypatch.setattr(metadata, "version", version)
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: done)
 
 
 def finding(name: str) -> Finding:
@@ -37,6 +54,16 @@ def test_a_missing_or_old_torch_is_not_ready(monkeypatch: pytest.MonkeyPatch) ->
     for version, state in (("", BAD), ("2.4.0", BAD), ("2.13.0+cpu", READY)):
         monkeypatch.setattr(facts, "torch_version", lambda version=version: version)
         assert finding("versions").state == state
+
+
+def test_a_torchvision_of_another_torch_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It stops every model of timm and torchvision, so its error is named; one that fits is ready."""
+    assert not any(each.name == "torchvision" for each in findings(Path.cwd()))
+    _has_torchvision(monkeypatch, "RuntimeError: operator torchvision::nms does not exist")
+    told = finding("torchvision")
+    assert (told.state, "0.28.0" in told.words, "torchvision::nms" in told.words) == (MIND, True, True)
+    _has_torchvision(monkeypatch, None)
+    assert finding("torchvision").state == READY
 
 
 def test_what_to_mind_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

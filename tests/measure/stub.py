@@ -19,7 +19,7 @@ from bench.measure.forking import Channel
 from bench.measure.judge import Judge
 from bench.measure.server import Worker
 from bench.plan.case import Point
-from bench.plan.sides import same_weights
+from bench.plan.weights import matches
 from bench.sampling.inputs import AFTERWARDS, NORMAL, PEAKED, TIMED, InputValues
 
 SEED = 7
@@ -61,7 +61,7 @@ class Case:
         rng = random.Random(order_seed)
         self.judged = JudgedCalls(rng, batch=at.batch, timings=TIMINGS, rounds=1, mode=at.mode)
         self._has_begun = False
-        saved, names = folder.with_suffix(".pt"), same_weights(shapes(first), shapes(at)) if first else {}
+        saved, names = folder.with_suffix(".pt"), matches(shapes(first), shapes(at))[0] if first else {}
         request = {"point": dataclasses.asdict(first or at), "seed": SEED, "shifts": SHIFTS}
         expected = self.judge.expect({**request, "save": str(saved)} if first else request, Announcements())
         inputs = {check: InputValues(shift) for check, shift in SHIFTS.items() if check != NORMAL or thorough}

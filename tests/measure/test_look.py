@@ -1,6 +1,7 @@
 """A look at a model in its process."""
 
 import dataclasses
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import torch
 import impls
 from bench.measure import look
 from bench.plan.layers import OF_THE_MODULE
+from bench.plan.weights import matches
 from tests.make.points import point
 from tests.measure.stub import Announcements
 
@@ -129,3 +131,17 @@ def test_a_module_is_described_by_shapes_and_by_the_code_that_it_brings_in() -> 
     assert [name for name, _ in described("tests.own_layers:Separate")["weights"]][:2] == ["gain", "query.weight"]
     with pytest.raises(impls.Unresolved):
         described("tests.own_layers:Nothing")
+
+
+@pytest.mark.parametrize(
+    ("name", "is_found"), [("Renamed", True), ("Packed", True), ("Skewed", False), ("Whole", False)]
+)
+def test_weights_are_matched_if_outputs_agree(name: str, is_found: bool, tmp_path: Path) -> None:
+    """Renamed and packed ones, and beside new ones; never in a layer that computes something else."""
+    before, after = (f"tests.own_layers:{each}" for each in ("Separate", name))
+    path, seen = str(tmp_path / "weights.pt"), described(after)
+    ways = matches(described(before)["weights"], seen["weights"], seen["heads"])
+    look.computed({"point": vars(point(layer=before)), "path": path}, Announcements())
+    found = look.matched({"point": vars(point(layer=after)), "path": path, "ways": ways}, Announcements())
+    assert (found["number"] is not None) is is_found
+    assert found["tried"] <= len(ways)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.measure.user_code import imported_since
+from bench.measure.user_code import imported_since, raised
+from impls.contract import Unresolved, Unsupported, imported
 
 WRAPPER = "import json\nimport users_library.inner\n"
 
@@ -74,3 +75,30 @@ def test_what_a_user_names_counts_although_it_was_imported_before(folder: Path) 
     assert (
         folder / "users_library" in Path(imported_since({*sys.modules}, {"users_library"})["users_library"][0]).parents
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("import torch\n\ntorch.zeros(2) @ torch.zeros(3)\n", ("raises: RuntimeError: ", "(users_broken.py, line 3)")),
+        ("import users_nothing\n", ("raises: ModuleNotFoundError: ", "'users_nothing' (users_broken.py, line 1)")),
+        ("x = 1\ndef f(:\n", ("raises: SyntaxError: ", "(users_broken.py, line 2)")),
+    ],
+)
+def test_an_error_of_user_code_has_its_place(folder: Path, text: str, words: tuple[str, str]) -> None:
+    """It is the last line of the user's own, not that in torch or in the suite, which only passed it on."""
+    (folder / "users_broken.py").write_text(text, encoding="utf-8")
+    invalidate_caches()
+    with pytest.raises(Unresolved) as error:
+        imported("users_broken:f", "layer")
+    said = raised(error.value)
+    assert said.startswith(words[0])
+    assert said.endswith(words[1])
+
+
+def test_a_mistake_that_the_suite_found_is_in_its_words() -> None:
+    """It has no place; neither has one that another of the suite's errors passes on."""
+    assert raised(Unsupported("no mask")) == "no mask"
+    outer = Unresolved("called with [2, 3]: no tensor")
+    outer.__cause__ = Unresolved("no tensor")
+    assert raised(outer) == "no tensor"

@@ -12,7 +12,7 @@ from bench.analyse.advice import Advice
 from bench.analyse.verdict import DIFFERENT, FASTER, KINDS, OPEN, SLOWER, Verdict, verdict
 from bench.plan.again import Again
 from bench.plan.case import AFTER, BEFORE
-from bench.plan.sides import NAMES, ORDER
+from bench.plan.weights import NAMES, WAYS
 from bench.show.duel import Told, as_json, blocks, differences, headline, markdown_blocks
 from bench.show.markdown import MOST_CHARACTERS, markdown
 from bench.show.terminal.console import render, rendered
@@ -228,12 +228,36 @@ def facts(of: Told, what: str) -> list[str]:
 def test_what_was_judged_is_said() -> None:
     """The largest error beside its tolerance, if anything was judged; each way to find weights has its own words."""
     judged = of(*FAST, error=2e-7, tolerance=1e-5), of(*FAST, tokens=9, error=4e-7, tolerance=1e-5)
-    lines = [line for way in (NAMES, ORDER, "", None) for line in facts(told(*judged, weights=way), "function")]
-    assert len({*lines}) == 4
-    assert ["4e-07" in line for line in lines] == [True, True, False, False]
+    lines = [line for way in (*reversed(WAYS), None) for line in facts(told(*judged, weights=way), "function")]
+    assert len({*lines}) == 6
+    assert ["4e-07" in line for line in lines] == [True] * 4 + [False] * 2
     train = of(*FAST, error=2e-7, tolerance=1e-5)
     train = dataclasses.replace(train, point=dataclasses.replace(train.point, mode="train"))
     assert "gradients" in facts(told(train), "function")[0]
+
+
+def test_outputs_that_were_not_compared_are_said_first() -> None:
+    """The first line has the reason, and a gate doesn't let the change pass; without one it is no failure."""
+    reason = "only after gamma"
+    here = Environment(IDENTITY, {}, {"weights": "", "match": reason})
+    for allow, is_bad in ((None, False), (0.5, True)):
+        unknown = told(of(*FAST), here=here, allow=allow)
+        assert reason in said(unknown, 500).splitlines()[0]
+        assert json.loads(as_json(unknown))["weights"] == ""
+        assert unknown.is_bad is is_bad
+    assert not told(of(*FAST), weights=None, allow=0.5).is_bad
+    assert reason not in headline(told(ended("ok", "crashed"), here=here))
+
+
+def test_the_setting_of_memory_is_said_in_words() -> None:
+    """A user's program has the C library's defaults, with which the difference can be another one."""
+    kept = told(of(*FAST))
+    assert "C library's defaults" in said(kept, 500)
+    comment = markdown(markdown_blocks(kept)).partition("<details>")
+    assert ["--allocator system" in part for part in (comment[0], comment[2])] == [True, False]
+    usual = of(*FAST)
+    usual = dataclasses.replace(usual, point=dataclasses.replace(usual.point, allocator="system"))
+    assert "C library" not in said(told(usual), 500)
 
 
 def test_the_share_of_attention_says_what_is_left_to_gain() -> None:

@@ -57,6 +57,11 @@ def test_what_differs_and_what_is_shared_is_said() -> None:
     assert differences(vit_s(), {"allocator", "device", "qkv_bias"}) == "cpu without qkv bias allocator retained"
     assert varying([vit_s(), vit_s(num_heads=3), vit_s(num_heads=1)]) == {"num_heads"}
     assert varying([vit_s()]) == varying([]) == set()
+    models = [vit_s(layer="timm:a"), vit_s(layer="my:B[input=1x5]", num_heads=3, num_tokens=5)]
+    assert varying(models) == {"layer"}
+    assert varying([*models, vit_s()]) == {"layer", "num_heads", "num_tokens"}
+    assert shared(models) == "float32 · inference · B=8 · 1 thread"
+    assert "N=197" in shared([vit_s(layer="timm:a[at=blocks.0.attn]")])
     assert shared([vit_s(), vit_s(num_heads=3)]) == "vit · float32 · inference · B=8 · N=197 · C=384 · 1 thread"
     texts = [counted(numbers, "process", "processes") for numbers in ([], [1, 1], [3], [5, 2])]
     assert texts == ["", "1 process", "3 processes", "2 to 5 processes"]

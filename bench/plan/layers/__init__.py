@@ -10,7 +10,7 @@ import pkgutil
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from bench.plan.case import COLUMNS, Case, Point
+from bench.plan.case import COLUMNS, OF_LAYERS, Case, Point
 from bench.plan.columns import DERIVED, written
 from bench.plan.errors import WrongRequest
 from bench.plan.layers.layer import Layer, Sizes, Step, Values
@@ -49,7 +49,7 @@ _OWN = Layer(
     ),
 )
 
-OF_THE_MODULE = ("num_tokens", "token_len", "channels", "num_heads")
+OF_THE_MODULE = OF_LAYERS
 """The columns that a call shows, if a module's name says its own input; until then they are 1."""
 
 _SHAPED = dataclasses.replace(_OWN, needs=(), derive=lambda values: _by_input(values["layer"]))
@@ -176,7 +176,7 @@ def of_core(core: Mapping[str, Any], name: str) -> dict[str, Any]:
     """
     *lead, tokens, width = core["shapes"][0]
     heads = core.get("heads") or (lead[-1] if len(lead) > 1 else 1)
-    channels = width if core.get("heads") else heads * width
+    channels = width if core.get("heads") and len(lead) == 1 else heads * width
     shown = {"num_tokens": tokens, "token_len": channels, "channels": channels, "num_heads": heads}
     return {column: _in_name(name).get(column, value) for column, value in shown.items()}
 

@@ -207,10 +207,9 @@ def failure(row: Row) -> str:
 def explanations(report: Report) -> list[str]:
     """Return what the columns and verdicts of a report mean, line by line."""
     limits, rows = report.limits, report.rows
-    over = f" over {report.baseline}" if report.baseline else ""
     margin, bound, level = (units.percent(share, trim=True) for share in (limits.margin, limits.bound, limits.level))
     lines = [
-        _reference(rows, over),
+        _reference(rows, report.baseline),
         f"slower, faster: by more than {margin}, wrong about any of the rows with a chance of {level}; "
         f"equivalent: within {bound}",
         f"base, new: raw times, shown and never judged{RERUN if any(row.get('rerun') for row in rows) else ''}",
@@ -222,16 +221,18 @@ def explanations(report: Report) -> list[str]:
     return lines
 
 
-def _reference(rows: Sequence[Row], over: str) -> str:
+def _reference(rows: Sequence[Row], baseline: str) -> str:
     """Return what a change is relative to."""
+    to = f"to {baseline}" if baseline else "to the baseline"
     by_level = sum(bool(row["by_level"]) for row in rows)
     if not by_level:
-        return f"change: NEW's speed-up{over} by BASE's, each from its own run; minus is slower"
-    count = "in each row" if by_level == sum(row["change_low"] is not None for row in rows) else f"in {by_level} rows"
+        return f"change: how much faster a row became from BASE to NEW, relative {to}; minus is slower"
+    others = sum(row["change_low"] is not None for row in rows) - by_level
+    beside = f", or in {counted(others, 'row')} {to}" if others else ""
     return (
-        f"change: NEW's speed by BASE's, each from its own run, {count} relative to the common level of the other rows "
-        f"of the point that both runs measured in {WELL} processes or more, elsewhere to the speed-up{over}; minus is "
-        "slower. A change of all rows alike is none: raw times show it"
+        "change: how much faster a row became from BASE to NEW, relative to the other rows of its point"
+        f"{beside}; minus is slower. If all rows of a point became slower alike, the change is 0, and only raw times "
+        "show it"
     )
 
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 import impls
 from impls import Unresolved, Unsupported
 from impls.layers.vit import ViTAttention
-from impls.modules.making import make, show_all
+from impls.modules.making import hide, make, show_all
 from impls.modules.wrapper import Wrapper
 from tests.make.points import made, point
 from tests.tiny_models import Attention
@@ -441,3 +441,6 @@ def test_what_would_hide_the_layers_before_it_is_changed() -> None:
     assert float(layer["head"].detach().std()) > 0.001
     assert float(layer["scale"].detach().min()) > 0.1
     assert torch.equal(layer["norm"], torch.ones(4))
+    hide(layer, ["head", "scale", "norm"])
+    largest = {name: float(each.detach().max()) for name, each in layer.items()}
+    assert largest == pytest.approx({"head": 0, "scale": 1e-5, "norm": 1})

@@ -31,6 +31,26 @@ def test_a_fused_core_has_shapes_and_strides() -> None:
     assert (first.mask, first.causal, first.dropout, first.dtype) == ("", False, 0.0, "float32")
 
 
+@pytest.mark.parametrize(
+    ("shape", "stated", "heads"),
+    [((2, 4, 9, 5, 8), {4}, 4), ((2, 9, 4, 5, 8), {4, 5}, 4), ((2, 9, 4, 5, 8), {7}, 4), ((2, 9, 3, 5, 8), {7}, 1)],
+)
+def test_heads_beside_windows_are_those_that_the_module_has(
+    shape: tuple[int, ...], stated: set[int], heads: int
+) -> None:
+    """Either axis may be that of windows: an attribute tells, or the width of 32; else none is known."""
+
+    class Windowed(nn.Linear):
+        def forward(self, x: Tensor) -> Tensor:
+            q = super().forward(x).sum() + torch.zeros(shape)
+            return F.scaled_dot_product_attention(q, q, q).sum() + x
+
+    module = Windowed(32, 32)
+    vars(module).update({f"num_heads_{number}": value for number, value in enumerate(stated)}, other=9)
+    (core,) = watch.cores(wrapped(module, ((6, 32),)), torch.randn(2, 6, 32))
+    assert core.heads == heads
+
+
 def test_masks_are_seen() -> None:
     """A tensor with its shape, or a causal one."""
     for kind, mask, causal in (("masked", "float32 [5, 5]", False), ("causal", "", True)):
