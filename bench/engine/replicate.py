@@ -5,6 +5,7 @@ asks and waits, so that nothing runs beside a sample.
 """
 
 import dataclasses
+import math
 import os
 import random
 import time
@@ -21,6 +22,7 @@ from bench.engine.worker import Died, Worker, first_done, unheard
 from bench.machine import facts, monotonic, rates
 from bench.machine.quiet import Interference, Scheduling, Speed, queued_s, reschedule, scheduling
 from bench.plan.case import Point
+from bench.plan.names import is_own
 from bench.plan.work import Roof, Work
 from bench.sampling.inputs import AFTERWARDS, KEY_BITS, NORMAL, PEAKED, SHIFTS, TIMED
 from bench.sampling.rounds import Length, Sample, sample, timings
@@ -305,12 +307,22 @@ class Replicate:
         apart_s = min(claimed.apart_s, self._judge(member).apart_s(member, self._timings, claimed_s))
         objection = self._changed_scheduling(member) or member.claims.add(claimed_s, waited_s, queue_s, apart_s)
         if self._point.device == "cpu":  # else the host's work is not what is timed
-            objection = objection or member.claims.add_work(claimed_s, claimed.used_s, claimed.idle_s)
+            work = claimed_s, claimed.used_s, claimed.idle_s
+            objection = objection or member.claims.add_work(*work, self._point.threads, self._usual_idle_s(member))
         if objection:
             raise Ended("error", objection)
         if kept := member.judged.draw(claimed.held):
             member.ask({"request": "keep", **kept})
         return taken
+
+    def _usual_idle_s(self, member: Member) -> float:
+        """Return the least processor's seconds between samples of the suite's own other members, 0 if there are none.
+
+        They are the machine's, a library's or the layer's. Infinite as long as none of these has taken a sample.
+        """
+        others = [each for each in self._members if each is not member and each.is_ok]
+        own = [each.claims for each in others if not is_own(each.implementation)]
+        return min((claims.idle_each_s for claims in own if claims.shares), default=math.inf if own else 0.0)
 
     def _changed_scheduling(self, member: Member) -> str:
         """Return how the member that has just taken a sample changed the scheduling of processes, after that is undone.

@@ -3,7 +3,7 @@
 import os
 import random
 from collections.abc import Callable, Sequence
-from time import perf_counter, process_time, thread_time
+from time import perf_counter
 from typing import Any
 
 import torch
@@ -11,6 +11,7 @@ from torch import Tensor
 
 from bench.measure import clock
 from bench.measure.outputs import Incorrect, Output, check_output, gradients, share_memory
+from bench.measure.threads import Threads, Used
 from bench.measure.workload import TRAINED, Inputs, Subject, Tensors, Workload
 from bench.sampling.inputs import KEY_BITS, TIMED
 from bench.sampling.rounds import Sample
@@ -19,20 +20,28 @@ from bench.sampling.rounds import Sample
 class TimedCalls:
     """Timings of one call; `reuses` says whether all calls return the same memory.
 
-    `cpu_s` are the processor's seconds in the calls of all timings, `main_s` those of the main thread among them.
-    `prepared_s` are those of other threads in what calls need and is not timed. `apart_s` are the seconds of making
-    that, and the inputs.
+    `used` are the processor's seconds in the calls of all timings. `prepared_s` are those of other threads than the
+    main one and OpenMP's in what calls need and is not timed. `apart_s` are the seconds of making that, and the inputs.
     """
 
     def __init__(
-        self, call: clock.Call, inputs: Inputs, timer: clock.HoldingTimer, rng: random.Random, *, reuses: bool
+        self,
+        call: clock.Call,
+        inputs: Inputs,
+        timer: clock.HoldingTimer,
+        rng: random.Random,
+        threads: Threads,
+        *,
+        reuses: bool,
     ) -> None:
         self._call = call
         self._inputs = inputs
         self._timer = timer
         self._rng = rng
+        self._threads = threads
         self.reuses = reuses
-        self.cpu_s = self.main_s = self.prepared_s = self.apart_s = 0.0
+        self.used = Used()
+        self.prepared_s = self.apart_s = 0.0
 
     def timing(
         self, call: clock.Call, calls: int, key: int | None = None, hold: Callable[[int, object], None] | None = None
@@ -51,14 +60,13 @@ class TimedCalls:
         total_s = 0.0
         for part, size in enumerate(sizes):
             results: list[object] = []
-            start_s, start_main_s, begin_s = process_time(), thread_time(), perf_counter()
+            before, begin_s = self._threads.read(), perf_counter()
             clock.prepare(call, size)
             self.apart_s += perf_counter() - begin_s
-            self.prepared_s += process_time() - start_s - (thread_time() - start_main_s)
-            start_s, start_main_s = process_time(), thread_time()
+            start = self._threads.read()
+            self.prepared_s += start.since(before).others_s
             total_s += size * self._timer(call, size, results)
-            self.cpu_s += process_time() - start_s
-            self.main_s += thread_time() - start_main_s
+            self.used = self.used.plus(self._threads.read().since(start))
             _check_types(results)
             is_lost = not self.reuses and share_memory(results)
             if hold is not None and part == 0:
