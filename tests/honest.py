@@ -81,9 +81,9 @@ def by_pools(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
     _inference(q)
     parts = [each.chunk(2, dim=1) for each in (q, k, v)]
 
-    def part(*of: Tensor) -> Tensor:
+    def part(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         with torch.inference_mode():
-            return eager(*of, scale)
+            return eager(q, k, v, scale)
 
     return torch.cat([*_pool(torch.get_num_threads()).map(part, *parts)], dim=1)
 

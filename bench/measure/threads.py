@@ -6,7 +6,7 @@ import threading
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import torch
 
@@ -26,13 +26,13 @@ class Used(NamedTuple):
         """The seconds of all threads."""
         return sum(self)
 
-    def plus(self, other: Self) -> Self:
+    def plus(self, other: "Used") -> "Used":
         """Return the sum with other seconds."""
-        return self._make(map(float.__add__, self, other))
+        return Used(*map(float.__add__, self, other))
 
-    def since(self, earlier: Self) -> Self:
+    def since(self, earlier: "Used") -> "Used":
         """Return the seconds since an earlier reading."""
-        return self._make(map(float.__sub__, self, earlier))
+        return Used(*map(float.__sub__, self, earlier))
 
 
 class Threads:
