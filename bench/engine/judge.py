@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.engine.member import APART, Ended, Member
+from bench.engine.member import APART, APART_S, Ended, Member
 from bench.engine.worker import Died, Heard
 from bench.machine import rates
 from bench.machine.rates import Judgement
@@ -131,9 +131,8 @@ class Judge:
     def apart_s(self, member: Member, timings: int, claimed_s: float) -> float:
         """Return the most seconds of a sample that a member may say it made inputs; backward, also forward passes."""
         size = inputs_bytes(member.point)
-        made = timings * sets(member.calls, size) * size
-        of_inputs = APART * made / self.best.bytes_per_s if self.best else 0.0
-        return of_inputs + (claimed_s if member.point.mode == "backward" else 0.0)
+        each_s = APART_S + (APART * size / self.best.bytes_per_s if self.best else 0.0)
+        return timings * sets(member.calls, size) * each_s + (claimed_s if member.point.mode == "backward" else 0.0)
 
     def _known_roof(self) -> Roof | None:
         """Return the best rates that are known of the device, None without memory to measure them.

@@ -5,6 +5,7 @@ asks and waits, so that nothing runs beside a sample.
 """
 
 import dataclasses
+import math
 import os
 import random
 import time
@@ -21,6 +22,7 @@ from bench.engine.worker import Died, Worker, first_done, unheard
 from bench.machine import facts, monotonic, rates
 from bench.machine.quiet import Interference, Scheduling, Speed, queued_s, reschedule, scheduling
 from bench.plan.case import Point
+from bench.plan.names import is_own
 from bench.plan.work import Roof, Work
 from bench.sampling.inputs import AFTERWARDS, KEY_BITS, NORMAL, PEAKED, SHIFTS, TIMED
 from bench.sampling.rounds import Length, Sample, sample, timings
@@ -316,9 +318,8 @@ class Replicate:
         objection = self._changed_scheduling(member) or self._started_strangers(member)
         objection = objection or member.claims.add(claimed_s, waited_s, queue_s, apart_s)
         if self._point.device == "cpu":  # else the host's work is not what is timed
-            objection = objection or member.claims.add_work(
-                (least_s * member.calls, used_s), claimed.used_s, claimed.idle_s
-            )
+            work = (least_s * member.calls, used_s), claimed.used_s, claimed.idle_s
+            objection = objection or member.claims.add_work(*work, self._point.threads, self._usual_idle_s(member))
         if objection:
             raise Ended("error", objection)
         if kept := member.judged.draw([timing.held for timing in claimed.timings]):
@@ -329,6 +330,15 @@ class Replicate:
         """Return what the member that has just taken a sample started beside its process, after that is ended."""
         strangers = member.pool.end_strangers(member.point, self._number)
         return f"started processes that are not its own children: {strangers}" if strangers else ""
+
+    def _usual_idle_s(self, member: Member) -> float:
+        """Return the least processor's seconds between samples of the suite's own other members, 0 if there are none.
+
+        They are the machine's, a library's or the layer's. Infinite as long as none of these has taken a sample.
+        """
+        others = [each for each in self._members if each is not member and each.is_ok]
+        own = [each.claims for each in others if not is_own(each.implementation)]
+        return min((claims.idle_each_s for claims in own if claims.shares), default=math.inf if own else 0.0)
 
     def _changed_scheduling(self, member: Member) -> str:
         """Return how the member that has just taken a sample changed the scheduling of processes, after that is undone.

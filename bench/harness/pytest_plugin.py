@@ -186,7 +186,8 @@ def reasons(config: pytest.Config, run: "Run", point: Point, rows: "pd.DataFrame
     from bench.store.table import without_control
 
     lacks_device = bool(admission.missing_devices([point], run.environment.identity["gpus"]))
-    return failing(plain(without_control(rows)), options.fail_on(config.option), lacks_device=lacks_device)
+    fail_on, baseline = options.fail_on(config.option), run.sweep.baseline
+    return failing(plain(without_control(rows)), fail_on, lacks_device=lacks_device, baseline=baseline)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

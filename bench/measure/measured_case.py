@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from time import perf_counter, process_time, thread_time
+from time import perf_counter
 from typing import Any
 
 import psutil
@@ -26,6 +26,7 @@ from bench.measure import clock, compilation, denormals, devices, energy, forkin
 from bench.measure.failure import Outcome, is_out_of_memory
 from bench.measure.outputs import Incorrect, Output
 from bench.measure.process_state import ANY, LeftChanged, ProcessState, kept
+from bench.measure.threads import Threads
 from bench.measure.timed_calls import TimedCalls, TimedOutputs
 from bench.plan.case import HUGE, RETAINED, Point
 from bench.sampling.inputs import AFTERWARDS, KEY_BITS, NORMAL, PEAKED, TIMED, InputValues
@@ -100,6 +101,7 @@ class MeasuredCase:
         if request.core is not None:
             os.sched_setaffinity(0, {request.core})
         workload.set_up(point)
+        self._threads = Threads(point.threads)
         self._layout = torch.empty(self._rng.randrange(1, LAYOUT_BYTES), dtype=torch.uint8)
         self._work = work = workload.make(point, request.seed, request.given)
         impls.activate(name)
@@ -130,7 +132,7 @@ class MeasuredCase:
         work.timed.begin(self._rng.getrandbits(KEY_BITS))
         self._call = workload.step(self._subject, work, self._inputs)
         timer = clock.timer(point.device, point.timing)
-        self._timed = TimedCalls(self._call, self._inputs, timer, self._rng, reuses=self.reuses)
+        self._timed = TimedCalls(self._call, self._inputs, timer, self._rng, self._threads, reuses=self.reuses)
         if request.thorough and not self._inspect():
             return
         self._warm_up(calls_s)
@@ -154,13 +156,13 @@ class MeasuredCase:
         It has a timing for each of the keys of inputs. The output of one call of each is held, which is drawn when the
         timing has ended; `timings` says which input it had. All calls run on `core` from now on, if one is given.
         """
-        begin_s = thread_time()
-        self._move(core)
-        self._last_cpu_s += thread_time() - begin_s
-        before_s, main_s, before_children_s = process_time(), thread_time(), forking.children_s()
-        calls_s, main_calls_s, prepared_s = self._timed.cpu_s, self._timed.main_s, self._timed.prepared_s
-        apart_s = self._timed.apart_s
-        idle_s = before_s + before_children_s - self._last_cpu_s
+        with self._own_work():
+            self._move(core)
+            if self._threads.has_lost:
+                self._threads.find()
+        before, before_children_s = self._threads.read(), forking.children_s()
+        used, prepared_s, apart_s = self._timed.used, self._timed.prepared_s, self._timed.apart_s
+        idle_s = before.all_s + before_children_s - self._last_cpu_s
         migrations = forking.migrations()
         sample, timings = self._timed.sample(keys, self._pace.calls, self._outputs)
         self._state.check()
@@ -168,23 +170,25 @@ class MeasuredCase:
             raise LeftChanged("left its core in a sample")
         if started := descendants() - self._processes:
             raise LeftChanged(f"started processes that outlive its sample: {len(started)}")
-        children_s, own_s = forking.children_s(), thread_time() - main_s - (self._timed.main_s - main_calls_s)
-        own_s += self._timed.prepared_s - prepared_s
-        now_s, calls_s = process_time(), self._timed.cpu_s - calls_s
-        idle_s += max(0.0, now_s - before_s - calls_s - own_s)  # the work of other threads around the calls
-        used_s = calls_s + children_s - before_children_s
-        self._last_cpu_s = now_s + children_s
-        seconds = {"idle_s": idle_s, "used_s": used_s, "cpu_s": self._last_cpu_s}
-        seconds["apart_s"] = self._timed.apart_s - apart_s
-        return {"sample": sample._asdict(), "timings": [timing._asdict() for timing in timings], **seconds}
+        children_s, now, used = forking.children_s(), self._threads.read(), self._timed.used.since(used)
+        # what other threads than ours do around the calls
+        idle_s += now.since(before).since(used).others_s - (self._timed.prepared_s - prepared_s)
+        self._last_cpu_s = now.all_s + children_s
+        return {
+            "sample": sample._asdict(),
+            "timings": [timing._asdict() for timing in timings],
+            "idle_s": max(0.0, idle_s),
+            "used_s": used.all_s + children_s - before_children_s,
+            "cpu_s": self._last_cpu_s,
+            "apart_s": self._timed.apart_s - apart_s,
+        }
 
     def keep(self, parts: Sequence[tuple[int, int, int]], wholes: Sequence[tuple[int, int]]) -> None:
         """Keep what is judged of the last sample: items and whole outputs of timings, each at its place."""
-        begin_s = thread_time()
-        self._outputs.keep(parts, wholes)
-        if self._inputs.are_edited():
-            raise Incorrect(f"edited its input in place ({TIMED})")
-        self._last_cpu_s += thread_time() - begin_s
+        with self._own_work():
+            self._outputs.keep(parts, wholes)
+            if self._inputs.are_edited():
+                raise Incorrect(f"edited its input in place ({TIMED})")
 
     def finish(self, call_s: float, core: int | None) -> None:
         """End the rounds: keep the last outputs, and measure the energy of a call of `call_s` and a GPU's state."""
@@ -211,6 +215,14 @@ class MeasuredCase:
             self._check_late_work(call_s)
         self._state.check()
         self._last_cpu_s = forking.cpu_s()  # more samples may follow, and this work is not between them
+
+    @contextmanager
+    def _own_work(self) -> Iterator[None]:
+        """Let what the main thread and OpenMP's do inside be no work between samples: it is the suite's."""
+        before = self._threads.read()
+        yield
+        own = self._threads.read().since(before)
+        self._last_cpu_s += own.main_s + own.team_s
 
     def _move(self, core: int | None) -> None:
         """Run on another core from now on; raises LeftChanged if something else was changed."""

@@ -9,7 +9,7 @@ import statistics
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
-from time import perf_counter, process_time, thread_time
+from time import perf_counter, thread_time
 from typing import Any, NamedTuple
 
 import torch
@@ -18,6 +18,7 @@ from torch import Tensor
 from bench.measure import clock
 from bench.measure.outputs import Incorrect, Output, check_output, check_plain, gradients, share_memory
 from bench.measure.process_state import HOOKS, ProcessState
+from bench.measure.threads import Threads, Used
 from bench.measure.workload import TRAINED, Inputs, Subject, Tensors, Workload
 from bench.sampling.inputs import KEY_BITS, TIMED
 from bench.sampling.rounds import Sample
@@ -44,21 +45,29 @@ _detached, _copied = Tensor.detach, Tensor.copy_
 class TimedCalls:
     """Timings of one call; `reuses` says whether all calls return the same memory.
 
-    `cpu_s` are the processor's seconds in the calls of all timings, `main_s` those of the main thread among them.
-    `prepared_s` are those of other threads in what calls need and is not timed. `apart_s` are the seconds of making
-    that, and the inputs.
+    `used` are the processor's seconds in the calls of all timings. `prepared_s` are those of other threads than the
+    main one and OpenMP's in what calls need and is not timed. `apart_s` are the seconds of making that, and the inputs.
     """
 
     def __init__(
-        self, call: clock.Call, inputs: Inputs, timer: clock.HoldingTimer, rng: random.Random, *, reuses: bool
+        self,
+        call: clock.Call,
+        inputs: Inputs,
+        timer: clock.HoldingTimer,
+        rng: random.Random,
+        threads: Threads,
+        *,
+        reuses: bool,
     ) -> None:
         self._call = call
         self._inputs = inputs
         self._timer = timer
         self._rng = rng
         self._hooks = ProcessState(HOOKS)
+        self._threads = threads
         self.reuses = reuses
-        self.cpu_s = self.main_s = self.prepared_s = self.apart_s = 0.0
+        self.used = Used()
+        self.prepared_s = self.apart_s = 0.0
         self._later: list[float] = []
         """Of each timing the main thread's seconds after it beyond LATER_S, as a share of the processor's in it."""
 
@@ -76,21 +85,20 @@ class TimedCalls:
         total_s, made = 0.0, 0
         for part, size in enumerate(self._parts(calls), start=1):
             results: list[object] = []
-            start_s, start_main_s, begin_s = process_time(), thread_time(), perf_counter()
+            before, begin_s = self._threads.read(), perf_counter()
             clock.prepare(call, size)
             self.apart_s += perf_counter() - begin_s
-            self.prepared_s += process_time() - start_s - (thread_time() - start_main_s)
-            start_s, start_main_s = process_time(), thread_time()
+            start = self._threads.read()
+            self.prepared_s += start.since(before).others_s
             part_s = size * self._timer(call, size, results)
-            end_main_s, used_s = thread_time(), process_time() - start_s
-            self.cpu_s += used_s
-            self.main_s += end_main_s - start_main_s
+            end_main_s, used = thread_time(), self._threads.read().since(start)
+            self.used = self.used.plus(used)
             is_lost = share_memory(self._plain_outputs(results)) and not self.reuses
             made += size
             if hold is not None and (part == 1 or (made < calls and not _below(part))):
                 chosen = size - 1 if self.reuses or is_lost else _below(size)
                 hold(made - size + chosen, results[chosen])
-                self._later.append((thread_time() - end_main_s - LATER_S) / used_s)
+                self._later.append((thread_time() - end_main_s - LATER_S) / used.all_s)
             self.reuses |= is_lost
             total_s += part_s
         return total_s / calls
@@ -129,7 +137,7 @@ class TimedCalls:
         timings = list[Timing]()
 
         def timer(call: clock.Call, calls: int) -> float:
-            timing, held, before_s = len(timings), 0, self.cpu_s
+            timing, held, before_s = len(timings), 0, self.used.all_s
 
             def hold(number: int, result: object) -> None:
                 nonlocal held
@@ -137,7 +145,7 @@ class TimedCalls:
                 outputs.hold(timing, inputs, result)
 
             call_s = self.timing(call, calls, keys[timing], hold)
-            timings.append(Timing(held, self.cpu_s - before_s))
+            timings.append(Timing(held, self.used.all_s - before_s))
             return call_s
 
         return clock.sample(self._call, timer, calls, len(keys)), timings

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
@@ -14,9 +14,12 @@ from bench.plan.sweep import Sweep
 from bench.show.answer import At, points_of
 from bench.show.blocks import BAD, HEAD, QUIET, WARNING, Block, Column, Lines, Table
 from bench.show.rows import UNTRIED, Row, plain, reason
-from bench.show.text import MOST_LISTED, counted, listed, names
+from bench.show.text import MOST_LISTED, counted, listed, names, share_of
 
 NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?")
+
+HARMLESS = ("ok", "oom", *UNTRIED)
+"""Statuses of a baseline that has not failed: too little memory for it is a result."""
 
 
 @dataclass(frozen=True)
@@ -102,17 +105,39 @@ def _at(points: Sequence[Point], labels: Mapping[Point, str]) -> str:
     return f" at {f'all {len(points)} points' if is_all else listed([labels[point] for point in points])}"
 
 
-def failing(rows: Sequence[Row], fail_on: Sequence[str] | None, *, lacks_device: bool) -> list[Reason]:
+def failing(
+    rows: Sequence[Row], fail_on: Sequence[str] | None, *, lacks_device: bool, baseline: str | None = None
+) -> list[Reason]:
     """Return why a point fails, a reason for each status and detail; none if it doesn't fail.
 
     With `fail_on` the point fails if an implementation has one of these statuses. With None it fails if the device is
-    missing, if a user's own implementation isn't ok, or if no implementation is ok and not all are unsupported.
+    missing, if a user's own implementation isn't ok, if the baseline has failed, or if no implementation is ok and not
+    all are unsupported.
     """
     bad = [row for row in rows if row["status"] != "ok"]
     if fail_on is not None:
         return reasons(row for row in bad if row["status"] in fail_on)
     nothing = len(bad) == len(rows) and any(row["status"] != "unsupported" for row in bad)
-    return reasons(row for row in bad if nothing or lacks_device or is_own(row["implementation"]))
+    return reasons(
+        row for row in bad if nothing or lacks_device or is_own(row["implementation"]) or has_failed(row, baseline)
+    )
+
+
+def has_failed(row: Row, baseline: str | None) -> bool:
+    """Return whether a row is that of the baseline, and something went wrong there."""
+    return row["implementation"] == baseline and row["status"] not in HARMLESS
+
+
+def of_baseline(points: Collection[Sequence[Row]], baseline: str | None) -> list[str]:
+    """Return in a sentence at how many points, of which these are the rows, the baseline has failed, and why."""
+    why = reasons(row for rows in points for row in rows if has_failed(row, baseline))
+    if not why:
+        return []
+    number = sum(len(each.points) for each in why)
+    where = f" at {share_of(number, len(points))} points" if len(points) > 1 else ""
+    others = f", and {counted(len(why) - 1, 'other reason')}" if why[1:] else ""
+    there = " there" if number < len(points) else ""
+    return [f"The baseline {baseline} failed{where}, so there are no speed-ups{there}: {why[0].why}{others}."]
 
 
 def blocks(table: pd.DataFrame, planned: Sweep | None = None) -> list[Block]:

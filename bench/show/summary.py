@@ -13,7 +13,7 @@ from bench.analyse import forecast
 from bench.analyse.choices import CoreChoice, gain
 from bench.analyse.growth import has_series
 from bench.analyse.precision import Change
-from bench.analyse.standing import Choice, by_rank
+from bench.analyse.standing import ALONE, NOTHING, Choice, by_rank
 from bench.analyse.summary import Summary
 from bench.plan.case import Point
 from bench.plan.invocation import suite
@@ -68,6 +68,7 @@ def blocks(
     """
     points = say.points_of(whole, planned)
     labels = names([at.point for at in points], LONGEST_NAME)
+    yield Lines([cut(line, LONGEST_REASON) for line in failures.of_baseline([at.rows for at in points], baseline)], BAD)
     yield Lines([" ".join(say.answer(points, baseline))], HEAD)
     yield GAP
     begun = [replace(at, label=labels[at.point]) for at in points if at.rows]
@@ -85,7 +86,8 @@ def blocks(
     yield Lines(_doubts(points)[:MOST_DOUBTS], WARNING)
     is_quiet, machine = doubts.machine(whole)
     yield Lines([machine] if machine else [], PLAIN if is_quiet else WARNING)
-    yield Lines([*doubts.advice(whole)], WARNING)
+    if any(at.choice.standing not in (ALONE, NOTHING) or not at.failed for at in points):  # else failures are the cause
+        yield Lines([*doubts.advice(whole)], WARNING)
 
 
 def _doubts(points: Sequence[At]) -> list[str]:

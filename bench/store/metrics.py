@@ -180,7 +180,8 @@ _TABLE = (
         meaning="whether warm-up reached a steady state"),
     Metric("slow_start", unit=Unit.SHARE,
         meaning="by how much the first quarter of the rounds was slower than the others: the lower end of its 95 % "
-        "interval over processes, or 0"),
+        "interval over processes; or by how much all of it was slower than all of the last quarter in most processes, "
+        "if that is more than 10 %; or 0"),
     Metric("host_s", unit=Unit.SECONDS, reported=True, only_ok=True, combined=MEDIAN,
         meaning="the host's time to submit a call; on a GPU with device timing"),
     # work

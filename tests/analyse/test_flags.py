@@ -24,6 +24,7 @@ def letters(**changes: object) -> str:
     ("changes", "letter"),
     [
         ({"settled": False, "slow_start": 0.02}, "U"),
+        ({"slow_start": 0.11}, "U"),
         ({"page_faults": 34_000.0}, "F"),
         ({"flagged_share": 0.5}, "D"),
         ({"system_peak_bytes": 110 * 2**20}, "M"),
@@ -42,6 +43,7 @@ def test_each_doubt_has_a_letter(changes: dict[str, object], letter: str) -> Non
 @pytest.mark.parametrize(
     "changes",
     [
+        {"slow_start": 0.09},
         {"page_faults": 400.0},
         {"flagged_share": 0.05},
         {"page_faults": None, "flagged_share": None, "settled": None},

@@ -7,7 +7,7 @@ import pytest
 from bench.plan.case import CONTROL, Case
 from bench.plan.sweep import Sweep
 from bench.show.answer import points_of
-from bench.show.failures import blocks, failing, reasons, sentence, told
+from bench.show.failures import blocks, failing, of_baseline, reasons, sentence, told
 from bench.show.rows import Row
 from bench.show.terminal.console import render, rendered
 from tests.make.points import vit_s
@@ -46,6 +46,26 @@ def rows(*cases: Ended) -> list[Row]:
 def test_by_default_an_own_implementation_that_is_not_ok_fails(cases: list[Ended], expected: list[str]) -> None:
     """A point where nothing could be measured fails too; a shipped implementation beside one that is ok doesn't."""
     assert [str(reason) for reason in failing(rows(*cases), None, lacks_device=False)] == expected
+
+
+@pytest.mark.parametrize("status", ["crashed", "incorrect", "error", "timeout", "fallback"])
+def test_a_baseline_that_failed_fails(status: str) -> None:
+    """Nothing has a speed-up then, though another implementation is ok; as a rival of the baseline it fails nothing."""
+    ended = rows(OK, ("sdpa", status, "why"))
+    assert [reason.brief for reason in failing(ended, None, lacks_device=False, baseline="sdpa")] == [f"sdpa {status}"]
+    assert failing(ended, None, lacks_device=False, baseline="eager") == []
+    (said,) = of_baseline([ended], "sdpa")
+    assert all(word in said for word in ("baseline sdpa failed", "no speed-ups", f"{status}: why"))
+    assert " of " not in said
+    assert " 1 of 2 points" in of_baseline([ended, rows(OK)], "sdpa")[0]
+
+
+@pytest.mark.parametrize("status", ["ok", "oom", "unsupported", "skipped"])
+def test_a_baseline_without_memory_or_that_was_not_tried_fails_nothing(status: str) -> None:
+    """That is what the run has found out of it, or what was asked for."""
+    ended = rows(OK, ("sdpa", status, "why"))
+    assert failing(ended, None, lacks_device=False, baseline="sdpa") == []
+    assert of_baseline([ended], "sdpa") == []
 
 
 def test_a_device_that_is_not_there_fails() -> None:

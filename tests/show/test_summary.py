@@ -94,6 +94,18 @@ def command(lines: list[str]) -> list[str]:
     return commands[0] if commands else []
 
 
+def test_a_baseline_that_failed_comes_first_and_a_quiet_machine_would_not_help() -> None:
+    """If all rivals failed, that is the cause, however busy the machine was; beside a comparison the advice stands."""
+    died, wrong = ("crashed", "killed by SIGSEGV"), ("incorrect", "is off")
+    compared = results(CASES, {CASES[0]: died}).assign(flagged_share=0.9)
+    alone = results(CASES, {CASES[0]: died, CASES[1]: wrong, CASES[2]: wrong}).assign(flagged_share=0.9)
+    for of, helps in ((compared, True), (alone, False)):
+        printed = lines(of, 200)
+        assert printed[0].startswith("The baseline eager failed")
+        assert "SIGSEGV" in printed[0]
+        assert any(line.startswith("What helps") for line in printed) is helps
+
+
 def test_pictures_are_counted_and_not_their_files() -> None:
     """A PNG and an SVG are one picture, and a run without pictures doesn't mention any."""
     files = [Path(f"{name}.{kind}") for name in ("latency", "memory") for kind in ("png", "svg")]

@@ -44,7 +44,13 @@ def page(saved: AnalysedRun, head: Sequence[Block] = ()) -> str:
     What it says first is `head`, if that is given, else what to use.
     """
     view = view_of(saved)
-    answers = {name: answer.answer(points, view.baseline) for name, points in view.points.items()}
+    answers = {
+        name: [
+            *failures.of_baseline([at.rows for at in points], view.baseline),
+            *answer.answer(points, view.baseline),
+        ]
+        for name, points in view.points.items()
+    }
     columns = of_page(view.rows, view.baseline)
     cells = [
         [Cell(view.shown[row["number"]].label), *(of_any(column, row) for column in columns[1:])] for row in view.rows

@@ -14,7 +14,7 @@ from bench.show.answer import OF_RATIOS, choice_of, tone, words
 from bench.show.blocks import BAD, GAP, HEAD, PLAIN, QUIET, WARNING, Block, Lines, definitions
 from bench.show.columns import columns, complete
 from bench.show.doubts import control_warning
-from bench.show.failures import of_point
+from bench.show.failures import of_baseline, of_point
 from bench.show.rows import Row, by_point, devices, measured, process_count, unmeasured, versions
 from bench.show.terminal.console import Fitted, fit, render, row_line
 from bench.show.text import differences, shared, varying
@@ -71,7 +71,8 @@ def results(
     points = by_point(without_control(table))
     for rows in points.values():
         complete(rows, baseline)
-    return Results(points, baseline, control_warning(table if whole is None else whole), planned)
+    warnings = *of_baseline(points.values(), baseline), control_warning(table if whole is None else whole)
+    return Results(points, baseline, " ".join(filter(None, warnings)), planned)
 
 
 def _processes(rows: Sequence[Row]) -> str:
