@@ -28,6 +28,10 @@ GATE = torch.rand(1, H, N, N, generator=RNG)
 SLOPES = 2.0 ** -torch.arange(1, H + 1)[:, None, None]
 DISTANCE = -(torch.arange(N)[:, None] - torch.arange(N)).abs().float()
 
+LEARNED = nn.Parameter(BIAS[0])
+TABLE, PLACES = nn.Parameter(torch.randn(2 * N - 1, generator=RNG)), torch.arange(N)[:, None] - torch.arange(N) + N - 1
+LEARNED_TEMPERATURE = nn.Parameter(TEMPERATURE)
+
 Core = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
@@ -152,6 +156,12 @@ EXPRESSIBLE: dict[str, Core] = {
     ),
     "in float32": lambda q, k, v: F.softmax(scores_of(q, k), -1, dtype=torch.float32).to(q.dtype) @ v,
     "bias": lambda q, k, v: torch.add(scores_of(q, k), BIAS, alpha=2).softmax(-1) @ v,
+    "learned bias": lambda q, k, v: (scores_of(q, k) + LEARNED).softmax(-1) @ v,
+    "gathered bias": lambda q, k, v: (scores_of(q, k) + TABLE[PLACES]).softmax(-1) @ v,
+    "learned bias and mask": lambda q, k, v: (
+        (scores_of(q, k) + LEARNED).masked_fill(HIDDEN, float("-inf")).softmax(-1) @ v
+    ),
+    "learned temperature": lambda q, k, v: (q @ k.mT / LEARNED_TEMPERATURE).softmax(-1) @ v,
     "bias first": lambda q, k, v: ((q @ k.mT + BIAS) * 0.5).softmax(-1) @ v,
     "boolean mask": lambda q, k, v: scores_of(q, k).masked_fill(HIDDEN, float("-inf")).softmax(-1) @ v,
     "mask that shows": lambda q, k, v: torch.where(~HIDDEN, scores_of(q, k), -1e9).softmax(-1) @ v,

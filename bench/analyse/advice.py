@@ -139,13 +139,13 @@ def _rewritten(looks: Sequence[Seen], all_kinds: Sequence[LayerKind]) -> Interva
     """Return the gain of fused cores in a model that can't be switched to them, unknown without a proposal for all."""
     if not all(kind.core.get("proposal") and kind.path in each["written"] for kind in all_kinds for each in looks):
         return UNKNOWN
-    logs: list[list[float]] = []
+    kept = list[float]()
     for each in looks:
         medians = [np.median(each["written"][kind.path], axis=0) * kind.count for kind in all_kinds]
-        kept = sum(fused for _, fused in medians) / sum(written for written, _ in medians)
-        shares = [call["core_s"] / call["total_s"] for call in each["calls"]]
-        logs.append([-math.log(1 - min(share, MOST_SHARE) * (1 - kept)) for share in shares])
-    return interval(_over_processes(logs), PAIR).exp()
+        kept.append(sum(fused for _, fused in medians) / sum(written for written, _ in medians))
+    parts = joined([_shares(looks, itemgetter("core_s")), mean(kept)])
+    share, left = parts.value
+    return _gain(1 - share * (1 - left), combined(np.array([left - 1, share]), parts))
 
 
 def kinds(looks: Sequence[Seen]) -> list[LayerKind]:
@@ -292,9 +292,13 @@ def predicted(all_kinds: Sequence[LayerKind], layers: Mapping[str, Mapping[str, 
         np.array([*shares.freedom, REST_FREEDOM, *gains.freedom, REST_FREEDOM]),
     )
     around = combined(np.array([*(values - 1), *shares.value, rest]), parts)
-    value = 1 + (np.append(shares.value, rest) * (values - 1)).sum()
-    time = interval(Estimates(value, around.error, around.freedom), PAIR)
-    return Interval(1 / time.value, 1 / time.high, 1 / time.low if time.low > 0 else math.inf)
+    return _gain(1 + (np.append(shares.value, rest) * (values - 1)).sum(), around)
+
+
+def _gain(time: float, around: Estimates) -> Interval:
+    """Return the gain of a model that takes this share of its time, with the error of an estimate."""
+    of = interval(Estimates(np.asarray(time), around.error, around.freedom), PAIR)
+    return Interval(1 / of.value, 1 / of.high, 1 / of.low if of.low > 0 else math.inf)
 
 
 def disagrees(alternative: Alternative) -> bool:

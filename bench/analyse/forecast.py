@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 DOUBLING_FLOPS = {"cpu": 3e9, "cuda": 3e12}
 """The floating-point operations of a call at which a point takes twice as long as the smallest one. Of seven runs on a
-CPU, replayed, 2e9 to 4e9 suit best; no GPU has been timed."""
+CPU, replayed, 2e9 to 4e9 suit best. That of a GPU is a guess."""
 
 LEAST_RACE_S = 30.0
 """A race with fewer seconds left, about the start of its servers and a replicate, does not go on in a new session."""

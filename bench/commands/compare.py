@@ -1,4 +1,4 @@
-"""Compare two runs by their ratios to the baseline.
+"""Compare two runs by the speed of each row relative to the other implementations of its own run.
 
 With `--rerun` the rows that this leaves in dispute are measured again, both sides in one run, each with the interpreter
 of its own run. The times of a row are then measured alternately, so they are compared directly, without a baseline.

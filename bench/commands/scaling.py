@@ -1,4 +1,4 @@
-"""Fit how latency and memory grow, and at how many tokens the fastest changes."""
+"""Fit how latency and memory grow."""
 
 import argparse
 

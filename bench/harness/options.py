@@ -1,4 +1,4 @@
-"""The options of `pytest bench`, and the sweep that they ask for; some of them are those of `duel` too."""
+"""The options of `pytest bench`, of which other commands have some, and the sweep that they ask for."""
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence

@@ -146,12 +146,13 @@ def beside_sdpa(proposal: Proposal, work: workload.Workload) -> list[list[float]
     """Return pairs of seconds of a core as the model computes it and by its proposal, in turns.
 
     Both get the tensors of the observed call, as they lay there. The result is brought into the order of tokens, with
-    the heads of each together. In training the backward pass counts.
+    the heads of each together. In training the backward pass counts, with the gradients of biases and other terms.
     """
     trace, recorded = proposal.trace, proposal.recorded()
     sources = {number: trace.sources.get(number, operand) for number, operand in trace.operands.items()}
     sources = {number: _leaf(each, work) for number, each in sources.items()}
     recorded |= {name: _leaf(recorded[name], work) for name in "qkv"}
+    terms = [term.tensor for term in proposal.terms.values() if term.tensor.requires_grad]
 
     def written() -> torch.Tensor:
         operands = {number: each.reshape(trace.operands[number].shape) for number, each in sources.items()}
@@ -164,7 +165,7 @@ def beside_sdpa(proposal: Proposal, work: workload.Workload) -> list[list[float]
         o = attend()
         o = (o.transpose(-2, -3) if o.dim() > len("NC") else o).contiguous()
         if work.point.mode in workload.TRAINED:
-            torch.autograd.grad(o, [*inputs], torch.ones_like(o))
+            torch.autograd.grad(o, [*inputs, *terms], torch.ones_like(o), allow_unused=True)
 
     sides = partial(step, written, sources.values()), partial(step, fused, [recorded[name] for name in "qkv"])
     timed, pairs = timer(work.point.device, "host"), list[list[float]]()

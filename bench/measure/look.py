@@ -193,8 +193,7 @@ def _beside_sdpa(seen: watch.Watch, work: workload.Workload) -> tuple[list[watch
 
     The times are those of one core of each kind, by its layer.
     """
-    with torch.no_grad():
-        findings = {id(trace): proof.found(trace) for trace in seen.traces.values()}
+    findings = {id(trace): proof.found(trace) for trace in seen.traces.values()}
     own = {number: findings[id(trace)] for number, trace in seen.traces.items()}
     cores = [
         dataclasses.replace(core, **_known(own[number])) if number in own else core

@@ -1,6 +1,6 @@
 """PyTorch's scaled_dot_product_attention, with the backend that PyTorch chooses or with a fixed one.
 
-FlashAttention of other packages is used through torch's registry, or called directly; no GPU has run this yet.
+FlashAttention of other packages is used through torch's registry, or called directly; no GPU has run those yet.
 """
 
 import contextlib

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 from torch import Tensor
 from torch.nn.attention import SDPBackend
 
@@ -21,6 +20,9 @@ ROUNDINGS = 16
 
 PEAKS = 100.0
 """The largest score of a query whose scores are made peaked; the smallest is 1."""
+
+MATH = SDPBackend.MATH.name
+"""The backend of separate operators."""
 
 GOLDEN = 0.6180339887
 """Its multiples modulo 1 are spread evenly."""
@@ -38,12 +40,16 @@ class Proof:
 
 
 def found(trace: Trace) -> Proof:
-    """Return the lines that compute a core by SDPA, if it was proven that they do; else what stands against it."""
+    """Return the lines that compute a core by SDPA, if it was proven that they do; else what stands against it.
+
+    They are those for the gradient mode that holds, because SDPA's kernel depends on what needs a gradient.
+    """
     if not trace.calls:
         return Proof(None, obstacle=f"more than {MOST_CALLS} operators, too many to follow")
     try:
-        proposal = proposed(trace)
-        off = deviation(proposal)
+        with torch.no_grad():
+            proposal = proposed(trace)
+            off = deviation(proposal)
     except Obstacle as obstacle:
         return Proof(None, obstacle=str(obstacle))
     except RuntimeError as error:
@@ -53,7 +59,16 @@ def found(trace: Trace) -> Proof:
         return Proof(None, obstacle=use, weights_are_used=not off)
     if off:
         return Proof(None, obstacle=off)
+    proposal = _fused(proposal)
     return Proof(proposal, tuple(lines(proposal)))
+
+
+def _fused(proposal: Proposal) -> Proposal:
+    """Return a proposal, or without gradients the one that detaches its biases, if SDPA has a kernel for that alone."""
+    if torch.is_grad_enabled() or _backend(proposal, proposal.recorded()) != MATH:
+        return proposal
+    detached = proposed(proposal.trace, is_detached=True)
+    return proposal if _backend(detached, detached.recorded()) == MATH else detached
 
 
 def deviation(proposal: Proposal) -> str:
@@ -86,7 +101,8 @@ def lines(proposal: Proposal) -> list[str]:
     shapes = ", ".join(f"{name} {list(names[name].shape)}" for name in "qkv")
     return [
         f"o = {proposal.expression}",
-        f"# {shapes}: as the first and the last product take them; {_kernel(proposal, names)}",
+        f"# {shapes}: as the first and the last product take them",
+        f"# {_kernel(proposal)}",
         *(f"# {name}: {_described(proposal, term)}" for name, term in proposal.terms.items()),
     ]
 
@@ -102,19 +118,45 @@ def _described(proposal: Proposal, term: Term) -> str:
     return f"{what}; in attn_mask True takes part" if term.kind == HIDING and not term.shows else what
 
 
-def _kernel(proposal: Proposal, names: Mapping[str, Tensor]) -> str:
-    """Return which backend of SDPA the line runs."""
+def _kernel(proposal: Proposal) -> str:
+    """Return which backend of SDPA the line runs, and whether it does so in training."""
+    names = proposal.recorded()
+    if _backend(proposal, names) == MATH:
+        detached = {name: each.detach() for name, each in names.items()}
+        reasons = {
+            "a bias needs a gradient": _backend(proposal, detached) != MATH,
+            "q and v have other widths": names["q"].shape[-1] != names["v"].shape[-1],
+        }
+        return "SDPA has no fused kernel for them" + "".join(
+            f", because {why}" for why, holds in reasons.items() if holds
+        )
+    runs = f"SDPA runs {_backend(proposal, names)}"
+    if proposal.is_detached:
+        return f"{runs} in inference; in training leave .detach() out, and it has no fused kernel"
+    is_lost = not torch.is_grad_enabled() and _in_training(proposal) == MATH
+    return runs + ", but has no fused kernel in training if a bias needs a gradient" * is_lost
+
+
+def _in_training(proposal: Proposal) -> str:
+    """Return which backend of SDPA the line runs if gradients are taken of its biases too."""
+    with torch.inference_mode(mode=False), torch.enable_grad():
+        names = {name: each.clone() for name, each in proposal.recorded().items()}
+        for name, term in proposal.terms.items():
+            if term.kind == ADDED:
+                names[name].requires_grad_()
+        return _backend(proposal, names)
+
+
+def _backend(proposal: Proposal, names: Mapping[str, Tensor]) -> str:
+    """Return which backend of SDPA the line runs for these tensors in the gradient mode that holds."""
     chosen: list[str] = []
 
-    def choose(*args: Any, **kwargs: Any) -> Tensor:
-        chosen.append(SDPBackend(torch._fused_sdp_choice(*args, **kwargs)).name)
-        return F.scaled_dot_product_attention(*args, **kwargs)
+    def choose(query: Tensor, key: Tensor, value: Tensor, **options: Any) -> Tensor:
+        chosen.append(SDPBackend(torch._fused_sdp_choice(query, key, value, **options)).name)
+        return query.new_empty(*query.shape[:-1], value.shape[-1])
 
     proposal.value(names, function=choose)
-    if chosen != [SDPBackend.MATH.name]:
-        return f"SDPA runs {', '.join(chosen)}"
-    widths = names["q"].shape[-1] != names["v"].shape[-1]
-    return "SDPA has no fused kernel for them" + ", because q and v have other widths" * widths
+    return chosen[0]
 
 
 def _peaked(proposal: Proposal, operands: Mapping[int, Tensor]) -> dict[int, Tensor]:

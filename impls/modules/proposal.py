@@ -79,7 +79,10 @@ class Frame:
 
 @dataclass
 class Proposal:
-    """An expression of q, k, v and further tensors, all by name; `query` is that of q times its factors."""
+    """An expression of q, k, v and further tensors, all by name; `query` is that of q times its factors.
+
+    If `is_detached`, masks and biases stand in it without their gradients.
+    """
 
     trace: Trace
     frame: Frame
@@ -87,6 +90,7 @@ class Proposal:
     terms: Mapping[str, Term]
     query: str = "q"
     expression: str = ""
+    is_detached: bool = False
 
     def names(self, operands: Mapping[int, Tensor], dtype: torch.dtype | None = None) -> dict[str, Tensor]:
         """Return the tensors of the expression for these operands of the products; k and v are [*lead, N, D]."""
@@ -132,7 +136,7 @@ def _compiled(expression: str) -> CodeType:
     return compile(expression, "<proposal>", "eval")
 
 
-def proposed(trace: Trace) -> Proposal:
+def proposed(trace: Trace, *, is_detached: bool = False) -> Proposal:
     """Return what the operators of a core say, yet unproven; raises Obstacle if SDPA can't express one of them."""
     image = Reader(trace).weights()
     frame = Frame(trace, image)
@@ -146,7 +150,7 @@ def proposed(trace: Trace) -> Proposal:
         kind, word = {ADDED: (added, "bias"), HIDING: (hiding, "mask")}.get(term.kind, (factors, "factor"))
         word = "mask" if kind is added and float(term.tensor.min()) < MASK else word
         kind[_numbered(word, [*added, *hiding, *factors])] = term
-    proposal = Proposal(trace, frame, image.scale, {**factors, **added, **hiding})
+    proposal = Proposal(trace, frame, image.scale, {**factors, **added, **hiding}, is_detached=is_detached)
     proposal.query = _query(proposal, factors)
     proposal.expression = _expression(proposal, added, hiding)
     return proposal
@@ -247,7 +251,8 @@ def _form(name: str, term: Term, placed: Tensor, proposal: Proposal, dimensions:
     """Return the first form that puts each number of a tensor where it belongs, in a number of dimensions."""
     numbers = torch.arange(term.tensor.numel(), dtype=torch.int32).view(term.tensor.shape)
     q = torch.empty(*proposal.frame.operand_lead, *proposal.frame.rows, 1, device="meta")
-    for form in _forms(name, term, proposal.frame):
+    is_detached = proposal.is_detached and term.kind == ADDED and term.tensor.requires_grad
+    for form in _forms(f"{name}.detach()" if is_detached else name, term, proposal.frame):
         try:
             found = proposal.value({name: numbers, "q": q}, form)
             if found.dim() in dimensions and torch.equal(found.broadcast_to(placed.shape), placed):

@@ -231,17 +231,17 @@ class Trace:
         return repr(kept)
 
     def _take(self, number: int, operand: Tensor, copies: Copies) -> None:
-        self.operands[number] = operand.detach()
+        self.operands[number] = _detached(operand)
         source = copies.get(memory(operand))
         if source is not None and source.numel() == operand.numel() and operand.is_contiguous():
             self.sources[number] = source
 
     def _held(self, value: Any) -> Any:
-        """Return the node of a tensor, or a tensor that isn't one, without its history."""
+        """Return the node of a tensor, or a tensor that isn't one, as a leaf."""
         if not isinstance(value, Tensor):
             return value
         number = self._nodes.get(memory(value), {}).get(_geometry(value))
-        return value.detach() if number is None else Node(number)
+        return _detached(value) if number is None else Node(number)
 
     def _number(self, tensor: Tensor, *, is_new: bool) -> int:
         number = max(self.roots) + 1
@@ -277,8 +277,9 @@ def _geometry(tensor: Tensor) -> Geometry:
 
 
 def _detached(value: Any) -> Any:
-    return value.detach() if isinstance(value, Tensor) else value
+    """Return a tensor without its history; it needs a gradient if it did, since kernels are chosen by that too."""
+    return value.detach().requires_grad_(value.requires_grad) if isinstance(value, Tensor) else value
 
 
 def _described(value: Any) -> Any:
-    return (str(value.dtype), tuple(value.shape)) if isinstance(value, Tensor) else value
+    return (str(value.dtype), tuple(value.shape), value.requires_grad) if isinstance(value, Tensor) else value

@@ -50,7 +50,7 @@ def sheets(report: Report) -> Iterator[tuple[str, Sheet]]:
     yield (
         "changes",
         Sheet(
-            heading=f"NEW against BASE: change of the speed-up over {report.baseline or 'the baseline'}",
+            heading="NEW against BASE: change of speed",
             facts=report.shared.split(" · "),
             notes=_notes(report, rows),
             spec=changes(rows, report.limits, in_file=True),

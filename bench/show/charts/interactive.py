@@ -1,7 +1,7 @@
 """Charts that only pages have, whose script gives them rows: quantities of cases, their growth, and charts over time.
 
 A quantity is drawn against tokens, heads or channels, and with a row for each point. Over time there are the samples of
-a case, the bounds during a run, speed-ups from run to run, and the cost of compiling.
+a case, speed-ups from run to run, and the cost of compiling.
 """
 
 from collections.abc import Iterable, Sequence

@@ -99,7 +99,7 @@ def roofline(rows: Sequence[Row], roof: Roof, names: Sequence[str]) -> Spec:
         f"copy {units.rate(roof.bytes_per_s, 'B/s')}",
     )
     if roof.ridge <= left:
-        flat, slope = f"{flat}; {slope} is the ceiling below {roof.ridge:.2g} operations per byte", ""
+        flat, slope = f"{flat}; {slope} is the ceiling below {float(f'{roof.ridge:.2g}'):g} operations per byte", ""
     style: dict[str, Any] = {"color": "var(--quiet)", "fontSize": SMALL_PX}
     words = [
         inline(corners[-1:]).mark_text(align="right", dy=-7, **style).encode(x=x, y=y, text=alt.value(flat)),

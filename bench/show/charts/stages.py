@@ -141,7 +141,9 @@ def segments(bars_of_point: Sequence[Bar]) -> tuple[list[dict[str, Any]], float]
         below = []
         for each in bar.segments:
             words = [each.name, units.seconds(each.time_s)]
-            has_room = max(base.text_px(word, base.SMALL_PX) for word in words) + PAD_PX <= each.time_s * scale
+            wide = max(base.text_px(word, base.SMALL_PX) for word in words) + PAD_PX
+            is_crossed = abs(start_s + each.time_s / 2 - bar.timed_s) * scale < wide / 2  # by the mark of the whole
+            has_room = wide <= each.time_s * scale and not is_crossed
             below += [] if has_room else [each]
             rows.append({**place, "kind": "segment", "start": start_s, "end": start_s + each.time_s, "name": each.name,
                 "text": words if has_room else "", "fill": each.colour, "ink": on(each.colour),

@@ -73,8 +73,12 @@ def sheets(table: pd.DataFrame) -> Iterator[tuple[str, Sheet]]:
     return ((each.name, sheet(each)) for each in maps(table))
 
 
-def winners(of: WinnerMap) -> Spec:
-    """Return the chart of a map; its cells are as high as the fullest one."""
+def winners(of: WinnerMap, *, in_file: bool = False) -> Spec:
+    """Return the chart of a map; its cells are as high as the fullest one, and in a file as wide as their text needs.
+
+    A page gives them its own width, to which it fits the text by an expression. Its name of the scale holds nowhere
+    else.
+    """
     axis, most_lines = of.axis, max(len(short(each)) for each in of.cells.values())
     follows = axis is CHANNELS and "token_len" in of.varying
     whole = base.chart().transform_filter(base.IN_RANGE)
@@ -90,7 +94,7 @@ def winners(of: WinnerMap) -> Spec:
     )
 
     def texts(lines: str, widest_px: float, size: int, weight: Literal["bold", "normal"], dy: str) -> alt.Chart:
-        fitting = alt.ExprRef(f"{size} * min(1, (bandwidth('x') - 4) / {widest_px:.0f})")
+        fitting = size if in_file else alt.ExprRef(f"{size} * min(1, (bandwidth('x') - 4) / {widest_px:.0f})")
         drawn = whole.transform_calculate(text=lines).mark_text(
             baseline="middle", fontSize=fitting, fontWeight=weight, lineHeight=LINE_PX, dy=alt.ExprRef(dy)
         )
@@ -128,7 +132,7 @@ def sheet(of: WinnerMap) -> Sheet:
         heading=f"What to use over {of.along.name} and {of.axis.name}",
         facts=[*parts(of.point, without=of.varying), *devices(of.rows)],
         notes=list(_notes(of)),
-        spec=winners(of),
+        spec=winners(of, in_file=True),
         rows=cells(of, names),
         names=names,
         width={"step": round(max(LEAST_PX, ROOM_PX + max(_widest_px(of))))},

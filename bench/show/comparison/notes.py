@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -69,18 +69,24 @@ class Note(NamedTuple):
 
 def unlike(base: SavedRun, new: SavedRun) -> Iterator[Note]:
     """Yield in what the settings of two runs differ, and the implementations that one alone had in its rounds."""
-    contexts = [run.environment.context for run in (base, new) if run.environment]
-    sides = [{**context, **(context.get("effort") or {})} for context in contexts]
+    sides = [_asked(run) for run in (base, new)]
     asked = [
         words.format(*(side[name] for side in sides))
         for name, words in ASKED.items()
-        if len(sides) == 2 and all(side.get(name) is not None for side in sides) and sides[0][name] != sides[1][name]
+        if all(side.get(name) is not None for side in sides) and sides[0][name] != sides[1][name]
     ]
     if asked:
         yield Note("asked", ("; ".join(asked),))
     alone = zip(("BASE", "NEW"), unmatched(base.table, new.table), strict=True)
     if others := [f"{', '.join(names)} in {side} alone" for side, names in alone if names]:
         yield Note("rounds", ("; ".join(others),))
+
+
+def _asked(run: SavedRun) -> dict[str, Any]:
+    """Return the settings of a run by their names, as far as they are known."""
+    sweep = run.environment.context.get("sweep") if run.environment else None
+    effort = run.again.effort
+    return {"sweep": sweep, "baseline": run.baseline, **(vars(effort) if effort else {})}
 
 
 def about(

@@ -1,1 +1,1 @@
-"""Pictures."""
+"""Pictures as files, by Matplotlib."""

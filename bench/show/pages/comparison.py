@@ -86,7 +86,8 @@ def _changes(report: Report, rows: Sequence[Row]) -> Figure:
     return Figure(
         kind="changes",
         title="What changed",
-        note="NEW's speed-up over the baseline, divided by BASE's; left of 0 is slower. Bars are 95\u00a0% intervals. "
+        note="NEW's speed by BASE's, each relative to the other implementations of its own run, or to the baseline if "
+        "they are too few; left of 0 is slower. Bars are 95\u00a0% intervals. "
         "Click on a row to see the samples of both runs.",
         charts={ANY: changes([row for row in rows if is_drawn(row)], report.limits)},
         needs="change",
@@ -122,7 +123,7 @@ def write_history(path: Path, of: History) -> Path:
     figure = Figure(
         kind="history",
         title=f"Speed-up over {of.baseline} from run to run",
-        note="Bars are 95\u00a0% intervals. An arrow marks a step that is shown against the run before. The versions "
+        note="Bars are 99\u00a0% intervals. An arrow marks a step that is shown against the run before. The versions "
         "of a run stand on its mark.",
         charts={ANY: interactive.history(names)},
     )

@@ -1,11 +1,29 @@
 """Lines to paste, on the tensors of calls, and cores for which there are none."""
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
+from torch.nn.attention import SDPBackend
 
 from impls.modules.proof import Proof, found
-from tests.written_cores import EXPRESSIBLE, INEXPRESSIBLE, traces_of
+from tests.written_cores import (
+    BIAS,
+    EXPRESSIBLE,
+    HIDDEN,
+    INEXPRESSIBLE,
+    LEARNED,
+    LEARNED_TEMPERATURE,
+    PLACES,
+    TABLE,
+    B,
+    D,
+    H,
+    N,
+    traces_of,
+)
 
 
 def finding(kind: str, *, seed: int = 1, grad: bool = False) -> Proof:
@@ -73,4 +91,45 @@ def test_numbers_that_are_not_finite_prove_nothing() -> None:
 @pytest.mark.parametrize("kind", ["three dimensions", "two masks", "images", "heads last", "shared keys", "bias"])
 def test_a_line_runs_a_fused_kernel(kind: str) -> None:
     """Also if queries have other dimensions than four in the model, or masks have."""
-    assert "SDPA runs FLASH_ATTENTION" in finding(kind).lines[1]
+    assert "# SDPA runs FLASH_ATTENTION" in "\n".join(finding(kind).lines)
+
+
+def backend(line: str, names: dict[str, torch.Tensor]) -> str:
+    """Return the backend of SDPA that a line runs for these tensors."""
+    seen = []
+
+    def choose(*args: Any, **options: Any) -> torch.Tensor:
+        seen.append(SDPBackend(torch._fused_sdp_choice(*args, **options)).name)
+        return F.scaled_dot_product_attention(*args, **options)
+
+    exec(line, {"F": SimpleNamespace(scaled_dot_product_attention=choose), "torch": torch, **names})  # noqa: S102
+    (name,) = seen
+    return name
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode, torch.enable_grad])
+@pytest.mark.parametrize(
+    ("kind", "in_inference", "in_training"),
+    [
+        ("learned bias", "FLASH_ATTENTION", "MATH"),
+        ("gathered bias", "FLASH_ATTENTION", "MATH"),
+        ("learned bias and mask", "FLASH_ATTENTION", "MATH"),
+        ("bias", "FLASH_ATTENTION", "FLASH_ATTENTION"),
+        ("learned temperature", "FLASH_ATTENTION", "FLASH_ATTENTION"),
+    ],
+)
+def test_the_kernel_that_is_said_is_the_one_that_the_model_gets(
+    mode: type[torch.no_grad], kind: str, in_inference: str, in_training: str
+) -> None:
+    """A bias that is a parameter keeps SDPA from flash without gradients too, so there the line detaches it."""
+    is_training = mode is torch.enable_grad
+    with mode():
+        (trace,) = traces_of(kind, grad=is_training)
+        line, _, kernel, *_ = found(trace).lines
+        bias = TABLE[PLACES] if kind == "gathered bias" else LEARNED if "learned" in kind else BIAS
+        given = {"bias": bias, "mask": HIDDEN, "factor": LEARNED_TEMPERATURE}
+        expected = in_training if is_training else in_inference
+        assert backend(line, {**dict.fromkeys("qkv", torch.randn(B, H, N, D)), **given}) == expected
+    assert ("no fused kernel for them, because a bias needs a gradient" in kernel) == (expected == "MATH")
+    assert ("in training" in kernel) == (not is_training and "bias" in kind)
+    assert ("detach" in line) == (not is_training and kind == "learned bias")

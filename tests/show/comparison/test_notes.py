@@ -8,19 +8,30 @@ import pandas as pd
 import pytest
 
 from bench.analyse.comparison import compare
+from bench.plan.sweep import Effort, Sweep
 from bench.show.comparison.notes import WORDS, about, rerun, unlike
 from bench.stats.between_runs import BetweenRuns
+from bench.store import plan
 from bench.store.environment import Environment
+from bench.store.saved_run import SavedRun
+from tests.make import runs
 from tests.make.records import case
 from tests.make.rows import at, baseline, cases, failed, row, table
 
 TABLE = table(baseline(), at(case("sdpa"), 1.0))
 
 
-def run(of: pd.DataFrame = TABLE, state: dict[str, Any] | None = None, **changes: Any) -> Any:
-    """Return a saved run of a quick sweep over eager, whose plan has these changes."""
-    context = {"sweep": "quick", "baseline": "eager", **changes}
-    return SimpleNamespace(table=of, baseline=context["baseline"], environment=Environment({}, state or {}, context))
+def run(
+    of: pd.DataFrame = TABLE,
+    state: dict[str, Any] | None = None,
+    sweep: str = "quick",
+    baseline: str | None = "eager",
+    effort: Effort | None = None,
+) -> Any:
+    """Return a saved run of a sweep, of which these facts are known."""
+    environment = Environment({}, state or {}, {"sweep": sweep})
+    again = SimpleNamespace(effort=effort)
+    return SimpleNamespace(table=of, baseline=baseline, environment=environment, again=again)
 
 
 def said(base: Any, new: Any, rebased_to: str = "", sd: float = 0.0) -> dict[str, str]:
@@ -35,7 +46,7 @@ def of_names(speed: float, *names: str) -> Any:
 
 
 PROCESSES = (row(case("sdpa"), [0.0, 0.1], commit="abc"), row(case("eager"), [0.0] * 3, commit="abc+"))
-ASKED = ({"processes": 3, "budget_s": 4, "timeout_s": 300}, {"processes": 10, "budget_s": 4, "timeout_s": 60})
+ASKED = (Effort(processes=3, budget_s=4, timeout_s=300), Effort(processes=10, budget_s=4, timeout_s=60))
 STATES = [
     {"load_1min": load, "preflight": {"spread": spread, "others_cores": others}, "gpu": {"clock_hz": clock}}
     for load, spread, others, clock in ((0.4, 0.28, 1.04, 2e9), (3.9, 0.05, 0.0, 1e9))
@@ -81,6 +92,17 @@ def test_nothing_is_said_of_what_one_side_does_not_know() -> None:
     older = run(sweep="full")
     older.environment = None
     assert {*said(run(), older, sd=float("nan"))} == {"origins", "raw"}
+
+
+def test_runs_that_were_asked_for_differently_are_told_apart(tmp_path: Path) -> None:
+    """By the plans in their folders."""
+    cases_of_both = [case("eager"), case("sdpa")]
+    for name, effort in (("few", Effort(processes=2)), ("many", Effort(processes=99, bound=0.2))):
+        folder = runs.of(tmp_path / name, cases_of_both)
+        plan.save(Sweep("quick", (cases_of_both[0].point,), ("eager", "sdpa"), effort=effort), folder)
+    few, many = SavedRun(tmp_path / "few"), SavedRun(tmp_path / "many")
+    assert "processes 2 against 99; bound 2.0% against 20.0%" in said(few, many)["asked"]
+    assert "asked" not in said(few, few)
 
 
 def test_every_kind_of_note_is_one_line() -> None:
