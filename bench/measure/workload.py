@@ -2,7 +2,9 @@
 
 import copy
 import dataclasses
+import io
 import math
+import mmap
 import random
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -10,7 +12,6 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import cycle
-from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -19,6 +20,7 @@ from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 import impls
+from bench.machine import sealed
 from bench.measure.cores import equal_weights, is_plain
 from bench.plan import layers
 from bench.plan.case import COLUMNS, Point
@@ -64,9 +66,12 @@ Shapes = tuple[tuple[int, ...], ...]
 
 
 class Given(NamedTuple):
-    """Weights and values that another process has saved; `names` has for each own weight the name that it has there."""
+    """Weights and values that another process has saved in a file with this descriptor.
 
-    path: Path
+    `names` has for each own weight the name that it has there.
+    """
+
+    descriptor: int
     names: Mapping[str, str]
 
 
@@ -353,20 +358,26 @@ def _bare(layer: nn.Module, name: str) -> str:
     return name.removeprefix("inner.") if isinstance(layer, Wrapper) else name
 
 
-def save(work: Workload, path: Path) -> None:
-    """Write the weights and values of a workload into a file, from which `make` takes them in another process."""
+def save(work: Workload, descriptor: int) -> None:
+    """Write the weights and values of a workload into a file, from which `make` takes them in another process.
+
+    The file is sealed. Raises OSError if it can't be written.
+    """
     saved = {
         "weights": weights(work.layer),
         "parameters": [_bare(work.layer, name) for name, _ in work.layer.named_parameters()],
         "values": work.values.float(),
         "direction": work.direction.float(),
     }
-    torch.save(saved, path)
+    content = io.BytesIO()
+    torch.save(saved, content)
+    sealed.fill(descriptor, [content.getbuffer()])
 
 
 def _load(layer: nn.Module, given: Given) -> tuple[dict[str, Any], tuple[int, ...]]:
     """Give a layer the weights in a file; return the file's content, and the places of its weights in their order."""
-    saved = torch.load(given.path, map_location="cpu", weights_only=True)
+    with mmap.mmap(given.descriptor, 0, access=mmap.ACCESS_READ) as content:  # a position is shared with others
+        saved = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
     with torch.no_grad():
         for name, tensor in weights(layer).items():
             tensor.copy_(saved["weights"][given.names[name]])
