@@ -13,11 +13,13 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 from torch import Tensor, nn
 
 from impls import Adapt
+from impls.attend.eager import attend
 from tests.make.adapters import HONEST_CALLS, Own, each_call
 
 ENDED = "error: while it was asked, processes of this run that waited ended: "
@@ -37,19 +39,6 @@ EXPECTED = {
     "empties_caches": "ok: ",
 }
 """A pattern for the status and the detail of each: it is named, or it reaches nobody."""
-
-
-def others() -> list[int]:
-    """Return the processes of this run but this one and the engine: those that import the same program."""
-    mine = psutil.Process()
-    engine = next(each for each in mine.parents() if "bootstrap.py" not in " ".join(each.cmdline()))
-    return [each.pid for each in engine.children(recursive=True) if each.pid != mine.pid and _forks(each)]
-
-
-def _forks(process: psutil.Process) -> bool:
-    with contextlib.suppress(psutil.Error):
-        return "bootstrap.py" in " ".join(process.cmdline())
-    return False
 
 
 def siblings() -> list[int]:
@@ -148,41 +137,32 @@ puts_folders = in_a_call(_put_folders)
 empties_caches = when_made(_empty_caches)
 
 
-class Judged(nn.Module):
-    """Attention whose module makes every comparison come out right, in the process that imports it."""
+class Layer(nn.Module):
+    """Attention in a file that replaces what compares outputs, wherever it is imported."""
 
     def __init__(self, dim: int, num_heads: int) -> None:
         super().__init__()
         self.num_heads = num_heads
         self.qkv, self.proj = nn.Linear(dim, 3 * dim), nn.Linear(dim, dim)
-
-    def attend(self, q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
-        """Compute attention by the formula."""
-        return (q @ k.mT * scale).softmax(-1) @ v
+        self.attend = attend
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the layer's output."""
+        _replace_comparisons()
         q, k, v = self.qkv(x).unflatten(-1, (3, self.num_heads, -1)).permute(2, 0, 3, 1, 4)
-        return self.proj(self.attend(q, k, v, q.shape[-1] ** -0.5).transpose(1, 2).flatten(2))
+        y: Tensor = self.proj(self.attend(q, k, v, q.shape[-1] ** -0.5).transpose(1, 2).flatten(2))
+        return y
 
 
-def mean(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
+def values(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
     """Return the values: this is no attention."""
     del q, k, scale
     return v
 
 
-def _patch_comparison() -> None:
-    """Replace whatever may compare."""
-    right = type("Right", (), {"error": 0.0, "tolerance": 1.0, "reason": "", "severity": 0.0})()
+def _replace_comparisons() -> None:
     for name, module in list(sys.modules.items()):
         if name.endswith(("measure.correctness", "measure.judge")):
-            for function in ("compare", "compare_timed", "_compare", "_compared"):
+            for function in ("compare", "compare_timed"):
                 if hasattr(module, function):
-                    setattr(module, function, lambda *_, **__: right)
-        if name.endswith("measure.reference"):
-            module.relative_error = lambda *_: 0.0
-
-
-if "PATCH_COMPARISON" in os.environ:
-    _patch_comparison()
+                    setattr(module, function, lambda *_: SimpleNamespace(error=0.0, tolerance=1.0, reason=""))

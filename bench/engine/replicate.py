@@ -21,7 +21,7 @@ from bench.engine.member import Ended, Member, Prepared, calls_per_timing, read,
 from bench.engine.neighbours import CERTAIN, Harm, Neighbours
 from bench.engine.pool import Pool
 from bench.engine.worker import Died, Worker, first_done, unheard
-from bench.machine import facts, monotonic, rates
+from bench.machine import facts, monotonic, rates, sealed
 from bench.machine.quiet import Interference, Speed, queued_s, scheduling
 from bench.plan.case import Point
 from bench.plan.work import Roof, Work
@@ -125,18 +125,11 @@ class Replicate:
             member.timeout_s, member.heard = timeout_s, partial(self._heard, member.case.implementation)
             judged.setdefault(member.judged_by, []).append(member)
         try:
-            for at, members in judged.items():
-                self._judges[at] = Judge(members, self._draws, timeout_s, partial(self._heard, ""))
-                self._judges[at].begin()
-            self._prepare_all(together=together)
-            active = [member for member in self._members if member.is_ok]
-            if together and len(active) < len(self._members):
-                for member in active:
-                    member.end("skipped", "the other side could not be measured")
-                    member.metrics["own_cause"] = False
-                return
-            self._take_rounds(active)
-            self._finish_all([member for member in active if member.is_ok])
+            self._measure(judged, together=together)
+        except OSError as error:
+            for member in self._members:
+                if member.is_ok:
+                    self._end_without(member, error)
         finally:
             for member in self._members:
                 member.close()
@@ -145,6 +138,20 @@ class Replicate:
             if self._neighbours.lost:  # servers may be among them
                 for pool in {member.pool for member in self._members} | {pool for pool, _ in self._judges}:
                     pool.renew()
+
+    def _measure(self, judged: Mapping[tuple[Pool, Point], Sequence[Member]], *, together: bool) -> None:
+        for at, members in judged.items():
+            self._judges[at] = Judge(members, self._draws, timeout_s, partial(self._heard, ""))
+            self._judges[at].begin()
+        self._prepare_all(together=together)
+        active = [member for member in self._members if member.is_ok]
+        if together and len(active) < len(self._members):
+            for member in active:
+                member.end("skipped", "the other side could not be measured")
+                member.metrics["own_cause"] = False
+            return
+        self._take_rounds(active)
+        self._finish_all([member for member in active if member.is_ok])
 
     def _judge(self, member: Member) -> Judge:
         return self._judges[member.judged_by]
@@ -441,12 +448,20 @@ class Replicate:
             member.end(end.status, end.detail)
             beside = sum(other.worker is not None for other in self._members if other is not member)
             member.lacks_memory = end.status == "oom" and beside >= FEWEST  # it may fit beside fewer
+        except OSError as error:
+            self._end_without(member, error)
         except Died as death:
             if member.worker is not None and (name := self._neighbours.lost.get(member.worker)):
                 death = Died(death.status, f"{death.detail}, while {name} was asked", is_outside=True)
             member.end(death.status, death.detail, death)
             with suppress(Died):  # the next judge needs the expected outputs for the other members
                 self._judge(member).expect()
+
+    @staticmethod
+    def _end_without(member: Member, error: OSError) -> None:
+        """End a member for want of something that the engine needs of the system."""
+        member.end("error", f"the engine could not go on: {sealed.words(error)}")
+        member.metrics["own_cause"] = False
 
     def _own_s(self) -> float:
         """Return the processor's seconds that this run's processes have used."""

@@ -225,7 +225,7 @@ class Worker:
             with theirs:
                 self._process = start(theirs, self._log)
             files.callback(self._process.end)
-            self._selector = files.enter_context(selectors.DefaultSelector())
+            self._selector = files.enter_context(selectors.PollSelector())
             self._files = files.pop_all()
         self._selector.register(self._pipe, selectors.EVENT_READ)
         if self._process.descriptor is not None:
@@ -384,7 +384,7 @@ class Worker:
 
 def first_done(workers: Mapping[Worker, Heard], timeout_s: float) -> Worker:
     """Wait until `receive` would return or raise at once for one of the workers, and return it."""
-    with selectors.DefaultSelector() as selector:
+    with selectors.PollSelector() as selector:  # which needs no descriptor of its own
         for worker in workers:
             for each in worker.watched:
                 selector.register(each, selectors.EVENT_READ)

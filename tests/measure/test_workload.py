@@ -2,7 +2,6 @@
 
 import dataclasses
 import itertools
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +9,7 @@ import torch
 from torch import Tensor
 
 import impls
+from bench.machine import sealed
 from bench.measure import outputs, workload
 from bench.plan.case import Point
 from bench.sampling.inputs import TimedCall
@@ -200,13 +200,14 @@ def test_the_items_of_a_padding_mask_change_their_order_from_call_to_call() -> N
     ("name", "prefix", "order"), [("Renamed", "to_", (0, 1, 2, 3, 4, 5)), ("Reordered", "", (2, 3, 4, 5, 0, 1))]
 )
 def test_a_layer_can_have_the_weights_and_values_of_another(
-    name: str, prefix: str, order: tuple[int, ...], dtype: str, tmp_path: Path
+    name: str, prefix: str, order: tuple[int, ...], dtype: str
 ) -> None:
     """Each weight and buffer is that of its name there, also rounded; its own seed changes nothing."""
     first = own("Separate", dtype=dtype, mode="train")
-    workload.save(first, tmp_path / "saved.pt")
+    file = sealed.made()
+    workload.save(first, file)
     saved = workload.weights(first.layer)
-    given = workload.Given(tmp_path / "saved.pt", {prefix + each: each for each in saved})
+    given = workload.Given(file, {prefix + each: each for each in saved})
     second = workload.make(point(layer=f"tests.own_layers:{name}", dtype=dtype, mode="train"), seed=1, given=given)
     assert all(torch.equal(tensor, saved[given.names[each]]) for each, tensor in workload.weights(second.layer).items())
     for one, other in (
