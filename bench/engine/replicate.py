@@ -141,7 +141,7 @@ class Replicate:
 
     def _measure(self, judged: Mapping[tuple[Pool, Point], Sequence[Member]], *, together: bool) -> None:
         for at, members in judged.items():
-            self._judges[at] = Judge(members, self._draws, timeout_s, partial(self._heard, ""))
+            self._judges[at] = Judge(members, self._draws, self._timeout_s, partial(self._heard, ""))
             self._judges[at].begin()
         self._prepare_all(together=together)
         active = [member for member in self._members if member.is_ok]
