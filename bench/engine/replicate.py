@@ -212,12 +212,13 @@ class Replicate:
         """Return the process of a member after the request to prepare it on a core; raises Died."""
         member.start(self._number)
         self._neighbours.note()
+        inputs = self._judge(member).inputs(member)
         case = {
             "point": dataclasses.asdict(member.point),
             "implementation": member.implementation,
             "seed": self.seed,
             "order_seed": self._rng.randrange(1 << 32),
-            "inputs": self._judge(member).inputs(member),
+            "inputs": inputs,
             "thorough": member.thorough,
             "warm_up_s": WARM_UP_SHARE * self._length.budget_s / len(self._members),
             "core": core,
@@ -226,10 +227,10 @@ class Replicate:
         }
         judge = self._judge(member)
         given = {GIVEN: judge.given} if member.weights and judge.given is not None else {}
-        files = [*given, *(check for check in case["inputs"] if check != AFTERWARDS)]
+        files = [*given, *(check for check in inputs if check != AFTERWARDS)]
         return member.post({"request": "prepare", "case": case, "files": files}, given=given)
 
-    def _prepared(self, member: Member, reply: Mapping[str, Any]) -> int:
+    def _prepared(self, member: Member, reply: dict[str, Any]) -> int:
         """Compare the first outputs of a member that is prepared; return the free memory of its device."""
         member.take(reply)
         prepared = read(reply, Prepared)

@@ -123,7 +123,10 @@ def _checks(described: list[dict[str, Any]], descriptor: int) -> list[Check]:
     def expected(part: dict[str, Any]) -> Expected:
         numbers = next(tensors).tolist()
         pairs = [_taken(pair, tensors) for pair in part["targets"]]
-        targets = (Target(tensor, *of, equal) for (tensor, equal), of in zip(pairs, numbers, strict=True))
+        targets = (
+            Target(tensor, scale, tolerance, equal)
+            for (tensor, equal), (scale, tolerance) in zip(pairs, numbers, strict=True)
+        )
         return Expected(part["items"], tuple(targets))
 
     return [Check(check["name"], tuple(map(expected, check["expected"]))) for check in described]
