@@ -56,7 +56,7 @@ class Reference(Struct):
 
     status: Status
     detail: str
-    metrics: dict[str, Any] = {}
+    own_cause: bool = True
     work: LeastWork | None = None
     peak: Seconds = 1.0
     form: Any = None
@@ -98,7 +98,7 @@ class Judge:
             return
         for member in self._members:
             member.end(reply.status, reply.detail)
-            if member.status == "oom" or reply.metrics.get("own_cause") is False:  # which is no fault of the case
+            if member.status == "oom" or not reply.own_cause:  # which is no fault of the case
                 member.metrics["own_cause"] = False
 
     def expect(self) -> "Reference":
@@ -122,7 +122,7 @@ class Judge:
         if held["status"] == "ok":
             return reply
         self.pool.replace(self.point)  # the reference would not send it again
-        return Reference(held["status"], held["detail"], held["metrics"])
+        return Reference(held["status"], held["detail"], held.get("own_cause", True))
 
     def close(self) -> None:
         """Close the file with the weights and values of the point."""

@@ -136,6 +136,8 @@ class Member:
     samples: Samples = field(default_factory=Samples)
     death: Died | None = None
     lacks_memory: bool = False
+    is_harmed: bool = False
+    """Whether its process ended while it waited and another one was asked."""
     has_harmed: bool = False
     """Whether it is known to have harmed other processes of the run."""
     timeout_s: float = math.inf
@@ -241,6 +243,8 @@ class Member:
         outcome = read(reply, Ending)
         self.metrics |= outcome.metrics
         self.cpu_s = outcome.cpu_s
+        if not outcome.own_cause:
+            self.metrics["own_cause"] = False
         if outcome.status != "ok":
             raise Ended(outcome.status, outcome.detail)
 
@@ -289,6 +293,7 @@ class Ending(Struct):
     detail: str
     metrics: dict[str, Any]
     cpu_s: Amount
+    own_cause: bool = True
 
     def __post_init__(self) -> None:
         if taken := {*SESSION, "samples"} & self.metrics.keys():

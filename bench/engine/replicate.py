@@ -454,6 +454,7 @@ class Replicate:
         except Died as death:
             if member.worker is not None and (name := self._neighbours.lost.get(member.worker)):
                 death = Died(death.status, f"{death.detail}, while {name} was asked", is_outside=True)
+                member.is_harmed = True
             member.end(death.status, death.detail, death)
             with suppress(Died):  # the next judge needs the expected outputs for the other members
                 self._judge(member).expect()

@@ -336,9 +336,9 @@ class Deaths:
     def count(self, members: Iterable[Member]) -> None:
         """Count the deaths of members' processes; a result sets the count to 0.
 
-        If it is known which member harmed others, deaths from outside don't count.
+        That of one that waited doesn't count, and if it is known which member harmed others, none from outside does.
         """
-        members = [*members]
+        members = [member for member in members if not member.is_harmed]
         if any(member.has_harmed for member in members):
             members = [member for member in members if not (member.death is not None and member.death.is_outside)]
         for member in members:

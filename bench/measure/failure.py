@@ -38,11 +38,15 @@ OF_COMPILER = re.compile(r"(?:\b(?:fatal )?error: (?!ld returned)|\bld: )(.+)")
 
 @dataclass
 class Outcome:
-    """How a case ended, and why; `metrics` has metrics and other fields of a record by name."""
+    """How a case ended, and why; `metrics` has metrics and other fields of a record by name.
+
+    `own_cause` is False if the system lacked something, which is no fault of the case.
+    """
 
     status: str = "ok"
     detail: str = ""
     metrics: dict[str, Any] = field(default_factory=dict)
+    own_cause: bool = True
 
     def end(self, status: str, detail: str) -> None:
         """End the case with a status; nothing more is measured."""
@@ -63,7 +67,7 @@ def caught(outcome: Outcome, device: str, prefix: str = "") -> Iterator[None]:
         is_named = isinstance(error, impls.Unresolved | impls.Unsupported)
         outcome.end(_status(error), ("" if is_named else prefix) + _message(error))
         if isinstance(error, NotHandedOver) or any(words in str(error) for words in NO_ROOM):
-            outcome.metrics["own_cause"] = False
+            outcome.own_cause = False
 
 
 def _exit_if_unusable(device: str, error: Exception) -> None:
