@@ -67,12 +67,12 @@ def _run(words: Sequence[str], *, is_program: bool) -> int:
             say(f"attention-bench: {gone} is gone: {instead}", stderr=True)
             return WRONG
     arguments = _parser(words[:1]).parse_args(words)
-    command = import_module(f"{__package__}.commands.{arguments.command}")
+    module = import_module(f"{__package__}.commands.{arguments.command}")
     if is_program and arguments.command != RUN:
         on_end(signal.default_int_handler)
     try:
         _warn_of_changed(arguments)
-        status: int = command.run(arguments)
+        status: int = module.run(arguments)
     except WrongRequest as error:
         goes_on = "; mend that, then the same command with --run goes on" if isinstance(error, CannotWrite) else ""
         console(stderr=True).print(f"attention-bench: {error}{goes_on}", style="bold", soft_wrap=True, markup=False)

@@ -4,7 +4,7 @@ import gc
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Hashable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, settings
 
 from bench.cli import main
 from bench.engine import pool
+from bench.engine.caches import Caches
 from bench.machine import rates
 from tests.clock import Clock, set_by_hand
 from tests.engine import threads
@@ -21,8 +22,24 @@ os.environ["OMP_NUM_THREADS"] = "1"
 half of the suite's time."""
 
 COMPILED = Path(tempfile.gettempdir()) / f"attention-bench-tests-{os.getuid()}"
-os.environ["TORCHINDUCTOR_CACHE_DIR"] = pool.CACHE = str(COMPILED)
-"""The compiler's cache, which the processes of all sessions share."""
+os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(COMPILED)
+
+
+class SharedCaches(Caches):
+    """The compiler's cache, which the processes of all sessions share: nothing is put back, and nothing taken away."""
+
+    def path(self, _name: Hashable) -> Path:
+        """Return the folder of all."""
+        return COMPILED
+
+    def put_back(self, _name: Hashable) -> None:
+        """Leave it as it is."""
+
+    def take_away(self, _name: Hashable) -> None:
+        """Leave it where it is."""
+
+
+pool.Caches = SharedCaches  # type: ignore[attr-defined]
 
 os.environ.setdefault("TORCHINDUCTOR_VEC_ISA_OK", "1")
 """Inductor believes the vector instructions that the processor names: to try each takes every process four seconds, and

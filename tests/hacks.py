@@ -51,7 +51,7 @@ EXPECTED: dict[str, str] = {
     "searches_for_the_answer": NUMBERS,
     "forges_replies": "crashed: sent a line that is no reply",
     "forges_a_reply_with_its_id": "incorrect: output was not handed over",
-    "removes_its_outputs": "incorrect: output was not handed over",
+    "removes_its_outputs": "(incorrect|error): outputs? (was not|could not be) handed over",
     "exits": "crashed: ended with exit status 0",
     "closes_descriptors": "crashed: ",
     "zeroes_its_input": "incorrect: edited its input in place",
@@ -323,7 +323,14 @@ def forges_a_reply_with_its_id(own: Own, x: Tensor) -> Tensor:
     os._exit(0)
 
 
-removes_its_outputs = honest(lambda: [path.unlink() for path in _object("MeasuredCase").request.folder.iterdir()])
+def _replace_files(files: dict[str, int]) -> None:
+    """Let outputs go elsewhere."""
+    with tempfile.TemporaryFile() as other:
+        for file in files.values():
+            os.dup2(other.fileno(), file)
+
+
+removes_its_outputs = honest(lambda: _replace_files(_object("MeasuredCase").request.files))
 """Removes the files that the judge would read."""
 
 exits = honest(lambda: os._exit(0))

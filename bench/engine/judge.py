@@ -1,20 +1,26 @@
 """The judge of a point in a replicate: what it is asked, and what it says of the point's work and of the device."""
 
 import dataclasses
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
-from bench.engine.member import APART, APART_S, Ended, Member
-from bench.engine.worker import Died, Heard
-from bench.machine import rates
+from msgspec import Struct
+
+from bench.engine.member import APART, APART_S, NO_FILE, Ended, Member, read
+from bench.engine.pool import JUDGE, REFERENCE
+from bench.engine.worker import Died, Heard, refused
+from bench.machine import rates, sealed
 from bench.machine.rates import Judgement
 from bench.plan.layers import inputs_bytes
 from bench.plan.work import Roof, Work
-from bench.sampling.inputs import NORMAL, PEAKED, TIMED, InputValues, sets
+from bench.sampling.inputs import GIVEN, NORMAL, PEAKED, TIMED, InputValues, sets
+from bench.store.record import Status
 from bench.store.roofline import CEILING_BYTES, CEILING_FLOPS
+from bench.store.typed import Positive, Seconds
 
 RATES_TURNS, RATES_S = 3, 0.2
 """The least number of turns, and the least seconds, in which a device's rates are measured."""
@@ -38,20 +44,41 @@ class Draws:
         return {check: shift for check, shift in self.shifts.items() if check != NORMAL or thorough}
 
 
+class LeastWork(Struct):
+    """The least work of a call, as in Work."""
+
+    flops: Positive | None
+    least_bytes: Positive
+
+
+class Reference(Struct):
+    """What the process replies that computes what is expected, which may run a user's code."""
+
+    status: Status
+    detail: str
+    own_cause: bool = True
+    work: LeastWork | None = None
+    peak: Seconds = 1.0
+    form: Any = None
+    checks: Any = None
+    computed: Any = None
+
+
 class Judge:
     """The judge of members at one point, in one pool.
 
     `work` is the work of a call, None while there are no expected outputs. `peak` is the factor of the peaked input.
     `best` are the best rates that are known of the device, None without memory to measure them. `cpu_s` are the
-    processor's seconds that its process has used.
+    processor's seconds that its process has used. `given` is the descriptor of a file with the weights and values of
+    the point, for members that take them from there.
     """
 
     def __init__(self, members: Sequence[Member], draws: Draws, timeout_s: float, heard: Heard) -> None:
         self.pool, self.point = members[0].judged_by
-        self.env_id = next((each.env_id for each in members if each.pool is self.pool), members[0].env_id)
         self.work: Work | None = None
         self.peak = 1.0
         self.best: Roof | None = None
+        self.given: int | None = None
         self.cpu_s = 0.0
         self._members = members
         self._draws = draws
@@ -62,29 +89,46 @@ class Judge:
         """Make the expected outputs; if that can't be done, all members end."""
         try:
             reply = self.expect()
-            if reply["status"] == "ok":  # before the members are there, because they need the memory
+            if reply.status == "ok" and reply.work:  # before the members are there, because they need the memory
                 self.best = self._known_roof()
-                self.work, self.peak = Work(**reply["work"]), reply["peak"]
+                self.work, self.peak = Work(reply.work.flops, reply.work.least_bytes), reply.peak
         except Died as death:
             for member in self._members:
                 member.end(death.status, death.detail, death)
             return
         for member in self._members:
-            member.end(reply["status"], reply["detail"])
-            if member.status == "oom":  # the reference had no memory, which is no fault of the case
+            member.end(reply.status, reply.detail)
+            if member.status == "oom" or not reply.own_cause:  # which is no fault of the case
                 member.metrics["own_cause"] = False
 
-    def expect(self) -> dict[str, Any]:
-        """Return the reply to the request for the expected outputs; raises Died."""
-        shifts = self._draws.checks(thorough=any(member.thorough for member in self._members))
-        point, seed = dataclasses.asdict(self.point), self._draws.seed
-        saved = {"save": str(self.saved)} if any(member.weights for member in self._members) else {}
-        return self._ask({"request": "expect", "point": point, "seed": seed, "shifts": shifts, **saved})
+    def expect(self) -> "Reference":
+        """Have the judge hold the expected outputs; return the reply of the reference, or of the judge if it can't.
 
-    @property
-    def saved(self) -> Path:
-        """The file with the weights and values of the point, for members that take them from there."""
-        return self.pool.folder / f"{self.point.short_name(('layer',))}-{self._draws.seed}.pt"
+        Raises Died.
+        """
+        shifts = self._draws.checks(thorough=any(member.thorough for member in self._members))
+        point = dataclasses.asdict(self.point)
+        request = {"request": "expect", "point": point, "seed": self._draws.seed, "shifts": shifts}
+        with _file() as numbers:
+            files = {"numbers": numbers}
+            if self.given is None and any(member.weights for member in self._members):
+                with refused(NO_FILE):
+                    self.given = files[GIVEN] = sealed.made()
+            reply = self._of_reference(request, files)
+            if reply.status != "ok":
+                return reply
+            expected = {"form": reply.form, "checks": reply.checks}
+            held = self._ask(JUDGE, {"request": "hold", "point": point, **expected}, {"numbers": numbers})
+        if held["status"] == "ok":
+            return reply
+        self.pool.replace(self.point)  # the reference would not send it again
+        return Reference(held["status"], held["detail"], held.get("own_cause", True))
+
+    def close(self) -> None:
+        """Close the file with the weights and values of the point."""
+        if self.given is not None:
+            os.close(self.given)
+            self.given = None
 
     def inputs(self, member: Member) -> dict[str, InputValues]:
         """Return the values of the inputs that a member is checked with outside of the rounds."""
@@ -98,13 +142,24 @@ class Judge:
     def compare_timed(self, member: Member) -> None:
         """Compare the outputs of a member's timed calls; raises Ended if one is incorrect."""
         assert member.judged is not None
-        kept = {"wholes": member.judged.wholes.kept, "parts": member.judged.parts.kept}
-        self._compare(member, TIMED, {"request": "compare_timed", "numbers": self._draws.numbers, **kept})
+        parts = member.judged.parts.kept
+        kept = {"wholes": member.judged.wholes.kept, "parts": parts}
+        with _file() as numbers:
+            files = {"numbers": numbers}
+            request = {"request": "expect_timed", "numbers": self._draws.numbers, **kept}
+            reply = self._of_reference(request, files)
+            if reply.status != "ok":
+                raise Died("error", reply.detail, is_outside=True)
+            computed = {"parts": parts, "computed": reply.computed}
+            self._compare(member, TIMED, {"request": "compare_timed", **computed}, files)
 
-    def _compare(self, member: Member, check: str, request: dict[str, Any]) -> dict[str, float]:
-        path = member.file(check)
-        reply = self._ask({**request, "path": str(path)})
-        path.unlink(missing_ok=True)
+    def _compare(
+        self, member: Member, check: str, request: dict[str, Any], files: Mapping[str, int] = MappingProxyType({})
+    ) -> dict[str, float]:
+        if not member.has_handed_over(check):
+            raise Ended("incorrect", f"output was not handed over ({check})")
+        reply = self._ask(JUDGE, request, {"outputs": member.file(check), **files})
+        member.drop(check)
         figures = {name: reply[name] for name in ("error", "tolerance")}
         if reply["reason"]:
             member.metrics |= figures
@@ -121,8 +176,7 @@ class Judge:
         held = rates.counted(self.point, self.work)
         is_possible = rates.is_possible(held, call_s, self.best)
         judgement = Judgement(self.best) if is_possible else time_again(held, self.best)
-        self.best = judgement.best
-        rates.remember(self.env_id, self.point, dataclasses.asdict(self.best))
+        self.best = self.pool.roofs[rates.setting(self.point)] = judgement.best
         member.metrics |= {CEILING_FLOPS: self.best.flops_per_s, CEILING_BYTES: self.best.bytes_per_s}
         member.detail = "; ".join(filter(None, [member.detail, judgement.doubt]))
         if judgement.objection:
@@ -135,32 +189,22 @@ class Judge:
         return timings * sets(member.calls, size) * each_s + (claimed_s if member.point.mode == "backward" else 0.0)
 
     def _known_roof(self) -> Roof | None:
-        """Return the best rates that are known of the device, None without memory to measure them.
-
-        Once in a run they are measured: what is kept lies in a file that anybody may write, and must be possible.
-        """
-        at, setting = (self.env_id, self.point), (self.env_id, rates.setting(self.point))
-        recalled = rates.recall(*at)
-        stored = Roof(**recalled) if recalled else None
-        if stored and setting in self.pool.rated:
-            return stored
-        self.pool.rated.add(setting)
-        now = self.rates(RATES_TURNS, RATES_S)
-        if stored and now and not rates.is_believable(stored, now):
-            rates.replace(*at, dataclasses.asdict(now))
-            return now
-        return stored or now
+        """Return the best rates that this run knows of the device, None without memory to measure them."""
+        setting = rates.setting(self.point)
+        if setting not in self.pool.roofs and (now := self.rates(RATES_TURNS, RATES_S)):
+            self.pool.roofs[setting] = now
+        return self.pool.roofs.get(setting)
 
     def rates(self, turns: int = 1, least_s: float = 0.0) -> Roof | None:
         """Return the rates of the device now, None if there is no memory to measure them; raises Died."""
-        reply = self._ask({"request": "rates", "turns": turns, "least_s": least_s, "core": self._draws.core})
+        reply = self._ask(JUDGE, {"request": "rates", "turns": turns, "least_s": least_s, "core": self._draws.core})
         self.cpu_s = reply["cpu_s"]
         return Roof(reply["flops_per_s"], reply["bytes_per_s"]) if reply["flops_per_s"] else None
 
     def probe(self) -> tuple[float, float] | None:
         """Return the seconds of the speed probe's product and copy; None if the judge died or had no memory for it."""
         try:
-            reply = self._ask({"request": "probe", "core": self._draws.core})
+            reply = self._ask(JUDGE, {"request": "probe", "core": self._draws.core})
         except Died:
             with suppress(Died):
                 self.expect()
@@ -168,11 +212,37 @@ class Judge:
         self.cpu_s = reply["cpu_s"]
         return (reply["product_s"], reply["copy_s"]) if reply["product_s"] else None
 
-    def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Return the judge's reply; raises Died, which is no known fault of a member; then another one is forked."""
+    def _of_reference(self, request: dict[str, Any], files: Mapping[str, int]) -> "Reference":
+        """Return the reply of the reference; raises Died, also for one that is not valid."""
         try:
-            return self.pool.judge(self.point).ask(request, self._timeout_s, self._heard, stage="reference")
+            return read(self._ask(REFERENCE, request, files), Reference)
+        except Ended as end:
+            self.pool.replace(self.point)
+            raise Died(end.status, f"the reference {end}", is_outside=True) from None
+
+    def _ask(
+        self, role: str, request: dict[str, Any], files: Mapping[str, int] = MappingProxyType({})
+    ) -> dict[str, Any]:
+        """Return the reply of the judge or the reference; raises Died, which is no known fault of a member.
+
+        Then others are forked.
+        """
+        named = {**request, "files": [*files]}
+        try:
+            worker = self.pool.judging(role, self.point)
+            return worker.ask(named, self._timeout_s, self._heard, stage="reference", descriptors=[*files.values()])
         except Died as death:
-            self.pool.replace_judge(self.point)
+            self.pool.replace(self.point)
             death.is_outside = True
             raise
+
+
+@contextmanager
+def _file() -> Iterator[int]:
+    """Yield the descriptor of a file for numbers, which is closed then; raises Died if there can't be one."""
+    with refused(NO_FILE):
+        descriptor = sealed.made()
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)

@@ -2,20 +2,20 @@
 
 import dataclasses
 import math
-import shutil
+import os
 import statistics
-import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from msgspec import Meta, Struct
 
+from bench.engine.caches import WARM
 from bench.engine.judged_calls import JudgedCalls
 from bench.engine.pool import Pool
-from bench.engine.worker import Died, Heard, Worker, unheard
+from bench.engine.worker import Died, Heard, Worker, refused, unheard
+from bench.machine import sealed
 from bench.plan.case import Case, Point
 from bench.plan.weights import Sources
 from bench.store.environment import Environment
@@ -52,6 +52,8 @@ DENORMAL_SLOWDOWN = 1.25
 
 LONG_IMPORT_S = 2.0
 """An import that takes longer is worth a line: each process pays it."""
+
+NO_FILE = "no file for outputs could be made"
 
 SECOND_DEATH = "second death, in a fresh process"
 NOT_ITS_OWN = ", not known to be its own fault, so a resumed run tries it again"
@@ -155,6 +157,10 @@ class Member:
     samples: Samples = field(default_factory=Samples)
     death: Died | None = None
     lacks_memory: bool = False
+    is_harmed: bool = False
+    """Whether its process ended while it waited and another one was asked."""
+    has_harmed: bool = False
+    """Whether it is known to have harmed other processes of the run."""
     timeout_s: float = math.inf
     heard: Heard = unheard
     cpu_s: float = 0.0
@@ -177,7 +183,8 @@ class Member:
     """The version of its torch, if that is not the one of the run's environment."""
     pid: int | None = None
     worker: Worker | None = None
-    folder: Path | None = None
+    files: dict[str, int] = field(default_factory=dict)
+    """The descriptors of the files for the outputs of checks."""
 
     def __post_init__(self) -> None:
         self.implementation = self.implementation or self.case.implementation
@@ -210,21 +217,34 @@ class Member:
             death.is_outside = True
             raise
         self.pid = self.worker.pid
-        try:
-            self.folder = Path(tempfile.mkdtemp(dir=self.pool.folder))
-        except OSError as error:
-            raise Died("error", f"no temporary folder could be made: {error.strerror}", is_outside=True) from None
+        for cache in (WARM, self.case):
+            self.pool.caches.put_back(cache)
 
-    def file(self, check: str) -> Path:
-        """Return the file in which its process leaves the outputs of a check."""
-        assert self.folder is not None
-        return self.folder / f"{check}.bin"
+    def post(self, request: dict[str, Any], stage: str = "start", given: Mapping[str, int] = {}) -> Worker:
+        """Send a request to its process, which does a stage then; return the process. Raises Died.
 
-    def post(self, request: dict[str, Any], stage: str = "start") -> Worker:
-        """Send a request to its process, which does a stage then; return the process. Raises Died."""
+        The process gets the files of its outputs that the request names, and those that are `given` by their names.
+        """
         assert self.worker is not None
-        self.worker.post(request, stage=stage)
+        descriptors = [given[name] if name in given else self.file(name) for name in request.get("files", ())]
+        self.worker.post(request, stage=stage, descriptors=descriptors)
         return self.worker
+
+    def file(self, check: str) -> int:
+        """Return the descriptor of the file for the outputs of a check; raises Died if there can't be one."""
+        if check not in self.files:
+            with refused(NO_FILE):
+                self.files[check] = sealed.made()
+        return self.files[check]
+
+    def has_handed_over(self, check: str) -> bool:
+        """Return whether its process has written the outputs of a check, all of them."""
+        return check in self.files and sealed.is_sealed(self.files[check])
+
+    def drop(self, check: str) -> None:
+        """Close the file of the outputs of a check."""
+        if check in self.files:
+            os.close(self.files.pop(check))
 
     def reply(self) -> dict[str, Any]:
         """Return the reply to the latest request; raises Died."""
@@ -244,6 +264,8 @@ class Member:
         outcome = read(reply, Ending)
         self.metrics |= outcome.metrics
         self.cpu_s = outcome.cpu_s
+        if not outcome.own_cause:
+            self.metrics["own_cause"] = False
         if outcome.status != "ok":
             raise Ended(outcome.status, outcome.detail)
 
@@ -281,9 +303,8 @@ class Member:
         if self.worker is not None:
             self.worker.close()
             self.worker = None
-        if self.folder is not None:
-            shutil.rmtree(self.folder, ignore_errors=True)
-            self.folder = None
+        for check in [*self.files]:
+            self.drop(check)
 
 
 class Ending(Struct):
@@ -293,6 +314,7 @@ class Ending(Struct):
     detail: str
     metrics: dict[str, Any]
     cpu_s: Amount
+    own_cause: bool = True
 
     def __post_init__(self) -> None:
         if taken := {*SESSION, "samples"} & self.metrics.keys():

@@ -5,25 +5,28 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple, Self
 
 from bench.engine import admission
+from bench.engine.caches import WARM, Caches
 from bench.engine.worker import Died, Server, Worker, started
 from bench.machine import facts
-from bench.plan.case import Point
+from bench.plan.case import Case, Point
 from bench.plan.errors import WrongRequest
 from bench.plan.invocation import SUITE
 from bench.plan.names import is_own_code, libraries
 from bench.plan.sweep import Sweep
+from bench.plan.work import Roof
 
 MODULE = f"{SUITE}.measure.server"
 """The module of a server; it is not imported here, because it imports torch."""
 
-CACHE = "compiled"
-"""The folder of the compiler's cache, which all processes share."""
+JUDGE, REFERENCE = "judge", "reference"
+"""The roles of the processes that a point has: one compares, and one computes what is expected."""
 
 WARM_S = 300.0
 """The most seconds for the first use of the compiler."""
@@ -83,10 +86,18 @@ class Pool:
         self._servers: dict[Key, Server] = {}
         self._cold: set[Key] = set()
         """The servers that are not yet ready."""
-        self._judges: dict[Point, Worker] = {}
-        self.rated: set[tuple[str, str]] = set()
-        """The environments and settings of a device whose rates this run has measured."""
+        self._plain: dict[tuple[str, int], Server] = {}
+        """The servers of judges by allocator and threads: they were forked before any library was imported."""
+        self.roofs: dict[str, Roof] = {}
+        """The best rates that this run has measured, by setting of a device."""
+        self.suspects = Counter[Case]()
+        """How often waiting processes were harmed while a case was asked."""
+        self.is_apart = False
+        """Whether processes are asked one at a time, because something has harmed one of them."""
+        self._of_point: dict[tuple[str, Point], Worker] = {}
+        """The judges and references of points, by role and point."""
         self._scratch = Scratch()
+        self.caches = Caches(self._scratch.folder)
 
     @classmethod
     def of(cls, sweep: Sweep, servers: int | None = None) -> Self:
@@ -124,7 +135,7 @@ class Pool:
         if unneeded:
             self.dismiss()
         for key in unneeded:
-            self._servers.pop(key).close()
+            self._close(key)
 
     def worker(self, point: Point, number: int = 0) -> Worker:
         """Return a new process for a replicate of the point, in which nothing of the implementation is imported.
@@ -139,18 +150,34 @@ class Pool:
 
     def judge(self, point: Point) -> Worker:
         """Return the judge of a point, which stays until it is dismissed. Raises Died if it doesn't start."""
-        if point not in self._judges:
-            self._judges[point] = self._fork(self._server(point, 0), "judge")
-        return self._judges[point]
+        return self.judging(JUDGE, point)
+
+    def judging(self, role: str, point: Point) -> Worker:
+        """Return the judge or the reference of a point, which stays until it is dismissed; raises as `judge`."""
+        if (role, point) not in self._of_point:
+            server = self._server(point, 0)
+            if role == JUDGE:
+                server = self._plain[point.allocator, point.threads]
+            self._of_point[role, point] = self._fork(server, role)
+        return self._of_point[role, point]
 
     def dismiss(self, keep: Collection[Point] = ()) -> None:
-        """End the judges, except those of the points to keep."""
-        for point in [point for point in self._judges if point not in keep]:
-            self._judges.pop(point).close()
+        """End the judges and references, except those of the points to keep."""
+        for point in {point for _, point in self._of_point} - {*keep}:
+            self.replace(point)
 
-    def replace_judge(self, point: Point) -> None:
-        """End the judge of a point, so that the next request goes to another one."""
-        self.dismiss(keep=self._judges.keys() - {point})
+    def replace(self, point: Point) -> None:
+        """End judge and reference of a point, and fork others at the next request: each knows what the other has."""
+        for role in (JUDGE, REFERENCE):
+            if worker := self._of_point.pop((role, point), None):
+                worker.close()
+
+    def of_point(self, point: Point, number: int) -> list[Worker]:
+        """Return the judge and the reference of a point that are there, and the servers of a replicate of it."""
+        key = point.allocator, point.threads
+        servers = [self._plain.get(key), *(self._servers.get((*key, index)) for index in {0, number % self.size})]
+        judging = [self._of_point.get((role, point)) for role in (JUDGE, REFERENCE)]
+        return [worker for worker in (*servers, *judging) if worker is not None]
 
     def memory_worker(self, threads: int) -> Worker:
         """Return a new process that returns freed memory at once; raises Died if it doesn't start."""
@@ -185,9 +212,8 @@ class Pool:
     def renew(self) -> None:
         """End all processes, so that fresh ones start next; the compiler's cache stays."""
         self.dismiss()
-        for server in self._servers.values():
-            server.close()
-        self._servers.clear()
+        for key in [*self._servers]:
+            self._close(key)
         self._cold.clear()
 
     def close(self) -> None:
@@ -223,13 +249,20 @@ class Pool:
             for keys in (fresh[:side_by_side], fresh[side_by_side:]):
                 for key in keys:
                     self._servers[key].ready()
+                    if key[2] == 0 and key[0] != RETURNED:
+                        self._plain[key[:2]] = self._servers[key].server()
                     self._servers[key].post(warm)
                 for key in keys:
                     self._servers[key].receive(WARM_S)
+            if fresh:
+                self.caches.take_away(WARM)  # servers have loaded these files: others get copies
+                self.caches.put_back(WARM)
+        except OSError as error:
+            raise _refused(error) from None
         except Died:
             for key in fresh:
                 if key in self._servers:
-                    self._servers.pop(key).close()
+                    self._close(key)
             raise
 
     def _fork(self, server: Server, role: str) -> Worker:
@@ -239,13 +272,23 @@ class Pool:
         except OSError as error:
             raise _refused(error) from None
         except Died:
-            server.close()
-            self._servers = {key: other for key, other in self._servers.items() if other is not server}
+            for key in [key for key in self._servers if server in (self._servers[key], self._judging(key))]:
+                self._close(key)
             raise
+
+    def _close(self, key: Key) -> None:
+        """End a server, and the one of judges that was forked from it."""
+        if self._judging(key):
+            self._plain.pop(key[:2]).close()
+        self._servers.pop(key).close()
+
+    def _judging(self, key: Key) -> Server | None:
+        """Return the server of judges that was forked from a server, None if there is none."""
+        return self._plain.get(key[:2]) if key[2] == 0 else None
 
     def _started(self, allocator: str, threads: int) -> Server:
         try:
-            return Server(started(MODULE, allocator, threads, self.folder / CACHE, self.python, self.paths))
+            return Server(started(MODULE, allocator, threads, self.caches.path(WARM), self.python, self.paths))
         except OSError as error:
             raise _refused(error) from None
 

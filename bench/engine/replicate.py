@@ -13,18 +13,21 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
+from typing import Any
 
+from bench.engine.caches import WARM
 from bench.engine.judge import Draws, Judge
 from bench.engine.judged_calls import JudgedCalls
 from bench.engine.member import Ended, Member, Prepared, calls_per_timing, read, sampled
+from bench.engine.neighbours import CERTAIN, Harm, Neighbours
 from bench.engine.pool import Pool
 from bench.engine.worker import Died, Worker, first_done, unheard
-from bench.machine import facts, monotonic, rates
-from bench.machine.quiet import Interference, Scheduling, Speed, queued_s, reschedule, scheduling
+from bench.machine import facts, monotonic, rates, sealed
+from bench.machine.quiet import Interference, Speed, queued_s, scheduling
 from bench.plan.case import Point
 from bench.plan.names import is_own
 from bench.plan.work import Roof, Work
-from bench.sampling.inputs import AFTERWARDS, KEY_BITS, NORMAL, PEAKED, SHIFTS, TIMED
+from bench.sampling.inputs import AFTERWARDS, GIVEN, KEY_BITS, NORMAL, PEAKED, SHIFTS, TIMED
 from bench.sampling.rounds import Length, Sample, sample, timings
 from bench.store.record import Samples
 from impls.catalogue import IMPLEMENTATIONS, parse
@@ -114,7 +117,7 @@ class Replicate:
         if self._cores and any(_keeps_core(member.implementation) for member in members):
             self._cores = [self._draws.core]
         self._judges: dict[tuple[Pool, Point], Judge] = {}
-        self._scheduling: dict[int, Scheduling] = {}
+        self._neighbours = Neighbours(self._processes)
 
     def measure(self, timeout_s: float, *, together: bool = False) -> None:
         """Measure all members; a process that is silent for `timeout_s` ends.
@@ -127,21 +130,33 @@ class Replicate:
             member.timeout_s, member.heard = timeout_s, partial(self._heard, member.case.implementation)
             judged.setdefault(member.judged_by, []).append(member)
         try:
-            for at, members in judged.items():
-                self._judges[at] = Judge(members, self._draws, timeout_s, partial(self._heard, ""))
-                self._judges[at].begin()
-            self._prepare_all(together=together)
-            active = [member for member in self._members if member.is_ok]
-            if together and len(active) < len(self._members):
-                for member in active:
-                    member.end("skipped", NOT_ALONE)
-                    member.metrics["own_cause"] = False
-                return
-            self._take_rounds(active)
-            self._finish_all([member for member in active if member.is_ok])
+            self._measure(judged, together=together)
+        except OSError as error:
+            for member in self._members:
+                if member.is_ok:
+                    self._end_without(member, error)
         finally:
             for member in self._members:
                 member.close()
+            for judge in self._judges.values():
+                judge.close()
+            if self._neighbours.lost:  # servers may be among them
+                for pool in {member.pool for member in self._members} | {pool for pool, _ in self._judges}:
+                    pool.renew()
+
+    def _measure(self, judged: Mapping[tuple[Pool, Point], Sequence[Member]], *, together: bool) -> None:
+        for at, members in judged.items():
+            self._judges[at] = Judge(members, self._draws, self._timeout_s, partial(self._heard, ""))
+            self._judges[at].begin()
+        self._prepare_all(together=together)
+        active = [member for member in self._members if member.is_ok]
+        if together and len(active) < len(self._members):
+            for member in active:
+                member.end("skipped", NOT_ALONE)
+                member.metrics["own_cause"] = False
+            return
+        self._take_rounds(active)
+        self._finish_all([member for member in active if member.is_ok])
 
     def _judge(self, member: Member) -> Judge:
         return self._judges[member.judged_by]
@@ -161,7 +176,8 @@ class Replicate:
         # a GPU's free memory is known after the first preparation
         memory = Memory(facts.available_bytes() if self._point.device == "cpu" else 0)
         while waiting or busy:
-            if waiting and idle and (not busy or (memory.prepared and memory.room(len(busy)) >= 1)):
+            is_room = memory.prepared and memory.room(len(busy)) >= 1 and not self._is_apart
+            if waiting and idle and (not busy or is_room):
                 if member := self._next_member(waiting, memory, len(busy)):
                     with self._ending(member):
                         busy[self._preparing(member, idle[-1])] = member, idle[-1]
@@ -187,8 +203,12 @@ class Replicate:
     def _take_prepared(self, member: Member, memory: Memory, busy: Sequence[Member]) -> None:
         """Take the reply of a member that was prepared beside `busy` others; close it if it can't be measured."""
         with self._ending(member):
-            memory.take(self._prepared(member))
+            with self._looked_after(member, busy):
+                reply = member.reply()
+            member.pool.caches.take_away(member.case)
+            memory.take(self._prepared(member, reply))
         if not member.is_ok:
+            self._suspect(member, busy)
             member.lacks_memory |= member.status == "oom" and member in memory.crowded
             memory.crowded += busy
             member.close()
@@ -196,23 +216,27 @@ class Replicate:
     def _preparing(self, member: Member, core: Core) -> Worker:
         """Return the process of a member after the request to prepare it on a core; raises Died."""
         member.start(self._number)
+        self._neighbours.note()
+        inputs = self._judge(member).inputs(member)
         case = {
             "point": dataclasses.asdict(member.point),
             "implementation": member.implementation,
             "seed": self.seed,
             "order_seed": self._rng.randrange(1 << 32),
-            "inputs": self._judge(member).inputs(member),
+            "inputs": inputs,
             "thorough": member.thorough,
             "warm_up_s": WARM_UP_SHARE * self._length.budget_s / len(self._members),
             "core": core,
-            "folder": str(member.folder),
-            "given": [str(self._judge(member).saved), member.weights] if member.weights else None,
+            "cache": str(member.pool.caches.path(member.case)),
+            "given": member.weights,
         }
-        return member.post({"request": "prepare", "case": case})
+        judge = self._judge(member)
+        given = {GIVEN: judge.given} if member.weights and judge.given is not None else {}
+        files = [*given, *(check for check in inputs if check != AFTERWARDS)]
+        return member.post({"request": "prepare", "case": case, "files": files}, given=given)
 
-    def _prepared(self, member: Member) -> int:
+    def _prepared(self, member: Member, reply: dict[str, Any]) -> int:
         """Compare the first outputs of a member that is prepared; return the free memory of its device."""
-        reply = member.reply()
         member.take(reply)
         prepared = read(reply, Prepared)
         member.calls, member.call_s = calls_per_timing(member.metrics), prepared.call_s
@@ -258,16 +282,16 @@ class Replicate:
         self.rounds_s = monotonic.now_s() - begin
         self._keep_speed({member: numbers for member, numbers in readings.items() if member.is_ok}, speed)
 
+    def _processes(self) -> dict[Worker, str]:
+        """Return the processes of this replicate with their names: members, what judges them, and their servers."""
+        of_points = [each for pool, point in self._judges for each in pool.of_point(point, self._number)]
+        workers = {member.worker: member.case.implementation for member in self._members if member.worker is not None}
+        return {**dict.fromkeys(of_points, "one that all need"), **workers}
+
     def _keep_scheduling(self) -> None:
-        """Let all processes run with the priority of the engine, and note how they are scheduled."""
-        own = scheduling(os.getpid())
-        judges = [judge.pool.judge(judge.point) for judge in self._judges.values()]
-        workers = [*(member.worker for member in self._members if member.worker), *judges]
-        for pid in (worker.pid for worker in workers):
-            if own and (now := scheduling(pid)):
-                self._scheduling[pid] = own._replace(cores=now.cores)
-                if now != self._scheduling[pid]:
-                    reschedule(pid, self._scheduling[pid])
+        """Let all processes run with the priority of the engine."""
+        if own := scheduling(os.getpid()):
+            self._neighbours.let_run_as(own)
 
     def _begin_rounds(self, member: Member) -> None:
         """Draw what is judged of a member's calls, and let it make memory for that; raises Ended."""
@@ -297,7 +321,7 @@ class Replicate:
         for env_id in {member.env_id for member in readings}:
             rates.remember(env_id, point, highest)
         for member in readings:
-            member.metrics |= rates.recall(member.env_id, point, rates.PROBE) or highest
+            member.metrics |= rates.recall(member.env_id, point) or highest
 
     def _sample(self, member: Member) -> Sample:
         """Return one sample of a member; raises Ended."""
@@ -306,8 +330,9 @@ class Replicate:
         request = {"request": "sample", "keys": member.judged.next_keys(), "core": self._draws.core}
         queue_s = queued_s() + queued_s(member.pid or 0)
         begin = monotonic.now_s()
-        reply = member.ask(request)
-        waited_s = monotonic.now_s() - begin
+        with self._looked_after(member):
+            reply = member.ask(request)
+            waited_s = monotonic.now_s() - begin
         queue_s = queued_s() + queued_s(member.pid or 0) - queue_s
         claimed = sampled(reply, self._timings, member.calls)
         values, member.cpu_s = claimed.sample, claimed.cpu_s
@@ -315,7 +340,8 @@ class Replicate:
         claimed_s = sum(taken.timings_s) * member.calls
         least_s, used_s = claimed.least
         apart_s = min(claimed.apart_s, self._judge(member).apart_s(member, self._timings, claimed_s))
-        objection = self._changed_scheduling(member) or self._started_strangers(member)
+        assert member.worker is not None
+        objection = self._neighbours.change(member.worker) or self._started_strangers(member)
         objection = objection or member.claims.add(claimed_s, waited_s, queue_s, apart_s)
         if self._point.device == "cpu":  # else the host's work is not what is timed
             work = (least_s * member.calls, used_s), claimed.used_s, claimed.idle_s
@@ -340,23 +366,51 @@ class Replicate:
         own = [each.claims for each in others if not is_own(each.implementation)]
         return min((claims.idle_each_s for claims in own if claims.shares), default=math.inf if own else 0.0)
 
-    def _changed_scheduling(self, member: Member) -> str:
-        """Return how the member that has just taken a sample changed the scheduling of processes, after that is undone.
+    @contextmanager
+    def _looked_after(self, member: Member, busy: Sequence[Member] = ()) -> Iterator[None]:
+        """Look at the other processes after a turn of a member, beside `busy` ones; raises Ended if it harmed some."""
+        try:
+            yield
+        finally:
+            asked = [each.worker for each in (member, *busy) if each.worker is not None]
+            harm = self._neighbours.harm(asked, member.case.implementation)
+            if harm.words:
+                self._name(harm, member, busy)
 
-        The cores of its own process are for that process to compare: the engine moves it.
+    def _name(self, harm: Harm, member: Member, busy: Sequence[Member]) -> None:
+        """Say in the row of a member that others were harmed in its turn; raises Ended if it is certain that it did it.
+
+        If several were asked at once, or if its own process has ended too, it is a suspect. From the first suspicion on
+        processes are asked one at a time.
         """
-        changes: list[str] = []
-        for pid, before in self._scheduling.items():
-            now = scheduling(pid)
-            if now is None:
-                continue
-            if pid == member.pid:
-                self._scheduling[pid] = before = before._replace(cores=now.cores)
-            if fields := [name for name in now._fields if getattr(now, name) != getattr(before, name)]:
-                reschedule(pid, before)
-                whose = "its process is" if pid == member.pid else "other processes of this run are"
-                changes.append(f"changed how {whose} scheduled: {', '.join(fields)}")
-        return "; ".join(dict.fromkeys(changes))
+        suspects, is_alone = member.pool.suspects, not busy
+        has_ended = member.worker is not None and member.worker.has_ended
+        for each in (member, *busy):
+            suspects[each.case] += 1 if busy or has_ended else max(1, len(harm.ended))
+        words = f"while it was asked, {harm.words}" if harm.ended else harm.words
+        member.pool.is_apart = True
+        if is_alone and (harm.changed or suspects[member.case] >= CERTAIN):
+            member.has_harmed = True
+            raise Ended("error", words)
+        member.doubt = "; ".join(filter(None, [member.doubt, words]))
+
+    @property
+    def _is_apart(self) -> bool:
+        return any(member.pool.is_apart for member in self._members)
+
+    def _suspect(self, member: Member, busy: Sequence[Member]) -> None:
+        """Ask one at a time from now on if a member died beside `busy` ones, or if something reached it that it needs.
+
+        Then it is measured again, whatever it ended with.
+        """
+        caches, worker = member.pool.caches, member.worker
+        has_other_limits = worker is not None and self._neighbours.has_other_limits(worker)
+        is_reached = has_other_limits or any(map(caches.is_changed, (WARM, member.case)))
+        if busy and is_reached:
+            member.lacks_memory = True
+            for each in busy:
+                each.pool.suspects[each.case] += 1
+        member.pool.is_apart |= bool(busy) and (is_reached or member.death is not None)
 
     def _finish_all(self, members: Sequence[Member]) -> None:
         """End the rounds of members, one on each core of a CPU whose energy isn't measured: check all of their work."""
@@ -373,7 +427,7 @@ class Replicate:
             member, core = self._first_done(busy)
             idle.append(core)
             with self._ending(member):
-                self._finish(member)
+                self._finish(member, [other for other, _ in busy.values()])
         for member in members:  # after all others, because it may take more samples
             if member.is_ok:
                 with self._ending(member):
@@ -383,17 +437,19 @@ class Replicate:
         """Return the process of a member after the request for its last calls on a core; raises Ended."""
         if self._point.device == "cpu" and (objection := member.claims.of_all(self._point.threads)):
             raise Ended("error", objection)
-        if core is not None and (before := self._scheduling.get(member.pid or 0)):
-            self._scheduling[member.pid or 0] = before._replace(cores=frozenset({core}))
-        return member.post({"request": "finish", "call_s": member.latency_s, "core": core}, stage="last calls")
+        if core is not None and member.worker is not None:
+            self._neighbours.move(member.worker, core)
+        request = {"request": "finish", "call_s": member.latency_s, "core": core, "files": [TIMED, AFTERWARDS]}
+        return member.post(request, stage="last calls")
 
-    def _finish(self, member: Member) -> None:
-        """Check the outputs of a member's last calls; raises Ended."""
-        reply = member.reply()
+    def _finish(self, member: Member, busy: Sequence[Member]) -> None:
+        """Check the outputs of a member's last calls, which it made beside `busy` ones; raises Ended."""
+        with self._looked_after(member, busy):
+            reply = member.reply()
         is_ok = reply.get("status") == "ok"  # outputs first, because a wrong one says more than another objection
-        if is_ok or member.file(TIMED).exists():
+        if is_ok or member.has_handed_over(TIMED):
             self._judge(member).compare_timed(member)
-        if is_ok or member.file(AFTERWARDS).exists():
+        if is_ok or member.has_handed_over(AFTERWARDS):
             self._judge(member).compare(member, AFTERWARDS)
         member.take(reply)
 
@@ -421,10 +477,21 @@ class Replicate:
             member.end(end.status, end.detail)
             beside = sum(other.worker is not None for other in self._members if other is not member)
             member.lacks_memory = end.status == "oom" and beside >= FEWEST  # it may fit beside fewer
+        except OSError as error:
+            self._end_without(member, error)
         except Died as death:
+            if member.worker is not None and (name := self._neighbours.lost.get(member.worker)):
+                death = Died(death.status, f"{death.detail}, while {name} was asked", is_outside=True)
+                member.is_harmed = True
             member.end(death.status, death.detail, death)
             with suppress(Died):  # the next judge needs the expected outputs for the other members
                 self._judge(member).expect()
+
+    @staticmethod
+    def _end_without(member: Member, error: OSError) -> None:
+        """End a member for want of something that the engine needs of the system."""
+        member.end("error", f"the engine could not go on: {sealed.words(error)}")
+        member.metrics["own_cause"] = False
 
     def _own_s(self) -> float:
         """Return the processor's seconds that this run's processes have used."""

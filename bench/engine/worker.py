@@ -19,6 +19,7 @@ from typing import IO, Any, Self
 
 import psutil
 
+from bench.machine import sealed
 from bench.machine.facts import children, descendants
 from bench.plan.case import HUGE, RETAINED
 from bench.plan.invocation import IS_INSTALLED, ROOT
@@ -101,6 +102,15 @@ class Died(Exception):  # noqa: N818 - an outcome that the engine turns into a r
         self.status = status
         self.detail = detail
         self.is_outside = is_outside
+
+
+@contextlib.contextmanager
+def refused(what: str) -> Iterator[None]:
+    """Raise Died for an OSError inside, which is no known fault of a case: the system lacks something."""
+    try:
+        yield
+    except OSError as error:
+        raise Died("error", f"{what}: {sealed.words(error)}", is_outside=True) from None
 
 
 class Process:
@@ -216,7 +226,7 @@ class Worker:
             with theirs:
                 self._process = start(theirs, self._log)
             files.callback(self._process.end)
-            self._selector = files.enter_context(selectors.DefaultSelector())
+            self._selector = files.enter_context(selectors.PollSelector())
             self._files = files.pop_all()
         self._selector.register(self._pipe, selectors.EVENT_READ)
         if self._process.descriptor is not None:
@@ -226,6 +236,11 @@ class Worker:
     def pid(self) -> int:
         """The id of the process."""
         return self._process.pid
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the process has ended."""
+        return self._process.has_ended()
 
     def ready(self) -> None:
         """Wait until the worker has imported torch; raises Died if it doesn't start."""
@@ -295,9 +310,13 @@ class Worker:
         """What becomes readable when the worker sends something or ends."""
         return [key.fileobj for key in self._selector.get_map().values()]
 
-    def close(self) -> None:
-        """End the process and all processes that it started."""
+    def end(self) -> None:
+        """End the process and all processes that it started; the next request raises Died."""
         self._process.end()
+
+    def close(self) -> None:
+        """End the process, and close what belongs to it."""
+        self.end()
         self._files.close()
 
     def __enter__(self) -> Self:
@@ -366,7 +385,7 @@ class Worker:
 
 def first_done(workers: Mapping[Worker, Heard], timeout_s: float) -> Worker:
     """Wait until `receive` would return or raise at once for one of the workers, and return it."""
-    with selectors.DefaultSelector() as selector:
+    with selectors.PollSelector() as selector:  # which needs no descriptor of its own
         for worker in workers:
             for each in worker.watched:
                 selector.register(each, selectors.EVENT_READ)
@@ -388,14 +407,20 @@ class Server(Worker):
 
     def fork(self, role: str) -> Worker:
         """Return a new process that does the work of a role."""
+        return Worker(self._forking(role))
 
+    def server(self) -> "Server":
+        """Return a new server, which has imported what this one has so far."""
+        return Server(self._forking("server"))
+
+    def _forking(self, role: str) -> Callable[[socket.socket, IO[bytes]], Process]:
         def start(pipe: socket.socket, log: IO[bytes]) -> Process:
             self._known = self._known or descendants(self.pid)
             reply = self.ask({"request": "fork", "role": role}, START_S, descriptors=(pipe.fileno(), log.fileno()))
             self._known.add(reply["pid"])
             return Process(reply["pid"], self._reap)
 
-        return Worker(start)
+        return start
 
     def end_strangers(self) -> int:
         """End its new children that it didn't fork, and theirs; return the number of them.

@@ -124,12 +124,21 @@ class Interference:
 
 
 class Scheduling(NamedTuple):
-    """How the system schedules a process: whether it is stopped, its priority, its policy, and the cores it may use."""
+    """How the system treats a process: whether it is stopped, its priority, its policy, and the cores it may use.
+
+    `limits` are the limits of what it may use, by their number, and `oom` says how soon it ends if memory runs out.
+    """
 
     stopped: bool
     priority: int
     policy: int
     cores: frozenset[int]
+    limits: tuple[tuple[int, int], ...] = ()
+    oom: str = ""
+
+
+LIMITS = sorted({number for name, number in vars(resource).items() if name.startswith("RLIMIT_")})
+"""The numbers of all limits that the system knows."""
 
 
 def scheduling(pid: int) -> Scheduling | None:
@@ -138,14 +147,17 @@ def scheduling(pid: int) -> Scheduling | None:
         priority = os.getpriority(os.PRIO_PROCESS, pid)
         if not hasattr(os, "sched_getaffinity"):  # no Linux
             return Scheduling(False, priority, 0, frozenset())
-        return Scheduling(_is_stopped(pid), priority, os.sched_getscheduler(pid), frozenset(os.sched_getaffinity(pid)))
-    except ProcessLookupError:
+        cores, limits = frozenset(os.sched_getaffinity(pid)), tuple(resource.prlimit(pid, each) for each in LIMITS)
+        oom = Path(f"/proc/{pid}/oom_score_adj").read_text(encoding="ascii")
+        return Scheduling(_is_stopped(pid), priority, os.sched_getscheduler(pid), cores, limits, oom)
+    except (ProcessLookupError, FileNotFoundError):
         return None
 
 
-def reschedule(pid: int, before: Scheduling) -> None:
-    """Let a process run as it did before, as far as the system allows that: a lower priority may be final."""
-    os.kill(pid, signal.SIGCONT)
+def reschedule(pid: int, before: Scheduling) -> bool:
+    """Let a process run as it did before; return whether the system allowed that: a lower limit may be final."""
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGCONT)
     with suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, pid, before.priority)
     if hasattr(os, "sched_setaffinity"):
@@ -153,6 +165,12 @@ def reschedule(pid: int, before: Scheduling) -> None:
             os.sched_setscheduler(pid, before.policy, os.sched_param(0))
         with suppress(OSError):
             os.sched_setaffinity(pid, before.cores)
+        with suppress(OSError, ValueError):
+            for number, limit in zip(LIMITS, before.limits, strict=True):
+                resource.prlimit(pid, number, limit)
+        with suppress(OSError):
+            Path(f"/proc/{pid}/oom_score_adj").write_text(before.oom, encoding="ascii")
+    return scheduling(pid) in (None, before)
 
 
 def _is_stopped(pid: int) -> bool:

@@ -1,9 +1,9 @@
 """The best rates that this machine's devices have shown, and the rule that a rate above them was not worked for.
 
-The best that the device has ever shown, by matrix products and a copy, is kept with the machine. An implementation may
-reach MARGIN times that, because a layer's own shapes may be a little better. If it seems to reach more, it is timed
-again in turns with the products, so that what slows one slows both, and the fastest of each counts. What the products
-reach now may raise the best. Then the implementation's new time decides:
+A run measures the rates of its device by matrix products and a copy, and keeps them in memory, because anybody may
+write into a file. An implementation may reach MARGIN times that: a layer's own shapes may be a little better. If it
+seems to reach more, it is timed again in turns with the products, so that what slows one slows both, and the fastest of
+each counts. What the products reach now may raise the best. Then the implementation's new time decides:
 
 - up to MARGIN times the best: it is possible, and the best was out of date.
 - above BEYOND times the best: it is impossible on any machine. The shortest product takes less than a millisecond and
@@ -30,11 +30,9 @@ COPIED_BYTES = {"cpu": 1 << 26, "cuda": 1 << 30}
 Rates = dict[str, float]
 """Rates by name; only the best of each is kept."""
 
-ROOF = ("flops_per_s", "bytes_per_s")
-"""The rates of large products and copies."""
-
 PROBE = ("products_per_s", "copies_per_s")
-"""The rates of the speed probe's work."""
+"""The rates of the speed probe's work. They are kept with the machine: they tell how fast it was at its best, and end
+no case."""
 
 
 MARGIN, BEYOND = 1.25, 10.0
@@ -42,24 +40,20 @@ MARGIN, BEYOND = 1.25, 10.0
 BUSY_SHARE, SLOWED = 0.25, 0.8
 
 
-def recall(env_id: str, point: Point, names: tuple[str, ...] = ROOF) -> Rates | None:
+def recall(env_id: str, point: Point) -> Rates | None:
     """Return the best rates of the point's device with its dtype and threads; None if they aren't stored."""
     stored = _stored(env_id, point)
-    return {name: stored[name] for name in names} if {*names} <= stored.keys() else None
+    return {name: stored[name] for name in PROBE} if {*PROBE} <= stored.keys() else None
 
 
 def remember(env_id: str, point: Point, rates: Rates) -> None:
     """Keep the rates that are better than the known ones."""
     stored = _stored(env_id, point)
     best = stored | {name: max(rate, stored.get(name, 0.0)) for name, rate in rates.items()}
-    if best != stored:
-        replace(env_id, point, best)
-
-
-def replace(env_id: str, point: Point, rates: Rates) -> None:
-    """Keep these rates in place of all that were known of the point's device with its dtype and threads."""
+    if best == stored:
+        return
     content = files.read_objects(PATH)
-    content.setdefault(env_id, {})[setting(point)] = rates
+    content.setdefault(env_id, {})[setting(point)] = best
     with contextlib.suppress(OSError):  # a later run can measure them again
         files.replace_json(PATH, content)
         files.hide(PATH.parent)
@@ -86,11 +80,6 @@ class Judgement:
     best: Roof
     objection: str = ""
     doubt: str = ""
-
-
-def is_believable(stored: Roof, now: Roof) -> bool:
-    """Return whether a device that reaches these rates now may have reached the known ones, on a quieter machine."""
-    return stored.flops_per_s <= BEYOND * now.flops_per_s and stored.bytes_per_s <= BEYOND * now.bytes_per_s
 
 
 def counted(point: Point, work: Work) -> Work:

@@ -10,6 +10,9 @@ from contextlib import contextmanager, nullcontext
 
 import torch
 
+CACHE = "TORCHINDUCTOR_CACHE_DIR"
+"""The environment variable with the folder of the compiler's cache."""
+
 
 def name_kernels() -> None:
     """Make Inductor report its CPU kernels to the profiler by name, as it does on a GPU.

@@ -1,5 +1,7 @@
 """The outcome of a case in one process, also if it ends with an exception."""
 
+import errno
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +12,7 @@ import torch
 
 import impls
 from bench.measure import compilation
-from bench.measure.outputs import Incorrect
+from bench.measure.outputs import Incorrect, NotHandedOver
 from bench.measure.process_state import LeftChanged
 
 NO_MEMORY = ("can't allocate memory", "CUDA error: out of memory", "_STATUS_ALLOC_FAILED")
@@ -27,17 +29,24 @@ NO_COMPILER = (
 COMPILING = "CppCompileError"
 """What the first line of Inductor's message names if a C++ compiler refused its code."""
 
+NO_ROOM = tuple(map(os.strerror, (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EMFILE, errno.ENFILE)))
+"""What the system says of a full disk and of a limit on files: the case is not the cause."""
+
 OF_COMPILER = re.compile(r"(?:\b(?:fatal )?error: (?!ld returned)|\bld: )(.+)")
 """The line in which a C++ compiler or its linker says what it can't do; Inductor quotes it after the command."""
 
 
 @dataclass
 class Outcome:
-    """How a case ended, and why; `metrics` has metrics and other fields of a record by name."""
+    """How a case ended, and why; `metrics` has metrics and other fields of a record by name.
+
+    `own_cause` is False if the system lacked something, which is no fault of the case.
+    """
 
     status: str = "ok"
     detail: str = ""
     metrics: dict[str, Any] = field(default_factory=dict)
+    own_cause: bool = True
 
     def end(self, status: str, detail: str) -> None:
         """End the case with a status; nothing more is measured."""
@@ -57,6 +66,8 @@ def caught(outcome: Outcome, device: str, prefix: str = "") -> Iterator[None]:
         _exit_if_unusable(device, error)
         is_named = isinstance(error, impls.Unresolved | impls.Unsupported)
         outcome.end(_status(error), ("" if is_named else prefix) + _message(error))
+        if isinstance(error, NotHandedOver) or any(words in str(error) for words in NO_ROOM):
+            outcome.own_cause = False
 
 
 def _exit_if_unusable(device: str, error: Exception) -> None:
@@ -87,7 +98,7 @@ def is_out_of_memory(error: Exception) -> bool:
 
 
 def _message(error: Exception) -> str:
-    if isinstance(error, impls.Unsupported | impls.Unresolved | Incorrect | LeftChanged):
+    if isinstance(error, impls.Unsupported | impls.Unresolved | Incorrect | LeftChanged | NotHandedOver):
         return str(error)
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     first = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

@@ -28,8 +28,17 @@ PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 LONGEST_BYTES = 1 << 16
 """The most bytes that are read at once."""
 
+MOST_DESCRIPTORS = 4
+"""The most descriptors that come with a request."""
+
+CLOEXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
+"""Child programs don't inherit the descriptors that came."""
+
 ORPHANS_S = 5.0
 """The most seconds for ending processes that a worker left: one that hangs in the system can't be ended."""
+
+SERVER = "server"
+"""The role of a forked process that is a server itself."""
 
 HIGH = 512
 """The pipe gets a descriptor of at least this number if the system allows it: code that closes or writes to
@@ -45,16 +54,17 @@ class Channel:
     def __init__(self, pipe: int) -> None:
         self._pid = os.getpid()
         self._pipe = socket.socket(fileno=moved_up(pipe))
-        self._lines = self._pipe.makefile("rb")
         self._id = ""
         os.register_at_fork(after_in_child=self._let_go)
 
     def requests(self) -> Iterator[dict[str, Any]]:
-        """Yield the parent's requests until it closes the pipe."""
-        while line := self._next_line():
-            request: dict[str, Any] = json.loads(line)
+        """Yield the parent's requests until it closes the pipe; the descriptors of one are closed before the next."""
+        while request := self._next():
             self._id = request["id"]
             yield request
+            for descriptor in request["descriptors"]:
+                with contextlib.suppress(OSError):  # the worker's code may have closed it
+                    os.close(descriptor)
 
     def reply(self, request: str, content: dict[str, Any]) -> None:
         """Send the reply to the request of this name."""
@@ -64,9 +74,9 @@ class Channel:
         """Tell the parent what is about to run, in case the process dies there."""
         self._send({"event": "working", "stage": stage})
 
-    def _next_line(self) -> bytes:
+    def _next(self) -> dict[str, Any] | None:
         self._end_a_fork()
-        return self._lines.readline()
+        return next_request(self._pipe)
 
     def _send(self, event: dict[str, Any]) -> None:
         self._end_a_fork()
@@ -80,6 +90,20 @@ class Channel:
     def _let_go(self) -> None:
         if self._pipe.fileno() >= 0:  # a fork of a fork has none
             os.close(self._pipe.detach())
+
+
+def next_request(pipe: socket.socket) -> dict[str, Any] | None:
+    """Return the next request on a pipe with its descriptors, None at the end.
+
+    The descriptors are fewer than were sent if this process has no room for them.
+    """
+    line, descriptors = b"", list[int]()
+    while not line.endswith(b"\n"):
+        part, more, _, _ = socket.recv_fds(pipe, LONGEST_BYTES, MOST_DESCRIPTORS, CLOEXEC)
+        if not part:
+            return None
+        line, descriptors = line + part, descriptors + more
+    return {**json.loads(line), "descriptors": descriptors}
 
 
 Serve = Callable[[dict[str, Any], Channel], dict[str, Any]]
@@ -109,13 +133,16 @@ Role = Callable[[Channel], None]
 class Server:
     """Serves `start`, `warm`, `fork` and `reap`; `roles` are the kinds of processes that it forks.
 
-    `warm` gets the request of this name once, before the first fork.
+    `warm` gets the request of this name once, before the first fork of a role. The role SERVER is another server, which
+    has what this one has imported so far, and goes on without what comes later.
     """
 
-    def __init__(self, roles: Mapping[str, Role], warm: Callable[[dict[str, Any]], None]) -> None:
+    def __init__(
+        self, roles: Mapping[str, Role], warm: Callable[[dict[str, Any]], None], pipe: int | None = None
+    ) -> None:
         self._roles = roles
         self._warm = warm
-        self._pipe = socket.socket(fileno=moved_up(int(sys.argv[1])))
+        self._pipe = socket.socket(fileno=moved_up(int(sys.argv[1]) if pipe is None else pipe))
         self._workers: set[int] = set()
         self._own: set[int] = set()
 
@@ -123,7 +150,7 @@ class Server:
         """Serve requests until the parent closes the pipe."""
         die_with_parent()
         adopt_orphans()
-        while request := self._next():
+        while request := next_request(self._pipe):
             name, descriptors = request["request"], request["descriptors"]
             content: dict[str, Any] = {}
             if name == "warm":
@@ -134,16 +161,6 @@ class Server:
             elif name == "reap":
                 content = {"code": self._reap(request["pid"])}
             self._pipe.sendall(json.dumps({**content, "event": name, "id": request["id"]}).encode() + b"\n")
-
-    def _next(self) -> dict[str, Any] | None:
-        """Return the next request with its descriptors, None at the end."""
-        line, descriptors = b"", list[int]()
-        while not line.endswith(b"\n"):
-            part, more, _, _ = socket.recv_fds(self._pipe, LONGEST_BYTES, 2)
-            if not part:
-                return None
-            line, descriptors = line + part, descriptors + more
-        return {**json.loads(line), "descriptors": descriptors}
 
     def _fork(self, role: str, pipe: int, log: int) -> int:
         server = os.getpid()
@@ -167,7 +184,10 @@ class Server:
             os.dup2(log, 1)
             os.dup2(log, 2)
             os.close(log)
-            self._roles[role](Channel(pipe))
+            if role == SERVER:
+                Server(self._roles, self._warm, pipe).serve()
+            else:
+                self._roles[role](Channel(pipe))
         except SystemExit as end:
             if isinstance(end.code, str):
                 print(end.code, file=sys.stderr)

@@ -1,96 +1,83 @@
-"""The judge: a process that makes the expected outputs of a point, and compares the implementations' with them.
+"""The judge: a process that compares the outputs of implementations with what is expected at a point.
 
-It imports no code of an implementation. It also measures which rates the device reaches, and how fast it is now.
+It imports no code of an implementation or of a layer, its own or a package's: what is expected comes from another
+process, as bytes and numbers. It also measures which rates the device reaches, and how fast it is now.
 """
 
 import dataclasses
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
-from pathlib import Path
 from time import process_time
 from typing import Any
 
 import torch
 from torch import Tensor
 
-import impls
 from bench.machine import facts
-from bench.measure import correctness, failure, function, memory, outputs, process_state, reference, workload
-from bench.measure.correctness import CheckResult
+from bench.measure import correctness, failure, outputs, workload
+from bench.measure.correctness import CheckResult, Form
 from bench.measure.devices import DeviceRates, SpeedProbe
 from bench.measure.failure import Outcome
 from bench.measure.forking import Channel, serve
+from bench.measure.reference import MOST_TOLERANCE, Check, Computed, Expected, Target, largest_of
 from bench.plan.case import Point
 from bench.plan.work import Roof
-from bench.sampling.inputs import AFTERWARDS, PEAKED, TIMED, InputValues, Part, TimedCall
+from bench.sampling.inputs import AFTERWARDS, PEAKED, TIMED, Part
 
 MOST_THREADS = 8
-"""The most threads of a reference, which is a few small products."""
+"""The most threads of a reference, which is a few small products, and of a comparison."""
+
+MOST_PEAKED = 1.0
+"""The largest tolerance on a peaked input in a half type."""
 
 
 class Judge:
-    """Serves the requests of a judge for one point; with another seed it makes all anew."""
+    """Serves the requests of a judge for one point."""
 
     def __init__(self) -> None:
-        self._work: workload.Workload | None = None
-        self._peak = 1.0
-        self._checks: dict[str, tuple[InputValues, reference.Check]] = {}
+        self._checks: dict[str, Check] = {}
         self._rates: DeviceRates | None = None
         self._probe: SpeedProbe | None = None
 
-    def expect(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
-        """Make the expected results for the inputs in `shifts`; reply with the least work of a call, or why it can't.
-
-        The reply also has the factor of the peaked input. What was made for an earlier request is made once only.
-        If the request has a path `save`, the weights and values are written there, for another side of a duel.
-        """
-        point, outcome = Point(**request["point"]), Outcome()
+    def hold(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
+        """Hold what is expected for some inputs, in place of what was expected for inputs of the same names."""
+        outcome = Outcome()
+        self._point = point = Point(**request["point"])
         with failure.caught(outcome, point.device, "the reference failed: "):
-            if reason := obstacle(point):
-                raise impls.Unsupported(reason)
-            channel.announce("reference")
-            work = self._workload(point, request["seed"])
-            if request.get("save") and not Path(request["save"]).exists():
-                workload.save(work, Path(request["save"]))
-            with _all_cores(point):
-                for name, shift in request["shifts"].items():
-                    values = InputValues(shift, self._peak if name == PEAKED else 1.0)
-                    if name not in self._checks or self._checks[name][0] != values:
-                        self._checks[name] = values, reference.expect(work, name, values)
-            memory.give_back()  # the reference's memory is needed by the implementations
-            if changes := self._state.changes(free=process_state.ANY):
-                raise process_state.LeftChanged(f"{changes} (when the layer was made or called)")
-            return {**dataclasses.asdict(outcome), "work": dataclasses.asdict(work.least_work), "peak": self._peak}
+            outputs.check_files(request)
+            workload.set_up(point)
+            self._form = Form(**request["form"])
+            held = _checks(request["checks"], *request["descriptors"])
+            for check in held:
+                _check_believable(check, getattr(torch, point.dtype))
+            self._checks |= {check.name: check for check in held}
         return dataclasses.asdict(outcome)
 
     def compare(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
         """Compare the output in a file with what is expected; reply with error, tolerance, and why it is incorrect."""
-        work, (_, check) = self._made, self._checks[request["check"]]
-        path, like = Path(request["path"]), _like(work)
-        return _reply(check.name, lambda: correctness.compare(work, check, outputs.read(path, like)))
+        form, check = self._form, self._checks[request["check"]]
+        (file,) = request["descriptors"]
+        return self._reply(check.name, lambda: correctness.compare(form, check, outputs.read(file, form.like)))
 
     def compare_timed(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
         """Compare the outputs of timed calls in a file, whole ones and then items; reply as to `compare`.
 
-        `wholes` and `parts` say which calls and items, and `numbers` is the key of the numbers of their inputs.
+        `parts` says which items; what is `computed` for all lies in the second file.
         """
-        work, (_, check) = self._made, self._checks[AFTERWARDS]
-        wholes, parts = [TimedCall(*call) for call in request["wholes"]], [Part(*part) for part in request["parts"]]
-        like = _like(work)
-        of_part = [tensor[0] for tensor in (like[: work.by_item] if work.point.mode in workload.TRAINED else like[:1])]
+        form, parts = self._form, [Part(*part) for part in request["parts"]]
+        file, of_reference = request["descriptors"]
+        *of_wholes, of_parts = _computed(request["computed"], of_reference)
 
         def compared() -> CheckResult:
-            expected = [*like * len(wholes), *of_part * len(parts)]
-            tensors = iter(outputs.read(Path(request["path"]), expected))
-            of_wholes = [(call, [*islice(tensors, len(like))]) for call in wholes]
-            of_parts = [(part, [*islice(tensors, len(of_part))]) for part in parts]
-            with _all_cores(work.point):
-                return correctness.compare_timed(work, check, request["numbers"], of_wholes, of_parts)
+            tensors = iter(outputs.read(file, [*form.like * len(of_wholes), *form.like_part * len(parts)]))
+            wholes = [(computed, [*islice(tensors, len(form.like))]) for computed in of_wholes]
+            items = [(part, [*islice(tensors, len(form.like_part))]) for part in parts]
+            return correctness.compare_timed(form, self._checks[AFTERWARDS], wholes, items, of_parts)
 
-        return _reply(TIMED, compared)
+        return self._reply(TIMED, compared)
 
     def rates(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
         """Reply with the highest rates of the device in some turns and seconds, 0 if there is no memory for them.
@@ -99,7 +86,7 @@ class Judge:
         """
         best = Roof(0.0, 0.0)
         with _measuring(request["core"]):
-            self._rates = self._rates or DeviceRates(self._made.point)
+            self._rates = self._rates or DeviceRates(self._point)
             best = self._rates.best(request["turns"], request["least_s"])
         return {**dataclasses.asdict(best), "cpu_s": process_time()}
 
@@ -110,58 +97,75 @@ class Judge:
         """
         product_s = copy_s = 0.0
         with _measuring(request["core"]):
-            self._probe = self._probe or SpeedProbe(self._made.point)
+            self._probe = self._probe or SpeedProbe(self._point)
             product_s, copy_s = self._probe.times_s()
         return {"product_s": product_s, "copy_s": copy_s, "cpu_s": process_time()}
 
-    @property
-    def _made(self) -> workload.Workload:
-        assert self._work is not None, "nothing was expected"
-        return self._work
-
-    def _workload(self, point: Point, seed: int) -> workload.Workload:
-        if self._work is None or self._work.seed != seed:
-            workload.set_up(point)
-            self._state = process_state.ProcessState()
-            work = workload.make(point, seed)
-            with _all_cores(point):
-                if self._work is None:
-                    function.check(work)
-                self._work, self._checks, self._peak = work, {}, reference.peak(work)
-        return self._work
+    def _reply(self, check: str, compared: Callable[[], CheckResult]) -> dict[str, Any]:
+        """Return the result of a comparison as JSON; an output that can't be read has a reason alone."""
+        try:
+            with all_cores(self._point):
+                result = compared()
+        except outputs.Incorrect as incorrect:
+            return {"error": None, "tolerance": None, "reason": f"{incorrect} ({check})"}
+        error = result.error if math.isfinite(result.error) else None
+        return {"error": error, "tolerance": result.tolerance, "reason": result.reason}
 
 
-def _like(work: workload.Workload) -> list[Tensor]:
-    """Return tensors of the shapes of an output, and of its gradients if the mode has any."""
-    of = [*work.inputs()[: len(work.shapes)], *work.layer.parameters()] if work.with_gradients else []
-    return [work.direction, *of]
+def _checks(described: list[dict[str, Any]], descriptor: int) -> list[Check]:
+    """Return the checks of these descriptions, whose numbers lie in a file."""
+    parts = [part for check in described for part in check["expected"]]
+    like = [
+        each for part in parts for each in (_like(["float64", [len(part["targets"]), 2]]), *_likes(part["targets"]))
+    ]
+    tensors = iter(outputs.read(descriptor, like))
+
+    def expected(part: dict[str, Any]) -> Expected:
+        numbers = next(tensors).tolist()
+        pairs = [_taken(pair, tensors) for pair in part["targets"]]
+        targets = (
+            Target(tensor, scale, tolerance, equal)
+            for (tensor, equal), (scale, tolerance) in zip(pairs, numbers, strict=True)
+        )
+        return Expected(part["items"], tuple(targets))
+
+    return [Check(check["name"], tuple(map(expected, check["expected"]))) for check in described]
 
 
-def _reply(check: str, compared: Callable[[], CheckResult]) -> dict[str, Any]:
-    """Return the result of a comparison as JSON; an output that can't be read has a reason alone."""
-    try:
-        result = compared()
-    except outputs.Incorrect as incorrect:
-        return {"error": None, "tolerance": None, "reason": f"{incorrect} ({check})"}
-    error = result.error if math.isfinite(result.error) else None
-    return {"error": error, "tolerance": result.tolerance, "reason": result.reason}
+def _computed(described: list[list[Any]], descriptor: int) -> list[list[Computed]]:
+    """Return what was computed by these descriptions, whose numbers lie in a file."""
+    tensors = iter(outputs.read(descriptor, _likes(pair for pairs in described for pair in pairs)))
+    return [[_taken(pair, tensors) for pair in pairs] for pairs in described]
 
 
-def obstacle(point: Point) -> str:
-    """Return why this machine can't run the point, empty if it can."""
-    if point.device != "cpu":
-        if not torch.cuda.is_available():
-            return f"no CUDA device: torch {torch.__version__} sees none"
-        index = torch.device(point.device).index or 0
-        if index >= torch.cuda.device_count():
-            return f"no device {point.device}: this machine has {torch.cuda.device_count()} CUDA device(s)"
-    elif point.timing != "host":
-        return f"timing {point.timing} needs a CUDA device; the CPU has host"
-    return ""
+def _likes(pairs: Iterable[list[Any]]) -> list[Tensor]:
+    return [_like(each) for pair in pairs for each in pair if each is not None]
+
+
+def _like(described: list[Any]) -> Tensor:
+    dtype, shape = described
+    return torch.empty(shape, dtype=getattr(torch, dtype), device="meta")
+
+
+def _taken(pair: list[Any], tensors: Iterator[Tensor]) -> Computed:
+    return Computed(*(None if each is None else next(tensors) for each in pair))  # type: ignore[arg-type]
+
+
+def _check_believable(check: Check, dtype: torch.dtype) -> None:
+    """Raise ValueError if a check is wider than a reference makes it: then the layer's code has changed it."""
+    most = max(MOST_TOLERANCE[dtype], MOST_PEAKED if check.name == PEAKED and dtype.itemsize == 2 else 0.0)
+    for expected in check.expected:
+        largest = largest_of([target.tensor for target in expected.targets])
+        of_all = max(largest)
+        if any(
+            target.tolerance > most or target.scale > (of_all if own else max(of_all, 1.0))
+            for target, own in zip(expected.targets, largest, strict=True)
+        ):
+            raise ValueError(f"what is expected ({check.name}) came with a tolerance that is none")
 
 
 @contextmanager
-def _all_cores(point: Point) -> Iterator[None]:
+def all_cores(point: Point) -> Iterator[None]:
     """Compute what is inside with all cores, or MOST_THREADS of them: nothing is timed meanwhile."""
     threads = torch.get_num_threads()
     torch.set_num_threads(max(point.threads, min(MOST_THREADS, facts.visible_cores())))

@@ -1,6 +1,6 @@
 """One case in its own process: prepared, sampled when the parent asks, and finished.
 
-The outputs of some calls are kept in files, for the judge: those of the first calls, parts of the outputs of many timed
+The outputs of some calls are handed over for the judge: those of the first calls, parts of the outputs of many timed
 calls, and that of a call after the last round.
 """
 
@@ -9,10 +9,9 @@ import gc
 import math
 import os
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -57,7 +56,8 @@ class CaseRequest:
     `seed` is that of weights and inputs, `order_seed` that of the choices that this process makes.
     `inputs` has the values of those inputs that are checked outside of the rounds.
     A `thorough` measurement, the first of a case, also inspects a call.
-    The warm-up takes at most `warm_up_s`, the preparation runs on `core`, if one is given, and outputs go to `folder`.
+    The warm-up takes at most `warm_up_s`, the preparation runs on `core`, if one is given. `files` are the descriptors
+    of empty files for the outputs of these inputs, and `cache` is the folder of the compiler's cache.
     Weights and values are those of `given`, if that is not None.
     """
 
@@ -69,7 +69,8 @@ class CaseRequest:
     thorough: bool
     warm_up_s: float
     core: int | None
-    folder: Path
+    files: Mapping[str, int]
+    cache: str
     given: workload.Given | None = None
 
 
@@ -97,6 +98,8 @@ class MeasuredCase:
         """Build the implementation, keep its outputs for the judge, inspect a call and warm up."""
         request, point, name = self.request, self.request.point, self.request.implementation
         self._channel.announce("preparation")
+        if request.cache:
+            os.environ[compilation.CACHE] = request.cache
         self._core = request.core
         if request.core is not None:
             os.sched_setaffinity(0, {request.core})
@@ -190,8 +193,11 @@ class MeasuredCase:
             if self._inputs.are_edited():
                 raise Incorrect(f"edited its input in place ({TIMED})")
 
-    def finish(self, call_s: float, core: int | None) -> None:
-        """End the rounds: keep the last outputs, and measure the energy of a call of `call_s` and a GPU's state."""
+    def finish(self, call_s: float, core: int | None, files: Mapping[str, int]) -> None:
+        """End the rounds: hand over the last outputs, and measure the energy of a call of `call_s` and a GPU's state.
+
+        `files` are the descriptors of empty files for them.
+        """
         self._move(core)
         work, device = self._work, self.request.point.device
         counter = None if work.point.mode == "backward" else energy.counter(device)  # else the forward pass would count
@@ -203,8 +209,8 @@ class MeasuredCase:
             raise Incorrect(f"edited the layer's weights ({TIMED})")
         fresh = outputs.compute(self._subject, work, self._inputs.holding(self.request.inputs[AFTERWARDS]))
         self._check_form(AFTERWARDS, fresh)
-        outputs.write(self._outputs.kept, self._path(TIMED))
-        outputs.write(work.ordered(fresh.tensors), self._path(AFTERWARDS))
+        outputs.write(self._outputs.kept, files[TIMED])
+        outputs.write(work.ordered(fresh.tensors), files[AFTERWARDS])
         if counter is not None:
             self._channel.announce("energy")
             self.outcome.metrics["energy_j"] = energy.per_call_j(counter, self._call, call_s, device)
@@ -274,7 +280,7 @@ class MeasuredCase:
             else:
                 calls_s.append(elapsed_s)
             self._check_form(name, output)
-            outputs.write(self._work.ordered(output.tensors), self._path(name))
+            outputs.write(self._work.ordered(output.tensors), self.request.files[name])
             self.reuses |= self._like is not None and outputs.share_memory([self._like.y, output.y])
             self._like = output
         return calls_s
@@ -345,9 +351,6 @@ class MeasuredCase:
             outputs.check_form(self._subject, self._work, inputs, output)
         except Incorrect as error:
             raise Incorrect(f"{error} ({check})") from None
-
-    def _path(self, check: str) -> Path:
-        return self.request.folder / f"{check}.bin"
 
 
 def load(name: str) -> None:

@@ -1,19 +1,22 @@
-"""The outputs of an implementation: computed, checked for their form, and written to a file for the judge.
+"""The outputs of an implementation: computed, checked for their form, and handed over for the judge.
 
 The process of an implementation holds no expected output, so the numbers are compared elsewhere.
 """
 
 import copy
-from collections.abc import Iterable, Sequence
+import errno
+import mmap
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import wraps
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from bench.machine import sealed
 from bench.measure.workload import Subject, Tensors, Workload
 
 NAMES = frozenset(dir(Tensor))
@@ -25,6 +28,10 @@ _storage_of, _keys_of = Tensor.untyped_storage, torch._C._dispatch_keys
 
 class Incorrect(Exception):  # noqa: N818 - an outcome that becomes a row
     """The output can't be the layer's; the message says why."""
+
+
+class NotHandedOver(Exception):  # noqa: N818 - an outcome that becomes a row
+    """The system let this process hand no outputs over, which is no fault of the implementation."""
 
 
 @dataclass(frozen=True)
@@ -143,27 +150,44 @@ def has_weights_of(subject: Subject, workload: Workload) -> bool:
     return all(torch.equal(weight, original) for weight, original in pairs)
 
 
-def write(tensors: Sequence[Tensor], path: Path) -> None:
-    """Write the bytes of tensors, one after the other."""
-    with path.open("wb") as file:
-        for tensor in tensors:
-            flat = tensor.detach().to("cpu").contiguous().reshape(-1)
-            file.write(flat.view(torch.uint8).numpy().data)
+def write(tensors: Sequence[Tensor], descriptor: int) -> None:
+    """Write the bytes of tensors, one after the other, and seal the file; raises NotHandedOver."""
+    try:
+        sealed.fill(descriptor, map(_bytes, tensors))
+    except OSError as error:
+        raise NotHandedOver(f"outputs could not be handed over: {sealed.words(error)}") from None
 
 
-def read(path: Path, like: Sequence[Tensor]) -> tuple[Tensor, ...]:
-    """Return tensors on the CPU with the shapes and dtypes of `like`.
+def check_files(request: Mapping[str, Any]) -> None:
+    """Raise NotHandedOver if some of the descriptors of a request's files did not come: there was no room for them."""
+    if len(request["descriptors"]) < len(request["files"]):
+        raise NotHandedOver(f"outputs could not be handed over: {sealed.words(OSError(errno.EMFILE, ''))}")
 
-    Raises Incorrect if the file has another size, or if it is missing: the process that wrote it may have removed it.
-    """
-    if not path.exists():
-        raise Incorrect("output was not handed over")
-    size, expected = path.stat().st_size, sum(tensor.nbytes for tensor in like)
+
+def _bytes(tensor: Tensor) -> memoryview:
+    flat = tensor.detach().to("cpu").contiguous().reshape(-1)
+    return flat.view(torch.uint8).numpy().data
+
+
+def read(descriptor: int, like: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """Return tensors on the CPU with the shapes and dtypes of `like`; raises Incorrect if the file has another size."""
+    size, expected = os.fstat(descriptor).st_size, sum(tensor.nbytes for tensor in like)
     if size != expected:
         raise Incorrect(f"output has {size} bytes, expected {expected}")
-    content = torch.from_file(str(path), size=size, dtype=torch.uint8) if size else torch.empty(0, dtype=torch.uint8)
-    parts = content.split([tensor.nbytes for tensor in like])
-    return tuple(part.clone().view(each.dtype).view(each.shape) for part, each in zip(parts, like, strict=True))
+    return tuple(_parts(descriptor, size, like))
+
+
+def _parts(descriptor: int, size: int, like: Sequence[Tensor]) -> Iterator[Tensor]:
+    content = mmap.mmap(descriptor, size, access=mmap.ACCESS_COPY) if size else bytearray()
+    begin = 0
+    for each in like:
+        end = begin + each.nbytes
+        part = torch.empty(0, dtype=torch.uint8)
+        if end > begin:
+            part = torch.frombuffer(content, dtype=torch.uint8, offset=begin, count=end - begin)
+        # a part begins where the one before ends, which another dtype may not allow
+        yield (part if begin % each.element_size() == 0 else part.clone()).view(each.dtype).view(each.shape)
+        begin = end
 
 
 def _address(tensor: Tensor) -> int:

@@ -85,6 +85,13 @@ class Target(NamedTuple):
     equal: Tensor | None = None
 
 
+class Computed(NamedTuple):
+    """What the layer computes in a timed call; `equal` is as in a Target."""
+
+    tensor: Tensor
+    equal: Tensor | None
+
+
 @dataclass(frozen=True)
 class Expected:
     """What is expected for some items of the batch: of the output, and of the gradients if the mode has any.
@@ -143,8 +150,8 @@ def expect(workload: Workload, name: str, values: InputValues) -> Check:
     return Check(name, (Expected(chosen, targets[:by_item]), of_all))
 
 
-def of_calls(workload: Workload, check: Check, xs: Tensors, direction: Tensor | None) -> tuple[Target, ...]:
-    """Return what is expected of timed calls on inputs, in float32 at least, with scales and tolerances of a check.
+def of_calls(workload: Workload, xs: Tensors, direction: Tensor | None) -> tuple[Computed, ...]:
+    """Return what the layer computes in timed calls on inputs, in float32 at least.
 
     Without gradients some rows of the output are computed, and the others are NaN.
     """
@@ -155,10 +162,15 @@ def of_calls(workload: Workload, check: Check, xs: Tensors, direction: Tensor | 
     tensors = None if direction is not None else _some_rows(workload, layer, chosen[0])
     tensors = tensors or _computed(workload, _plain(workload, layer), *chosen)
     equal = _with_equal_weights(workload, *chosen) or repeat(None)
-    targets = check.expected[-1].targets
+    return tuple(Computed(tensor.cpu(), other) for tensor, other in zip(tensors, equal, strict=False))
+
+
+def targets_of_calls(check: Check, computed: Sequence[Computed], dtype: torch.dtype) -> tuple[Target, ...]:
+    """Return what is expected of timed calls, with the scales of a check and a little more than its tolerances."""
+    most, targets = MOST_TOLERANCE[dtype], check.expected[-1].targets
     return tuple(
-        Target(tensor.cpu(), scale, min(MOST_TOLERANCE[own], tolerance + tolerance / MARGIN), other)
-        for tensor, (_, scale, tolerance, _), other in zip(tensors, targets, equal, strict=False)
+        Target(tensor, target.scale, min(most, target.tolerance + target.tolerance / MARGIN), equal)
+        for (tensor, equal), target in zip(computed, targets, strict=False)
     )
 
 
@@ -221,7 +233,7 @@ def way_to_equal_weights(result: Tensor, target: Target) -> float:
     It is the projection of its error on the difference of the two, 0 if that is too small beside rounding, or if what
     is expected has cancelled out.
     """
-    if target.equal is None or _largest([target.tensor])[0] < CANCELLED * target.scale:
+    if target.equal is None or largest_of([target.tensor])[0] < CANCELLED * target.scale:
         return 0.0
     way, error = (difference(each, target.tensor).flatten() for each in (target.equal, result))
     length, typical = way.norm(), _or_zero(target.tensor, target.tensor).float().square().mean().sqrt()
@@ -311,19 +323,20 @@ def _items(workload: Workload, name: str) -> list[int]:
 
 def _cancelled(exact: Sequence[Tensor], by_item: int) -> set[int]:
     """Return the indices of the weights' gradients that have cancelled out, or may have."""
-    largest = _largest(exact)
+    largest = largest_of(exact)
     least = CANCELLED * max(largest[by_item:], default=0.0)
     return {index for index in range(by_item, len(exact)) if largest[index] < least or exact[index].numel() < FEW}
 
 
 def _scales(tensors: Sequence[Tensor], cancelled: set[int], by_item: int) -> tuple[float, ...]:
-    largest = _largest(tensors)
+    largest = largest_of(tensors)
     of_weights = max(largest[by_item:], default=0.0)
     values = (of_weights if index in cancelled else value for index, value in enumerate(largest))
     return tuple(value or 1.0 for value in values)
 
 
-def _largest(tensors: Sequence[Tensor]) -> list[float]:
+def largest_of(tensors: Sequence[Tensor]) -> list[float]:
+    """Return the largest absolute value of each tensor, where something is expected."""
     return [float(_or_zero(tensor.abs(), tensor).max()) for tensor in tensors]
 
 

@@ -9,7 +9,6 @@ import importlib
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
@@ -17,15 +16,18 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 import impls
-from bench.measure import compilation, devices, failure, judge, look, memory, user_code
+from bench.measure import compilation, devices, failure, judge, look, memory, outputs, references, user_code
 from bench.measure.forking import Channel, Server, serve
 from bench.measure.measured_case import CaseRequest, MeasuredCase
 from bench.measure.workload import Given
 from bench.plan.case import Case, Point
 from bench.plan.names import is_own
-from bench.sampling.inputs import InputValues
+from bench.sampling.inputs import GIVEN, InputValues
 from impls.lookup import check
 from impls.modules import sources
+
+ENVELOPE = ("request", "id", "files", "descriptors")
+"""What a request has beside its arguments."""
 
 
 def warm(request: dict[str, Any]) -> None:
@@ -112,10 +114,12 @@ class Worker:
         """Prepare a case; reply with its outcome so far."""
         values = request["case"]
         inputs = {name: InputValues(*each) for name, each in values["inputs"].items()}
-        given = Given(Path(values["given"][0]), values["given"][1]) if values.get("given") else None
-        own = {"point": Point(**values["point"]), "folder": Path(values["folder"]), "inputs": inputs, "given": given}
+        files = dict(zip(request["files"], request["descriptors"], strict=False))
+        given = Given(files[GIVEN], values["given"]) if GIVEN in files else None
+        own = {"point": Point(**values["point"]), "files": files, "inputs": inputs, "given": given}
         self._case = MeasuredCase(CaseRequest(**{**values, **own}), channel)
         with self._caught() as case:
+            outputs.check_files(request)
             case.prepare()
         is_on_gpu = case.request.point.device != "cpu" and torch.cuda.is_initialized()
         return {
@@ -128,8 +132,11 @@ class Worker:
 
     def step(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
         """Do a step of the prepared case; reply with what it says, or with the outcome if that is nothing."""
-        arguments = {name: value for name, value in request.items() if name not in ("request", "id")}
+        arguments = {name: value for name, value in request.items() if name not in ENVELOPE}
         with self._caught() as case:
+            if "files" in request:
+                outputs.check_files(request)
+                arguments["files"] = dict(zip(request["files"], request["descriptors"], strict=True))
             if said := getattr(case, request["request"])(**arguments):
                 return {**said, "status": "ok"}
         return case.reply()
@@ -165,4 +172,4 @@ def work(channel: Channel) -> None:
 
 
 if __name__ == "__main__":
-    Server({"worker": work, "judge": judge.work}, warm).serve()
+    Server({"worker": work, "reference": references.work, "judge": judge.work}, warm).serve()

@@ -2,7 +2,9 @@
 
 import copy
 import dataclasses
+import io
 import math
+import mmap
 import random
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -10,7 +12,6 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import cycle
-from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -19,6 +20,7 @@ from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 import impls
+from bench.machine import sealed
 from bench.measure.cores import equal_weights, is_plain
 from bench.plan import layers
 from bench.plan.case import COLUMNS, Point
@@ -68,9 +70,12 @@ Parts = Sequence[tuple[int, int, int, int]]
 
 
 class Given(NamedTuple):
-    """Weights and values that another process has saved; `sources` has the rows there that own weights are made of."""
+    """Weights and values that another process has saved in a file with this descriptor.
 
-    path: Path
+    `sources` has the rows there that own weights are made of.
+    """
+
+    descriptor: int
     sources: Sources
 
 
@@ -369,20 +374,31 @@ def _bare(layer: nn.Module, name: str) -> str:
     return name.removeprefix("inner.") if isinstance(layer, Wrapper) else name
 
 
-def save(work: Workload, path: Path) -> None:
-    """Write the weights and values of a workload into a file, from which `make` takes them in another process."""
-    saved = {
+def save(work: Workload, descriptor: int) -> None:
+    """Write the weights and values of a workload into a file, from which `make` takes them in another process.
+
+    The file is sealed. Raises OSError if it can't be written.
+    """
+    sealed.fill(descriptor, [saved(work)])
+
+
+def saved(work: Workload) -> memoryview:
+    """Return the bytes of a file with the weights and values of a workload."""
+    all_of_it = {
         "weights": weights(work.layer),
         "parameters": {_bare(work.layer, name): [*each.shape] for name, each in work.layer.named_parameters()},
         "values": work.values.float(),
         "direction": work.direction.float(),
     }
-    torch.save(saved, path)
+    content = io.BytesIO()
+    torch.save(all_of_it, content)
+    return content.getbuffer()
 
 
 def load(layer: nn.Module, given: Given) -> dict[str, Any]:
     """Give a layer the weights in a file, its initial ones where that has none; return the file's content."""
-    saved: dict[str, Any] = torch.load(given.path, map_location="cpu", weights_only=True)
+    with mmap.mmap(given.descriptor, 0, access=mmap.ACCESS_READ) as content:  # a position is shared with others
+        saved: dict[str, Any] = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
     with torch.no_grad():
         for name, tensor in weights(layer).items():
             if rows := [_rows(saved["weights"][of])[begin:end] for of, begin, end in given.sources[name]]:

@@ -12,7 +12,8 @@ import pandas as pd
 
 from bench.analyse.profile import operator_table
 from bench.analyse.standing import by_rank
-from bench.engine.pool import CACHE, Scratch
+from bench.engine.caches import WARM
+from bench.engine.pool import Scratch
 from bench.engine.replicate import now
 from bench.engine.worker import Died, Worker, started
 from bench.machine import facts
@@ -78,7 +79,7 @@ def _ask(case: Case, path: Path, scratch: Path) -> dict[str, Any]:
         "scratch": str(scratch),
     }
     try:
-        with Worker(started(MODULE, case.point.allocator, case.point.threads, scratch / CACHE)) as worker:
+        with Worker(started(MODULE, case.point.allocator, case.point.threads, scratch / WARM)) as worker:
             worker.ready()
             return worker.ask(request, CASE_S)
     except Died as death:

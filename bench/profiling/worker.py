@@ -7,7 +7,7 @@ from typing import Any
 
 from bench.measure import compilation, devices, workload
 from bench.measure.forking import Channel, die_with_parent, serve
-from bench.measure.judge import obstacle
+from bench.measure.references import obstacle
 from bench.plan.case import Case, Point
 from bench.profiling import capture, trace_files
 from bench.profiling.capture import operators, stages

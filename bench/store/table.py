@@ -146,7 +146,8 @@ def cases(table: pd.DataFrame) -> list[Case]:
 
 def visible(table: pd.DataFrame) -> pd.DataFrame:
     """Return a table that shows the control characters of its texts, which quote other programs."""
-    return table.apply(lambda column: _visible(column) if column.dtype == TEXT else column)
+    shown: pd.DataFrame = table.apply(lambda column: _visible(column) if column.dtype == TEXT else column)
+    return shown
 
 
 def _visible(column: "pd.Series[Any]") -> "pd.Series[Any]":

@@ -18,10 +18,11 @@ from scipy import special
 
 from bench.analyse.summary import rounds_of
 from bench.plan.case import CONTROL, Case, Point
+from bench.plan.verdicts import MARGIN
 from bench.stats.best import GOOD, bounds
 from bench.stats.contrasts import Contrasts, Prior, Values, contrasts, normal_scores, prior, values
 from bench.stats.estimates import Estimates, combined, half_widths, joined
-from bench.stats.limits import LEVEL, MARGIN, Limits, holm
+from bench.stats.limits import LEVEL, Limits, holm
 from bench.store.journal import latest
 from bench.store.record import Record
 from bench.store.saved_run import SavedRun

@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bench.machine import monotonic
+from bench.machine import monotonic, sealed
 from bench.measure.forking import Channel, Server, serve
 from bench.sampling.inputs import PEAKED, TIMED
 from tests.children import start_sibling
@@ -82,18 +82,17 @@ class Worker:
         self._name = case["implementation"]
         if self._name == "test:wavers":
             self._factor = 1.2 if case["thorough"] else 1 / 1.2
-        self._folder = Path(case["folder"])
+        LIVING.add(self)
         channel.announce("preparation")
         time.sleep(float(os.environ.get("TEST_PREPARE_S", "0")))
         channel.announce("first call")
         self._end()
-        for check in case["inputs"]:
-            (Path(case["folder"]) / f"{check}.bin").write_text(self._name)
+        self._hand_over(request)
         metrics: dict[str, Any] = {"settled": True, "calls_per_timing": 1}
         if case["thorough"]:
             metrics["kernels"] = ["thorough"]
         outcome = self._outcome(metrics)
-        if self._name.startswith("test:large") and _members(Path(case["folder"]).parent) > 2:
+        if self._name.startswith("test:large") and len(LIVING) > 2:
             outcome |= {"status": "oom", "detail": "MemoryError"}
         if self._name == "test:outgrows" and case["point"]["num_tokens"] >= OUTGROWN:
             outcome |= {"status": "oom", "detail": "MemoryError"}
@@ -145,11 +144,16 @@ class Worker:
         work = {"used_s": used_s, "idle_s": idle_s, "cpu_s": self._cpu_s()}
         return {"status": "ok", "sample": sample, **work}
 
-    def finish(self, _request: dict[str, Any], channel: Channel) -> dict[str, Any]:
+    def finish(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
         """End the rounds."""
         channel.announce("last calls")
-        (self._folder / f"{TIMED}.bin").write_text(self._name)
+        self._hand_over(request)
         return self._outcome({})
+
+    def _hand_over(self, request: dict[str, Any]) -> None:
+        """Give its name as each of the outputs."""
+        for descriptor in request["descriptors"]:
+            sealed.fill(descriptor, [memoryview(self._name.encode())])
 
     def do(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
         """Do as the request says."""
@@ -244,6 +248,33 @@ def pipe(channel: Channel) -> socket.socket:
     return channel._pipe
 
 
+def expect(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
+    """Reply with the work of a call, or end as TEST_REFERENCE says."""
+    channel.announce("reference")
+    match os.environ.get("TEST_REFERENCE"):
+        case "exits":
+            end(1)
+        case "killed once" if _is_first("reference"):
+            kill(signal.SIGKILL)
+        case "oom":
+            return {"status": "oom", "detail": "MemoryError", "metrics": {}}
+        case "no reply":
+            return {"status": 5}
+    if request["point"]["device"] != "cpu" and "TEST_GPU" not in os.environ:
+        return {"status": "unsupported", "detail": "no CUDA device", "metrics": {}}
+    checks = {"form": {}, "checks": [*request["shifts"]]}
+    return {"status": "ok", "detail": "", "metrics": {}, "work": WORK, "peak": 4.0, **checks}
+
+
+def expect_timed(_request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
+    """Reply that all was computed."""
+    return {"status": "ok", "detail": "", "metrics": {}, "computed": []}
+
+
+def _read(descriptor: int) -> str:
+    return os.pread(descriptor, 1 << 10, 0).decode()
+
+
 class Judge:
     """The process that compares outputs."""
 
@@ -251,31 +282,21 @@ class Judge:
         self._expected: set[str] = set()
         self._probes = 0
 
-    def expect(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
-        """Reply with the work of a call, or end as TEST_REFERENCE says."""
-        channel.announce("reference")
-        match os.environ.get("TEST_REFERENCE"):
-            case "exits":
-                end(1)
-            case "killed once" if _is_first("reference"):
-                kill(signal.SIGKILL)
-            case "oom":
-                return {"status": "oom", "detail": "MemoryError", "metrics": {}}
-        if request["point"]["device"] != "cpu" and "TEST_GPU" not in os.environ:
-            return {"status": "unsupported", "detail": "no CUDA device", "metrics": {}}
-        self._expected |= {*request["shifts"]}
-        return {"status": "ok", "detail": "", "metrics": {}, "work": WORK, "peak": 4.0}
+    def hold(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
+        """Know which inputs something is expected for."""
+        self._expected |= {*request["checks"]}
+        return {"status": "ok", "detail": "", "metrics": {}}
 
     def compare(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
         """Find an output right or wrong, or end, as the name says that is in the file."""
         if request["check"] not in self._expected:
             raise KeyError(request["check"])
-        return self._compared(Path(request["path"]).read_text(), request["check"])
+        return self._compared(_read(request["descriptors"][0]), request["check"])
 
     def compare_timed(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
         """Find the outputs of timed calls right or wrong, as the name says that is in the file."""
         assert request["parts"]
-        return self._compared(Path(request["path"]).read_text(), TIMED)
+        return self._compared(_read(request["descriptors"][0]), TIMED)
 
     def _compared(self, name: str, check: str) -> dict[str, Any]:
         if name == "test:ends_the_judge":
@@ -327,9 +348,8 @@ def _jittered(value_s: float) -> float:
     return value_s * random.Random(threading.get_native_id()).uniform(0.999, 1.001)
 
 
-def _members(folder: Path) -> int:
-    """Return the number of folders with outputs: one for each implementation that is prepared."""
-    return len([*folder.glob("tmp*")])
+LIVING: set[Worker] = set()
+"""The workers that are prepared and have not ended, if all are threads of this process."""
 
 
 def work(channel: Channel) -> None:
@@ -337,14 +357,22 @@ def work(channel: Channel) -> None:
     worker = Worker()
     of_case = (worker.prepare, worker.begin, worker.sample, worker.keep, worker.finish)
     requests = (worker.check, worker.describe, worker.memory, *of_case, worker.do)
-    serve({request.__name__: request for request in requests}, channel)
+    try:
+        serve({request.__name__: request for request in requests}, channel)
+    finally:
+        LIVING.discard(worker)
 
 
 def judge(channel: Channel) -> None:
     """Serve the requests of a judge."""
     role = Judge()
-    requests = (role.expect, role.compare, role.compare_timed, role.rates, role.probe)
+    requests = (role.hold, role.compare, role.compare_timed, role.rates, role.probe)
     serve({request.__name__: request for request in requests}, channel)
+
+
+def reference(channel: Channel) -> None:
+    """Serve the requests for what is expected."""
+    serve({"expect": expect, "expect_timed": expect_timed}, channel)
 
 
 def warm(_request: dict[str, Any]) -> None:
@@ -352,4 +380,4 @@ def warm(_request: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    Server({"worker": work, "judge": judge}, warm).serve()
+    Server({"worker": work, "judge": judge, "reference": reference}, warm).serve()

@@ -88,15 +88,15 @@ def test_work_between_samples_is_an_objection_at_once() -> None:
 def test_each_further_thread_of_openmp_may_wait_a_little() -> None:
     """It waits actively for a millisecond after its work, in each of four samples."""
     claims = sampled(0.1, 0.1, 4)
-    assert claims.add_work(0.0, 0.0, 0.15 - 1e-9, threads=4) == ""
-    assert "worked between its samples" in claims.add_work(0.0, 0.0, 0.001, threads=4)
+    assert claims.add_work((0.0, 0.0), 0.0, 0.15 - 1e-9, threads=4) == ""
+    assert "worked between its samples" in claims.add_work((0.0, 0.0), 0.0, 0.001, threads=4)
 
 
 def test_what_the_suites_own_use_between_samples_is_no_fault_of_another() -> None:
     """Half as much more is one."""
     claims = sampled(0.1, 0.1, 4)
-    assert claims.add_work(0.0, 0.0, 1.0, usual_s=0.25) == ""
-    assert "worked between its samples" in claims.add_work(0.0, 0.0, 1.0, usual_s=0.25)
+    assert claims.add_work((0.0, 0.0), 0.0, 1.0, usual_s=0.25) == ""
+    assert "worked between its samples" in claims.add_work((0.0, 0.0), 0.0, 1.0, usual_s=0.25)
 
 
 def test_a_timing_of_one_short_call_is_worked_on_one_core() -> None:

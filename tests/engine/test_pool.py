@@ -184,7 +184,7 @@ def test_a_point_has_one_judge(two: Pool) -> None:
     """The judge stays until it is replaced or dismissed; then there is a fresh one."""
     first, second = two.judge(point()), two.judge(point(num_tokens=9))
     assert two.judge(point()) is first
-    two.replace_judge(point())
+    two.replace(point())
     assert (lives(first.pid), lives(second.pid)) == (False, True)
     third = two.judge(point())
     two.dismiss(keep=[point()])

@@ -19,6 +19,7 @@ from bench.engine.worker import Worker, unheard
 from bench.machine import facts, monotonic, quiet, rates
 from bench.machine.quiet import Scheduling
 from bench.plan.case import Case, Point
+from bench.plan.work import Roof
 from bench.sampling.rounds import Length
 from tests.engine import threads
 from tests.make.points import point
@@ -72,7 +73,7 @@ def test_each_implementation_has_a_process_of_its_own(servers: Pool) -> None:
         assert eager.pid != sdpa.pid
         assert eager.samples.rounds[:2] == sdpa.samples.rounds[:2] == (0, 1)
         assert eager.worker is sdpa.worker is None
-        assert not [*servers.folder.glob("tmp*")]
+        assert eager.files == sdpa.files == {}
         assert (eager.metrics["error"], eager.metrics["tolerance"]) == (1e-7, 1e-5)
 
 
@@ -121,30 +122,29 @@ def test_the_hosts_work_beside_a_gpu_is_not_judged(servers: Pool, monkeypatch: p
     assert statuses(measured(servers, "test:two_cores", "test:works_between", at=on_gpu)) == ["ok"] * 2
 
 
-def test_an_impossible_time_is_an_error(servers: Pool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_impossible_time_is_an_error(servers: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is taken again in turns with products before it counts as impossible; only this doubt raises known rates."""
-    monkeypatch.setattr(rates, "PATH", tmp_path / "ceilings.json")
     monkeypatch.setattr(replicate, "TIMED_AGAIN_S", 0.01)
-    rates.remember("here", point(), {"flops_per_s": 1e8, "bytes_per_s": 1e10})
+    servers.roofs[rates.setting(point())] = Roof(1e8, 1e10)
     eager, other = measured(servers, "eager", "test:impossible").values()
     assert (eager.metrics["flops"], eager.metrics["least_bytes"]) == (1000, 8)
     assert (eager.metrics["ceiling_flops_per_s"], eager.metrics["ceiling_bytes_per_s"]) == (1e8, 1e10)
     assert (eager.status, other.status) == ("ok", "error")
     assert "impossible rate" in other.detail
     assert len(other.claims.shares) > len(other.samples.rounds)
-    assert rates.recall("here", point()) == {"flops_per_s": 1e9, "bytes_per_s": 1e10}
-    assert rates.recall("elsewhere", point()) is None
+    assert servers.roofs[rates.setting(point())] == Roof(1e9, 1e10)
 
 
-def test_rates_that_the_device_is_far_from_are_not_believed(
+def test_rates_are_those_that_the_run_has_measured(
     servers: Pool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They lie in a file into which a kernel's process may write: with such rates nothing would be impossible."""
+    """What lies in a file may come from anybody: with its rates nothing would be impossible."""
     monkeypatch.setattr(rates, "PATH", tmp_path / "ceilings.json")
-    rates.remember("here", point(), {"flops_per_s": 1e30, "bytes_per_s": 1e10})
+    rates.remember(
+        "here", point(), {"flops_per_s": 9e9, "bytes_per_s": 9e9, "products_per_s": 1.0, "copies_per_s": 1.0}
+    )
     (member,) = measured(servers, "eager").values()
-    assert member.metrics["ceiling_flops_per_s"] == 1e9
-    assert rates.recall("here", point()) == {"flops_per_s": 1e9, "bytes_per_s": 1e9}
+    assert (member.metrics["ceiling_flops_per_s"], member.metrics["ceiling_bytes_per_s"]) == (1e9, 1e9)
 
 
 # The timings of a sample
@@ -178,7 +178,7 @@ def test_each_sample_has_the_speed_of_the_machine_around_it(
         assert samples.copy_s == pytest.approx([2 * product_s for product_s in samples.product_s])
         assert samples.product_s[0] < samples.product_s[-1]
         assert 1e-4 <= 1 / member.metrics["products_per_s"] < samples.product_s[-1]  # of the first reading, at best
-    kept = rates.recall("here", point(), rates.PROBE)
+    kept = rates.recall("here", point())
     assert kept == {name: members["eager"].metrics[name] for name in rates.PROBE}
     rates.remember("here", point(), {"products_per_s": 1e9})
     (member,) = measured(servers, "eager").values()

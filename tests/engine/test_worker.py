@@ -258,13 +258,13 @@ def test_an_end_is_a_crash_in_words(pair: tuple[Worker, Worker]) -> None:
 def test_the_parent_sleeps_while_a_worker_works(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
     """The parent waits in the system once for each of three signs of life and for the reply, and looks no oftener."""
     waits: list[float | None] = []
-    select = selectors.DefaultSelector.select
+    select = selectors.PollSelector.select
 
-    def counted(selector: selectors.DefaultSelector, timeout: float | None = None) -> Any:
+    def counted(selector: selectors.PollSelector, timeout: float | None = None) -> Any:
         waits.append(timeout)
         return select(selector, timeout)
 
-    monkeypatch.setattr(selectors.DefaultSelector, "select", counted)
+    monkeypatch.setattr(selectors.PollSelector, "select", counted)
     asked(worker, what="work", parts=2, part_s=0.2)
     assert 1 <= len(waits) <= 4
 

@@ -26,7 +26,11 @@ from tests.engine import scripted_server
 PIDS = itertools.count(1 << 30)
 """Ids that no process has."""
 
-ROLES = {"worker": scripted_server.work, "judge": scripted_server.judge}
+ROLES = {
+    "worker": scripted_server.work,
+    "judge": scripted_server.judge,
+    "reference": scripted_server.reference,
+}
 
 
 class Ended(BaseException):
@@ -56,7 +60,6 @@ class Thread:
         except OSError:  # the engine has closed the pipe
             pass
         finally:
-            self._channel._lines.close()
             self._channel._pipe.close()
 
     def has_ended(self, within_s: float = 0.0) -> bool:
@@ -76,6 +79,11 @@ class Server:
     """A server that starts at once, and whose workers are threads."""
 
     pid = os.getpid()
+    has_ended = False
+
+    def server(self) -> "Server":
+        """Return the server of judges."""
+        return Server()
 
     def ready(self) -> None:
         """Be ready."""

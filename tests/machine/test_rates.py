@@ -11,7 +11,7 @@ from bench.plan.work import Roof, Work
 from tests.make.points import point
 
 AT = point()
-SLOW, FAST = {"flops_per_s": 1e9, "bytes_per_s": 5e9}, {"flops_per_s": 2e9, "bytes_per_s": 4e9}
+SLOW, FAST = {"products_per_s": 1e9, "copies_per_s": 5e9}, {"products_per_s": 2e9, "copies_per_s": 4e9}
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def test_a_rate_is_only_raised(path: Path) -> None:
     """Each of the two keeps its best, and what is no better isn't written."""
     rates.remember("here", AT, SLOW)
     rates.remember("here", AT, FAST)
-    assert rates.recall("here", AT) == {"flops_per_s": 2e9, "bytes_per_s": 5e9}
+    assert rates.recall("here", AT) == {"products_per_s": 2e9, "copies_per_s": 5e9}
     path.chmod(0o400)
     before = path.stat().st_mtime_ns
     rates.remember("here", AT, SLOW)

@@ -2,9 +2,10 @@
 
 import dataclasses
 import gc
+import json
 import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,13 +15,15 @@ import pytest
 import torch
 
 from bench.engine.judged_calls import JudgedCalls
+from bench.machine import sealed
 from bench.measure import workload
 from bench.measure.forking import Channel
 from bench.measure.judge import Judge
+from bench.measure.references import References
 from bench.measure.server import Worker
 from bench.plan.case import Point
 from bench.plan.weights import matches
-from bench.sampling.inputs import AFTERWARDS, NORMAL, PEAKED, TIMED, InputValues
+from bench.sampling.inputs import AFTERWARDS, GIVEN, NORMAL, PEAKED, TIMED, InputValues
 
 SEED = 7
 SHIFTS = {NORMAL: 0, PEAKED: 0, AFTERWARDS: 9}
@@ -37,6 +40,44 @@ class Announcements(Channel):
     def announce(self, stage: str) -> None:
         """Keep a stage."""
         self.stages.append(stage)
+
+
+def asked(role: Any, name: str, files: Mapping[str, int], **request: Any) -> dict[str, Any]:
+    """Return the reply of a role to a request that comes with files."""
+    of_files = {"files": [*files], "descriptors": [*files.values()]}
+    reply: dict[str, Any] = getattr(role, name)({"request": name, **request, **of_files}, Announcements())
+    return reply
+
+
+class Judging:
+    """A reference and a judge of one point in this process, with the files between them."""
+
+    def __init__(self) -> None:
+        self.references = References()
+        self.judge = Judge()
+
+    def expect(self, at: Point, seed: int, shifts: Mapping[str, int], given: int | None = None) -> dict[str, Any]:
+        """Return the reply of the reference; the judge then holds what it expects, or says why it can't."""
+        columns, numbers = dataclasses.asdict(at), sealed.made()
+        files = {"numbers": numbers} if given is None else {"numbers": numbers, GIVEN: given}
+        reply = asked(self.references, "expect", files, point=columns, seed=seed, shifts=dict(shifts))
+        if reply["status"] != "ok":
+            return reply
+        reply = json.loads(json.dumps(reply))
+        expected = {"form": reply["form"], "checks": reply["checks"]}
+        held = asked(self.judge, "hold", {"numbers": numbers}, point=columns, **expected)
+        return reply if held["status"] == "ok" else held
+
+    def compare(self, check: str, file: int) -> dict[str, Any]:
+        """Return what the judge says of the output of a check."""
+        return asked(self.judge, "compare", {"outputs": file}, check=check)
+
+    def compare_timed(self, file: int, numbers: int, wholes: Sequence[Any], parts: Sequence[Any]) -> dict[str, Any]:
+        """Return what the judge says of the outputs of timed calls."""
+        kept, computed = {"wholes": [*wholes], "parts": [*parts]}, sealed.made()
+        reply = asked(self.references, "expect_timed", {"numbers": computed}, numbers=numbers, **kept)
+        both = {"outputs": file, "numbers": computed}
+        return asked(self.judge, "compare_timed", both, parts=[*parts], computed=reply["computed"])
 
 
 class Case:
@@ -56,14 +97,13 @@ class Case:
         self.folder = folder
         self.channel = Announcements()
         self.worker = Worker()
-        self.judge = Judge()
+        self.judging = Judging()
         self.call_s = float("inf")
         rng = random.Random(order_seed)
         self.judged = JudgedCalls(rng, batch=at.batch, timings=TIMINGS, rounds=1, mode=at.mode)
         self._has_begun = False
-        saved, names = folder.with_suffix(".pt"), matches(shapes(first), shapes(at))[0] if first else {}
-        request = {"point": dataclasses.asdict(first or at), "seed": SEED, "shifts": SHIFTS}
-        expected = self.judge.expect({**request, "save": str(saved)} if first else request, Announcements())
+        saved, names = sealed.made() if first else None, matches(shapes(first), shapes(at))[0] if first else {}
+        expected = self.judging.expect(first or at, SEED, SHIFTS, saved)
         inputs = {check: InputValues(shift) for check, shift in SHIFTS.items() if check != NORMAL or thorough}
         inputs[PEAKED] = InputValues(SHIFTS[PEAKED], expected.get("peak", 1.0))
         self.request = {
@@ -75,13 +115,18 @@ class Case:
             "thorough": thorough,
             "warm_up_s": 0.02,
             "core": None,
-            "folder": str(folder),
-            "given": (str(saved), names) if names else None,
+            "cache": "",
+            "given": names,
         }
+        self.files = {check: sealed.made() for check in [*inputs, TIMED]}
+        self._given = {} if saved is None else {GIVEN: saved}
 
     def prepare(self) -> dict[str, Any]:
         """Return the reply to the request to prepare."""
-        return self.worker.prepare({"case": self.request}, self.channel)
+        early = {check: file for check, file in self.files.items() if check not in (TIMED, AFTERWARDS)}
+        files = {**self._given, **early}
+        request = {"case": self.request, "files": [*files], "descriptors": [*files.values()]}
+        return self.worker.prepare(request, self.channel)
 
     def sample(self, core: int | None = None) -> dict[str, Any]:
         """Return the reply to the request for a sample on a core."""
@@ -104,7 +149,9 @@ class Case:
     def finish(self, core: int | None = None) -> dict[str, Any]:
         """Return the reply to the request to finish on a core."""
         self.begin()
-        return self.step("finish", call_s=self.call_s, core=core)
+        files = {check: self.files[check] for check in (TIMED, AFTERWARDS)}
+        of_files = {"files": [*files], "descriptors": [*files.values()]}
+        return self.step("finish", call_s=self.call_s, core=core, **of_files)
 
     def step(self, name: str, **request: Any) -> dict[str, Any]:
         """Return the reply to the request for a step."""
@@ -124,15 +171,17 @@ class Case:
         return reply
 
     def reasons(self) -> dict[str, str]:
-        """Return what is incorrect in each file."""
-        judge, channel, reasons = self.judge, Announcements(), {}
-        for path in self.folder.iterdir():
-            if path.stem == TIMED:
-                kept = {"wholes": self.judged.wholes.kept, "parts": self.judged.parts.kept}
-                reply = judge.compare_timed({"numbers": NUMBERS, **kept, "path": str(path)}, channel)
+        """Return what is incorrect in each file that was handed over."""
+        reasons = {}
+        for check, file in self.files.items():
+            if not sealed.is_sealed(file):
+                continue
+            if check == TIMED:
+                kept = self.judged.wholes.kept, self.judged.parts.kept
+                reply = self.judging.compare_timed(file, NUMBERS, *kept)
             else:
-                reply = judge.compare({"check": path.stem, "path": str(path)}, channel)
-            reasons[path.stem] = reply["reason"]
+                reply = self.judging.compare(check, file)
+            reasons[check] = reply["reason"]
         return reasons
 
 

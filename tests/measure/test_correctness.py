@@ -220,7 +220,9 @@ def test_the_axes_of_a_core_are_its_heads() -> None:
     check = reference.expect(work, NORMAL, InputValues())
     y = work.layer(*work.inputs()).clone()
     y[1, 2, 4:] *= 1.1
-    assert correctness.compare(work, check, [y]).reason.endswith(", at item 1, head 2, tokens 4 to 6")
+    assert correctness.compare(correctness.Form.of(work), check, [y]).reason.endswith(
+        ", at item 1, head 2, tokens 4 to 6"
+    )
 
 
 def off_in_one_gradient(layer: torch.nn.Module) -> Any:
@@ -259,4 +261,4 @@ def test_a_kernel_that_is_wrong_from_a_token_on_is_told_where() -> None:
     check = reference.expect(work, NORMAL, InputValues())
     y = outputs.compute(workload.subject(work, "sdpa"), work, work.inputs()).y.clone()
     y[1, 5:] *= 1.1
-    assert correctness.compare(work, check, [y]).reason.endswith(", at item 1, tokens 5 to 8")
+    assert correctness.compare(correctness.Form.of(work), check, [y]).reason.endswith(", at item 1, tokens 5 to 8")

@@ -1,9 +1,8 @@
-"""The judge: expected outputs made once, outputs in files compared with them."""
+"""The judge: outputs in files, compared with what another process expects, which it computes once."""
 
 import dataclasses
 import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
@@ -11,37 +10,37 @@ import pytest
 import torch
 from torch import Tensor
 
+from bench.machine import sealed
 from bench.measure import judge as judge_module
 from bench.measure import outputs, reference, workload
-from bench.measure.judge import Judge, obstacle
+from bench.measure.references import obstacle
 from bench.plan.case import Point
 from bench.plan.layers import flops, least_bytes
 from bench.sampling.inputs import AFTERWARDS, NORMAL, PEAKED, TIMED, InputValues, TimedCall
 from tests.make.points import point
-from tests.measure.stub import SEED, SHIFTS, Announcements
+from tests.measure.stub import SEED, SHIFTS, Announcements, Judging
 
 
-def judge_of(at: Point) -> Judge:
-    """Return a judge that has made what is expected at a point."""
-    judge = Judge()
+def judge_of(at: Point) -> Judging:
+    """Return a judge that knows what is expected at a point."""
+    judge = Judging()
     expect(judge, at)
     return judge
 
 
-def expect(judge: Judge, at: Point, shifts: dict[str, Any] = SHIFTS, seed: int = SEED) -> dict[str, Any]:
+def expect(judge: Judging, at: Point, shifts: dict[str, Any] = SHIFTS, seed: int = SEED) -> dict[str, Any]:
     """Return the reply to a request for expectations."""
-    request = {"point": dataclasses.asdict(at), "seed": seed, "shifts": shifts}
-    return judge.expect(request, Announcements())
+    return judge.expect(at, seed, shifts)
 
 
-def compare(judge: Judge, check: str, path: Path) -> dict[str, Any]:
+def compare(judge: Judging, check: str, file: int) -> dict[str, Any]:
     """Return the reply to a request for a comparison."""
-    return judge.compare({"check": check, "path": str(path)}, Announcements())
+    return judge.compare(check, file)
 
 
 def test_a_judge_probes_on_the_core_of_the_samples_and_leaves_it() -> None:
     """The judge is a process of the same replicate: later references may use every core."""
-    judge = judge_of(point())
+    judge = judge_of(point()).judge
     cores = os.sched_getaffinity(0)
     for core in (min(cores), None):
         reply = judge.probe({"core": core}, Announcements())
@@ -55,22 +54,21 @@ def test_a_judge_probes_on_the_core_of_the_samples_and_leaves_it() -> None:
 def test_a_probe_without_memory_has_no_times(monkeypatch: pytest.MonkeyPatch) -> None:
     """Other errors are raised."""
     monkeypatch.setattr(judge_module, "SpeedProbe", Mock(side_effect=[MemoryError(), ValueError("no")]))
-    judge = judge_of(point())
+    judge = judge_of(point()).judge
     reply = judge.probe({"core": None}, Announcements())
     assert (reply["product_s"], reply["copy_s"]) == (0.0, 0.0)
     with pytest.raises(ValueError, match="no"):
         judge.probe({"core": None}, Announcements())
 
 
-def written(
-    path: Path, at: Point, check: str, change: Callable[[Tensor], Tensor] = lambda y: y, seed: int = SEED
-) -> Path:
+def written(at: Point, check: str, change: Callable[[Tensor], Tensor] = lambda y: y, seed: int = SEED) -> int:
     """Return the file of what sdpa computes for the input of a check, with its output changed."""
     work = workload.make(at, seed)
     xs = work.inputs(InputValues(SHIFTS[check], reference.peak(work) if check == PEAKED else 1.0))
     output = outputs.compute(workload.subject(work, "sdpa"), work, tuple(x.clone() for x in xs))
-    outputs.write([change(output.y), *output.gradients], path)
-    return path
+    file = sealed.made()
+    outputs.write([change(output.y), *output.gradients], file)
+    return file
 
 
 def test_expectations_are_made_once_and_other_shifts_replace_the_old_ones(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,7 +76,7 @@ def test_expectations_are_made_once_and_other_shifts_replace_the_old_ones(monkey
 
     The reply says the least work of a call: operations and bytes are those of the plan.
     """
-    judge, computing = Judge(), Mock(wraps=reference.expect)
+    judge, computing = Judging(), Mock(wraps=reference.expect)
     monkeypatch.setattr(reference, "expect", computing)
     replies = [expect(judge, point(), {PEAKED: 0, AFTERWARDS: shift}) for shift in (5, 6, 6)]
     computed = [(check, values.shift) for _, check, values in (call.args for call in computing.call_args_list)]
@@ -87,40 +85,39 @@ def test_expectations_are_made_once_and_other_shifts_replace_the_old_ones(monkey
     assert replies[0]["work"] == {"flops": flops(point()), "least_bytes": least_bytes(point())}
 
 
-def test_another_seed_has_other_expectations(tmp_path: Path) -> None:
+def test_another_seed_has_other_expectations() -> None:
     """What a seed's weights and inputs give is right for no other, whatever was made before."""
-    judge = Judge()
+    judge = Judging()
     expect(judge, point())
     expect(judge, point(), seed=SEED + 1)
-    at = tmp_path / "output"
-    assert compare(judge, PEAKED, written(at, point(), PEAKED, seed=SEED + 1))["reason"] == ""
-    assert "is off by" in compare(judge, PEAKED, written(at, point(), PEAKED))["reason"]
+    assert compare(judge, PEAKED, written(point(), PEAKED, seed=SEED + 1))["reason"] == ""
+    assert "is off by" in compare(judge, PEAKED, written(point(), PEAKED))["reason"]
 
 
 MODES = [("inference", "float32"), ("forward", "bfloat16"), ("train", "float32"), ("train", "bfloat16")]
 
 
 @pytest.mark.parametrize(("mode", "dtype"), MODES)
-def test_a_file_is_compared_with_the_expectation_of_its_check(mode: str, dtype: str, tmp_path: Path) -> None:
+def test_a_file_is_compared_with_the_expectation_of_its_check(mode: str, dtype: str) -> None:
     """The output for these values passes with its error; a changed one and one for other values don't."""
-    at, path = point(mode=mode, dtype=dtype), tmp_path / "output"
+    at = point(mode=mode, dtype=dtype)
     judge = judge_of(at)
     for check in SHIFTS:
-        reply = compare(judge, check, written(path, at, check))
+        reply = compare(judge, check, written(at, check))
         assert reply["reason"] == ""
         assert 0 <= reply["error"] <= reply["tolerance"]
-        changed = compare(judge, check, written(path, at, check, lambda y: y * 1.3))
+        changed = compare(judge, check, written(at, check, lambda y: y * 1.3))
         assert changed["reason"].startswith(f"output ({check}) is off by ")
         assert changed["error"] > changed["tolerance"]
         other = PEAKED if check == NORMAL else NORMAL
-        assert compare(judge, check, written(path, at, other))["reason"] != ""
+        assert compare(judge, check, written(at, other))["reason"] != ""
 
 
 PARTS = [[11, 0, 1], [12, 2, 0], [11, 0, 0]]
 """Items of timed calls: the key of the timing, the place of the input in it, and the item."""
 
 
-def timed(judge: Judge, at: Point, path: Path, change: Callable[[int, Tensor], Tensor] = lambda _, y: y) -> str:
+def timed(judge: Judging, at: Point, change: Callable[[int, Tensor], Tensor] = lambda _, y: y) -> str:
     """Return why the outputs of timed calls are incorrect, if one of them is changed: the whole one has number -1."""
     work = workload.make(at, SEED)
 
@@ -135,26 +132,26 @@ def timed(judge: Judge, at: Point, path: Path, change: Callable[[int, Tensor], T
     for number, (key, place, item) in enumerate(PARTS):
         of_call = computed(TimedCall(key, place), number)
         tensors += [tensor[item] for tensor in of_call[: 2 if at.mode == "train" else 1]]
-    outputs.write(tensors, path)
-    request = {"wholes": wholes, "numbers": 5, "parts": PARTS, "path": str(path)}
-    return str(judge.compare_timed(request, Announcements())["reason"])
+    file = sealed.made()
+    outputs.write(tensors, file)
+    return str(judge.compare_timed(file, 5, wholes, PARTS)["reason"])
 
 
 @pytest.mark.parametrize(("mode", "dtype"), MODES)
-def test_items_of_timed_calls_are_compared_beside_a_whole_output(mode: str, dtype: str, tmp_path: Path) -> None:
+def test_items_of_timed_calls_are_compared_beside_a_whole_output(mode: str, dtype: str) -> None:
     """All are right, or the one is named that is not; an item that is not judged may be anything."""
-    at, path = point(mode=mode, dtype=dtype, batch=3, num_tokens=130), tmp_path / "output"
+    at = point(mode=mode, dtype=dtype, batch=3, num_tokens=130)
     judge = judge_of(at)
-    assert timed(judge, at, path) == ""
+    assert timed(judge, at) == ""
 
     def wrong_at(wrong: int) -> str:
-        return timed(judge, at, path, lambda number, y: y * (1.3 if number == wrong else 1.0))
+        return timed(judge, at, lambda number, y: y * (1.3 if number == wrong else 1.0))
 
     assert wrong_at(-1).startswith("" if mode == "inference" else f"output ({TIMED}) is off by ")
     for wrong, (_, _, item) in enumerate(PARTS):
         assert wrong_at(wrong).startswith(f"output of item {item} ({TIMED}) is off by ")
-    assert timed(judge, at, path, lambda number, y: torch.cat([y[:2], y[2:] * (1 + (number >= 0))])) == ""
-    assert "is not finite" in timed(judge, at, path, lambda number, y: y * float("nan") if number == 1 else y)
+    assert timed(judge, at, lambda number, y: torch.cat([y[:2], y[2:] * (1 + (number >= 0))])) == ""
+    assert "is not finite" in timed(judge, at, lambda number, y: y * float("nan") if number == 1 else y)
 
 
 ONE = dict.fromkeys(("num_tokens", "channels", "num_heads"), 1)
@@ -172,34 +169,53 @@ ONE = dict.fromkeys(("num_tokens", "channels", "num_heads"), 1)
     ],
     ids=["conv", "sdpa", "causal", "masked"],
 )
-def test_a_layer_that_mixes_tokens_and_a_model_are_compared_in_all_rows(at: Point, tmp_path: Path) -> None:
+def test_a_layer_that_mixes_tokens_and_a_model_are_compared_in_all_rows(at: Point) -> None:
     """Some rows of a core would say nothing of an output after which tokens are mixed.
 
     What a model's cores are given, such as a mask tensor, is for torch's own function alone.
     """
     judge = judge_of(at)
-    assert timed(judge, at, tmp_path / "output") == ""
-    assert "is off by" in timed(judge, at, tmp_path / "output", lambda number, y: y * (1.1 if number == 0 else 1.0))
+    assert timed(judge, at) == ""
+    assert "is off by" in timed(judge, at, lambda number, y: y * (1.1 if number == 0 else 1.0))
 
 
-def test_an_output_that_is_not_finite_has_no_error_as_a_number(tmp_path: Path) -> None:
+def test_an_output_that_is_not_finite_has_no_error_as_a_number() -> None:
     """JSON knows no infinity."""
-    path = written(tmp_path / "output", point(), PEAKED, lambda y: y * float("nan"))
+    path = written(point(), PEAKED, lambda y: y * float("nan"))
     reply = compare(judge_of(point()), PEAKED, path)
     assert (reply["error"], reply["reason"]) == (None, f"output is not finite ({PEAKED})")
 
 
-def test_a_file_that_is_cut_or_missing_is_incorrect(tmp_path: Path) -> None:
-    """The process that wrote it may have done anything to it; the judge goes on."""
-    judge, path = judge_of(point()), tmp_path / "output"
-    for content in (None, b"", b"1234", bytes(2 * 7 * 12 * 4 + 1)):
-        if content is not None:
-            path.write_bytes(content)
-        reply = compare(judge, PEAKED, path)
+def test_a_file_of_another_size_is_incorrect() -> None:
+    """The process that wrote it may have written anything; the judge goes on."""
+    judge = judge_of(point())
+    for content in (b"", b"1234", bytes(2 * 7 * 12 * 4 + 1)):
+        file = sealed.made()
+        sealed.fill(file, [memoryview(content)])
+        reply = compare(judge, PEAKED, file)
         assert (reply["error"], reply["tolerance"]) == (None, None)
-        said = "output was not handed over" if content is None else f"output has {len(content)} bytes, expected 672"
-        assert reply["reason"] == f"{said} ({PEAKED})"
-    assert compare(judge, PEAKED, written(path, point(), PEAKED))["reason"] == ""
+        assert reply["reason"] == f"output has {len(content)} bytes, expected 672 ({PEAKED})"
+    assert compare(judge, PEAKED, written(point(), PEAKED))["reason"] == ""
+
+
+@pytest.mark.parametrize(("wider", "larger"), [(1e6, 1.0), (1.0, 1e6)])
+def test_a_check_that_lets_all_pass_is_refused(wider: float, larger: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The layer's code runs where tolerances are computed, and may change them."""
+    honest = reference.expect
+
+    def expect_anything(*arguments: Any) -> reference.Check:
+        check = honest(*arguments)
+        parts = [
+            reference.Expected(
+                part.items,
+                tuple(t._replace(tolerance=t.tolerance * wider, scale=t.scale * larger) for t in part.targets),
+            )
+            for part in check.expected
+        ]
+        return reference.Check(check.name, tuple(parts))
+
+    monkeypatch.setattr(reference, "expect", expect_anything)
+    assert expect(Judging(), point())["status"] == "error"
 
 
 @pytest.mark.parametrize(
@@ -220,7 +236,7 @@ def test_a_users_layer_that_cannot_be_measured_has_a_reason(
     layer: str, columns: dict[str, Any], status: str, detail: str
 ) -> None:
     """A layer breaks the contract, is not there, lacks the mask, or leaves the state of the process changed."""
-    reply = expect(Judge(), point(layer=layer, **columns))
+    reply = expect(Judging(), point(layer=layer, **columns))
     assert reply["status"] == status
     assert reply["detail"].startswith(detail)
 
@@ -244,5 +260,5 @@ def test_a_point_that_the_machine_can_not_run_is_unsupported(
     at = point(**columns)
     assert obstacle(at) == reason
     if reason:
-        reply = expect(Judge(), at)
+        reply = expect(Judging(), at)
         assert (reply["status"], reply["detail"]) == ("unsupported", reason)

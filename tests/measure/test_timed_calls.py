@@ -11,6 +11,7 @@ import torch
 
 from bench.measure import clock, outputs, workload
 from bench.measure.outputs import Incorrect
+from bench.measure.threads import Threads
 from bench.measure.timed_calls import TimedCalls, TimedOutputs
 from bench.sampling.inputs import TimedCall
 from tests.make.points import point
@@ -59,7 +60,7 @@ def timed_calls(call: Callable[[torch.Tensor], object], *, reuses: bool) -> tupl
         return call(*inputs.next())
 
     timer = clock.timer("cpu", "host")
-    return TimedCalls(of_next, inputs, timer, random.Random(1), reuses=reuses), of_next
+    return TimedCalls(of_next, inputs, timer, random.Random(1), Threads(1), reuses=reuses), of_next
 
 
 CALLS = 5

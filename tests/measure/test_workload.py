@@ -2,7 +2,6 @@
 
 import dataclasses
 import itertools
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +9,7 @@ import torch
 from torch import Tensor
 
 import impls
+from bench.machine import sealed
 from bench.measure import outputs, workload
 from bench.plan.case import Point
 from bench.sampling.inputs import TimedCall
@@ -197,15 +197,16 @@ def test_the_items_of_a_padding_mask_change_their_order_from_call_to_call() -> N
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize(("name", "prefix"), [("Renamed", "to_"), ("Reordered", "")])
-def test_a_layer_can_have_the_weights_and_values_of_another(name: str, prefix: str, dtype: str, tmp_path: Path) -> None:
+def test_a_layer_can_have_the_weights_and_values_of_another(name: str, prefix: str, dtype: str) -> None:
     """Each weight and buffer is that of its name there, also rounded; its own seed changes nothing.
 
     Gradients of weights come in the order that they have there.
     """
     first = own("Separate", dtype=dtype, mode="train")
-    workload.save(first, tmp_path / "saved.pt")
+    file = sealed.made()
+    workload.save(first, file)
     saved = workload.weights(first.layer)
-    given = workload.Given(tmp_path / "saved.pt", {prefix + each: [(each, 0, len(saved[each]))] for each in saved})
+    given = workload.Given(file, {prefix + each: [(each, 0, len(saved[each]))] for each in saved})
     second = workload.make(point(layer=f"tests.own_layers:{name}", dtype=dtype, mode="train"), seed=1, given=given)
     assert all(
         torch.equal(each, saved[name.removeprefix(prefix)]) for name, each in workload.weights(second.layer).items()
@@ -224,13 +225,14 @@ def test_a_layer_can_have_the_weights_and_values_of_another(name: str, prefix: s
     assert second.ordered([output]) == [output]
 
 
-def test_gradients_of_packed_weights_are_those_of_their_rows(tmp_path: Path) -> None:
+def test_gradients_of_packed_weights_are_those_of_their_rows() -> None:
     """A layer whose projections are packed head by head has the output and gradients of one whose are not.
 
     What it has besides keeps its initial values, which hide what comes before.
     """
     first = own("Separate", mode="train")
-    workload.save(first, tmp_path / "saved.pt")
+    file = sealed.made()
+    workload.save(first, file)
     parts = [(name, 4 * head) for head in range(3) for name in ("query", "key", "value")]
     sources = {
         **{
@@ -240,7 +242,7 @@ def test_gradients_of_packed_weights_are_those_of_their_rows(tmp_path: Path) -> 
         "gain": [("gain", 0, 12)],
         "shift": [],
     }
-    given = workload.Given(tmp_path / "saved.pt", sources)
+    given = workload.Given(file, sources)
     second = workload.make(point(layer="tests.own_layers:Packed", mode="train"), seed=1, given=given)
     assert not workload.weights(second.layer)["shift"].any()
     results = []

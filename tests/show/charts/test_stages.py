@@ -82,7 +82,7 @@ def test_every_segment_is_named_with_its_time_in_it_or_below(mode: str) -> None:
 
 def test_no_name_stands_under_the_mark_of_the_whole() -> None:
     """It goes below the bar then."""
-    operators = [ProfiledOperator(f"aten::{name}", 1, 1e-3, 0) for name in ("mm", "bmm")]
+    operators = tuple(ProfiledOperator(f"aten::{name}", 1, 1e-3, 0) for name in ("mm", "bmm"))
     for timed_s, named in ((1.5e-3, ["mm"]), (2e-3, ["mm", "bmm"])):
         rows, _ = pictures.segments(pictures.bars([dataclasses.replace(profile(operators=operators), timed_s=timed_s)]))
         assert [row["name"] for row in rows if row["kind"] == "segment" and row["text"]] == named

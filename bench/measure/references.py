@@ -1,0 +1,164 @@
+"""The process that computes what is expected at a point. It imports the layer, which may be a user's own code.
+
+So it compares nothing: what it computes goes to the judge as bytes and numbers.
+"""
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+import impls
+from bench.measure import failure, function, memory, outputs, process_state, reference, workload
+from bench.measure.correctness import Form
+from bench.measure.failure import Outcome
+from bench.measure.forking import Channel, serve
+from bench.measure.judge import all_cores
+from bench.measure.reference import Check, Computed, Target
+from bench.plan.case import Point
+from bench.sampling.inputs import PEAKED, InputValues, Part, TimedCall
+
+
+class References:
+    """Serves the requests for what is expected at one point; with another seed it makes all anew."""
+
+    def __init__(self) -> None:
+        self._work: workload.Workload | None = None
+        self._peak = 1.0
+        self._sent: dict[str, InputValues] = {}
+
+    def expect(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
+        """Compute what is expected for the inputs in `shifts`; reply with the least work of a call, or why it can't.
+
+        The reply also has the factor of the peaked input, the form of an output, and a description of `checks`, whose
+        numbers lie in the first file. What was sent before is left out. A second file gets weights and values, for
+        another side of a duel.
+        """
+        point, outcome = Point(**request["point"]), Outcome()
+        with failure.caught(outcome, point.device, "the reference failed: "):
+            if reason := obstacle(point):
+                raise impls.Unsupported(reason)
+            outputs.check_files(request)
+            channel.announce("reference")
+            work = self._workload(point, request["seed"])
+            file, *saved = request["descriptors"]
+            for descriptor in saved:
+                workload.save(work, descriptor)
+            with all_cores(point):
+                checks = [*self._expected(work, request["shifts"])]
+            outputs.write([*tensors_of(checks)], file)
+            memory.give_back()  # the reference's memory is needed by the implementations
+            if changes := self._state.changes(free=process_state.ANY):
+                raise process_state.LeftChanged(f"{changes} (when the layer was made or called)")
+            return {
+                **dataclasses.asdict(outcome),
+                "work": dataclasses.asdict(work.least_work),
+                "peak": self._peak,
+                "form": dataclasses.asdict(Form.of(work)),
+                "checks": [described(check) for check in checks],
+            }
+        return dataclasses.asdict(outcome)
+
+    def expect_timed(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
+        """Compute what is expected of timed calls, whole ones and then items; reply with its description.
+
+        `wholes` and `parts` say which calls and items, and `numbers` is the key of the numbers of their inputs.
+        """
+        outcome, work = Outcome(), self._work
+        assert work is not None, "nothing was expected"
+        with failure.caught(outcome, work.point.device, "the reference failed: "):
+            outputs.check_files(request)
+            numbers, parts = request["numbers"], [Part(*part) for part in request["parts"]]
+            with all_cores(work.point):
+                wholes = [_of_whole(work, numbers, TimedCall(*call)) for call in request["wholes"]]
+                computed = [*wholes, _of_parts(work, numbers, parts)]
+            outputs.write(
+                [tensor for each in computed for pair in each for tensor in pair if tensor is not None],
+                *request["descriptors"],
+            )
+            return {**dataclasses.asdict(outcome), "computed": [[*map(_of_pair, each)] for each in computed]}
+        return dataclasses.asdict(outcome)
+
+    def _expected(self, work: workload.Workload, shifts: dict[str, int]) -> Iterator[Check]:
+        for name, shift in shifts.items():
+            values = InputValues(shift, self._peak if name == PEAKED else 1.0)
+            if self._sent.get(name) != values:
+                yield reference.expect(work, name, values)
+                self._sent[name] = values
+
+    def _workload(self, point: Point, seed: int) -> workload.Workload:
+        if self._work is None or self._work.seed != seed:
+            workload.set_up(point)
+            self._state = process_state.ProcessState()
+            work = workload.make(point, seed)
+            with all_cores(point):
+                if self._work is None:
+                    function.check(work)
+                self._work, self._sent, self._peak = work, {}, reference.peak(work)
+        return self._work
+
+
+def _of_whole(work: workload.Workload, numbers: int, call: TimedCall) -> Sequence[Computed]:
+    return reference.of_calls(work, work.timed.inputs(numbers, call), _direction(work, call.key))
+
+
+def _of_parts(work: workload.Workload, numbers: int, parts: Sequence[Part]) -> Sequence[Computed]:
+    items = [work.timed.inputs(numbers, TimedCall(*part[:2]), part.item) for part in parts]
+    xs = tuple(map(torch.stack, zip(*items, strict=True)))
+    if work.point.mode not in workload.TRAINED:
+        return reference.of_calls(work, xs, None)
+    direction = torch.stack([_direction(work, part.key)[part.item] for part in parts])
+    return reference.of_calls(work, xs, direction)[: work.by_item]
+
+
+def _direction(work: workload.Workload, key: int) -> Tensor:
+    """Return the gradient of the outputs of a timing; in mode forward no call has one."""
+    return work.timed.direction(key) if work.point.mode in workload.TRAINED else work.direction
+
+
+def tensors_of(checks: Iterable[Check]) -> Iterator[Tensor]:
+    """Yield the tensors of checks in the order of their descriptions, scales and tolerances before each group."""
+    for check in checks:
+        for expected in check.expected:
+            yield torch.tensor([target[1:3] for target in expected.targets], dtype=torch.float64)
+            for target in expected.targets:
+                yield from (each for each in (target.tensor, target.equal) if each is not None)
+
+
+def described(check: Check) -> dict[str, Any]:
+    """Return a check without its numbers, as JSON."""
+    parts = [{"items": each.items, "targets": [*map(_of_target, each.targets)]} for each in check.expected]
+    return {"name": check.name, "expected": parts}
+
+
+def _of_target(target: Target) -> list[Any]:
+    return _of_pair(Computed(target.tensor, target.equal))
+
+
+def _of_pair(computed: Computed) -> list[Any]:
+    return [_of(each) for each in computed]
+
+
+def _of(tensor: Tensor | None) -> list[Any] | None:
+    return None if tensor is None else [str(tensor.dtype).removeprefix("torch."), [*tensor.shape]]
+
+
+def obstacle(point: Point) -> str:
+    """Return why this machine can't run the point, empty if it can."""
+    if point.device != "cpu":
+        if not torch.cuda.is_available():
+            return f"no CUDA device: torch {torch.__version__} sees none"
+        index = torch.device(point.device).index or 0
+        if index >= torch.cuda.device_count():
+            return f"no device {point.device}: this machine has {torch.cuda.device_count()} CUDA device(s)"
+    elif point.timing != "host":
+        return f"timing {point.timing} needs a CUDA device; the CPU has host"
+    return ""
+
+
+def work(channel: Channel) -> None:
+    """Serve the requests for what is expected until the parent closes the pipe."""
+    references = References()
+    serve({"expect": references.expect, "expect_timed": references.expect_timed}, channel)
