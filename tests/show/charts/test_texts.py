@@ -69,7 +69,7 @@ def shown(picture: Figure | Sheet, folder: Path) -> list[str]:
     A file of matplotlib is as large as what is drawn, and has its texts as paths.
     """
     if isinstance(picture, Figure):
-        assert all(text.get_fontsize() > 5 for text in texts(picture))
+        assert all(float(text.get_fontsize()) > 5 for text in texts(picture))
         return [text.get_text() for text in texts(picture)]
     save_as(picture, folder / "picture.svg")
     whole = ET.parse(folder / "picture.svg").getroot()  # noqa: S314 - it is our own
