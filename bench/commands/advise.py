@@ -65,9 +65,8 @@ def run(arguments: argparse.Namespace) -> int:
     is_quiet = arguments.format != FORMATS[0]
     kind = "cpu" if (arguments.device or "cpu") == "cpu" else "cuda"
     settings = advised(kind, compiled=False)
-    waiting(f"looking: {LOOKS} processes import torch and {name}")
     try:
-        with moving(console(stderr=is_quiet)) as move:
+        with waiting(f"looking: {LOOKS} processes import torch and {name}"), moving(console(stderr=is_quiet)) as move:
             seen = look(asked.points, settings, LOOKS, asked.effort.timeout_s, lambda stage: move(f"looking: {stage}"))
     except NotSeen as reason:
         say(f"attention-bench: {name} could not be looked at: {reason}", stderr=True)

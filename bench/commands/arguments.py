@@ -86,7 +86,7 @@ def add_show(parser: argparse.ArgumentParser) -> None:
 
 
 def add_compare(parser: argparse.ArgumentParser) -> None:
-    """Compare two runs by their ratios to the baseline."""
+    """Compare two runs by the speed of each row relative to the other implementations of its own run."""
     verdicts, fail_on = ", ".join(map(hyphened, VERDICTS)), ",".join(map(hyphened, REGRESSIONS))
     add_option = parser.add_argument
     add_option("base", metavar="BASE", type=_saved, help="a run folder or a results.csv")
@@ -217,7 +217,7 @@ def add_plot(parser: argparse.ArgumentParser) -> None:
 
 
 def add_scaling(parser: argparse.ArgumentParser) -> None:
-    """Fit how latency and memory grow, and at how many tokens the fastest changes."""
+    """Fit how latency and memory grow."""
     add_plot(parser)
 
 

@@ -66,9 +66,10 @@ def run(arguments: argparse.Namespace) -> int:
     checkouts = "making the checkouts, and " if before.checkout else ""
     named = (before.layer, before.implementation, after.layer, after.implementation)
     modules = dict.fromkeys(name for name in named if ":" in name)
-    waiting(f"{checkouts}starting the processes of both sides, which import {listed(['torch', *modules])}")
-    with grounds((before, after), PROCESSES if is_shared else 1) as sides:
-        sweeps = _sweeps(arguments, sides)
+    with contextlib.ExitStack() as stack:
+        with waiting(f"{checkouts}starting the processes of both sides, which import {listed(['torch', *modules])}"):
+            sides = stack.enter_context(grounds((before, after), PROCESSES if is_shared else 1))
+            sweeps = _sweeps(arguments, sides)
         if len({len(sweep.points) for sweep in sweeps}) > 1:
             raise WrongRequest("both layers must have the same points, and one has more; give columns that both take")
         folder = options.run_folder(arguments, sweeps[0].name)

@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
 from bench.commands import FINE, say
@@ -40,12 +41,13 @@ def run(arguments: argparse.Namespace) -> int:
     """Measure the kernel now and after each time that its file is saved, until Ctrl-C."""
     sweep = _sweep(arguments)
     baseline, name = sweep.implementations
-    waiting(f"starting processes: {imported(sweep)}")
     point, file = sweep.points[0], _file(name)
     with tempfile.TemporaryDirectory() as folder:
         sys.path.insert(0, folder)  # before the first process starts
         try:
-            with Trial(point, baseline, sweep.effort.timeout_s) as trial:
+            with ExitStack() as stack:
+                with waiting(f"starting processes: {imported(sweep)}"):
+                    trial = stack.enter_context(Trial(point, baseline, sweep.effort.timeout_s))
                 say(f"{name} beside {baseline}: {shared([point])}", f"watching {file}; Ctrl-C ends it")
                 _watched(trial, Versions(name, file, Path(folder)), baseline)
         except KeyboardInterrupt:

@@ -3,15 +3,19 @@
 import faulthandler
 import json
 import os
+import select
 import signal
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from bench.plan.errors import WrongRequest
 
 Work = Callable[[], Iterable[Path]]
 """What writes files and returns them."""
+
+LONGEST_S = 300.0
+"""A copy of a process with threads may wait for one that it lacks, for ever. The pages of 10,000 points take less."""
 
 
 class Apart:
@@ -27,11 +31,16 @@ class Apart:
     def result(self) -> tuple[list[Path], str]:
         """Wait for the end, and return the files, and why there are no more of them, empty if there are all."""
         with os.fdopen(self._replies, "rb") as file:
+            has_ended, _, _ = select.select([file], [], [], LONGEST_S)
+            if not has_ended:
+                os.kill(self._pid, signal.SIGKILL)
             said = file.read()
         _, status = os.waitpid(self._pid, 0)
+        if not has_ended:
+            return [], f"its process took more than {LONGEST_S:g} s"
         if said:
-            reply = json.loads(said)
-            return [*map(Path, reply["files"])], reply["error"]
+            files, why = json.loads(said)
+            return [*map(Path, files)], why
         code = os.waitstatus_to_exitcode(status)
         return (
             [],
@@ -60,18 +69,19 @@ def _do(work: Work, reply: int) -> NoReturn:
         for stream in (1, 2):
             os.dup2(nowhere, stream)
         with os.fdopen(reply, "wb") as file:
-            file.write(json.dumps(_outcome(work)).encode())
+            file.write(json.dumps(done(work)).encode())
     finally:
         os._exit(1)  # the reply says how it ended
 
 
-def _outcome(work: Work) -> dict[str, Any]:
+def done(work: Work) -> tuple[list[str], str]:
+    """Do a work here, and return its files, and why there are no more of them, empty if there are all."""
     files: list[str] = []
     try:
         files += map(str, work())
     except WrongRequest as error:
-        return {"files": files, "error": str(error)}
+        return files, str(error)
     except Exception as error:  # whatever a library of charts raises
         first = next(iter(str(error).splitlines()), "")
-        return {"files": files, "error": ": ".join(filter(None, (type(error).__name__, first)))}
-    return {"files": files, "error": ""}
+        return files, ": ".join(filter(None, (type(error).__name__, first)))
+    return files, ""

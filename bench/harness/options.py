@@ -234,9 +234,9 @@ def request(option: argparse.Namespace) -> Request:
 def _shaped(points: tuple[Point, ...]) -> tuple[Point, ...]:
     from bench.engine import model_look  # slow to import
 
-    if modules := dict.fromkeys(point.layer for point in points if shapes_itself(point.layer)):
-        waiting(f"importing torch and {listed([*modules])}, to see the shapes")
-    return model_look.shaped(points)
+    modules = dict.fromkeys(point.layer for point in points if shapes_itself(point.layer))
+    with waiting(f"importing torch and {listed([*modules])}, to see the shapes"):
+        return model_look.shaped(points)
 
 
 def product(

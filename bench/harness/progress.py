@@ -2,6 +2,7 @@
 
 import dataclasses
 import textwrap
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from bench.engine.run import Run
     from bench.show.answer import At
     from bench.show.summary import PointLine
+
+SILENT_S = 1.0
+"""The longest that a command waits without a word."""
 
 LOG_WIDTH = 100
 """The longest line in a log, in characters."""
@@ -120,11 +124,18 @@ def put(console: "Console", text: str) -> None:
     console.print(text, soft_wrap=True, markup=False, emoji=False)
 
 
-def waiting(what: str) -> None:
-    """Say for what a command waits before it has anything else to say, where results don't go."""
+@contextmanager
+def waiting(what: str) -> Iterator[None]:
+    """Say where results don't go for what a command waits, if what is inside takes longer than a second."""
     from bench.show.terminal.console import console
 
-    say(console(stderr=True), f"{what} …", "dim")
+    timer = threading.Timer(SILENT_S, lambda: say(console(stderr=True), f"{what} …", "dim"))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def imported(sweep: Sweep) -> str:

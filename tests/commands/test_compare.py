@@ -274,8 +274,8 @@ def test_runs_that_were_asked_for_differently_say_so_first(base: Path, tmp_path:
     for name, processes in (("quick", 3), ("full", 10)):
         shutil.copytree(base, tmp_path / name)
         (tmp_path / name / environment.ENVIRONMENT).unlink()
-        context = {"sweep": name, "effort": {"processes": processes}}
-        environment.save(Environment({**IDENTITY}, STATE, context), tmp_path / name)
+        environment.save(Environment({**IDENTITY}, STATE, {"sweep": name}), tmp_path / name)
+        plan.save(Sweep(name, (point(),), ("eager", "sdpa"), effort=Effort(processes=processes)), tmp_path / name)
     first, second, *_ = printed("compare", tmp_path / "quick", tmp_path / "full").splitlines()
     assert all(words in first for words in ("quick against full", "3 against 10"))
     assert "every judged row is equivalent" in second

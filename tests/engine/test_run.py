@@ -526,10 +526,10 @@ def test_without_huge_pages_the_cases_that_need_them_are_unsupported(
 def test_a_folder_from_another_machine_is_refused(tmp_path: Path) -> None:
     """Rows of two machines never meet in one folder: the refusal names what differs."""
     ran(swept("eager", tokens=(5,)), tmp_path)
-    path = tmp_path / "environment.json"
-    content = json.loads(path.read_text())
-    content["identity"]["cpu"] = "another"
-    path.write_text(json.dumps(content))
+    here = environment.load(tmp_path)
+    assert here is not None
+    (tmp_path / environment.ENVIRONMENT).unlink()
+    environment.save(dataclasses.replace(here, identity={**here.identity, "cpu": "another"}), tmp_path)
     with pytest.raises(WrongRequest, match=r"other conditions.*'another'"):
         ran(swept("eager"), tmp_path, extend=True)
 

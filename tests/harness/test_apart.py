@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.harness import apart
 from bench.harness.apart import done_apart
 from bench.plan.errors import WrongRequest
 
@@ -60,3 +61,14 @@ def test_that_no_process_can_be_made_is_a_reason_too(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(os, "fork", refuse)
     assert done_apart(lambda: []) == [([], "no process can be made: Resource temporarily unavailable")]
+
+
+def test_one_that_waits_for_ever_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its reason says for how long it was waited for."""
+
+    def wait() -> list[Path]:
+        signal.pause()
+        return []
+
+    monkeypatch.setattr(apart, "LONGEST_S", 0.1)
+    assert apart.done_apart(wait, lambda: []) == [([], "its process took more than 0.1 s"), ([], "")]

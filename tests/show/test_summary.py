@@ -58,7 +58,7 @@ def test_quick_ends_in_some_thirty_lines_of_eighty_characters() -> None:
 
 def test_a_real_run_ends_in_some_thirty_lines() -> None:
     """The published one has rows with warnings; a warning about few cases stands on the page alone."""
-    table = SavedRun(ROOT / "results/published/onnxruntime-20805-xeon-2core").whole
+    table = SavedRun(ROOT / "results/published/decode-xeon-2core").whole
     printed = lines(table, 100)
     assert len(printed) <= 30
     kinds = {each.flag.letter: each for each in warnings(table)}

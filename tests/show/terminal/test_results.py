@@ -7,6 +7,7 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
+from bench.analyse.flags import UNSETTLED
 from bench.analyse.summary import summarise
 from bench.plan.case import CONTROL, Case, Point
 from bench.show.terminal.console import console, rendered
@@ -51,7 +52,7 @@ def test_what_to_use_and_by_how_much_others_are_slower_is_said() -> None:
     table.loc[1, ["settled", "slow_start"]] = False, 0.1
     text = shown(table)
     assert len([line for line in text.splitlines() if line.split()[:2] == ["sdpa", "U"]]) == 1
-    assert re.search(r"\nU +not settled", text)
+    assert re.search(rf"\nU +{UNSETTLED.meaning[:30]}", text)
 
 
 def test_a_run_whose_control_differs_begins_with_that() -> None:
