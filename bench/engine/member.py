@@ -158,7 +158,7 @@ class Member:
     death: Died | None = None
     lacks_memory: bool = False
     is_harmed: bool = False
-    """Whether its process ended while it waited and another one was asked."""
+    """Whether its process ended while it waited and another one was asked, or one that all need ended."""
     has_harmed: bool = False
     """Whether it is known to have harmed other processes of the run."""
     timeout_s: float = math.inf

@@ -10,6 +10,9 @@ from dataclasses import dataclass, field
 from bench.engine.worker import Worker
 from bench.machine.quiet import Scheduling, reschedule, scheduling
 
+NEEDED = "one that all need"
+"""The name of a process that judges, or that has started others."""
+
 CERTAIN = 2
 """So many deaths of waiting processes in turns of an implementation are its doing: one may be that of the system."""
 
@@ -39,6 +42,8 @@ class Neighbours:
         self.lost: dict[Worker, str] = {}
         self._present = present
         self._noted: dict[Worker, Scheduling] = {}
+        self._culprit = ""
+        """Whose turn it was when one ended that all need: the ends of others may follow from it."""
         self._limits: dict[Worker, tuple[tuple[int, int], ...]] = {}
 
     def note(self) -> None:
@@ -68,7 +73,9 @@ class Neighbours:
         for worker in [each for each in present if each in self._noted.keys() - self.lost.keys() - {*asked}]:
             before = self._noted[worker]
             now = None if worker.has_ended else scheduling(worker.pid)
-            if now is None:
+            if now is None and self._culprit:
+                self.lost[worker] = self._culprit  # it needed one that has ended before
+            elif now is None:
                 self.lost[worker] = name
                 harm.ended.append(present[worker])
             elif fields := [each for each in now._fields if getattr(now, each) != getattr(before, each)]:
@@ -77,6 +84,8 @@ class Neighbours:
                     self.lost[worker] = name
                     worker.end()  # else it would fail as if by its own fault
         harm.changed[:] = dict.fromkeys(harm.changed)
+        if NEEDED in harm.ended:
+            self._culprit = name
         return harm
 
     def has_other_limits(self, worker: Worker) -> bool:

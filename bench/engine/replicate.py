@@ -19,7 +19,7 @@ from bench.engine.caches import WARM
 from bench.engine.judge import Draws, Judge
 from bench.engine.judged_calls import JudgedCalls
 from bench.engine.member import Ended, Member, Prepared, calls_per_timing, read, sampled
-from bench.engine.neighbours import CERTAIN, Harm, Neighbours
+from bench.engine.neighbours import CERTAIN, NEEDED, Harm, Neighbours
 from bench.engine.pool import Pool
 from bench.engine.worker import Died, Worker, first_done, unheard
 from bench.machine import facts, monotonic, rates, sealed
@@ -286,7 +286,7 @@ class Replicate:
         """Return the processes of this replicate with their names: members, what judges them, and their servers."""
         of_points = [each for pool, point in self._judges for each in pool.of_point(point, self._number)]
         workers = {member.worker: member.case.implementation for member in self._members if member.worker is not None}
-        return {**dict.fromkeys(of_points, "one that all need"), **workers}
+        return {**dict.fromkeys(of_points, NEEDED), **workers}
 
     def _keep_scheduling(self) -> None:
         """Let all processes run with the priority of the engine."""
@@ -406,6 +406,7 @@ class Replicate:
         caches, worker = member.pool.caches, member.worker
         has_other_limits = worker is not None and self._neighbours.has_other_limits(worker)
         is_reached = has_other_limits or any(map(caches.is_changed, (WARM, member.case)))
+        is_reached |= member.status == "error" and member.metrics.get("own_cause") is False
         if busy and is_reached:
             member.lacks_memory = True
             for each in busy:
@@ -426,8 +427,11 @@ class Replicate:
                 continue
             member, core = self._first_done(busy)
             idle.append(core)
+            beside = [other for other, _ in busy.values()]
             with self._ending(member):
-                self._finish(member, [other for other, _ in busy.values()])
+                self._finish(member, beside)
+            if not member.is_ok:
+                self._suspect(member, beside)
         for member in members:  # after all others, because it may take more samples
             if member.is_ok:
                 with self._ending(member):
@@ -483,6 +487,9 @@ class Replicate:
             if member.worker is not None and (name := self._neighbours.lost.get(member.worker)):
                 death = Died(death.status, f"{death.detail}, while {name} was asked", is_outside=True)
                 member.is_harmed = True
+            elif member.worker is not None and not member.worker.has_ended and not member.pool.is_apart:
+                # one that all need has ended, perhaps by another member that worked beside: next time none does
+                member.pool.is_apart = member.is_harmed = True
             member.end(death.status, death.detail, death)
             with suppress(Died):  # the next judge needs the expected outputs for the other members
                 self._judge(member).expect()

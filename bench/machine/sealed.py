@@ -2,9 +2,11 @@
 
 import errno
 import fcntl
+import mmap
 import os
 import resource
 import tempfile
+import zlib
 from collections.abc import Iterable
 
 SEALS = ("F_SEAL_SEAL", "F_SEAL_SHRINK", "F_SEAL_GROW", "F_SEAL_WRITE")
@@ -24,12 +26,18 @@ def fill(descriptor: int, parts: Iterable[memoryview]) -> None:
 
     Raises OSError if they don't fit, or if another process writes to it too.
     """
+    written = 0
     for part in parts:
+        written = zlib.crc32(part, written)
         left = part
         while left:
             left = left[os.write(descriptor, left) :]
     if _can_seal():
         fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, _seals())
+    if os.fstat(descriptor).st_size:
+        with mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ) as content:
+            if zlib.crc32(content) != written:
+                raise OSError("another process wrote into their file")
 
 
 def is_sealed(descriptor: int) -> bool:
