@@ -416,7 +416,8 @@ class Replicate:
     def _finish_all(self, members: Sequence[Member]) -> None:
         """End the rounds of members, one on each core of a CPU whose energy isn't measured: check all of their work."""
         waiting = [*members]
-        idle: list[Core] = [*self._cores] if self._cores and not facts.has_energy_counter() else [self._draws.core]
+        is_alone = not self._cores or self._is_apart or facts.has_energy_counter()
+        idle: list[Core] = [self._draws.core] if is_alone else [*self._cores]
         busy: dict[Worker, tuple[Member, Core]] = {}
         while waiting or busy:
             if waiting and idle:
