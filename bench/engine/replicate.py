@@ -433,6 +433,7 @@ class Replicate:
                 self._finish(member, beside)
             if not member.is_ok:
                 self._suspect(member, beside)
+                member.pool.is_apart |= not is_alone and member.death is not None  # one that is done may be the cause
         for member in members:  # after all others, because it may take more samples
             if member.is_ok:
                 with self._ending(member):
