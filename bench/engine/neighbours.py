@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from bench.engine.worker import Worker
-from bench.machine.quiet import Scheduling, reschedule, scheduling
+from bench.machine.quiet import Scheduling, reschedule, scheduling, settle
 
 NEEDED = "one that all need"
 """The name of a process that judges, or that has started others."""
@@ -72,6 +72,7 @@ class Neighbours:
             self._take_own(worker)
         for worker in [each for each in present if each in self._noted.keys() - self.lost.keys() - {*asked}]:
             before = self._noted[worker]
+            settle(worker.pid)
             now = None if worker.has_ended else scheduling(worker.pid)
             if now is None and self._culprit:
                 self.lost[worker] = self._culprit  # it needed one that has ended before

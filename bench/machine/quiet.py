@@ -154,6 +154,16 @@ def scheduling(pid: int) -> Scheduling | None:
         return None
 
 
+def settle(pid: int, within_s: float = 0.2) -> None:
+    """Wait until the first thread of a process that waits is asleep: one that is about to end is not."""
+    end = time.monotonic() + within_s
+    with suppress(OSError, IndexError):  # it has ended, or this is no Linux
+        while Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] in (b"R", b"D"):
+            if time.monotonic() > end:
+                return
+            time.sleep(0.001)
+
+
 def reschedule(pid: int, before: Scheduling) -> bool:
     """Let a process run as it did before; return whether the system allowed that: a lower limit may be final."""
     with suppress(ProcessLookupError):
