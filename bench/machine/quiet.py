@@ -154,14 +154,12 @@ def scheduling(pid: int) -> Scheduling | None:
         return None
 
 
-def settle(pid: int, within_s: float = 0.2) -> None:
-    """Wait until the first thread of a process that waits is asleep: one that is about to end is not."""
-    end = time.monotonic() + within_s
-    with suppress(OSError, IndexError):  # it has ended, or this is no Linux
-        while Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] in (b"R", b"D"):
-            if time.monotonic() > end:
-                return
-            time.sleep(0.001)
+def is_asleep(pid: int) -> bool:
+    """Return whether the first thread of a process sleeps or is stopped: that of one that is about to end does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] in (b"S", b"T", b"t")
+    except (OSError, IndexError):  # it has gone, or this is no Linux
+        return True
 
 
 def reschedule(pid: int, before: Scheduling) -> bool:
