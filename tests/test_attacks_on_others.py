@@ -30,7 +30,7 @@ def ends(at: Point, folder: Path, *implementations: str) -> dict[str, str]:
     return {name: f"{table['status'][name]}: {table['detail'][name]}" for name in implementations}
 
 
-BY_SIGNALS = ("kills", "kills_when_made")
+BY_SIGNALS = ("kills", "terminates_one", "kills_when_made")
 BY_LIMITS = ("limits_memory_when_made", "is_first_without_memory")
 BY_FILES = ("writes_into_files", "writes_into_memory", "puts_folders")
 

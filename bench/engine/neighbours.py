@@ -4,22 +4,17 @@ There is no sandbox between them, so each turn ends with a look at the others: w
 implementation whose turn it was is named.
 """
 
-import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from bench.engine.worker import Worker
-from bench.machine.quiet import Scheduling, is_asleep, reschedule, scheduling
+from bench.machine.quiet import Scheduling, reschedule, scheduling
 
 NEEDED = "one that all need"
 """The name of a process that judges, or that has started others."""
 
 CERTAIN = 2
 """So many deaths of waiting processes in turns of an implementation are its doing: one may be that of the system."""
-
-
-SETTLED_S = 0.2
-"""The longest to wait for a process that is neither asleep nor ended."""
 
 
 @dataclass(frozen=True)
@@ -34,13 +29,6 @@ class Harm:
         """What happened."""
         ended = f"processes of this run that waited ended: {', '.join(self.ended)}" if self.ended else ""
         return "; ".join(filter(None, [*self.changed, ended]))
-
-
-def _settle(worker: Worker) -> None:
-    """Wait until a process that waits is asleep, or has ended: to end takes a moment."""
-    end = time.monotonic() + SETTLED_S
-    while not (is_asleep(worker.pid) or worker.has_ended or time.monotonic() > end):
-        time.sleep(0.001)
 
 
 class Neighbours:
@@ -84,7 +72,7 @@ class Neighbours:
             self._take_own(worker)
         for worker in [each for each in present if each in self._noted.keys() - self.lost.keys() - {*asked}]:
             before = self._noted[worker]
-            _settle(worker)
+            worker.settle()
             now = None if worker.has_ended else scheduling(worker.pid)
             if now is None and self._culprit:
                 self.lost[worker] = self._culprit  # it needed one that has ended before

@@ -21,6 +21,7 @@ import psutil
 
 from bench.machine import sealed
 from bench.machine.facts import children, descendants
+from bench.machine.quiet import is_asleep
 from bench.plan.case import HUGE, RETAINED
 from bench.plan.invocation import IS_INSTALLED, ROOT
 
@@ -88,6 +89,10 @@ STRAYS_S = 5.0
 
 def unheard(*_event: object) -> None:
     """Ignore an event, in place of any function that gets one."""
+
+
+SETTLED_S = 0.2
+"""The longest to wait for a process that is neither asleep nor ended."""
 
 
 class Died(Exception):  # noqa: N818 - an outcome that the engine turns into a row
@@ -241,6 +246,12 @@ class Worker:
     def has_ended(self) -> bool:
         """Whether the process has ended."""
         return self._process.has_ended()
+
+    def settle(self) -> None:
+        """Wait until the process is asleep or has ended, at most SETTLED_S: to end takes a moment."""
+        end = time.monotonic() + SETTLED_S
+        while not (is_asleep(self.pid) or self.has_ended or time.monotonic() > end):
+            time.sleep(0.001)
 
     def ready(self) -> None:
         """Wait until the worker has imported torch; raises Died if it doesn't start."""

@@ -88,6 +88,9 @@ class Server:
     def ready(self) -> None:
         """Be ready."""
 
+    def settle(self) -> None:
+        """Be asleep: this process never is."""
+
     def post(self, _request: dict[str, Any]) -> None:
         """Compile nothing."""
 
