@@ -20,8 +20,7 @@ from typing import IO, Any, Self
 import psutil
 
 from bench.machine import sealed
-from bench.machine.facts import children, descendants
-from bench.machine.quiet import is_asleep
+from bench.machine.facts import children, descendants, is_asleep
 from bench.plan.case import HUGE, RETAINED
 from bench.plan.invocation import IS_INSTALLED, ROOT
 

@@ -154,14 +154,6 @@ def scheduling(pid: int) -> Scheduling | None:
         return None
 
 
-def is_asleep(pid: int) -> bool:
-    """Return whether the first thread of a process sleeps or is stopped: that of one that is about to end does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] in (b"S", b"T", b"t")
-    except (OSError, IndexError):  # it has gone, or this is no Linux
-        return True
-
-
 def reschedule(pid: int, before: Scheduling) -> bool:
     """Let a process run as it did before; return whether the system allowed that: a lower limit may be final."""
     with suppress(ProcessLookupError):
