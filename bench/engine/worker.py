@@ -67,10 +67,10 @@ FORK_VARIABLES = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1", "OBJC_DISABLE_INITIALIZE
 GPUs without using one. Without the second macOS kills a forked process that begins to use a framework of Objective-C.
 """
 
-STILL_VARIABLES = {"GOMP_SPINCOUNT": "20000", "KMP_BLOCKTIME": "1"}
-"""The environment variables that let OpenMP threads sleep soon after a call, in GNU and Intel libraries: threads that
-wait actively would slow the process that is asked next. 20,000 turns take less than 0.1 ms, so that they still wait
-actively within a call. A user's own settings stay."""
+STILL_VARIABLES = {"GOMP_SPINCOUNT": "20000", "KMP_BLOCKTIME": "1", "OPENBLAS_THREAD_TIMEOUT": "17"}
+"""The environment variables that let threads sleep soon after a call, of OpenMP in GNU and Intel libraries, and of
+NumPy's OpenBLAS: threads that wait actively would slow the process that is asked next. 20,000 turns, or 2 to the power
+of 17 ticks, take less than 0.1 ms, so that they still wait actively within a call. A user's own settings stay."""
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "NPROC")
 """The environment variables with the number of threads: for OpenMP, MKL, and XLA, which JAX uses."""
