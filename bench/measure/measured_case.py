@@ -25,7 +25,7 @@ from bench.measure import clock, compilation, denormals, devices, energy, forkin
 from bench.measure.failure import Outcome, is_out_of_memory
 from bench.measure.outputs import Incorrect, Output
 from bench.measure.process_state import ANY, LeftChanged, ProcessState, kept
-from bench.measure.threads import Threads
+from bench.measure.threads import Threads, run_on
 from bench.measure.timed_calls import TimedCalls, TimedOutputs
 from bench.plan.case import HUGE, RETAINED, Point
 from bench.sampling.inputs import AFTERWARDS, KEY_BITS, NORMAL, PEAKED, TIMED, InputValues
@@ -102,7 +102,7 @@ class MeasuredCase:
             os.environ[compilation.CACHE] = request.cache
         self._core = request.core
         if request.core is not None:
-            os.sched_setaffinity(0, {request.core})
+            run_on(request.core)
         workload.set_up(point)
         self._threads = Threads(point.threads)
         self._layout = torch.empty(self._rng.randrange(1, LAYOUT_BYTES), dtype=torch.uint8)
@@ -234,7 +234,7 @@ class MeasuredCase:
         """Run on another core from now on; raises LeftChanged if something else was changed."""
         if core is not None and core != self._core:
             self._state.check()
-            os.sched_setaffinity(0, {core})
+            run_on(core)
             self._core, self._state = core, ProcessState()
 
     @property

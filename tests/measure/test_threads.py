@@ -1,5 +1,6 @@
 """The processor's seconds of a process are those of its main thread, of OpenMP's threads, and of others."""
 
+import os
 import sys
 import threading
 import time
@@ -8,7 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 import torch
 
-from bench.measure.threads import Threads, Used
+from bench.measure.threads import Threads, Used, run_on
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a clock for each thread")
 
@@ -82,3 +83,17 @@ def test_a_thread_of_openmp_that_ended_is_looked_for() -> None:
     threads.find()
     assert not threads.has_lost
     assert threads.read().team_s >= before.team_s
+
+
+def test_all_threads_run_on_the_core_alone() -> None:
+    """Else a thread that a row has started before would be a second core for it."""
+    before, done = os.sched_getaffinity(0), threading.Event()
+    thread = threading.Thread(target=done.wait)
+    thread.start()
+    try:
+        run_on(min(before))
+        assert os.sched_getaffinity(thread.native_id or 0) == os.sched_getaffinity(0) == {min(before)}
+    finally:
+        done.set()
+        thread.join()
+        os.sched_setaffinity(0, before)
