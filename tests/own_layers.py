@@ -141,6 +141,14 @@ class Crossed(nn.Module):
         return o
 
 
+class Frozen(Crossed):
+    """The same in a model of which a user trains a part: the first weight needs no gradient."""
+
+    def __init__(self, heads: int, chan: int, dim: int, context_dim: int) -> None:
+        super().__init__(heads, chan, dim, context_dim)
+        next(self.parameters()).requires_grad_(False)
+
+
 class CrossedBySDPA(Crossed):
     """The same with torch's function as the core."""
 

@@ -62,9 +62,14 @@ def compute(subject: Subject, workload: Workload, inputs: Tensors) -> Output:
 
 
 def gradients(y: Tensor, inputs: Tensors, weights: Sequence[Tensor], direction: Tensor) -> tuple[Tensor, ...]:
-    """Return the gradients of inputs and of every weight, for the gradient `direction` of the output y."""
-    of = [*(each for each in inputs if each.requires_grad), *weights]
-    return torch.autograd.grad(y, of, direction, allow_unused=True, materialize_grads=True)
+    """Return the gradients of inputs and of every weight, for the gradient `direction` of the output y.
+
+    They are zeros for weights that need none, because they are frozen or unused.
+    """
+    of = [each for each in (*inputs, *weights) if each.requires_grad]
+    found = iter(torch.autograd.grad(y, of, direction, allow_unused=True, materialize_grads=True))
+    of_inputs = [next(found) for each in inputs if each.requires_grad]
+    return *of_inputs, *(next(found) if weight.requires_grad else torch.zeros_like(weight) for weight in weights)
 
 
 def check_form(subject: Subject, workload: Workload, inputs: Tensors, output: Output) -> None:

@@ -191,11 +191,13 @@ class TimedOutputs:
         y, of_inputs = result if self._workload.point.mode in TRAINED else (result, ())
         with in_timed_call():
             check_output(self._subject, xs, y, self._workload.direction)
-        inputs = [*xs[: self._workload.by_item - 1], *self._subject.weights]
-        whole = (
-            torch.zeros_like(like) if each is None else each for each, like in zip(of_inputs, inputs, strict=False)
-        )
-        _copy(self._held[timing], (_detached(y), *whole))
+        inputs, found = xs[: self._workload.by_item - 1], iter(of_inputs)
+        frozen = {id(weight) for weight in self._subject.weights} - {id(weight) for weight in self._subject.trained}
+        whole = [_detached(y)]
+        for like in (*inputs, *self._subject.weights) if of_inputs else ():
+            gradient = None if id(like) in frozen else next(found)
+            whole.append(torch.zeros_like(like) if gradient is None else gradient)
+        _copy(self._held[timing], whole)
         self._last = (xs, y) if self._workload.point.mode == "forward" else None
 
     def keep(self, parts: Sequence[tuple[int, int, int]], wholes: Sequence[tuple[int, int]]) -> None:

@@ -325,6 +325,11 @@ class Subject:
         """The weights of the layer: it is asked for them once, because an implementation may answer in its place."""
         return tuple(self.layer.parameters())
 
+    @cached_property
+    def trained(self) -> Tensors:
+        """The weights that need gradients: a user may have frozen the others."""
+        return tuple(weight for weight in self.weights if weight.requires_grad)
+
 
 def set_up(point: Point) -> None:
     """Set the number of threads of this process to the point's, and on a GPU the current device."""
@@ -454,9 +459,9 @@ def subject(workload: Workload, implementation: str) -> Subject:
 def step(subject: Subject, workload: Workload, inputs: Inputs | None = None) -> Callable[[], object]:
     """Return one call of the implementation in the point's mode; it must run in the workload's gradient mode.
 
-    The call returns the output. A training step computes the gradients of inputs and of every weight from a fresh
-    graph, and returns the output with them. So does a backward pass; its attribute `prepare` makes the forward passes
-    of so many calls to come.
+    The call returns the output. A training step computes the gradients of inputs and of every weight that needs one
+    from a fresh graph, and returns the output with them. So does a backward pass; its attribute `prepare` makes the
+    forward passes of so many calls to come.
     """
     function, inputs = subject.function, inputs or Inputs(workload)
     varied = len(workload.shapes)
@@ -467,7 +472,7 @@ def step(subject: Subject, workload: Workload, inputs: Inputs | None = None) -> 
         return xs, function(*xs)
 
     def with_gradients(xs: Tensors, y: Tensor) -> object:
-        return y, torch.autograd.grad(y, [*xs[:varied], *subject.weights], inputs.direction, allow_unused=True)
+        return y, torch.autograd.grad(y, [*xs[:varied], *subject.trained], inputs.direction, allow_unused=True)
 
     def prepare(calls: int) -> None:
         ready.extend(forward() for _ in range(calls - len(ready)))

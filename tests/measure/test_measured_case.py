@@ -47,6 +47,7 @@ STAGES = [
         ("eager", "train", "float32", "vit"),
         ("sdpa", "train", "bfloat16", "tests.own_layers:Crossed"),
         ("sdpa", "backward", "float32", "tests.own_layers:Crossed"),
+        ("sdpa", "train", "float32", "tests.own_layers:Frozen"),
     ],
     ids=" ".join,
 )
@@ -57,7 +58,7 @@ def whole(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     collection are on between two samples.
     """
     implementation, mode, dtype, layer = request.param
-    context = {} if layer == "vit" else WITH_CONTEXT
+    context = {} if layer == "vit" else WITH_CONTEXT | {"layer": layer}
     random.seed(1)
     state = random.getstate()
     folder = tmp_path_factory.mktemp("case")

@@ -17,10 +17,16 @@ from bench.sampling.inputs import TimedCall
 from tests.make.points import point
 
 
+@pytest.mark.parametrize("frozen", [None, 0, 1])
 @pytest.mark.parametrize("mode", ["inference", "forward", "train"])
-def test_a_timed_output_is_kept_whole_and_in_parts(mode: str) -> None:
-    """The numbers are those of a checked call on the same input, with gradients if the mode has any."""
+def test_a_timed_output_is_kept_whole_and_in_parts(mode: str, frozen: int | None) -> None:
+    """The numbers are those of a checked call on the same input, with gradients if the mode has any.
+
+    That of a weight that is frozen is zero.
+    """
     work = workload.make(point(mode=mode))
+    if frozen is not None:
+        [*work.layer.parameters()][frozen].requires_grad_(False)
     subject, inputs = workload.subject(work, "eager"), workload.Inputs(work)
     direction = work.timed.direction(2) if mode == "train" else work.direction
     checked = outputs.compute(
@@ -37,6 +43,9 @@ def test_a_timed_output_is_kept_whole_and_in_parts(mode: str) -> None:
     assert len(timed.kept) == len(expected)
     for one, other in zip(timed.kept, expected, strict=True):
         assert torch.allclose(one, other, atol=1e-6)
+    if mode != "inference":
+        of_weights = [bool(tensor.any()) for tensor in timed.kept[2 : len(checked.tensors)]]
+        assert of_weights == [place != frozen for place in range(len(of_weights))]
 
 
 def test_what_is_held_is_a_copy_of_the_right_form() -> None:
