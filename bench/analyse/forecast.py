@@ -10,10 +10,6 @@ from bench.plan.layers import flops
 if TYPE_CHECKING:
     from bench.analyse.summary import Summary
 
-DOUBLING_FLOPS = {"cpu": 3e9, "cuda": 3e12}
-"""The floating-point operations of a call at which a point takes twice as long as the smallest one. Of seven runs on a
-CPU, replayed, 2e9 to 4e9 suit best. That of a GPU is a guess."""
-
 LEAST_RACE_S = 30.0
 """A race with fewer seconds left, about the start of its servers and a replicate, does not go on in a new session."""
 
@@ -23,7 +19,7 @@ STEP_S = 10
 
 def work(point: Point) -> float:
     """Return how much longer a point takes than the smallest one, as a share of what that takes."""
-    return float(flops(point) or 0) / DOUBLING_FLOPS[point.device.partition(":")[0]]
+    return float(flops(point) or 0) / point.kind.doubling_flops
 
 
 def works(points: Iterable[Point]) -> float:

@@ -23,6 +23,7 @@ from bench.harness import options
 from bench.harness.progress import moving, waiting
 from bench.plan import names
 from bench.plan.case import AS_IS, Point
+from bench.plan.device import CUDA
 from bench.plan.errors import WrongRequest, suggestion, unknown_names
 from bench.plan.invocation import short, suite
 from bench.plan.layers import LAYERS
@@ -63,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
     extra = _extra(arguments)
     asked = _asked(arguments, name, batches)
     is_quiet = arguments.format != FORMATS[0]
-    kind = "cpu" if (arguments.device or "cpu") == "cpu" else "cuda"
+    kind = asked.points[0].kind.name
     settings = advised(kind, compiled=False)
     try:
         with waiting(f"looking: {LOOKS} processes import torch and {name}"), moving(console(stderr=is_quiet)) as move:
@@ -137,7 +138,7 @@ def _extra(arguments: argparse.Namespace) -> list[str]:
         except ValueError as error:
             raise WrongRequest(str(error)) from None
         if not is_implementation(name):
-            usual = [name for compiled in (False, True) for name in advised("cuda", compiled=compiled)]
+            usual = [name for compiled in (False, True) for name in advised(CUDA.name, compiled=compiled)]
             expected = (*usual, "online", "manual", "flex", "mykernel:attend")
             raise WrongRequest(unknown_names("setting", [name], expected))
         if ":" in base and (mistake := names.mistake_of(name, path, "attend")):
@@ -181,7 +182,7 @@ def _compared(
         done = [point for point in asked.points if point in run.summary]  # the base of others waits
         records = {point: run.records.of(point) for point in done}
         tables = {point: run.records.rows(point) for point in done}
-    of_layers = tuple(name for name in measured if name not in advised("cuda", compiled=True))
+    of_layers = tuple(name for name in measured if name not in advised(CUDA.name, compiled=True))
     kinds = {point: analyse.measured_kinds(answers[point].kinds) if of_layers[1:] else [] for point in done}
     layers = _layers(asked, kinds, of_layers, folder / "layers", is_quiet) if any(kinds.values()) else {}
     for point, table in tables.items():

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from bench.machine import facts
 from bench.plan.case import HUGE, Case, Point
+from bench.plan.device import CPU, CUDA, numbered
 from bench.plan.errors import WrongRequest
 from bench.plan.layers import ITEM_BYTES, is_own, peak_bytes, scores
 from bench.plan.layers import least_bytes as tensors_bytes
@@ -33,11 +34,11 @@ def check_threads(sweep: Sweep) -> None:
 def check_devices(sweep: Sweep) -> None:
     """Raise WrongRequest if no point of a sweep can have its device here, as far as that is known without torch."""
     devices = dict.fromkeys(point.device for point in sweep.points)
-    if "cpu" in devices or (facts.torch_cuda() and facts.gpus()):
+    if CPU.name in devices or (facts.torch_cuda() and facts.gpus()):
         return
     version = facts.torch_version()
     missing = "this process sees no NVIDIA GPU" if facts.torch_cuda() else f"torch {version} is built without CUDA"
-    raise WrongRequest(f"device = {', '.join(devices)} can't be used here, because {missing}; expected cpu")
+    raise WrongRequest(f"device = {', '.join(devices)} can't be used here, because {missing}; expected {CPU.name}")
 
 
 def too_large(point: Point, implementations: Sequence[str], free_bytes: int) -> dict[str, str]:
@@ -77,8 +78,8 @@ def huge_pages_missing(points: Iterable[Point]) -> str:
 def missing_devices(points: Iterable[Point], gpus: Iterable[str]) -> list[str]:
     """Return the devices of points that are not among the GPUs that are there."""
     there = {*gpus}
-    devices = dict.fromkeys(point.device for point in points if point.device != "cpu")
-    return [device for device in devices if ("cuda:0" if device == "cuda" else device) not in there]
+    devices = dict.fromkeys(point.device for point in points if point.kind is CUDA)
+    return [device for device in devices if numbered(device) not in there]
 
 
 def reference_bytes(point: Point) -> int:
@@ -98,7 +99,7 @@ def least_bytes(case: Case) -> int:
     Without a formula for what a call holds these are the scores, if the implementation is known to hold them.
     On another device than the CPU the host's memory is not needed for it: 0.
     """
-    if case.point.device != "cpu":
+    if not case.point.kind.is_in_host_memory:
         return 0
     predicted = peak_bytes(case)
     return tensors_bytes(case.point) + (_scores_bytes(case) if predicted is None else predicted)

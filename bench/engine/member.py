@@ -204,7 +204,7 @@ class Member:
     def measure_memory(self, timeout_s: float) -> None:
         """Add the operating system's peak memory to the metrics of a case on a CPU; a process that dies costs it."""
         point = self.point
-        if point.device == "cpu":
+        if point.kind.is_in_host_memory:
             request = {"request": "memory", "point": dataclasses.asdict(point), "implementation": self.implementation}
             with suppress(Died), self.pool.memory_worker(point.threads) as worker:
                 self.metrics["system_peak_bytes"] = worker.ask(request, timeout_s).get("peak_bytes")

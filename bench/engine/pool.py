@@ -16,6 +16,7 @@ from bench.engine.caches import WARM, Caches
 from bench.engine.worker import Died, Server, Worker, started
 from bench.machine import facts
 from bench.plan.case import Case, Point
+from bench.plan.device import CUDA
 from bench.plan.errors import WrongRequest
 from bench.plan.invocation import SUITE
 from bench.plan.names import is_own_code, libraries
@@ -192,7 +193,7 @@ class Pool:
         Raises WrongRequest if no process starts, if one can't import a `needed` implementation, or if only one process
         at a time can use a GPU of the points.
         """
-        devices = list(dict.fromkeys(point.device for point in points if point.device != "cpu"))
+        devices = list(dict.fromkeys(point.device for point in points if point.kind is CUDA))
         layers = [*dict.fromkeys(point.layer for point in points if needed and is_own_code(point.layer))]
         names = {"implementations": self.implementations, "needed": needed, "layers": layers}
         request = {"request": "check", **names, "devices": devices}

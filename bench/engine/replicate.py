@@ -169,12 +169,12 @@ class Replicate:
         next if there may be no room for it later. The first one is prepared alone, so that its memory is known.
         """
         waiting = self._rng.sample(self._members, len(self._members))
-        if self._point.device != "cpu" or any(member.thorough for member in self._members):
+        if not self._point.kind.is_in_host_memory or any(member.thorough for member in self._members):
             waiting.sort(key=lambda member: member not in self._baselines)
         idle: list[Core] = [*self._cores] or [None]
         busy: dict[Worker, tuple[Member, Core]] = {}
         # a GPU's free memory is known after the first preparation
-        memory = Memory(facts.available_bytes() if self._point.device == "cpu" else 0)
+        memory = Memory(facts.available_bytes() if self._point.kind.is_in_host_memory else 0)
         while waiting or busy:
             is_room = memory.prepared and memory.room(len(busy)) >= 1 and not self._is_apart
             if waiting and idle and (not busy or is_room):
@@ -343,7 +343,7 @@ class Replicate:
         assert member.worker is not None
         objection = self._neighbours.change(member.worker) or self._started_strangers(member)
         objection = objection or member.claims.add(claimed_s, waited_s, queue_s, apart_s)
-        if self._point.device == "cpu":  # else the host's work is not what is timed
+        if self._point.kind.is_timed_by_host:
             work = (least_s * member.calls, used_s), claimed.used_s, claimed.idle_s
             objection = objection or member.claims.add_work(*work, self._point.threads, self._usual_idle_s(member))
         if objection:
@@ -441,7 +441,7 @@ class Replicate:
 
     def _finishing(self, member: Member, core: Core) -> Worker:
         """Return the process of a member after the request for its last calls on a core; raises Ended."""
-        if self._point.device == "cpu" and (objection := member.claims.of_all(self._point.threads)):
+        if self._point.kind.is_timed_by_host and (objection := member.claims.of_all(self._point.threads)):
             raise Ended("error", objection)
         if core is not None and member.worker is not None:
             self._neighbours.move(member.worker, core)
@@ -529,6 +529,6 @@ def _cores(point: Point) -> list[int]:
     All take samples on the same one, random for each replicate: a busy process on one of two cores would slow only some
     of them, and an A/A ratio was seen to be wrong by a third. With several threads they use most cores anyway.
     """
-    if point.device != "cpu" or point.threads > 1 or not hasattr(os, "sched_getaffinity"):
+    if not point.kind.has_cores or point.threads > 1 or not hasattr(os, "sched_getaffinity"):
         return []
     return sorted(os.sched_getaffinity(0))

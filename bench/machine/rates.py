@@ -24,9 +24,6 @@ from bench.store import files, units
 PATH = RESULTS / "machine" / "ceilings.json"
 """The file lies beside the runs of this machine and, like them, is not part of the project."""
 
-COPIED_BYTES = {"cpu": 1 << 26, "cuda": 1 << 30}
-"""The size of the copy that measures a device's rate of moving bytes: larger than its caches."""
-
 Rates = dict[str, float]
 """Rates by name; only the best of each is kept."""
 
@@ -84,7 +81,7 @@ class Judgement:
 
 def counted(point: Point, work: Work) -> Work:
     """Return the work that is held against a time: bytes that a cache may hold are left out."""
-    return Work(work.flops, 0) if work.least_bytes <= COPIED_BYTES[point.device.partition(":")[0]] else work
+    return Work(work.flops, 0) if work.least_bytes <= point.kind.copied_bytes else work
 
 
 def is_possible(work: Work, call_s: float, best: Roof) -> bool:

@@ -1,4 +1,4 @@
-"""The clock: seconds per call of one timing, by wall time or by CUDA events; the warm-up, and one sample.
+"""The clock: seconds per call of one timing; the warm-up, and one sample. A GPU has timers of its own.
 
 The functions that read the time are bound here before any implementation is imported, so a patched clock has no effect.
 """
@@ -12,8 +12,6 @@ from time import perf_counter
 from typing import NamedTuple, Protocol
 
 import numpy as np
-import torch
-from torch.cuda import synchronize
 
 from bench.sampling.rounds import Sample
 
@@ -32,12 +30,6 @@ class HoldingTimer(Protocol):
         """Return the seconds per call."""
 
 
-SUBMISSIONS = 15
-"""The number of calls that are submitted one by one: for the median of the host's time, and for the least late work."""
-
-L2_FACTOR = 2
-"""The size of the buffer in units of L2; writing it removes all data of the last call from L2."""
-
 LEAST_TIMING_S = 1e-3
 LEAST_TIMING_CLOCKS = 1000
 """A timing takes at least a millisecond and 1000 readings of the clock, so that the clock is 0.1 % of it."""
@@ -51,13 +43,6 @@ WARM_QUARTILES, WARM_SPREAD = 0.05, 0.10
 
 WARM_TIMINGS, WARM_S = 300, 5.0
 """The most timings and seconds of a warm-up; it ends then even if no windows agree, but not before there are two."""
-
-
-def timer(device: str, timing: str) -> HoldingTimer:
-    """Return the timer for a device and a timing mode that the device has."""
-    if timing == "host":
-        return _host if device == "cpu" else _host_synchronised
-    return _device_cold if timing == "device-cold" else _device_hot
 
 
 def prepare(call: Call, calls: int) -> None:
@@ -79,93 +64,19 @@ def overhead_s() -> float:
     return max(sorted(readings)[len(readings) // 2], 1e-9)
 
 
-def host_s(call: Call) -> float:
-    """Return the host's seconds for submitting one call to an idle CUDA device."""
-    times = []
-    for _ in range(SUBMISSIONS):
-        prepare(call, 1)
-        synchronize()
-        start = perf_counter()
-        call()
-        times.append(perf_counter() - start)
-    synchronize()
-    return sorted(times)[SUBMISSIONS // 2]
-
-
-def late_s(call: Call) -> float:
-    """Return the seconds for which a CUDA device goes on with a call after all of the current stream's work is done.
-
-    It is work on another stream, which CUDA events on the current one don't see. The least of several calls counts.
-    """
-    least_s = math.inf
-    for _ in range(SUBMISSIONS):
-        end = torch.cuda.Event()
-        prepare(call, 1)
-        synchronize()
-        call()
-        end.record()
-        end.synchronize()
-        start = perf_counter()
-        synchronize()
-        least_s = min(least_s, perf_counter() - start)
-    return least_s
-
-
-def _host(call: Call, calls: int, results: list[object] | None = None) -> float:
+def host(call: Call, calls: int, results: list[object] | None = None) -> float:
+    """Return the seconds per call by the wall clock."""
     prepare(call, calls)
     start = perf_counter()
     held = [call() for _ in repeat(None, calls)]
-    return _with_results((perf_counter() - start) / calls, held, results)
+    return with_results((perf_counter() - start) / calls, held, results)
 
 
-def _host_synchronised(call: Call, calls: int, results: list[object] | None = None) -> float:
-    prepare(call, calls)
-    synchronize()
-    start = perf_counter()
-    held = [call() for _ in repeat(None, calls)]
-    synchronize()
-    return _with_results((perf_counter() - start) / calls, held, results)
-
-
-def _device_hot(call: Call, calls: int, results: list[object] | None = None) -> float:
-    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-    prepare(call, calls)
-    synchronize()
-    start.record()
-    held = [call() for _ in repeat(None, calls)]
-    end.record()
-    end.synchronize()
-    return _with_results(float(start.elapsed_time(end)) / 1e3 / calls, held, results)
-
-
-def _device_cold(call: Call, calls: int, results: list[object] | None = None) -> float:
-    """Return the mean seconds of calls that each start with L2 overwritten, which is not part of the time."""
-    held: list[object] = []
-    buffer = _l2_buffer(torch.cuda.current_device())
-    events = [(torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)) for _ in range(calls)]
-    prepare(call, calls)
-    synchronize()
-    for start, end in events:
-        buffer.zero_()
-        start.record()
-        held.append(call())
-        end.record()
-    synchronize()
-    call_s = float(sum(start.elapsed_time(end) for start, end in events)) / 1e3 / calls
-    return _with_results(call_s, held, results)
-
-
-def _with_results(call_s: float, held: list[object], results: list[object] | None) -> float:
+def with_results(call_s: float, held: list[object], results: list[object] | None) -> float:
+    """Return the seconds, after the results of calls were handed over if they are wanted."""
     if results is not None:
         results += held
     return call_s
-
-
-@cache
-def _l2_buffer(device: int) -> torch.Tensor:
-    size = torch.cuda.get_device_properties(device).L2_cache_size * L2_FACTOR
-    with torch.inference_mode(False):  # it is kept for later points, which may have gradients
-        return torch.empty(size, dtype=torch.int8, device=f"cuda:{device}")
 
 
 class Pace(NamedTuple):

@@ -14,8 +14,9 @@ from torch.profiler import profile, record_function
 
 import impls
 from bench.measure import workload
-from bench.measure.clock import timer
-from bench.measure.inspection import MICROSECOND_S, activities, with_children
+from bench.measure.devices import Device, device
+from bench.measure.inspection import MICROSECOND_S, with_children
+from bench.plan.device import HOST, Kind
 from impls.modules import flow, watch
 from impls.modules.proposal import Proposal
 from impls.modules.wrapper import Wrapper
@@ -43,11 +44,11 @@ Span = tuple[float, float]
 """Begin and end in microseconds."""
 
 
-def profiled(call: Callable[[], object], model: Wrapper, seen: watch.Watch, device: str) -> dict[str, Any]:
+def profiled(call: Callable[[], object], model: Wrapper, seen: watch.Watch, on: Device) -> dict[str, Any]:
     """Return the seconds of a profiled call: in all, in its cores, and in each layer that has one."""
     with _labelled(model, {core.layer for core in seen.cores}):
-        with profile(activities=activities(device)) as profiler, record_function(CALL):
-            timer(device, "host")(call, 1)
+        with profile(activities=on.activities) as profiler, record_function(CALL):
+            on.timer(HOST)(call, 1)
     events = sorted(
         (event for event in profiler.events() or [] if event.device_type.name == "CPU"),
         key=lambda event: (event.time_range.start, -event.time_range.end),
@@ -59,9 +60,9 @@ def profiled(call: Callable[[], object], model: Wrapper, seen: watch.Watch, devi
         if event.name.startswith(LAYER):
             layers.setdefault(event.name.removeprefix(LAYER), []).append(_span(event))
     return {
-        "total_s": _seconds(events, [_span(whole)], device),
-        "core_s": _seconds(events, spans_of_cores(forward, seen.operators, seen.steps), device),
-        "layers": {path: _seconds(events, spans, device) for path, spans in layers.items()},
+        "total_s": _seconds(events, [_span(whole)], on.kind),
+        "core_s": _seconds(events, spans_of_cores(forward, seen.operators, seen.steps), on.kind),
+        "layers": {path: _seconds(events, spans, on.kind) for path, spans in layers.items()},
     }
 
 
@@ -121,7 +122,7 @@ def spans_of_cores(events: Sequence[Any], operators: Sequence[str], cores: Seque
     return spans
 
 
-def _seconds(events: Sequence[Any], spans: Sequence[Span], device: str) -> float:
+def _seconds(events: Sequence[Any], spans: Sequence[Span], kind: Kind) -> float:
     """Return the seconds of spans, with those of the backward pass of what ran in them; on a GPU those of kernels."""
 
     def is_inside(event: Any) -> bool:
@@ -131,7 +132,7 @@ def _seconds(events: Sequence[Any], spans: Sequence[Span], device: str) -> float
     numbers = {event.sequence_nr for event in inside if event.sequence_nr >= 0}
     nodes = (event for event in events if event.name.startswith(BACKWARD) and event.sequence_nr in numbers)
     backward = [node for node in nodes if not is_inside(node)]
-    if device != "cpu":
+    if not kind.is_timed_by_host:
         kernels = (kernel for event in (*inside, *with_children(backward)) for kernel in event.kernels)
         return float(sum(kernel.duration for kernel in kernels)) * MICROSECOND_S
     forward_us = sum(end - begin for begin, end in spans)
@@ -168,7 +169,7 @@ def beside_sdpa(proposal: Proposal, work: workload.Workload) -> list[list[float]
             torch.autograd.grad(o, [*inputs, *terms], torch.ones_like(o), allow_unused=True)
 
     sides = partial(step, written, sources.values()), partial(step, fused, [recorded[name] for name in "qkv"])
-    timed, pairs = timer(work.point.device, "host"), list[list[float]]()
+    timed, pairs = device(work.point.device).timer(HOST), list[list[float]]()
     begin = time.perf_counter()
     while len(pairs) < WARM_PAIRS + LEAST_PAIRS or time.perf_counter() - begin < CORE_BUDGET_S:
         pairs.append([timed(side, 1) for side in sides])

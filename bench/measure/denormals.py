@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
-from bench.measure.clock import timer
+from bench.measure import clock
 
 ENVIRONMENT_BYTES, FLAGS_AT = 64, 28
 """The room for a floating-point environment, and where SSE's flags stand in it. Source: fenv.h of glibc on x86-64."""
@@ -80,7 +80,7 @@ def _slowdown(call: Callable[[], object]) -> float:
     for flushes in (False, True) * PAIRS:
         torch.set_flush_denormal(flushes)
         try:
-            times_s[flushes].append(timer("cpu", "host")(call, 1))
+            times_s[flushes].append(clock.host(call, 1))
         finally:
             torch.set_flush_denormal(False)
     return min(times_s[False]) / min(times_s[True])

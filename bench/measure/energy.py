@@ -13,10 +13,8 @@ from itertools import repeat
 from pathlib import Path
 from time import perf_counter
 
-import torch
-
 from bench.machine import facts
-from bench.measure import devices
+from bench.measure import nvml
 from bench.measure.clock import Call
 
 SPAN_S = 0.2
@@ -32,19 +30,15 @@ Counter = Callable[[], float]
 """Returns the joules that a device has used since any fixed time."""
 
 
-def counter(device: str) -> Counter | None:
-    """Return the energy counter of a device, None if it has no readable one."""
-    return _of_packages() if device == "cpu" else _of_gpu(device)
-
-
-def per_call_j(read: Counter, call: Call, call_s: float, device: str = "cpu") -> float | None:
+def per_call_j(read: Counter, call: Call, call_s: float, wait: Callable[[], None]) -> float | None:
     """Return the joules of one call, which takes about `call_s`; None if the counter doesn't move or can't be read.
 
+    `wait` waits for the work of calls.
     The calls before the first step of the counter and after the last are made, but not counted.
     """
     calls = max(1, math.ceil(BATCH_S / call_s))
     with suppress(UnreadableError):
-        return _between_steps(read, lambda: _batch(call, calls, device), calls)
+        return _between_steps(read, lambda: _batch(call, calls, wait), calls)
     return None
 
 
@@ -69,14 +63,13 @@ def _between_steps(read: Counter, batch: Callable[[], None], calls: int) -> floa
             return None
 
 
-def _batch(call: Call, calls: int, device: str) -> None:
+def _batch(call: Call, calls: int, wait: Callable[[], None]) -> None:
     for _ in repeat(None, calls):
         call()
-    if device != "cpu":
-        torch.cuda.synchronize(device)
+    wait()
 
 
-def _of_packages() -> Counter | None:
+def of_packages() -> Counter | None:
     """Return the counter of all CPU packages together; None if one of them can't be read."""
     try:
         names = {zone: (zone / "name").read_text("utf-8") for zone in facts.POWERCAP.glob("intel-rapl:*")}
@@ -101,7 +94,7 @@ def _of_packages() -> Counter | None:
     return read if packages else None
 
 
-def _of_gpu(device: str) -> Counter | None:
+def of_gpu(device: str) -> Counter | None:
     """Return the counter of a GPU's board; None if NVML doesn't give one."""
     try:
         import pynvml
@@ -115,7 +108,7 @@ def _of_gpu(device: str) -> Counter | None:
             raise UnreadableError from error
 
     try:
-        handle = devices.handle(device)
+        handle = nvml.handle(device)
         read()
     except (pynvml.NVMLError, UnreadableError):
         return None

@@ -12,6 +12,7 @@ import torch
 
 import impls
 from bench.measure import compilation
+from bench.measure.devices import device
 from bench.measure.outputs import Incorrect, NotHandedOver
 from bench.measure.process_state import LeftChanged
 
@@ -70,12 +71,8 @@ def caught(outcome: Outcome, device: str, prefix: str = "") -> Iterator[None]:
             outcome.own_cause = False
 
 
-def _exit_if_unusable(device: str, error: Exception) -> None:
-    if device == "cpu" or not torch.cuda.is_initialized() or is_out_of_memory(error):
-        return
-    try:
-        torch.cuda.synchronize(device)
-    except RuntimeError:
+def _exit_if_unusable(name: str, error: Exception) -> None:
+    if not is_out_of_memory(error) and device(name).is_lost():
         raise SystemExit(_message(error)) from None
 
 

@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from torch import nn
-from torch.profiler import ProfilerActivity, profile
+from torch.profiler import profile
 
 import impls
 from bench.measure import clock, memory
+from bench.measure.devices import Device, device
 from bench.measure.workload import Subject, Workload
+from bench.plan.device import Kind
 from bench.plan.layers import ITEM_BYTES
 from impls.catalogue import IMPLEMENTATIONS, parse
 from impls.modules.making import OURS
@@ -63,22 +64,15 @@ class Inspection:
     """Those of the caching allocator, None on a CPU."""
 
 
-def inspect(call: Callable[[], object], device: str) -> Inspection:
+def inspect(call: Callable[[], object], device: Device) -> Inspection:
     """Inspect one call; on the CPU one profile gives kernels and memory, on a GPU memory needs a second call."""
-    on_cpu = device == "cpu"
     clock.prepare(call, 1)
-    with profile(activities=activities(device), profile_memory=on_cpu) as profiler:
+    with profile(activities=device.activities, profile_memory=device.kind.is_in_host_memory) as profiler:
         call()
-        if not on_cpu:
-            torch.cuda.synchronize(device)
+        device.synchronize()
     frees_earlier = hasattr(call, "prepare")  # a backward pass
-    needed = (memory.peak_of_profile(profiler, frees_earlier), None) if on_cpu else memory.on_cuda(call, device)
-    return Inspection(kernels(profiler, device), *needed)
-
-
-def activities(device: str) -> list[ProfilerActivity]:
-    """Return the activities that a profiler must record for a case on this device."""
-    return [ProfilerActivity.CPU] if device == "cpu" else [ProfilerActivity.CPU, ProfilerActivity.CUDA]
+    needed = device.peak_bytes(call) or (memory.peak_of_profile(profiler, frees_earlier), None)
+    return Inspection(kernels(profiler, device.kind), *needed)
 
 
 def with_children(events: Iterable[Any]) -> Iterator[Any]:
@@ -93,7 +87,7 @@ def metrics(call: Callable[[], object], subject: Subject, work: Workload) -> dic
 
     The kernels of another runtime are the operators that it says. Its memory may not be that of torch's allocator.
     """
-    inspected = inspect(call, work.point.device)
+    inspected = inspect(call, device(work.point.device))
     runtime = subject.function if isinstance(subject.function, impls.Runtime) else None
     operators = (f"{operator.name} {operator.dtype}".strip() for operator in (runtime.operators() if runtime else ()))
     values: dict[str, Any] = {"kernels": tuple(dict.fromkeys(operators)) or inspected.kernels}
@@ -133,14 +127,15 @@ def narrower(runtime: impls.Runtime, dtype: str) -> str:
     return ""
 
 
-def kernels(profiler: profile, device: str) -> tuple[str, ...]:
+def kernels(profiler: profile, kind: Kind) -> tuple[str, ...]:
     """Return the names of the operators or kernels that did the work in a profile, by first start, without repeats.
 
     On the CPU these are operators, and CompiledFxGraph if Inductor's own kernels ran.
     On a GPU they are the operators that represent an attention algorithm, then the kernels.
     """
     events = sorted(profiler.events() or [], key=lambda event: event.time_range.start)
-    return tuple(dict.fromkeys((*_operators(events, only_algorithms=device != "cpu"), *_device_kernels(events))))
+    operators = _operators(events, only_algorithms=not kind.is_timed_by_host)
+    return tuple(dict.fromkeys((*operators, *_device_kernels(events))))
 
 
 def fallback(implementation: str, ran: Iterable[str]) -> str:

@@ -19,10 +19,10 @@ from torch import Tensor
 from bench.machine import facts
 from bench.measure import correctness, failure, outputs, workload
 from bench.measure.correctness import CheckResult, Form
-from bench.measure.devices import DeviceRates, SpeedProbe
 from bench.measure.failure import Outcome
 from bench.measure.forking import Channel, serve
 from bench.measure.reference import MOST_TOLERANCE, Check, Computed, Expected, Target, largest_of
+from bench.measure.speed import DeviceRates, SpeedProbe
 from bench.plan.case import Point
 from bench.plan.work import Roof
 from bench.sampling.inputs import AFTERWARDS, PEAKED, TIMED, Part

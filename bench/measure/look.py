@@ -20,10 +20,11 @@ from torch.profiler import profile
 
 import impls
 from bench.measure import core_times, function, inspection, user_code, workload
-from bench.measure.clock import timer
+from bench.measure.devices import Device, device
 from bench.measure.forking import Channel
 from bench.plan import layers
 from bench.plan.case import Point
+from bench.plan.device import CPU, HOST
 from impls.catalogue import parse
 from impls.lookup import check
 from impls.modules import flow, proof, watch
@@ -64,20 +65,20 @@ def look(request: Mapping[str, Any], channel: Channel) -> dict[str, Any]:
     channel.announce("model")
     work = workload.make(point, request["seed"])
     model = wrapped(work.layer, tuple(shape[1:] for shape in work.shapes))
-    call = workload.step(workload.Subject(model, model), work)
+    call, on = workload.step(workload.Subject(model, model), work), device(point.device)
     with work.gradient_mode():
         channel.announce("first call")
         function.check(work)
         for _ in range(WARM_CALLS):
             call()
         channel.announce("look")
-        plain = _kernels(call, point.device)
+        plain = _kernels(call, on)
         with watch.watched(model) as seen:
-            observed = _kernels(call, point.device)
+            observed = _kernels(call, on)
         if not seen.cores:
             raise impls.Unsupported("no attention was found in the model: no fused operator, no product with a softmax")
         channel.announce("profile")
-        calls = [*_profiled(call, model, seen, point.device)]
+        calls = [*_profiled(call, model, seen, on)]
         tried = _settings(model, request["settings"], channel)
         channel.announce("core")
         is_switched = tried.get("sdpa", {}).get("status") in ("ok", "same")
@@ -120,7 +121,7 @@ def described(request: Mapping[str, Any], channel: Channel) -> dict[str, Any]:
     Of each package that is its file, its version, and a digest of its sources. Raises as `workload.make` does.
     """
     channel.announce("model")
-    before, point = {*sys.modules}, Point(**{**request["point"], "device": "cpu"})
+    before, point = {*sys.modules}, Point(**{**request["point"], "device": CPU.name})
     workload.set_up(point)
     work = workload.make(point)
     bases = [parse(name).base for name in (point.layer, request["implementation"])]
@@ -166,7 +167,7 @@ def matched(request: Mapping[str, Any], channel: Channel) -> dict[str, Any]:
 def _on_cpu(request: Mapping[str, Any], channel: Channel) -> workload.Workload:
     """Return the workload of a point on the CPU, in float32."""
     channel.announce("model")
-    point = Point(**{**request["point"], "device": "cpu", "dtype": "float32"})
+    point = Point(**{**request["point"], "device": CPU.name, "dtype": "float32"})
     workload.set_up(point)
     return workload.make(point)
 
@@ -210,21 +211,21 @@ def _known(of: proof.Proof) -> dict[str, Any]:
     return {"proposal": of.lines, "obstacle": of.obstacle, "weights_are_used": of.weights_are_used}
 
 
-def _kernels(call: Callable[[], object], device: str) -> list[str]:
+def _kernels(call: Callable[[], object], on: Device) -> list[str]:
     """Return the operators of a call that can be part of attention; products have several names for the same."""
-    with profile(activities=inspection.activities(device)) as profiler:
+    with profile(activities=on.activities) as profiler:
         call()
-    names = inspection.kernels(profiler, device)
+    names = inspection.kernels(profiler, on.kind)
     return sorted({flow.KINDS.get(name, name) for name in names if name in flow.KINDS or WHOLE.search(name)})
 
 
-def _profiled(call: Callable[[], object], model: Wrapper, seen: watch.Watch, device: str) -> Iterator[dict[str, Any]]:
+def _profiled(call: Callable[[], object], model: Wrapper, seen: watch.Watch, on: Device) -> Iterator[dict[str, Any]]:
     """Yield the seconds of profiled calls, each beside those of a plain call before it."""
-    timed, begin = timer(device, "host"), time.perf_counter()
+    timed, begin = on.timer(HOST), time.perf_counter()
     for number in range(CALLS):
         if number >= LEAST_CALLS and time.perf_counter() - begin > BUDGET_S:
             return
-        yield {"plain_s": timed(call, 1), **core_times.profiled(call, model, seen, device)}
+        yield {"plain_s": timed(call, 1), **core_times.profiled(call, model, seen, on)}
 
 
 def _settings(model: Wrapper, names: Sequence[str], channel: Channel) -> dict[str, dict[str, str]]:

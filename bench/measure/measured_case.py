@@ -21,7 +21,8 @@ from torch import Tensor
 
 import impls
 from bench.machine.facts import descendants
-from bench.measure import clock, compilation, denormals, devices, energy, forking, inspection, memory, outputs, workload
+from bench.measure import clock, compilation, cuda, denormals, energy, forking, inspection, memory, outputs, workload
+from bench.measure.devices import device
 from bench.measure.failure import Outcome, is_out_of_memory
 from bench.measure.outputs import Incorrect, Output
 from bench.measure.process_state import ANY, LeftChanged, ProcessState, kept
@@ -120,10 +121,10 @@ class MeasuredCase:
             self._subject = workload.subject(work, name)
             self._build()
         held_bytes = psutil.Process().memory_info().rss
-        held_huge_bytes = memory.huge_bytes() if point.device == "cpu" and point.allocator == HUGE else None
+        held_huge_bytes = memory.huge_bytes() if point.kind.is_in_host_memory and point.allocator == HUGE else None
         with self._core_named():
             calls_s = self._first_calls()
-        if point.device == "cpu" and point.allocator in TOUCHED:
+        if point.kind.is_in_host_memory and point.allocator in TOUCHED:
             memory.touch(TOUCHED[point.allocator] * (psutil.Process().memory_info().rss - held_bytes))
         if held_huge_bytes is not None:
             # a huge page that is shared with the server since the fork becomes small ones when it is written
@@ -134,7 +135,7 @@ class MeasuredCase:
         self._inputs = workload.Inputs(work)
         work.timed.begin(self._rng.getrandbits(KEY_BITS))
         self._call = workload.step(self._subject, work, self._inputs)
-        timer = clock.timer(point.device, point.timing)
+        timer = device(point.device).timer(point.timing)
         self._timed = TimedCalls(self._call, self._inputs, timer, self._rng, self._threads, reuses=self.reuses)
         if request.thorough and not self._inspect():
             return
@@ -199,8 +200,8 @@ class MeasuredCase:
         `files` are the descriptors of empty files for them.
         """
         self._move(core)
-        work, device = self._work, self.request.point.device
-        counter = None if work.point.mode == "backward" else energy.counter(device)  # else the forward pass would count
+        work, on = self._work, device(self.request.point.device)
+        counter = None if work.point.mode == "backward" else on.energy_counter()  # else the forward pass would count
         self._channel.announce("last calls")
         self._timed.check_later()
         if self._inputs.are_edited():
@@ -213,11 +214,11 @@ class MeasuredCase:
         outputs.write(work.ordered(fresh.tensors), files[AFTERWARDS])
         if counter is not None:
             self._channel.announce("energy")
-            self.outcome.metrics["energy_j"] = energy.per_call_j(counter, self._call, call_s, device)
-        if device != "cpu":
+            self.outcome.metrics["energy_j"] = energy.per_call_j(counter, self._call, call_s, on.synchronize)
+        if not on.kind.is_timed_by_host:
             for _ in range(math.ceil(WORKED_S / call_s)):
                 self._call()  # the GPU still works on these calls, or has just ended them, when its state is read
-            self.outcome.metrics |= devices.gpu_state(device)
+            self.outcome.metrics |= on.state()
             self._check_late_work(call_s)
         self._state.check()
         self._last_cpu_s = forking.cpu_s()  # more samples may follow, and this work is not between them
@@ -306,8 +307,8 @@ class MeasuredCase:
             chosen: tuple[str, ...] = ()
             if self._work.point.mode == "backward":  # the forward pass chooses the kernel
                 function, inputs = self._subject.function, self._inputs.next()
-                chosen = inspection.inspect(lambda: function(*inputs), self._work.point.device).kernels
-            if self._work.point.device == "cpu":
+                chosen = inspection.inspect(lambda: function(*inputs), device(self._work.point.device)).kernels
+            if self._work.point.kind.is_timed_by_host:
                 self.said |= denormals.found(self._call, [*self._subject.layer.parameters()])
         metrics["held_bytes"] = memory.held_bytes(self._own_tensors())
         if fallback := inspection.fallback(self.request.implementation, (*metrics["kernels"], *chosen)):
@@ -329,11 +330,11 @@ class MeasuredCase:
         self._sampling.enter_context(self._work.gradient_mode())
         self._sampling.enter_context(compilation.frozen())
         with kept():
-            previous_s = calls_s[-1] if calls_s and point.device == "cpu" else None
+            previous_s = calls_s[-1] if calls_s and point.kind.is_timed_by_host else None
             limits = clock.overhead_s(), self.request.warm_up_s
             self._pace = clock.warm_up(self._call, self._timed.timing, *limits, previous_s)
             if point.timing != "host":
-                self.outcome.metrics["host_s"] = clock.host_s(self._call)
+                self.outcome.metrics["host_s"] = cuda.host_s(self._call)
         self.outcome.metrics |= {"calls_per_timing": self._pace.calls, "settled": self._pace.settled}
         self.reuses = self._timed.reuses
         gc.collect()
@@ -341,7 +342,7 @@ class MeasuredCase:
 
     def _check_late_work(self, call_s: float) -> None:
         """Raise Incorrect if a call's work goes on after its stream is done: events would not time it."""
-        late_s = clock.late_s(self._call)
+        late_s = cuda.late_s(self._call)
         if late_s > LATE_S + LATE * call_s:
             raise Incorrect(f"works on another stream: the device goes on for {late_s:.2g} s after the call's stream")
 

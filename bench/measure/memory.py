@@ -94,23 +94,6 @@ def peak_of_profile(profiler: profile, frees_earlier: bool = False) -> int:
     return peak_of_events([(each.ptr, each.alloc_size) for each in fields], frees_earlier)
 
 
-def on_cuda(call: Callable[[], object], device: str) -> tuple[int, int]:
-    """Return the bytes that one call on a GPU needs at its peak, and those that its caching allocator reserves for it.
-
-    They come on top of what was held before, and are counted after the allocator's cache was emptied.
-    """
-    clock.prepare(call, 1)
-    gc.collect()
-    torch.cuda.synchronize(device)
-    torch.cuda.empty_cache()
-    torch.cuda.reset_peak_memory_stats(device)
-    held, reserved = torch.cuda.memory_allocated(device), torch.cuda.memory_reserved(device)
-    call()
-    torch.cuda.synchronize(device)
-    peak_bytes = torch.cuda.max_memory_allocated(device) - held
-    return peak_bytes, max(0, torch.cuda.max_memory_reserved(device) - reserved)
-
-
 def allocations(profiler: profile) -> list[Any]:
     """Return the allocator's events in a profile that recorded memory, ordered by time.
 

@@ -19,7 +19,7 @@ import torch
 from torch.nn import attention
 from torch.nn import functional as F  # noqa: N812 - PyTorch's own convention
 
-from bench.measure import clock
+from bench.measure import clock, cuda
 
 ABSENT = "nothing"
 """The value of something that doesn't exist, such as an environment variable that is not set."""
@@ -48,7 +48,7 @@ FUNCTIONS: tuple[tuple[Any, str], ...] = (
     *((random.Random, name) for name in ("random", "choice", "sample", "shuffle", "randrange", "getrandbits")),
     (os, "urandom"),
     (clock, "perf_counter"),
-    (clock, "synchronize"),
+    (cuda, "synchronize"),
     (torch.cuda, "synchronize"),
     (torch.cuda.Event, "record"),
     (torch.cuda.Event, "elapsed_time"),

@@ -13,6 +13,7 @@ from torch import Tensor
 import impls
 from bench.measure import failure, function, memory, outputs, process_state, reference, workload
 from bench.measure.correctness import Form
+from bench.measure.devices import device
 from bench.measure.failure import Outcome
 from bench.measure.forking import Channel, serve
 from bench.measure.judge import all_cores
@@ -147,15 +148,9 @@ def _of(tensor: Tensor | None) -> list[Any] | None:
 
 def obstacle(point: Point) -> str:
     """Return why this machine can't run the point, empty if it can."""
-    if point.device != "cpu":
-        if not torch.cuda.is_available():
-            return f"no CUDA device: torch {torch.__version__} sees none"
-        index = torch.device(point.device).index or 0
-        if index >= torch.cuda.device_count():
-            return f"no device {point.device}: this machine has {torch.cuda.device_count()} CUDA device(s)"
-    elif point.timing != "host":
+    if point.timing not in point.kind.timings:
         return f"timing {point.timing} needs a CUDA device; the CPU has host"
-    return ""
+    return device(point.device).obstacle
 
 
 def work(channel: Channel) -> None:

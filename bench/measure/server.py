@@ -16,11 +16,13 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 import impls
-from bench.measure import compilation, devices, failure, judge, look, memory, outputs, references, user_code
+from bench.measure import compilation, failure, identity, judge, look, memory, nvml, outputs, references, user_code
+from bench.measure.devices import device
 from bench.measure.forking import Channel, Server, serve
 from bench.measure.measured_case import CaseRequest, MeasuredCase
 from bench.measure.workload import Given
 from bench.plan.case import Case, Point
+from bench.plan.device import CPU
 from bench.plan.names import is_own
 from bench.sampling.inputs import GIVEN, InputValues
 from impls.lookup import check
@@ -58,7 +60,7 @@ def _compile_once() -> None:
 
     no_gpu = RuntimeError("the server uses no GPU")
     with config.patch(compile_threads=1), patch.object(torch.cuda, "_lazy_init", side_effect=no_gpu):
-        compilation.warm_toolchain("cpu")
+        compilation.warm_toolchain(CPU.name)
     torch.compiler.reset()
     codecache.CacheBase.get_system.cache_clear()  # it names the GPU
 
@@ -85,10 +87,10 @@ class Worker:
         the code that names of the user's own bring in.
         """
         mistakes = [
-            f"{device} must be in compute mode DEFAULT, because each implementation has a process of its own; "
+            f"{name} must be in compute mode DEFAULT, because each implementation has a process of its own; "
             "it is in EXCLUSIVE_PROCESS. An administrator can run: nvidia-smi --compute-mode=DEFAULT"
-            for device in request["devices"]
-            if devices.is_exclusive(device)
+            for name in request["devices"]
+            if nvml.is_exclusive(name)
         ]
         needed = request["needed"]
         mistakes += _unresolved(name for name in needed if not is_own(name))
@@ -99,7 +101,7 @@ class Worker:
                 importlib.import_module(layer.partition(":")[0])
         return {
             "mistakes": mistakes,
-            "facts": devices.torch_facts(),
+            "facts": identity.torch_facts(),
             "runtimes": impls.versions(request["implementations"]),
             "modules": user_code.imported_since(before),
         }
@@ -121,10 +123,9 @@ class Worker:
         with self._caught() as case:
             outputs.check_files(request)
             case.prepare()
-        is_on_gpu = case.request.point.device != "cpu" and torch.cuda.is_initialized()
         return {
             **case.reply(),
-            "free_bytes": torch.cuda.mem_get_info()[0] if is_on_gpu else None,
+            "free_bytes": device(case.request.point.device).free_bytes(),
             "call_s": case.call_s if case.outcome.status == "ok" else None,
             "reuses": case.reuses,
             **case.said,

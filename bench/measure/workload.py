@@ -22,8 +22,10 @@ from torch.utils.flop_counter import FlopCounterMode
 import impls
 from bench.machine import sealed
 from bench.measure.cores import equal_weights, is_plain
+from bench.measure.devices import device
 from bench.plan import layers
 from bench.plan.case import COLUMNS, Point
+from bench.plan.device import CPU
 from bench.plan.layers.layer import key_lengths
 from bench.plan.weights import Sources
 from bench.plan.work import Work
@@ -334,8 +336,7 @@ class Subject:
 def set_up(point: Point) -> None:
     """Set the number of threads of this process to the point's, and on a GPU the current device."""
     torch.set_num_threads(point.threads)
-    if point.device != "cpu":
-        torch.cuda.set_device(torch.device(point.device).index or 0)
+    device(point.device).choose()
 
 
 def make(point: Point, seed: int = SEED, given: Given | None = None) -> Workload:
@@ -440,7 +441,7 @@ def _joined(tensors: Sequence[Tensor], shape: Sequence[int], parts: Parts) -> Te
 
 def shown(point: Point) -> tuple[Wrapper, Shapes]:
     """Return the module of a point, to be looked at on a CPU, and the shapes of an item; raises as `make` does."""
-    set_up(dataclasses.replace(point, device="cpu"))
+    set_up(dataclasses.replace(point, device=CPU.name))
     layer, shapes = _made(point)
     items = tuple(shape[1:] for shape in shapes)
     _counted_with_values(point, layer.eval(), tuple(torch.zeros(1, *item) for item in items))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from bench.plan.columns import DERIVED, REQUIRED, PointColumn, column, columns_of
+from bench.plan.device import COLD, CPU, HOST, HOT, Kind, kind
 from bench.plan.invocation import short
 from impls.catalogue import is_model
 
@@ -22,11 +23,6 @@ LONGEST_IN_FILE_NAME = 100
 
 AT = re.compile(r"\bat=([^,\]]+),?")
 """The option of a model's name that makes it a layer in the model: its path."""
-
-
-def default_timing(device: str) -> str:
-    """Return the timing mode of a device if a sweep gives none."""
-    return "host" if device == "cpu" else "device-cold"
 
 
 def _safe(layer: str) -> str:
@@ -64,11 +60,11 @@ class Point:
     )
     device: str = column(
         "the device of the layer and its input: cpu, cuda or cuda:<number>",
-        default="cpu",
+        default=CPU.name,
         is_ok=re.compile(r"cpu|cuda(:[0-9]+)?").fullmatch,
         rule="cpu, cuda or cuda:<number>",
         short=lambda value: value.replace(":", ""),
-        usual="cpu",
+        usual=CPU.name,
         option="execution",
     )
     dtype: str = column(
@@ -252,12 +248,12 @@ class Point:
         "how a call is timed; host on a CPU and device-cold on a GPU if not given",
         default=DERIVED,
         choices={
-            "host": "wall time, the device synchronised",
-            "device-cold": "CUDA events, L2 overwritten before each call",
-            "device-hot": "CUDA events, L2 as the last call left it",
+            HOST: "wall time, the device synchronised",
+            COLD: "CUDA events, L2 overwritten before each call",
+            HOT: "CUDA events, L2 as the last call left it",
         },
         words="timing {}",
-        usual=lambda point: default_timing(point.device),
+        usual=lambda point: point.kind.timings[0],
         option="execution",
     )
 
@@ -270,6 +266,11 @@ class Point:
     def __getstate__(self) -> dict[str, Any]:
         """Return the columns alone: another process has other hashes."""
         return vars(self)
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of its device."""
+        return kind(self.device)
 
     @property
     def name(self) -> str:

@@ -9,8 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
-from bench.plan.case import COLUMNS, POINT_COLUMNS, RETAINED, Point, default_timing
+from bench.plan.case import COLUMNS, POINT_COLUMNS, RETAINED, Point
 from bench.plan.columns import DERIVED, REQUIRED, ValueKind
+from bench.plan.device import kind
 from bench.plan.errors import WrongRequest, refuse, suggestion, unknown_names
 from bench.plan.layers import LAYERS, complete, given_by_all, is_layer, shapes_itself
 from bench.plan.names import misspelled
@@ -57,8 +58,9 @@ def expand(values: Values, allocator: str = RETAINED, usual: Values | None = Non
         point = dict(zip(values, combination, strict=True))
         if "qk_scale" in point:
             point["qk_scale"] = float(point["qk_scale"])
-        point.setdefault("timing", default_timing(point["device"]))
-        point.setdefault("allocator", allocator if point["device"] == "cpu" else RETAINED)
+        own = kind(point["device"])
+        point.setdefault("timing", own.timings[0])
+        point.setdefault("allocator", allocator if own.is_in_host_memory else RETAINED)
         yield Point(**complete(point))
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from bench.plan import names
 from bench.plan.case import AS_IS, CONTROL, RETAINED, Case, Point
+from bench.plan.device import CPU
 from bench.plan.errors import WrongRequest, all_of, refuse, unknown, unknown_names
 from bench.plan.grid import DEFAULTS, MODEL_COLUMNS, Shard, Values, expand, expand_models, mistakes_in, part
 from bench.plan.invocation import suite
@@ -278,7 +279,7 @@ def _on_each_device(values: dict[str, Any], accelerators: Sequence[str]) -> list
     if values.get("device") != AVAILABLE:
         return [values]
     on_accelerators = [{**values, "device": device, "dtype": list(ACCELERATED)} for device in accelerators]
-    return [{**values, "device": "cpu"}, *on_accelerators]
+    return [{**values, "device": CPU.name}, *on_accelerators]
 
 
 def _with_defaults_by_layer(defaults: dict[str, Any], overrides: dict[str, Any]) -> list[dict[str, Any]]:

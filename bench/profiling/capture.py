@@ -14,8 +14,10 @@ from torch.autograd.profiler_util import FunctionEvent
 from torch.profiler import profile, record_function
 
 from bench.measure import clock, memory
-from bench.measure.inspection import MICROSECOND_S, activities
+from bench.measure.devices import Device
+from bench.measure.inspection import MICROSECOND_S
 from bench.plan.case import Point
+from bench.plan.device import Kind
 from bench.plan.layers import BACKWARD_PRODUCTS, ITEM_BYTES, steps
 from bench.plan.layers.layer import VIEW
 from bench.profiling.operations import operations
@@ -100,21 +102,21 @@ class Capture:
         return self.middle_half[len(self.middle_half) // 2]
 
 
-def capture(call: clock.Call, label: str, device: str, timing: str, folder: Path) -> Capture:
+def capture(call: clock.Call, label: str, on: Device, timing: str, folder: Path) -> Capture:
     """Return pairs of calls; `label` names the call in the traces, which are written into the folder.
 
     The warm-up makes both kinds of call. Pairs that are not comparable are left out, unless none is comparable.
     """
-    timer = clock.timer(device, timing)
+    timer = on.timer(timing)
     for _ in range(WARM_CALLS):
         call()
-    _pair(call, label, device, timer, folder / "warm-up.json")
+    _pair(call, label, on, timer, folder / "warm-up.json")
     pairs: list[Pair] = []
     held_bytes, deadline = _resident_bytes(), time.monotonic() + BUDGET_S
     while _needs_more(pairs, deadline):
         if _resident_bytes() > held_bytes + GROWTH_BYTES:
             memory.give_back()
-        pairs.append(_pair(call, label, device, timer, folder / f"{len(pairs)}.json"))
+        pairs.append(_pair(call, label, on, timer, folder / f"{len(pairs)}.json"))
     return Capture(tuple(pair for pair in pairs if pair.is_comparable) or tuple(pairs))
 
 
@@ -123,7 +125,7 @@ def _needs_more(pairs: Sequence[Pair], deadline: float) -> bool:
     return comparable < PAIRS if time.monotonic() < deadline else comparable < LEAST_PAIRS and len(pairs) < MOST_PAIRS
 
 
-def _pair(call: clock.Call, label: str, device: str, timer: clock.Timer, trace: Path) -> Pair:
+def _pair(call: clock.Call, label: str, on: Device, timer: clock.Timer, trace: Path) -> Pair:
     _settle(call)
     results: list[object] = []
 
@@ -134,12 +136,12 @@ def _pair(call: clock.Call, label: str, device: str, timer: clock.Timer, trace: 
     clock.prepare(call, 1)
     timed_s, timed_faults = _with_faults(lambda: timer(call, 1))
     clock.prepare(call, 1)
-    with profile(activities=activities(device), record_shapes=True, profile_memory=True) as profiler:
+    with profile(activities=on.activities, record_shapes=True, profile_memory=True) as profiler:
         profiled_s, profiled_faults = _with_faults(lambda: timer(labelled, 1))
     profiler.export_chrome_trace(str(trace))
     profiled_call = recorded(profiler, label)
     faults = timed_faults, profiled_faults
-    return Pair(timed_s, profiled_s, faults, profiled_call, allocated(profiler, profiled_call, device), trace)
+    return Pair(timed_s, profiled_s, faults, profiled_call, allocated(profiler, profiled_call, on.kind), trace)
 
 
 def _settle(call: clock.Call) -> None:
@@ -170,7 +172,7 @@ def _middle_half(ordered: Sequence[Value]) -> Sequence[Value]:
     return ordered[quarter : len(ordered) - quarter]
 
 
-def operators(pairs: Sequence[Pair], device: str) -> tuple[ProfiledOperator, ...]:
+def operators(pairs: Sequence[Pair], kind: Kind) -> tuple[ProfiledOperator, ...]:
     """Return the operators of the profiled calls, and events such as the entry into compiled code, longest first."""
     events: dict[str, list[FunctionEvent]] = defaultdict(list)
     for event in (each for pair in pairs for each in pair.call.host if not is_label(each)):
@@ -179,12 +181,12 @@ def operators(pairs: Sequence[Pair], device: str) -> tuple[ProfiledOperator, ...
     sizes = Counter[str]()
     for block in (each.block for pair in pairs for each in pair.blocks):
         sizes[block.operator] += block.bytes
-    means = [_operator(key, group, sizes[key], flops[key], len(pairs), device) for key, group in events.items()]
+    means = [_operator(key, group, sizes[key], flops[key], len(pairs), kind) for key, group in events.items()]
     return tuple(sorted(means, key=lambda operator: -(operator.device_s or operator.self_s)))
 
 
 def _operator(
-    name: str, events: Sequence[FunctionEvent], size: int, flops: int, calls: int, device: str
+    name: str, events: Sequence[FunctionEvent], size: int, flops: int, calls: int, kind: Kind
 ) -> ProfiledOperator:
     kernels = [kernel for event in events for kernel in event.kernels]
     device_s = sum(kernel.duration for kernel in kernels) * MICROSECOND_S / calls
@@ -193,7 +195,7 @@ def _operator(
         calls=len(events) / calls,
         self_s=sum(event.self_cpu_time_total for event in events) * MICROSECOND_S / calls,
         allocated_bytes=size / calls,
-        device_s=None if device == "cpu" else device_s,
+        device_s=None if kind.is_timed_by_host else device_s,
         flops=flops / calls if flops else None,
         kernels=tuple(dict.fromkeys(kernel.name for kernel in kernels)),
     )
@@ -221,7 +223,7 @@ def stages(pairs: Sequence[Pair], point: Point) -> tuple[Stage, ...]:
     times: dict[Place, float] = defaultdict(float)
     sizes = Counter[Place | None]()
     for pair in pairs:
-        for place, time_s in _times(pair.call, point.device):
+        for place, time_s in _times(pair.call, point.kind):
             times[place] += time_s
         for each in pair.blocks:
             sizes[each.place] += each.block.bytes
@@ -237,10 +239,10 @@ def stages(pairs: Sequence[Pair], point: Point) -> tuple[Stage, ...]:
     )
 
 
-def _times(call: Call, device: str) -> Iterator[tuple[Place, float]]:
+def _times(call: Call, kind: Kind) -> Iterator[tuple[Place, float]]:
     """Yield the parts of each stage's seconds: its outermost events, or on a GPU the kernels that it launched."""
     for event, place in call.places.items():
-        if device != "cpu":
+        if not kind.is_timed_by_host:
             yield place, sum(kernel.duration for kernel in event.kernels) * MICROSECOND_S
         elif event.cpu_parent is None or event.cpu_parent not in call.places:
             yield place, duration_s(event)

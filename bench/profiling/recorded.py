@@ -12,6 +12,7 @@ from torch.profiler import profile
 
 from bench.measure.inspection import COMPILED_GRAPH, METADATA, MICROSECOND_S
 from bench.measure.memory import allocations
+from bench.plan.device import Kind
 from bench.store.profile import BACKWARD, FORWARD, KERNEL, OPERATOR, STAGE, Block, Span
 
 BACKWARD_NODE = "autograd::engine::evaluate_function: "
@@ -118,7 +119,7 @@ class Allocated:
     place: Place | None
 
 
-def allocated(profiler: profile, call: Call, device: str) -> tuple[Allocated, ...]:
+def allocated(profiler: profile, call: Call, kind: Kind) -> tuple[Allocated, ...]:
     """Return the blocks of a device's memory that a call allocated, in their order."""
     trace_start_ns = profiler.profiler.kineto_results.trace_start_ns()  # type: ignore[union-attr]
     by_id = {event.id: event for event in call.host}
@@ -127,7 +128,7 @@ def allocated(profiler: profile, call: Call, device: str) -> tuple[Allocated, ..
     for node in allocations(profiler):
         fields = node.extra_fields
         at_s = (node.start_time_ns - trace_start_ns) * 1e-9 - call.whole.time_range.start * MICROSECOND_S
-        if fields.device.type != device.partition(":")[0]:
+        if fields.device.type != kind.name:
             continue
         if fields.alloc_size > 0:
             caller = _caller(node, by_id)

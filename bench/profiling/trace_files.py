@@ -16,13 +16,12 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch._C._profiler import _ExperimentalConfig
 from torch.overrides import TorchFunctionMode
 from torch.profiler import profile, record_function, tensorboard_trace_handler
 
 from bench.measure import clock
-from bench.measure.inspection import activities
+from bench.measure.devices import device
 from bench.plan.case import COLUMNS, Case
 from bench.plan.layers import LAYERS
 from bench.plan.layers.layer import ATTENTION_ALONE, Layer
@@ -164,12 +163,12 @@ def record(call: Callable[[], object], run: Path, case: Case) -> Path:
     with labelled(case):
         call()  # the first label of a process imports modules, which would be in the trace
     clock.prepare(call, CALLS)
-    with profile(activities=activities(case.point.device), **SETTINGS) as profiler:
+    on = device(case.point.device)
+    with profile(activities=on.activities, **SETTINGS) as profiler:
         for _ in range(CALLS):
             with labelled(case):
                 call()
-        if case.point.device != "cpu":
-            torch.cuda.synchronize(case.point.device)
+        on.synchronize()
     folder = run / TRACES / FOLDER / file_name(case)
     shutil.rmtree(folder, ignore_errors=True)
     worker = case.implementation.replace(":", ".")  # the plugin cuts the run's long name, but shows this one whole

@@ -5,7 +5,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from bench.measure import compilation, devices, workload
+from bench.measure import compilation, identity, workload
+from bench.measure.devices import device
 from bench.measure.forking import Channel, die_with_parent, serve
 from bench.measure.references import obstacle
 from bench.plan.case import Case, Point
@@ -25,7 +26,7 @@ def trace(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
         profile = _profile(Case(point, request["implementation"]), Path(request["path"]), Path(request["scratch"]))
     except Exception as error:
         return {"reason": f"{type(error).__name__}: {error}"}
-    return {"reason": "", "profile": profile, "facts": devices.torch_facts()}
+    return {"reason": "", "profile": profile, "facts": identity.torch_facts()}
 
 
 def _profile(case: Case, path: Path, scratch: Path) -> dict[str, Any]:
@@ -36,14 +37,14 @@ def _profile(case: Case, path: Path, scratch: Path) -> dict[str, Any]:
     call = workload.step(workload.subject(work, case.implementation), work)
     with tempfile.TemporaryDirectory(dir=scratch) as folder:
         with work.gradient_mode():
-            captured = capture.capture(call, trace_files.label(case), point.device, point.timing, Path(folder))
+            captured = capture.capture(call, trace_files.label(case), device(point.device), point.timing, Path(folder))
             trace_files.record(call, path.parents[1], case)
         trace_files.write(trace_files.repaired(trace_files.read(captured.median.trace)), path)
     return {
         "calls": len(captured.middle_half),
         "timed_s": captured.timed_s,
         "profiled_s": captured.profiled_s,
-        "operators": [*map(vars, operators(captured.middle_half, point.device))],
+        "operators": [*map(vars, operators(captured.middle_half, point.kind))],
         "stages": [*map(vars, stages(captured.middle_half, point))],
         "spans": [*map(vars, spans(captured.median.call))],
         "blocks": [vars(each.block) for each in captured.median.blocks],

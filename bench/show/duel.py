@@ -301,7 +301,7 @@ def _facts(told: Told, *, is_folded: bool = False) -> Iterator[str]:
 
 def _memory_setting(told: Told) -> Iterator[str]:
     """Yield what a usual program does otherwise with freed memory, if points were measured as it doesn't."""
-    allocators = dict.fromkeys(each.point.allocator for each in told.verdicts if each.point.device == "cpu")
+    allocators = dict.fromkeys(each.point.allocator for each in told.verdicts if each.point.kind.is_in_host_memory)
     if kept := [name for name in allocators if name in (RETAINED, HUGE)]:
         yield (
             f"freed memory stays with the process here (allocator {', '.join(kept)}). A program with the C library's "

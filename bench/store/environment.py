@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from bench.plan.device import CPU, numbered
 from bench.plan.errors import WrongRequest
 from bench.store import files
 
@@ -38,8 +39,8 @@ class Environment:
 
     def device_name(self, device: str) -> str:
         """Return the model name of a device of this machine, empty if it has none."""
-        names: dict[str, str] = {"cpu": self.identity["cpu"], **self.identity["gpus"]}
-        return names.get("cuda:0" if device == "cuda" else device, "")
+        names: dict[str, str] = {CPU.name: self.identity["cpu"], **self.identity["gpus"]}
+        return names.get(numbered(device), "")
 
 
 def save(environment: Environment, run: Path) -> None:

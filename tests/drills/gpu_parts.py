@@ -24,7 +24,8 @@ from bench.engine.member import Member
 from bench.engine.pool import Pool
 from bench.engine.replicate import Replicate
 from bench.engine.run import run
-from bench.measure import clock, workload
+from bench.measure import workload
+from bench.measure.devices import device
 from bench.plan.case import Case, Point
 from bench.plan.layers import peak_bytes
 from bench.plan.sweep import Effort, Sweep
@@ -192,7 +193,7 @@ def events(drill: Drill) -> str:
     from torch.profiler import ProfilerActivity, profile
 
     said = []
-    hot, cold = (clock.timer(drill.device, timing) for timing in ("device-hot", "device-cold"))
+    hot, cold = (device(drill.device).timer(timing) for timing in ("device-hot", "device-cold"))
     for size in (2048, 4096, 8192):
         call = partial(torch.matmul, *torch.randn(2, size, size, device=drill.device, dtype=torch.bfloat16))
         hot(call, 20)
@@ -219,7 +220,7 @@ def _spun(factor: int) -> None:
 
 def spin(drill: Drill) -> str:
     """Time spins of 1, 2 and 4 times a length, of cycles on a GPU: the times must be in proportion."""
-    timer = clock.timer(drill.device, "device-hot" if drill.is_gpu else "host")
+    timer = device(drill.device).timer("device-hot" if drill.is_gpu else "host")
     calls = [partial(_spun, factor) if not drill.is_gpu else partial(torch.cuda._sleep, 10_000_000 * factor)
              for factor in (1, 2, 4)]  # fmt: skip
     timer(calls[0], 3)

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from bench.machine import rates
-from bench.machine.rates import BEYOND, COPIED_BYTES, MARGIN, counted, is_possible, judge
+from bench.machine.rates import BEYOND, MARGIN, counted, is_possible, judge
+from bench.plan.device import CPU
 from bench.plan.layers import flops, least_bytes
 from bench.plan.work import Roof, Work
 from tests.make.points import point
@@ -122,7 +123,7 @@ def test_a_small_call_is_not_compared_with_the_copy() -> None:
 
     A layer whose operations are unknown is not compared with a product.
     """
-    small, larger = Work(flops(HERE), least_bytes(HERE)), Work(10, COPIED_BYTES["cpu"] + 1)
+    small, larger = Work(flops(HERE), least_bytes(HERE)), Work(10, CPU.copied_bytes + 1)
     assert counted(HERE, small) == Work(flops(HERE), 0)
     assert counted(HERE, larger) == larger
     assert counted(point(device="cuda:0"), larger) == Work(10, 0)

@@ -34,6 +34,10 @@ class Device:
         return float(self.calls // self.step * self.step)
 
 
+def no_wait() -> None:
+    """Wait for nothing: a CPU's calls end before they return."""
+
+
 @pytest.fixture
 def device(monkeypatch: pytest.MonkeyPatch) -> Device:
     """Return a device whose time is the time."""
@@ -46,7 +50,7 @@ def device(monkeypatch: pytest.MonkeyPatch) -> Device:
 def test_a_call_of_a_joule_is_a_joule(device: Device, step: int) -> None:
     """Whatever the steps of the counter are, the joules between two of them belong to the calls between them."""
     device.step = step
-    assert energy.per_call_j(device.joules, device.call, 1e-3) == pytest.approx(1.0, abs=0.05)
+    assert energy.per_call_j(device.joules, device.call, 1e-3, no_wait) == pytest.approx(1.0, abs=0.05)
     assert device.calls >= energy.SPAN_S / 1e-3
 
 
@@ -56,13 +60,13 @@ def test_a_long_call_is_a_batch_of_its_own(device: Device) -> None:
     def call() -> None:
         device.calls += 3000
 
-    assert energy.per_call_j(device.joules, call, 3.0) == pytest.approx(3000, rel=0.01)
+    assert energy.per_call_j(device.joules, call, 3.0, no_wait) == pytest.approx(3000, rel=0.01)
     assert device.calls == 2 * 3000
 
 
 def test_a_counter_that_stands_still_tells_nothing(device: Device) -> None:
     """The counter is given up after a second of calls, and the energy is empty, not 0."""
-    assert energy.per_call_j(lambda: 5.0, device.call, 1e-3) is None
+    assert energy.per_call_j(lambda: 5.0, device.call, 1e-3, no_wait) is None
     assert device.seconds() < 2 * energy.STILL_S
 
 
@@ -95,7 +99,7 @@ def shows(powercap: Path, package: int, energy_uj: int) -> None:
 
 def test_packages_are_added_and_a_counter_may_wrap(powercap: Path) -> None:
     """The counter of a package starts again at 0, twice; other zones are parts of the packages, or hold them."""
-    read = energy.counter("cpu")
+    read = energy.of_packages()
     assert read is not None
     assert read() == 0
     shows(powercap, 0, 10_000)
@@ -107,20 +111,20 @@ def test_packages_are_added_and_a_counter_may_wrap(powercap: Path) -> None:
 
 def test_packages_that_can_not_be_read_have_no_energy(powercap: Path) -> None:
     """If one of them doesn't tell, the others would be too little; one that goes away is no error of the case."""
-    read = energy.counter("cpu")
+    read = energy.of_packages()
     assert read is not None
     for text in ("", "not supported\n"):
         (powercap / "intel-rapl:1" / "energy_uj").write_text(text)
-        assert energy.counter("cpu") is None
+        assert energy.of_packages() is None
     (powercap / "intel-rapl:1" / "energy_uj").unlink()
-    assert energy.counter("cpu") is None
-    assert energy.per_call_j(read, lambda: None, 1.0) is None
+    assert energy.of_packages() is None
+    assert energy.per_call_j(read, lambda: None, 1.0, no_wait) is None
 
 
 def test_no_zones_no_counter(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A machine without RAPL has an empty column."""
     monkeypatch.setattr(facts, "POWERCAP", tmp_path / "none")
-    assert energy.counter("cpu") is None
+    assert energy.of_packages() is None
     with case(point(), "eager", tmp_path) as process:
         process.prepare()
         assert "energy_j" not in process.finish()["metrics"]
@@ -129,7 +133,7 @@ def test_no_zones_no_counter(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
 @pytest.mark.slow
 def test_a_case_takes_the_energy_of_its_calls(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """With a counter of 50 W, a case that is ok has the joules of its calls, at the end of its rounds."""
-    monkeypatch.setattr(energy, "counter", lambda _device: lambda: 50 * perf_counter())
+    monkeypatch.setattr(energy, "of_packages", lambda: lambda: 50 * perf_counter())
     with case(point(), "sdpa", tmp_path) as process:
         assert "energy_j" not in process.prepare()["metrics"]
         process.sample()
@@ -148,16 +152,13 @@ def nvml(monkeypatch: pytest.MonkeyPatch) -> types.SimpleNamespace:
     return put_nvml(monkeypatch, nvmlDeviceGetTotalEnergyConsumption=lambda handle: {"GPU-1234": 1500}[handle])
 
 
-def test_the_calls_of_a_batch_have_ended_when_the_board_is_read(
-    nvml: types.SimpleNamespace, device: Device, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_calls_of_a_batch_have_ended_when_the_board_is_read(nvml: types.SimpleNamespace, device: Device) -> None:
     """The device is synchronised after each batch, so that its calls are in what the counter shows."""
     waited: list[int] = []
-    monkeypatch.setattr(torch.cuda, "synchronize", lambda _device: waited.append(device.calls))
     nvml.nvmlDeviceGetTotalEnergyConsumption = lambda _handle: 1000 * waited[-1] if waited else 0
-    read = energy.counter("cuda")
+    read = energy.of_gpu("cuda")
     assert read is not None
-    assert energy.per_call_j(read, device.call, 1e-3, "cuda") == pytest.approx(1.0)
+    assert energy.per_call_j(read, device.call, 1e-3, lambda: waited.append(device.calls)) == pytest.approx(1.0)
     assert set(range(10, device.calls + 1, 10)) == set(waited)
 
 
@@ -165,7 +166,7 @@ def test_a_board_is_read_in_joules_if_nvml_tells_them(
     nvml: types.SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """NVML counts millijoules. An old GPU or a slice of one has no such counter; NVML's package may be missing."""
-    read = energy.counter("cuda")
+    read = energy.of_gpu("cuda")
     assert read is not None
     assert read() == 1.5
 
@@ -173,20 +174,20 @@ def test_a_board_is_read_in_joules_if_nvml_tells_them(
         raise nvml.NVMLError
 
     nvml.nvmlDeviceGetTotalEnergyConsumption = fails
-    assert energy.counter("cuda") is None
+    assert energy.of_gpu("cuda") is None
     monkeypatch.setitem(sys.modules, "pynvml", None)
-    assert energy.counter("cuda") is None
+    assert energy.of_gpu("cuda") is None
 
 
 @pytest.mark.cuda
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_a_real_gpu_takes_between_an_idle_and_a_full_load() -> None:
     """Matrix products take between 20 W and 2 kW."""
-    read = energy.counter("cuda")
+    read = energy.of_gpu("cuda")
     if read is None:
         pytest.skip("this GPU has no energy counter")
     factor = torch.randn(4096, 4096, device="cuda", dtype=torch.bfloat16)
-    joules = 1000 * (energy.per_call_j(read, lambda: factor @ factor, 1e-4, "cuda") or 0)
+    joules = 1000 * (energy.per_call_j(read, lambda: factor @ factor, 1e-4, torch.cuda.synchronize) or 0)
     torch.cuda.synchronize()
     start = perf_counter()
     for _ in range(1000):

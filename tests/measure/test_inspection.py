@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from bench.measure import inspection, workload
+from bench.measure.devices import device
 from bench.plan.case import Point
 from tests.make.choices import written
 from tests.make.points import of_layer, point
@@ -46,7 +47,7 @@ def test_a_silent_fallback_to_math_is_named(
             q, k, v = map(torch.randn, shapes)
             return F.scaled_dot_product_attention(q, k, v, **options)
 
-    kernels = inspection.inspect(call, "cpu").kernels
+    kernels = inspection.inspect(call, device("cpu")).kernels
     assert MATH in kernels
     assert FLASH not in kernels
 
@@ -84,7 +85,7 @@ def kernels_of(implementation: str, at: Point) -> tuple[str, ...]:
     work = workload.make(at)
     call = workload.step(workload.subject(work, implementation), work)
     with work.gradient_mode():
-        return inspection.inspect(call, "cpu").kernels
+        return inspection.inspect(call, device("cpu")).kernels
 
 
 @pytest.mark.parametrize("mode", ["inference", "train"])
@@ -109,7 +110,7 @@ def test_a_backward_pass_is_inspected_without_the_forward_pass(name: str) -> Non
         work = workload.make(point(mode=mode, num_tokens=64, channels=24))
         call = workload.step(workload.subject(work, name), work)
         with work.gradient_mode():
-            of[mode] = inspection.inspect(call, "cpu")
+            of[mode] = inspection.inspect(call, device("cpu"))
     forward = {FLASH} if name == "sdpa" else {"_softmax", "addmm"}
     assert forward <= {*of["train"].kernels} & {*of["forward"].kernels}
     assert not forward & {*of["backward"].kernels}
@@ -140,7 +141,7 @@ def test_a_compiled_layer_names_its_graph_beside_the_products_that_it_calls() ->
     call = workload.step(workload.subject(work, "compiled_eager"), work)
     with work.gradient_mode():
         call()
-        kernels = inspection.inspect(call, "cpu").kernels
+        kernels = inspection.inspect(call, device("cpu")).kernels
     assert {"CompiledFxGraph", "mm", "bmm"} <= set(kernels)
     assert "_softmax" not in kernels
 

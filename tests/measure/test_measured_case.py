@@ -19,7 +19,8 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend
 
 import impls
-from bench.measure import clock, devices, energy, forking
+from bench.measure import cuda, forking
+from bench.measure.devices import Gpu
 from bench.measure.measured_case import LATE_S, load
 from bench.measure.timed_calls import TimedCalls
 from bench.sampling.inputs import AFTERWARDS, NORMAL, PEAKED, TIMED
@@ -240,9 +241,9 @@ def test_a_gpus_case_ends_with_its_state_and_a_look_for_late_work(
 
         monkeypatch.setattr(measured, "request", on_gpu)
         monkeypatch.setattr(measured, "_call", recorded)
-        monkeypatch.setattr(energy, "counter", lambda _device: None)
-        monkeypatch.setattr(devices, "gpu_state", gpu_state)
-        monkeypatch.setattr(clock, "late_s", lambda _call: LATE_S + call_s if is_late else 5e-6)
+        monkeypatch.setattr(Gpu, "energy_counter", lambda _gpu: None)
+        monkeypatch.setattr(Gpu, "state", gpu_state)
+        monkeypatch.setattr(cuda, "late_s", lambda _call: LATE_S + call_s if is_late else 5e-6)
         reply = process.finish()
     assert events[: events.index("read")][-1:] == ["call"]
     assert (reply["metrics"]["clock_hz"], reply["metrics"]["throttle"]) == (1.98e9, ("software power cap",))

@@ -118,7 +118,7 @@ with work.gradient_mode():
     for held_bytes in (0, 300 << 20):
         held = bytearray(held_bytes)
         held[::4096] = b"1" * len(held[::4096])
-        print(memory.system_peak_bytes(case), inspection.inspect(call, "cpu").peak_bytes)
+        print(memory.system_peak_bytes(case), inspection.inspect(call, device("cpu")).peak_bytes)
 """
 
 

@@ -68,7 +68,7 @@ def timed_calls(call: Callable[[torch.Tensor], object], *, reuses: bool) -> tupl
     def of_next() -> object:
         return call(*inputs.next())
 
-    timer = clock.timer("cpu", "host")
+    timer = clock.host
     return TimedCalls(of_next, inputs, timer, random.Random(1), Threads(1), reuses=reuses), of_next
 
 

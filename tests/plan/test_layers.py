@@ -8,6 +8,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from bench.measure import inspection, workload
+from bench.measure.devices import device
 from bench.plan.case import Case, Point
 from bench.plan.grid import DEFAULTS, expand
 from bench.plan.layers import LAYERS, OF_THE_MODULE, flops, least_bytes, module_of, of_core, peak_bytes, steps
@@ -358,7 +359,7 @@ def allocated(at: Point, implementation: str) -> int:
     call = workload.step(workload.subject(work, implementation), work)
     with work.gradient_mode():
         call()
-        return inspection.inspect(call, "cpu").peak_bytes
+        return inspection.inspect(call, device("cpu")).peak_bytes
 
 
 WIDE: dict[str, Any] = {"token_len": 64, "channels": 64, "num_heads": 4}

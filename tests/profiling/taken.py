@@ -7,6 +7,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 from bench.measure import workload
+from bench.measure.devices import device
 from bench.plan.case import Point
 from bench.profiling import capture
 from bench.profiling.capture import Capture
@@ -29,4 +30,4 @@ def captured(point: Point, implementation: str) -> Capture:
     call = workload.step(workload.subject(work, implementation), work)
     folder = Path(tempfile.mkdtemp(dir=FOLDER.name))
     with work.gradient_mode(), patch.object(capture, "PAIRS", PAIRS):
-        return capture.capture(call, f"{implementation} call", point.device, point.timing, folder)
+        return capture.capture(call, f"{implementation} call", device(point.device), point.timing, folder)

@@ -17,7 +17,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from bench.measure import workload
+from bench.measure.devices import device
 from bench.plan.case import Point
+from bench.plan.device import CPU
 from bench.plan.layers import flops, steps
 from bench.profiling import capture
 from bench.profiling.capture import Capture, Pair, operators, stages
@@ -50,7 +52,7 @@ def test_pairs_that_are_not_calm_are_made_again(
     monkeypatch.setattr(capture, "BUDGET_S", 0.0)
     planted = iter([pair(0), *(pair(number, (0, count)) for number, count in enumerate(faults, 1))])
     monkeypatch.setattr(capture, "_pair", lambda *_: next(planted))
-    taken = capture.capture(lambda: None, "call", "cpu", "host", tmp_path)
+    taken = capture.capture(lambda: None, "call", device("cpu"), "host", tmp_path)
     assert [each.profiled_s for each in taken.pairs] == kept_s
     assert next(planted, None) is None
 
@@ -58,7 +60,7 @@ def test_pairs_that_are_not_calm_are_made_again(
 def test_however_long_a_call_takes_there_are_three_pairs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Each has a trace of its own, which holds one call under its label."""
     monkeypatch.setattr(capture, "BUDGET_S", 0.0)
-    taken = capture.capture(lambda: None, "the call", "cpu", "host", tmp_path)
+    taken = capture.capture(lambda: None, "the call", device("cpu"), "host", tmp_path)
     assert len({each.trace for each in taken.pairs}) == len(taken.pairs) == capture.LEAST_PAIRS
     for each in taken.pairs:
         names = [event.get("name") for event in json.loads(each.trace.read_text())["traceEvents"]]
@@ -99,7 +101,7 @@ def test_a_pair_is_comparable_if_both_calls_fault_alike(faults: tuple[int, int],
 
 def operators_of(at: Point) -> dict[str, ProfiledOperator]:
     """Return the operators of eager by their names."""
-    return {each.name: each for each in operators(captured(at, "eager").middle_half, "cpu")}
+    return {each.name: each for each in operators(captured(at, "eager").middle_half, CPU)}
 
 
 def test_operators_are_those_of_one_call() -> None:
@@ -322,7 +324,7 @@ def backward_bytes(step: Callable[..., Any], inputs: tuple[Tensor, ...]) -> int:
 def test_calls_and_bytes_are_exact_and_show_an_extra_copy() -> None:
     """Two implementations of the same operators have the same; a clone adds a copy, and the bytes of its output."""
     eager, twin, copying = (
-        {each.name: (each.calls, each.allocated_bytes) for each in operators(taken.middle_half, AT.device)}
+        {each.name: (each.calls, each.allocated_bytes) for each in operators(taken.middle_half, AT.kind)}
         for taken in (captured(AT, name) for name in ("eager", "tests.foreign:twin", "tests.foreign:copying"))
     )
     assert twin == eager

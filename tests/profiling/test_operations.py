@@ -12,6 +12,7 @@ from torch.profiler import ProfilerActivity, profile
 from torch.utils.flop_counter import FlopCounterMode
 
 from bench.plan.case import Point
+from bench.plan.device import CPU
 from bench.plan.layers import flops
 from bench.profiling.capture import operators
 from bench.profiling.operations import operations
@@ -24,7 +25,7 @@ FLASH = "aten::_scaled_dot_product_flash_attention_for_cpu"
 def of_operators(at: Point, implementation: str) -> dict[str, int]:
     """Return the operations of the operators that have any."""
     return {
-        each.name: int(each.flops) for each in operators(captured(at, implementation).middle_half, "cpu") if each.flops
+        each.name: int(each.flops) for each in operators(captured(at, implementation).middle_half, CPU) if each.flops
     }
 
 

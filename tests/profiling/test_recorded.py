@@ -10,7 +10,9 @@ from torch.profiler import profile, record_function
 
 from bench.analyse.profile import live_bytes
 from bench.measure import compilation, inspection, workload
+from bench.measure.devices import device
 from bench.plan.case import Point
+from bench.plan.device import CPU
 from bench.profiling.recorded import INDUCTOR_KERNEL, Call, allocated, duration_s, is_label, name, recorded, spans
 from bench.store.profile import BACKWARD, FORWARD, KERNEL, OPERATOR, STAGE, Span
 from tests.make.points import STEPWISE, of_layer
@@ -96,7 +98,7 @@ def test_the_blocks_have_the_peak_that_the_row_has(at: Point, implementation: st
     call = workload.step(workload.subject(work, implementation), work)
     with work.gradient_mode():
         call()
-        expected = inspection.inspect(call, "cpu").peak_bytes
+        expected = inspection.inspect(call, device("cpu")).peak_bytes
     blocks = [each.block for each in captured(at, implementation).median.blocks]
     assert max(size for _, size in live_bytes(blocks)) == expected
 
@@ -124,7 +126,7 @@ def test_a_block_has_its_end_if_it_is_freed_in_the_call_and_a_name_if_an_operato
         result = torch.zeros(2000).narrow(0, 0, 1000) + 1
         with record_function("stage"):
             storage = torch.UntypedStorage(4096)
-    blocks = [each.block for each in allocated(profiler, recorded(profiler, "call"), "cpu")]
+    blocks = [each.block for each in allocated(profiler, recorded(profiler, "call"), CPU)]
     assert [(each.bytes, each.operator, each.stage, each.end_s is None) for each in blocks if each.bytes >= 1000] == [
         (8000, "aten::zeros", "", False), (4000, "aten::add", "", True), (4096, "", "stage", True),
     ]  # fmt: skip

@@ -12,6 +12,7 @@ from typing import Any
 
 from bench.plan.case import COLUMNS, OF_LAYERS, Case, Point
 from bench.plan.columns import DERIVED, written
+from bench.plan.device import CPU
 from bench.plan.errors import WrongRequest
 from bench.plan.layers.layer import Layer, Sizes, Step, Values
 from impls import catalogue
@@ -25,7 +26,7 @@ BACKWARD_PRODUCTS = 2
 PASSES = {"train": 1 + BACKWARD_PRODUCTS, "backward": BACKWARD_PRODUCTS}
 """The products of a call for each of the forward pass, by the mode."""
 
-PREDICTED = ("inference", "cpu", "float32")
+PREDICTED = ("inference", CPU.name, "float32")
 """The mode, device and dtype for which the formulas of peak memory hold."""
 
 

@@ -1,0 +1,74 @@
+"""The rates that a device reaches, by products of matrices and a copy, and how fast it is now."""
+
+from collections.abc import Iterator
+from time import perf_counter
+
+import torch
+
+from bench.measure.clock import Call
+from bench.measure.devices import device
+from bench.plan.case import Point
+from bench.plan.device import HOST
+from bench.plan.work import Roof
+
+LONGEST_S = 0.02
+"""No larger product is tried after one that takes longer than this."""
+
+
+class DeviceRates:
+    """Products and a copy on a point's device, in its dtype and in float32, because a kernel may compute in it."""
+
+    def __init__(self, point: Point) -> None:
+        self._timer = device(point.device).timer(HOST)
+        self._products = [
+            each for dtype in dict.fromkeys((point.dtype, "float32")) for each in self._of_dtype(point, dtype)
+        ]
+        self._bytes = point.kind.copied_bytes
+        self._copy = copy(point.device, self._bytes // 2)  # which are read and written
+
+    def best(self, turns: int, least_s: float) -> Roof:
+        """Return the highest rates in so many turns, or as many more as fit into the seconds."""
+        best, end = Roof(0.0, 0.0), perf_counter() + least_s
+        while turns > 0 or perf_counter() < end:
+            flops_per_s = max(operations / self._timer(product, 1) for operations, product in self._products)
+            best = best.raised(Roof(flops_per_s, self._bytes / self._timer(self._copy, 1)))
+            turns -= 1
+        return best
+
+    def _of_dtype(self, point: Point, dtype: str) -> Iterator[tuple[int, Call]]:
+        for side in point.kind.products:
+            call = product(point.device, dtype, side)
+            call()  # the first call loads the library
+            yield 2 * side**3, call
+            if self._timer(call, 1) > LONGEST_S:
+                break
+
+
+class SpeedProbe:
+    """A matrix product and a copy on a point's device, in its dtype and with the threads of this process."""
+
+    def __init__(self, point: Point) -> None:
+        self._timer = device(point.device).timer(HOST)
+        self._product = product(point.device, point.dtype, point.kind.probe_side)
+        self._copy = copy(point.device, point.kind.probe_bytes)
+        self.times_s()  # the first call loads the library
+
+    def times_s(self) -> tuple[float, float]:
+        """Return the seconds of the product and of the copy; each is called before, to bring its data into caches."""
+        self._copy()
+        self._product()
+        return self._timer(self._product, 1), self._timer(self._copy, 1)
+
+
+def product(device: str, dtype: str, side: int) -> Call:
+    """Return a call that multiplies two square matrices."""
+    factor = torch.randn(side, side, device=device).to(getattr(torch, dtype))
+    result = torch.empty_like(factor)
+    return lambda: torch.mm(factor, factor, out=result)
+
+
+def copy(device: str, size: int) -> Call:
+    """Return a call that copies so many bytes."""
+    source = torch.zeros(size, dtype=torch.uint8, device=device)
+    target = torch.empty_like(source)
+    return lambda: target.copy_(source)

@@ -1,0 +1,70 @@
+"""The kinds of devices, and all that depends on the kind and needs no torch; `bench.measure.device` has the rest."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+HOST, COLD, HOT = "host", "device-cold", "device-hot"
+"""The ways to time a call."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of device.
+
+    `timings` are the ways to time a call, the usual one first. `products` and `copied_bytes` are the work that measures
+    its rates: sides of square matrices, where small ones find gaps on a busy machine and many cores need large ones,
+    and a copy that is larger than the caches. `probe_side` and `probe_bytes` are those of the probe, which says how
+    fast the device is now. At `doubling_flops` operations of a call a point takes twice as long as the smallest one.
+    """
+
+    name: str
+    timings: tuple[str, ...]
+    is_timed_by_host: bool
+    """Whether the process that makes a call also does its work: then its processor's seconds are those of the call."""
+    has_cores: bool
+    """Whether calls run on cores that a process can choose."""
+    is_in_host_memory: bool
+    """Whether tensors lie in the host's memory: then its allocator counts, and what is free there."""
+    products: tuple[int, ...]
+    copied_bytes: int
+    probe_side: int
+    probe_bytes: int
+    doubling_flops: float
+
+
+CPU = Kind(
+    name="cpu",
+    timings=(HOST,),
+    is_timed_by_host=True,
+    has_cores=True,
+    is_in_host_memory=True,
+    products=(256, 512, 1024, 2048, 4096),
+    copied_bytes=1 << 26,
+    probe_side=192,  # factor and result fit into a core's second cache (288 KiB in float32)
+    probe_bytes=1 << 21,  # they pass through the cache that cores share
+    doubling_flops=3e9,  # of seven runs, replayed, 2e9 to 4e9 suit best
+)
+CUDA = Kind(
+    name="cuda",
+    timings=(COLD, HOT, HOST),
+    is_timed_by_host=False,
+    has_cores=False,
+    is_in_host_memory=False,
+    products=(8192, 16384),
+    copied_bytes=1 << 30,
+    probe_side=4096,
+    probe_bytes=1 << 26,
+    doubling_flops=3e12,  # a guess
+)
+
+KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (CPU, CUDA)}
+
+
+def kind(device: str) -> Kind:
+    """Return the kind of a device: cpu, cuda or cuda:<number>."""
+    return KINDS[device.partition(":")[0]]
+
+
+def numbered(device: str) -> str:
+    """Return the name under which a device's facts are kept: `cuda` is `cuda:0`."""
+    return "cuda:0" if device == CUDA.name else device

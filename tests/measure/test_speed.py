@@ -1,0 +1,84 @@
+"""The rates that are measured, and the probe."""
+
+from collections.abc import Callable
+from unittest.mock import Mock
+
+import pytest
+import torch
+
+from bench.measure import speed
+from bench.measure.devices import Device
+from bench.measure.speed import DeviceRates, SpeedProbe
+from bench.plan.case import Point
+from bench.plan.device import CPU
+from tests.make.points import point
+
+
+def timed_by(monkeypatch: pytest.MonkeyPatch, seconds: Callable[[], float]) -> None:
+    """Let every timing take so long, and products of two sizes be made."""
+    of_two = Mock(wraps=CPU, products=(8, 16), copied_bytes=CPU.copied_bytes)
+    monkeypatch.setattr(Point, "kind", of_two)
+    monkeypatch.setattr(Device, "timer", lambda _device, _timing: lambda call, _calls: (call(), seconds())[1])
+
+
+def test_the_best_of_all_turns_and_sizes_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Products of 8 and 16 and a copy: the larger product in 2 ms is the faster one, until a turn of 1 ms."""
+    turns = iter([1e-3] * 2 + [2e-3] * 3 + [1e-3] * 3)
+    timed_by(monkeypatch, lambda: next(turns))
+    rates = DeviceRates(point())
+    assert rates.best(1, 0.0).flops_per_s == pytest.approx(2 * 16**3 / 2e-3)
+    best = rates.best(1, 0.0)
+    assert best.flops_per_s == pytest.approx(2 * 16**3 / 1e-3)
+    assert best.bytes_per_s == pytest.approx(CPU.copied_bytes / 1e-3)
+
+
+def test_products_are_in_the_points_dtype_and_in_float32(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel for bfloat16 may compute in float32: the faster of both is the limit."""
+    calls: list[str] = []
+    monkeypatch.setattr(speed, "product", lambda _device, dtype, side: lambda: calls.append(f"{dtype} {side}"))
+    timed_by(monkeypatch, lambda: 1e-3)
+    rates = DeviceRates(point(dtype="bfloat16"))
+    calls.clear()
+    rates.best(2, 0.0)
+    assert calls == 2 * ["bfloat16 8", "bfloat16 16", "float32 8", "float32 16"]
+
+
+def test_no_larger_product_follows_a_slow_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a slow device the first size is all there is."""
+    timed_by(monkeypatch, lambda: 1.0)
+    assert DeviceRates(point()).best(1, 0.0).flops_per_s == pytest.approx(2 * 8**3)
+
+
+def test_turns_go_on_for_the_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the turns that are asked for, more are made until the time is over."""
+    now = iter([0.0, *(0.1 * n for n in range(100))])
+    copies: list[int] = []
+    timed_by(monkeypatch, lambda: 1e-3)
+    monkeypatch.setattr(speed, "perf_counter", lambda: next(now))
+    rates = DeviceRates(point())
+    monkeypatch.setattr(rates, "_copy", lambda: copies.append(1))
+    rates.best(2, 0.55)
+    assert len(copies) == 2 + 6
+
+
+def test_a_probe_multiplies_in_the_points_dtype_and_copies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both are timed after a call each, so that data are in the caches.
+
+    The caches of a core have 48 KiB and 2 MiB on the machine of the published runs, and 1 MiB on common older ones: the
+    product fits into the second one, and the copy doesn't fit into the first.
+    """
+    products: list[tuple[torch.dtype, torch.Size]] = []
+    real = torch.mm
+
+    def mm(factor: torch.Tensor, other: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
+        products.append((factor.dtype, factor.shape))
+        return real(factor, other, out=out)
+
+    monkeypatch.setattr(torch, "mm", mm)
+    probe = SpeedProbe(point(dtype="bfloat16"))
+    products.clear()
+    times_s = probe.times_s()
+    assert products == [(torch.bfloat16, (CPU.probe_side, CPU.probe_side))] * 2
+    assert all(time_s > 0 for time_s in times_s)
+    assert 2 * 4 * CPU.probe_side**2 < 1 << 20
+    assert 2 * CPU.probe_bytes > 1 << 21
