@@ -336,7 +336,8 @@ class Replicate:
         queue_s = queued_s() + queued_s(member.pid or 0) - queue_s
         claimed = sampled(reply, self._timings, member.calls)
         values, member.cpu_s = claimed.sample, claimed.cpu_s
-        taken = Sample(tuple(values.timings_s), values.switches, values.faults, self._interference.share())
+        others = self._interference.share()
+        taken = Sample(tuple(values.timings_s), values.switches, values.faults, others, values.host_s)
         claimed_s = sum(taken.timings_s) * member.calls
         least_s, used_s = claimed.least
         apart_s = min(claimed.apart_s, self._judge(member).apart_s(member, self._timings, claimed_s))
@@ -514,8 +515,11 @@ def now() -> str:
 
 
 def _samples(by_round: Mapping[int, Sample]) -> Samples:
-    timings_s, switches, faults, others = zip(*by_round.values(), strict=True)
-    return Samples(tuple(by_round), timings_s, switches, faults, tuple(round(share, 2) for share in others))
+    timings_s, switches, faults, others, hosts = zip(*by_round.values(), strict=True)
+    host_s = tuple(each for each in hosts if each is not None)
+    return Samples(
+        tuple(by_round), timings_s, switches, faults, tuple(round(share, 2) for share in others), host_s=host_s
+    )
 
 
 def _keeps_core(name: str) -> bool:

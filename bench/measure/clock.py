@@ -8,6 +8,7 @@ import resource
 from collections.abc import Callable
 from functools import cache
 from itertools import repeat
+from operator import attrgetter
 from time import perf_counter
 from typing import NamedTuple, Protocol
 
@@ -16,18 +17,34 @@ import numpy as np
 from bench.sampling.rounds import Sample
 
 Call = Callable[[], object]
-Timer = Callable[[Call, int], float]
-"""`timer(call, calls)` returns the seconds per call of `calls` consecutive calls."""
 
 
-class HoldingTimer(Protocol):
-    """A timer that also appends the results of the calls to a list, if one is given.
+class Timing(NamedTuple):
+    """The seconds per call, and the host's of them: None where the host does the work itself."""
 
-    All are held until the last call has ended, so that nothing in the process says which of them is judged.
+    call_s: float
+    host_s: float | None = None
+
+
+class Void(Exception):  # noqa: N818 - it is no error: the timing is repeated
+    """A timing has failed to measure what it should."""
+
+
+class Timer(Protocol):
+    """The timing of consecutive calls; raises Void if it must be repeated.
+
+    It also appends the results of the calls to a list, if one is given. All are held until the last call has ended, so
+    that nothing in the process says which of them is judged.
     """
 
-    def __call__(self, call: Call, calls: int, results: list[object] | None = None) -> float:
-        """Return the seconds per call."""
+    most_calls: float
+    """The most calls of a timing."""
+
+    def hold(self) -> None:
+        """Let no work begin on the device from now on, until all is queued, if the device has a queue."""
+
+    def __call__(self, call: Call, calls: int, results: list[object] | None = None) -> Timing:
+        """Return the seconds per call of so many calls."""
 
 
 LEAST_TIMING_S = 1e-3
@@ -64,19 +81,37 @@ def overhead_s() -> float:
     return max(sorted(readings)[len(readings) // 2], 1e-9)
 
 
-def host(call: Call, calls: int, results: list[object] | None = None) -> float:
-    """Return the seconds per call by the wall clock."""
-    prepare(call, calls)
-    start = perf_counter()
-    held = [call() for _ in repeat(None, calls)]
-    return with_results((perf_counter() - start) / calls, held, results)
+class _Host:
+    """Times calls that work in this process by its wall clock."""
+
+    most_calls = math.inf
+
+    def hold(self) -> None:
+        """Do nothing: there is no queue."""
+
+    def __call__(self, call: Call, calls: int, results: list[object] | None = None) -> Timing:
+        """Return the seconds per call."""
+        prepare(call, calls)
+        start = perf_counter()
+        held = [call() for _ in repeat(None, calls)]
+        call_s = (perf_counter() - start) / calls
+        if results is not None:
+            results += held
+        return Timing(call_s)
 
 
-def with_results(call_s: float, held: list[object], results: list[object] | None) -> float:
-    """Return the seconds, after the results of calls were handed over if they are wanted."""
-    if results is not None:
-        results += held
-    return call_s
+host: Timer = _Host()
+Timings = Callable[[Call, int], Timing]
+"""Timings of so many calls, void ones repeated."""
+
+
+def timed(timer: Timer, call: Call, calls: int = 1) -> Timing:
+    """Return a timing of calls, repeated while it is void."""
+    while True:
+        try:
+            return timer(call, calls)
+        except Void:
+            continue
 
 
 class Pace(NamedTuple):
@@ -88,15 +123,21 @@ class Pace(NamedTuple):
 
 
 def warm_up(
-    call: Call, timer: Timer, clock_overhead_s: float, most_s: float = WARM_S, previous_s: float | None = None
+    call: Call,
+    timer: Timings,
+    clock_overhead_s: float,
+    most_s: float = WARM_S,
+    previous_s: float | None = None,
+    most_calls: Callable[[], float] = lambda: math.inf,
 ) -> Pace:
     """Call until two consecutive windows of timings agree or `most_s` is over, and return the pace for the samples.
 
     `previous_s` are the seconds of the previous call, if known; they count as a window if a window is one timing.
+    A timing has at most `most_calls()`, which may become fewer.
     """
     deadline = perf_counter() + min(most_s, WARM_S)
     least_s = max(LEAST_TIMING_S, LEAST_TIMING_CLOCKS * clock_overhead_s)
-    calls, per_call_s = _calibrate(call, timer, least_s)
+    calls, per_call_s = _calibrate(call, timer, least_s, most_calls)
     window = next(timings for longest_s, timings in WINDOWS if per_call_s <= longest_s)
     values = [per_call_s] if calls == 1 else []  # the calibration of a long call is already a timing
     if values and window == 1 and previous_s is not None:
@@ -104,27 +145,28 @@ def warm_up(
     while not (settled := _settled(values, window)) and len(values) < WARM_TIMINGS:
         if len(values) >= 2 * window and perf_counter() > deadline:
             break
-        values.append(timer(call, calls))
+        values.append(timer(call, calls).call_s)
     warm_s = min(values, default=per_call_s)
-    return Pace(math.ceil(least_s / warm_s), warm_s, settled)
+    return Pace(int(min(most_calls(), math.ceil(least_s / warm_s))), warm_s, settled)
 
 
-def sample(call: Call, timer: Timer, calls: int, timings: int) -> Sample:
+def sample(call: Call, timer: Timings, calls: int, timings: int) -> Sample:
     """Return one sample of an implementation: so many timings of so many calls."""
     before = resource.getrusage(resource.RUSAGE_SELF)
-    timings_s = tuple(timer(call, calls) for _ in range(timings))
+    taken = [timer(call, calls) for _ in range(timings)]
     after = resource.getrusage(resource.RUSAGE_SELF)
     switches, faults = after.ru_nivcsw - before.ru_nivcsw, after.ru_minflt - before.ru_minflt
-    return Sample(timings_s, switches, faults)
+    least = min(taken, key=attrgetter("call_s"))
+    return Sample(tuple(each.call_s for each in taken), switches, faults, host_s=least.host_s)
 
 
-def _calibrate(call: Call, timer: Timer, least_s: float) -> tuple[int, float]:
+def _calibrate(call: Call, timer: Timings, least_s: float, most_calls: Callable[[], float]) -> tuple[int, float]:
     calls = 1
     while True:
-        per_call_s = timer(call, calls)
-        if per_call_s * calls >= least_s:
+        per_call_s = timer(call, calls).call_s
+        if per_call_s * calls >= least_s or calls >= most_calls():
             return calls, per_call_s
-        calls = max(2 * calls, math.ceil(least_s / max(per_call_s, 1e-9)))
+        calls = int(min(most_calls(), max(2 * calls, math.ceil(least_s / max(per_call_s, 1e-9)))))
 
 
 def _settled(values: list[float], window: int) -> bool:

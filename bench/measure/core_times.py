@@ -172,7 +172,7 @@ def beside_sdpa(proposal: Proposal, work: workload.Workload) -> list[list[float]
     timed, pairs = device(work.point.device).timer(HOST), list[list[float]]()
     begin = time.perf_counter()
     while len(pairs) < WARM_PAIRS + LEAST_PAIRS or time.perf_counter() - begin < CORE_BUDGET_S:
-        pairs.append([timed(side, 1) for side in sides])
+        pairs.append([timed(side, 1).call_s for side in sides])
     return pairs[WARM_PAIRS:]
 
 

@@ -1,99 +1,216 @@
-"""CUDA: the timers of a GPU, the host's time for a call, work that is late, and the memory of a call.
+"""CUDA: the timers of a GPU, work that is late, and the memory of a call.
 
-The functions that read the time are bound here before any implementation is imported, so a patched clock has no effect.
+A GPU works on what the host queues. Events around a call that the host has yet to queue measure the host: on an H200
+the same layer, twice, was seen to differ by half. So a timing begins with a hold, a kernel that keeps the GPU busy
+until all calls and their events are queued: then no time of the host is between two events. That is proven each time.
+
+All of torch that reads the time is bound here before any implementation is imported, so that a patch has no effect.
 """
 
+import ctypes
 import gc
 import math
+import statistics
+from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from itertools import repeat
 from time import perf_counter
 
 import torch
-from torch.cuda import synchronize
+from torch.cuda import Event, current_device, synchronize
 
-from bench.measure.clock import Call, HoldingTimer, prepare, with_results
-from bench.plan.device import COLD, HOT
+from bench.measure.clock import Call, Timer, Timing, Void, prepare, timed
+from bench.plan.device import HOST, HOT
+from impls.contract import Unsupported
+
+_sleep: Callable[[int], None] = torch.cuda._sleep
+_record: Callable[[Event], None] = Event.record
+_query: Callable[[Event], bool] = Event.query
+_elapsed_ms: Callable[[Event, Event], float] = Event.elapsed_time
+_wait: Callable[[Event], None] = Event.synchronize
+
+LEAST_HOLD_S, MOST_HOLD_S, HOLD_FACTOR = 2e-4, 0.5, 3.0
+"""A hold takes HOLD_FACTOR times what the host needed before, within these limits."""
+
+MOST_CALLS = 16
+"""The most calls behind one hold. About a thousand launches fit into a stream; then the host waits for the GPU."""
+
+MOST_VOID = 8
+"""After so many void timings in a row, a call is known to wait for the GPU."""
+
+CALIBRATED_CYCLES = 1_000_000
+"""The cycles of a hold that is timed, because clocks differ and change: about half a millisecond."""
 
 SUBMISSIONS = 15
-"""The number of calls that are submitted one by one: for the median of the host's time, and for the least late work."""
+"""The calls of which the least late work counts."""
 
 L2_FACTOR = 2
 """The size of the buffer in units of L2; writing it removes all data of the last call from L2."""
 
 
-def timer(timing: str) -> HoldingTimer:
+def timer(timing: str) -> Timer:
     """Return the timer of a way to time a call."""
-    return {COLD: _device_cold, HOT: _device_hot}.get(timing, _host_synchronised)
+    return _ByHost() if timing == HOST else _BehindHold(is_cold=timing != HOT)
 
 
-def host_s(call: Call) -> float:
-    """Return the host's seconds for submitting one call to an idle CUDA device."""
-    times = []
-    for _ in range(SUBMISSIONS):
-        prepare(call, 1)
+class _ByHost:
+    """Times calls by the wall clock until the GPU has done them: what a user waits for."""
+
+    most_calls = math.inf
+
+    def hold(self) -> None:
+        """Do nothing: a user's GPU isn't kept busy."""
+
+    def __call__(self, call: Call, calls: int, results: list[object] | None = None) -> Timing:
+        """Return the seconds per call, and those until it was queued."""
+        prepare(call, calls)
         synchronize()
         start = perf_counter()
-        call()
-        times.append(perf_counter() - start)
-    synchronize()
-    return sorted(times)[SUBMISSIONS // 2]
+        held = [call() for _ in repeat(None, calls)]
+        queued_s = perf_counter() - start
+        synchronize()
+        call_s = (perf_counter() - start) / calls
+        if results is not None:
+            results += held
+        return Timing(call_s, queued_s / calls)
+
+
+class _BehindHold:
+    """Times calls by events behind a hold: all of them together, or each cold one after L2 was overwritten.
+
+    Whoever queues more than the calls, as the writing of their inputs, calls `hold` before: then work on another stream
+    that doesn't wait for it finds old inputs. The length of a hold follows from what the host needed before.
+    """
+
+    def __init__(self, *, is_cold: bool) -> None:
+        self.most_calls: float = MOST_CALLS
+        self._is_cold = is_cold
+        self._hold_s = LEAST_HOLD_S
+        self._void = 0
+        self._cycles_per_s = 0.0
+        self._begin_s: float | None = None
+
+    def hold(self) -> None:
+        """Keep the GPU busy from now on, for as long as the host is expected to need."""
+        synchronize()
+        self._cycles_per_s = self._cycles_per_s or _cycles_per_s()
+        _reset_persisting()
+        self._begin_s = perf_counter()
+        _sleep(math.ceil(self._hold_s * self._cycles_per_s))
+
+    def __call__(self, call: Call, calls: int, results: list[object] | None = None) -> Timing:
+        """Return the GPU's and the host's seconds per call; raises Void, or Unsupported for a call that waits."""
+        gpu_s, host_s, left = 0.0, 0.0, calls
+        while left:
+            size = int(min(left, self.most_calls))
+            of_gpu_s, of_host_s = self._behind_one(call, size, results)
+            gpu_s, host_s, left = gpu_s + of_gpu_s, host_s + of_host_s, left - size
+        return Timing(gpu_s / calls, host_s / calls)
+
+    def _behind_one(self, call: Call, calls: int, results: list[object] | None) -> tuple[float, float]:
+        """Return the GPU's and the host's seconds of calls behind one hold."""
+        if self._begin_s is None:
+            self.hold()
+        begin_s, self._begin_s = self._begin_s or 0.0, None
+        held: list[object] = []
+        if self._is_cold:
+            parts = [self._queued(call, 1, held, is_cold=True) for _ in range(calls)]
+        else:
+            parts = [self._queued(call, calls, held, is_cold=False)]
+        is_void = _query(parts[0][0])
+        queued_s = perf_counter() - begin_s
+        _wait(parts[-1][1])
+        if is_void:
+            self._lengthen(calls, queued_s)
+            raise Void
+        self._void, self._hold_s = 0, max(LEAST_HOLD_S, min(self._hold_s, HOLD_FACTOR * queued_s))
+        if results is not None:
+            results += held
+        return sum(_elapsed_ms(start, end) / 1e3 for start, end, _ in parts), sum(host_s for *_, host_s in parts)
+
+    def _queued(self, call: Call, calls: int, held: list[object], *, is_cold: bool) -> tuple[Event, Event, float]:
+        """Queue calls between two events, and return these with the host's seconds for the calls."""
+        start, end = Event(enable_timing=True), Event(enable_timing=True)
+        prepare(call, calls)
+        getattr(call, "renew", _nothing)()
+        if is_cold:
+            _l2_buffer(current_device()).zero_()
+        _record(start)
+        begin_s = perf_counter()
+        results = [call() for _ in repeat(None, calls)]
+        host_s = perf_counter() - begin_s
+        _record(end)
+        held += map(getattr(call, "keep", _same), results)
+        return start, end, host_s
+
+    def _lengthen(self, calls: int, queued_s: float) -> None:
+        """Let the next hold be longer, or have fewer calls; raises Unsupported if that has not helped."""
+        self._void += 1
+        if self._void > MOST_VOID or self._hold_s >= MOST_HOLD_S:
+            raise Unsupported(
+                "a call waits for the GPU, or queues more than fits into a stream: the host needed "
+                f"{queued_s:.2g} s behind a hold of {self._hold_s:.2g} s; --timing host measures it"
+            )
+        if self._void > 1 and calls > 1:
+            self.most_calls = calls // 2
+        else:
+            self._hold_s = min(MOST_HOLD_S, max(2 * self._hold_s, HOLD_FACTOR * queued_s))
+
+
+def _cycles_per_s() -> float:
+    """Return the cycles of a hold in a second, at the clock of now."""
+    start, end = Event(enable_timing=True), Event(enable_timing=True)
+    _sleep(CALIBRATED_CYCLES)  # the first one loads the kernel
+    _record(start)
+    _sleep(CALIBRATED_CYCLES)
+    _record(end)
+    _wait(end)
+    return CALIBRATED_CYCLES / max(_elapsed_ms(start, end) / 1e3, 1e-9)
+
+
+def event_s() -> float:
+    """Return the seconds that two events with nothing between them show: they are part of each timing."""
+    timer = _BehindHold(is_cold=False)
+    return statistics.median(timed(timer, _nothing).call_s for _ in range(SUBMISSIONS))
+
+
+def _nothing() -> None:
+    pass
+
+
+def _same(result: object) -> object:
+    return result
 
 
 def late_s(call: Call) -> float:
-    """Return the seconds for which a CUDA device goes on with a call after all of the current stream's work is done.
+    """Return the seconds for which a GPU goes on with a call after all of the current stream's work is done.
 
-    It is work on another stream, which CUDA events on the current one don't see. The least of several calls counts.
+    It is work on another stream, which events on the current one don't see: the least of several calls, beyond that of
+    calls that do nothing. A hold keeps the GPU from being done before the host looks.
     """
-    least_s = math.inf
+    return max(0.0, _least_late_s(call) - _least_late_s(_nothing))
+
+
+def _least_late_s(call: Call) -> float:
+    timer, least_s = _BehindHold(is_cold=False), math.inf
     for _ in range(SUBMISSIONS):
-        end = torch.cuda.Event()
+        end = Event()
         prepare(call, 1)
-        synchronize()
+        timer.hold()
         call()
-        end.record()
-        end.synchronize()
+        _record(end)
+        _wait(end)
         start = perf_counter()
         synchronize()
         least_s = min(least_s, perf_counter() - start)
     return least_s
 
 
-def _host_synchronised(call: Call, calls: int, results: list[object] | None = None) -> float:
-    prepare(call, calls)
-    synchronize()
-    start = perf_counter()
-    held = [call() for _ in repeat(None, calls)]
-    synchronize()
-    return with_results((perf_counter() - start) / calls, held, results)
-
-
-def _device_hot(call: Call, calls: int, results: list[object] | None = None) -> float:
-    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-    prepare(call, calls)
-    synchronize()
-    start.record()
-    held = [call() for _ in repeat(None, calls)]
-    end.record()
-    end.synchronize()
-    return with_results(float(start.elapsed_time(end)) / 1e3 / calls, held, results)
-
-
-def _device_cold(call: Call, calls: int, results: list[object] | None = None) -> float:
-    """Return the mean seconds of calls that each start with L2 overwritten, which is not part of the time."""
-    held: list[object] = []
-    buffer = _l2_buffer(torch.cuda.current_device())
-    events = [(torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)) for _ in range(calls)]
-    prepare(call, calls)
-    synchronize()
-    for start, end in events:
-        buffer.zero_()
-        start.record()
-        held.append(call())
-        end.record()
-    synchronize()
-    call_s = float(sum(start.elapsed_time(end) for start, end in events)) / 1e3 / calls
-    return with_results(call_s, held, results)
+def _reset_persisting() -> None:
+    """Make lines of L2 ordinary ones that a kernel has let persist: they would survive that it is overwritten."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL("libcuda.so.1").cuCtxResetPersistingL2Cache()
 
 
 @cache

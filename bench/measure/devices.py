@@ -36,7 +36,7 @@ class Device:
     def synchronize(self) -> None:
         """Wait until its work is done."""
 
-    def timer(self, timing: str) -> clock.HoldingTimer:  # noqa: ARG002 - a GPU has several
+    def timer(self, timing: str) -> clock.Timer:  # noqa: ARG002 - a GPU has several
         """Return the timer of one of its ways to time a call."""
         return clock.host
 
@@ -92,7 +92,7 @@ class Gpu(Device):
         """Wait until its work is done."""
         torch.cuda.synchronize(self.name)
 
-    def timer(self, timing: str) -> clock.HoldingTimer:
+    def timer(self, timing: str) -> clock.Timer:
         """Return the timer of one of its ways to time a call."""
         return cuda.timer(timing)
 

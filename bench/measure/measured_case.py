@@ -9,6 +9,7 @@ import gc
 import math
 import os
 import random
+import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -24,11 +25,13 @@ from bench.machine.facts import descendants
 from bench.measure import clock, compilation, cuda, denormals, energy, forking, inspection, memory, outputs, workload
 from bench.measure.devices import device
 from bench.measure.failure import Outcome, is_out_of_memory
+from bench.measure.graphs import Graph
 from bench.measure.outputs import Incorrect, Output
 from bench.measure.process_state import ANY, LeftChanged, ProcessState, kept
 from bench.measure.threads import Threads, run_on
 from bench.measure.timed_calls import TimedCalls, TimedOutputs
 from bench.plan.case import HUGE, RETAINED, Point
+from bench.plan.device import GRAPH
 from bench.sampling.inputs import AFTERWARDS, KEY_BITS, NORMAL, PEAKED, TIMED, InputValues
 from impls.catalogue import parse
 
@@ -91,6 +94,7 @@ class MeasuredCase:
         self._channel = channel
         self._rng = random.Random(request.order_seed)  # noqa: S311 - an order, not a secret
         self._sampling = ExitStack()
+        self._hosts_s: list[float] = []
         self._like: Output | None = None
         self.reuses = False
         """Whether all calls return the same memory."""
@@ -139,8 +143,17 @@ class MeasuredCase:
         self._timed = TimedCalls(self._call, self._inputs, timer, self._rng, self._threads, reuses=self.reuses)
         if request.thorough and not self._inspect():
             return
+        if point.timing == GRAPH:
+            self._capture()
         self._warm_up(calls_s)
         self._state, self._processes = ProcessState(), descendants()
+
+    def _capture(self) -> None:
+        """Let the timed calls be replays of a graph."""
+        self._channel.announce("capture")
+        graph = Graph(self._subject, self._work, self._inputs)
+        self._call, self._timed = graph, self._timed.of(graph)
+        self.outcome.metrics["reserved_bytes"] = graph.reserved_bytes
 
     def begin(self, numbers: int, timings: int, wholes: int, parts: int) -> None:
         """Begin the rounds: inputs come from the numbers of a key, samples have so many timings.
@@ -169,6 +182,7 @@ class MeasuredCase:
         idle_s = before.all_s + before_children_s - self._last_cpu_s
         migrations = forking.migrations()
         sample, timings = self._timed.sample(keys, self._pace.calls, self._outputs)
+        self._hosts_s += [] if sample.host_s is None else [sample.host_s]
         self._state.check()
         if self._core is not None and forking.migrations() != migrations:
             raise LeftChanged("left its core in a sample")
@@ -215,6 +229,8 @@ class MeasuredCase:
         if counter is not None:
             self._channel.announce("energy")
             self.outcome.metrics["energy_j"] = energy.per_call_j(counter, self._call, call_s, on.synchronize)
+        if self._hosts_s:
+            self.outcome.metrics["host_s"] = statistics.median(self._hosts_s)
         if not on.kind.is_timed_by_host:
             for _ in range(math.ceil(WORKED_S / call_s)):
                 self._call()  # the GPU still works on these calls, or has just ended them, when its state is read
@@ -332,9 +348,8 @@ class MeasuredCase:
         with kept():
             previous_s = calls_s[-1] if calls_s and point.kind.is_timed_by_host else None
             limits = clock.overhead_s(), self.request.warm_up_s
-            self._pace = clock.warm_up(self._call, self._timed.timing, *limits, previous_s)
-            if point.timing != "host":
-                self.outcome.metrics["host_s"] = cuda.host_s(self._call)
+            timed = self._timed
+            self._pace = clock.warm_up(self._call, timed.timing, *limits, previous_s, lambda: timed.most_calls)
         self.outcome.metrics |= {"calls_per_timing": self._pace.calls, "settled": self._pace.settled}
         self.reuses = self._timed.reuses
         gc.collect()

@@ -5,10 +5,9 @@ from time import perf_counter
 
 import torch
 
-from bench.measure.clock import Call
+from bench.measure.clock import Call, timed
 from bench.measure.devices import device
 from bench.plan.case import Point
-from bench.plan.device import HOST
 from bench.plan.work import Roof
 
 LONGEST_S = 0.02
@@ -19,7 +18,7 @@ class DeviceRates:
     """Products and a copy on a point's device, in its dtype and in float32, because a kernel may compute in it."""
 
     def __init__(self, point: Point) -> None:
-        self._timer = device(point.device).timer(HOST)
+        self._timer = device(point.device).timer(point.kind.timings[0])
         self._products = [
             each for dtype in dict.fromkeys((point.dtype, "float32")) for each in self._of_dtype(point, dtype)
         ]
@@ -30,17 +29,20 @@ class DeviceRates:
         """Return the highest rates in so many turns, or as many more as fit into the seconds."""
         best, end = Roof(0.0, 0.0), perf_counter() + least_s
         while turns > 0 or perf_counter() < end:
-            flops_per_s = max(operations / self._timer(product, 1) for operations, product in self._products)
-            best = best.raised(Roof(flops_per_s, self._bytes / self._timer(self._copy, 1)))
+            flops_per_s = max(operations / self._seconds(product) for operations, product in self._products)
+            best = best.raised(Roof(flops_per_s, self._bytes / self._seconds(self._copy)))
             turns -= 1
         return best
+
+    def _seconds(self, call: Call) -> float:
+        return timed(self._timer, call).call_s
 
     def _of_dtype(self, point: Point, dtype: str) -> Iterator[tuple[int, Call]]:
         for side in point.kind.products:
             call = product(point.device, dtype, side)
             call()  # the first call loads the library
             yield 2 * side**3, call
-            if self._timer(call, 1) > LONGEST_S:
+            if self._seconds(call) > LONGEST_S:
                 break
 
 
@@ -48,7 +50,7 @@ class SpeedProbe:
     """A matrix product and a copy on a point's device, in its dtype and with the threads of this process."""
 
     def __init__(self, point: Point) -> None:
-        self._timer = device(point.device).timer(HOST)
+        self._timer = device(point.device).timer(point.kind.timings[0])
         self._product = product(point.device, point.dtype, point.kind.probe_side)
         self._copy = copy(point.device, point.kind.probe_bytes)
         self.times_s()  # the first call loads the library
@@ -57,7 +59,7 @@ class SpeedProbe:
         """Return the seconds of the product and of the copy; each is called before, to bring its data into caches."""
         self._copy()
         self._product()
-        return self._timer(self._product, 1), self._timer(self._copy, 1)
+        return timed(self._timer, self._product).call_s, timed(self._timer, self._copy).call_s
 
 
 def product(device: str, dtype: str, side: int) -> Call:

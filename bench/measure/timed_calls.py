@@ -7,7 +7,7 @@ import os
 import random
 import statistics
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import chain
 from time import perf_counter, thread_time
 from typing import Any, NamedTuple
@@ -32,7 +32,7 @@ Hold = Callable[[int, object], None]
 """It gets the number of a call and its result."""
 
 
-class Timing(NamedTuple):
+class Held(NamedTuple):
     """Of a timing the number of the input of the call that is held, and the processor's seconds."""
 
     held: int
@@ -53,7 +53,7 @@ class TimedCalls:
         self,
         call: clock.Call,
         inputs: Inputs,
-        timer: clock.HoldingTimer,
+        timer: clock.Timer,
         rng: random.Random,
         threads: Threads,
         *,
@@ -71,18 +71,34 @@ class TimedCalls:
         self._later: list[float] = []
         """Of each timing the main thread's seconds after it beyond LATER_S, as a share of the processor's in it."""
 
-    def timing(self, call: clock.Call, calls: int, key: int | None = None, hold: Hold | None = None) -> float:
-        """Return the seconds per call of a timing on the inputs of a key, or of a random one.
+    def of(self, call: clock.Call) -> "TimedCalls":
+        """Return timings of another call of the same inputs, each result of which has memory of its own."""
+        return TimedCalls(call, self._inputs, self._timer, self._rng, self._threads, reuses=False)
+
+    @property
+    def most_calls(self) -> float:
+        """The most calls of a timing."""
+        return self._timer.most_calls
+
+    def timing(self, call: clock.Call, calls: int, key: int | None = None, hold: Hold | None = None) -> clock.Timing:
+        """Return a timing on the inputs of a key, or of a random one; one that is void is repeated.
 
         `hold` gets the number of one call and its result. Which one is drawn when all have ended: nothing in the
         process says it before. If all calls return the same memory, the timing has parts, and it is the last call of
         one of them: `hold` may be called again. Raises LeftChanged or Incorrect if work that was put off may be done
         when a result is touched.
         """
+        key = self._rng.getrandbits(KEY_BITS) if key is None else key
+        while True:
+            with suppress(clock.Void):
+                return self._timing(call, calls, key, hold)
+
+    def _timing(self, call: clock.Call, calls: int, key: int, hold: Hold | None) -> clock.Timing:
         begin_s = perf_counter()
-        self._inputs.renew(calls, self._rng.getrandbits(KEY_BITS) if key is None else key)
+        self._timer.hold()  # work on another stream that doesn't wait for the inputs finds old ones
+        self._inputs.renew(calls, key)
         self.apart_s += perf_counter() - begin_s
-        total_s, made = 0.0, 0
+        total_s, host_s, made = 0.0, list[float](), 0
         for part, size in enumerate(self._parts(calls), start=1):
             results: list[object] = []
             before, begin_s = self._threads.read(), perf_counter()
@@ -90,7 +106,7 @@ class TimedCalls:
             self.apart_s += perf_counter() - begin_s
             start = self._threads.read()
             self.prepared_s += start.since(before).others_s
-            part_s = size * self._timer(call, size, results)
+            taken = self._timer(call, size, results)
             end_main_s, used = thread_time(), self._threads.read().since(start)
             self.used = self.used.plus(used)
             is_lost = share_memory(self._plain_outputs(results)) and not self.reuses
@@ -100,8 +116,9 @@ class TimedCalls:
                 hold(made - size + chosen, results[chosen])
                 self._later.append((thread_time() - end_main_s - LATER_S) / used.all_s)
             self.reuses |= is_lost
-            total_s += part_s
-        return total_s / calls
+            total_s += size * taken.call_s
+            host_s += [] if taken.host_s is None else [size * taken.host_s]
+        return clock.Timing(total_s / calls, sum(host_s) / calls if host_s else None)
 
     def _parts(self, calls: int) -> Iterator[int]:
         """Yield the calls of each part of a timing, which has one part unless all calls return the same memory.
@@ -132,11 +149,11 @@ class TimedCalls:
             check_plain(self._inputs.tensors, "input")
         return ys
 
-    def sample(self, keys: Sequence[int], calls: int, outputs: "TimedOutputs") -> tuple[Sample, list[Timing]]:
+    def sample(self, keys: Sequence[int], calls: int, outputs: "TimedOutputs") -> tuple[Sample, list[Held]]:
         """Return a sample with a timing of so many calls for each key, and what else is known of the timings."""
-        timings = list[Timing]()
+        timings = list[Held]()
 
-        def timer(call: clock.Call, calls: int) -> float:
+        def timer(call: clock.Call, calls: int) -> clock.Timing:
             timing, held, before_s = len(timings), 0, self.used.all_s
 
             def hold(number: int, result: object) -> None:
@@ -144,9 +161,9 @@ class TimedCalls:
                 held, inputs = self._inputs.of_call(number)
                 outputs.hold(timing, inputs, result)
 
-            call_s = self.timing(call, calls, keys[timing], hold)
-            timings.append(Timing(held, self.used.all_s - before_s))
-            return call_s
+            taken = self.timing(call, calls, keys[timing], hold)
+            timings.append(Held(held, self.used.all_s - before_s))
+            return taken
 
         return clock.sample(self._call, timer, calls, len(keys)), timings
 

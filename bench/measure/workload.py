@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import cycle
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 import torch
@@ -245,6 +245,20 @@ def cast_to(tensor: Tensor, device: Any, dtype: torch.dtype | None) -> Tensor:
     return tensor.to(device, dtype if tensor.is_floating_point() else None)
 
 
+class InputsOfCalls(Protocol):
+    """Where a call gets its inputs from, and in a training step the gradient of its output."""
+
+    direction: Tensor
+
+    @property
+    def next(self) -> Callable[[], Tensors]:
+        """What returns the inputs of the next call."""
+
+    @property
+    def with_directions(self) -> bool:
+        """Whether a call returns gradients."""
+
+
 class Inputs:
     """The inputs of one implementation: tensors of its own, some for each call of a timing.
 
@@ -457,7 +471,7 @@ def subject(workload: Workload, implementation: str) -> Subject:
     return Subject(layer, impls.build(layer, implementation))
 
 
-def step(subject: Subject, workload: Workload, inputs: Inputs | None = None) -> Callable[[], object]:
+def step(subject: Subject, workload: Workload, inputs: InputsOfCalls | None = None) -> Callable[[], object]:
     """Return one call of the implementation in the point's mode; it must run in the workload's gradient mode.
 
     The call returns the output. A training step computes the gradients of inputs and of every weight that needs one

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from bench.plan.columns import DERIVED, REQUIRED, PointColumn, column, columns_of
-from bench.plan.device import COLD, CPU, HOST, HOT, Kind, kind
+from bench.plan.device import COLD, CPU, GRAPH, HOST, HOT, Kind, kind
 from bench.plan.invocation import short
 from impls.catalogue import is_model
 
@@ -248,9 +248,10 @@ class Point:
         "how a call is timed; host on a CPU and device-cold on a GPU if not given",
         default=DERIVED,
         choices={
-            HOST: "wall time, the device synchronised",
-            COLD: "CUDA events, L2 overwritten before each call",
-            HOT: "CUDA events, L2 as the last call left it",
+            HOST: "wall time, a GPU synchronised: what a user waits for",
+            COLD: "behind a hold by CUDA events, L2 overwritten before each call",
+            HOT: "behind a hold, L2 as the last call left it",
+            GRAPH: "a CUDA graph of one call, replayed as device-cold",
         },
         words="timing {}",
         usual=lambda point: point.kind.timings[0],

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-HOST, COLD, HOT = "host", "device-cold", "device-hot"
+HOST, COLD, HOT, GRAPH = "host", "device-cold", "device-hot", "graph"
 """The ways to time a call."""
 
 
@@ -46,7 +46,7 @@ CPU = Kind(
 )
 CUDA = Kind(
     name="cuda",
-    timings=(COLD, HOT, HOST),
+    timings=(COLD, HOT, GRAPH, HOST),
     is_timed_by_host=False,
     has_cores=False,
     is_in_host_memory=False,

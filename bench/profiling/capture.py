@@ -134,10 +134,10 @@ def _pair(call: clock.Call, label: str, on: Device, timer: clock.Timer, trace: P
             results.append(call())  # held until the profile ends, so that no block of the result is freed in the call
 
     clock.prepare(call, 1)
-    timed_s, timed_faults = _with_faults(lambda: timer(call, 1))
+    timed_s, timed_faults = _with_faults(lambda: clock.timed(timer, call).call_s)
     clock.prepare(call, 1)
     with profile(activities=on.activities, record_shapes=True, profile_memory=True) as profiler:
-        profiled_s, profiled_faults = _with_faults(lambda: timer(labelled, 1))
+        profiled_s, profiled_faults = _with_faults(lambda: clock.timed(timer, labelled).call_s)
     profiler.export_chrome_trace(str(trace))
     profiled_call = recorded(profiler, label)
     faults = timed_faults, profiled_faults

@@ -34,7 +34,7 @@ STATUSES = ("ok", "unsupported", "incorrect", "fallback", "oom", "timeout", "cra
 
 Status = Annotated[str, Meta(pattern=rf"^({'|'.join(STATUSES)})\Z")]
 
-MAY_LACK = ("others", "product_s", "copy_s")
+MAY_LACK = ("others", "product_s", "copy_s", "host_s")
 """The columns of samples that may be empty."""
 
 START = b'{"schema_version":%d,' % SCHEMA_VERSION
@@ -56,6 +56,7 @@ class Samples:
     `rounds` are the numbers of the rounds; `timings_s` are the seconds per call of each timing of a sample;
     `switches` and `faults` are the involuntary context switches and minor page faults during a sample;
     `others` is the share of the free cores that other processes kept busy around the sample, empty in old runs;
+    `host_s` are the host's seconds per call on a GPU, empty on a CPU and in old runs.
     `product_s` and `copy_s` are the seconds of the speed probe's work around the sample, empty if there was no probe.
     """
 
@@ -66,6 +67,7 @@ class Samples:
     others: tuple[Amount, ...] = ()
     product_s: tuple[Amount, ...] = ()
     copy_s: tuple[Amount, ...] = ()
+    host_s: tuple[Amount, ...] = ()
 
     def __post_init__(self) -> None:
         """Raise ValueError for columns that don't belong together."""

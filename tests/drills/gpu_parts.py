@@ -25,6 +25,7 @@ from bench.engine.pool import Pool
 from bench.engine.replicate import Replicate
 from bench.engine.run import run
 from bench.measure import workload
+from bench.measure.clock import timed
 from bench.measure.devices import device
 from bench.plan.case import Case, Point
 from bench.plan.layers import peak_bytes
@@ -198,9 +199,9 @@ def events(drill: Drill) -> str:
         call = partial(torch.matmul, *torch.randn(2, size, size, device=drill.device, dtype=torch.bfloat16))
         hot(call, 20)
         with profile(activities=[ProfilerActivity.CUDA]) as profiled:
-            timed_s = hot(call, 50)
+            timed_s = timed(hot, call, 50).call_s
         sum_s = sum(event.self_device_time_total for event in profiled.key_averages()) / 1e6 / 50
-        hot_s, cold_s = (min(timer(call, 20) for _ in range(5)) for timer in (hot, cold))
+        hot_s, cold_s = (min(timed(timer, call, 20).call_s for _ in range(5)) for timer in (hot, cold))
         times = {"events": timed_s, "kernels": sum_s, "hot": hot_s, "cold": cold_s}
         said.append(f"{size}: " + ", ".join(f"{name} {time_s * 1e6:.1f} us" for name, time_s in times.items()))
         print(said[-1], flush=True)
@@ -223,8 +224,8 @@ def spin(drill: Drill) -> str:
     timer = device(drill.device).timer("device-hot" if drill.is_gpu else "host")
     calls = [partial(_spun, factor) if not drill.is_gpu else partial(torch.cuda._sleep, 10_000_000 * factor)
              for factor in (1, 2, 4)]  # fmt: skip
-    timer(calls[0], 3)
-    times_s = [min(timer(call, 5) for _ in range(5)) for call in calls]
+    timed(timer, calls[0], 3)
+    times_s = [min(timed(timer, call, 5).call_s for _ in range(5)) for call in calls]
     off = [time_s / times_s[0] / factor - 1 for factor, time_s in zip((1, 2, 4), times_s, strict=True)]
     said = f"{', '.join(f'{time_s * 1e3:.3f} ms' for time_s in times_s)} for 1, 2 and 4 times the cycles"
     if max(map(abs, off)) > NEAR:

@@ -2,11 +2,12 @@
 
 import mmap
 import time
+from typing import Any
 
 import pytest
 
 from bench.measure import clock
-from bench.measure.clock import Pace
+from bench.measure.clock import Pace, Timing
 
 
 def test_a_timing_is_seconds_per_call() -> None:
@@ -20,7 +21,7 @@ def test_a_timing_is_seconds_per_call() -> None:
         while time.perf_counter() < end:
             pass
 
-    assert clock.host(call, 5) >= 2e-3
+    assert clock.host(call, 5).call_s >= 2e-3
     assert count == 5
     assert 0 < clock.overhead_s() < 1e-4
 
@@ -40,7 +41,7 @@ def test_a_warm_up_ends_when_two_windows_agree(
 ) -> None:
     """The warm-up leaves the pace of the warm call, whose timings are long enough for the clock."""
     times_s = iter(values_s)
-    pace = clock.warm_up(lambda: None, lambda *_: next(times_s, values_s[-1]), clock_s)
+    pace = clock.warm_up(lambda: None, lambda *_: Timing(next(times_s, values_s[-1])), clock_s)
     assert (pace.calls, pace.settled) == (calls, settled)
     assert not settled or pace == Pace(calls, values_s[-1], True)
 
@@ -56,11 +57,11 @@ def test_a_warm_up_ends_when_two_windows_agree(
     ],
 )
 def test_a_warm_up_makes_no_more_timings_than_it_needs(
-    values_s: list[float], limits: dict[str, float], settled: bool
+    values_s: list[float], limits: dict[str, Any], settled: bool
 ) -> None:
     """All of these timings are made, and no other."""
     times_s = iter(values_s)
-    assert clock.warm_up(lambda: None, lambda *_: next(times_s), 1e-7, **limits).settled is settled
+    assert clock.warm_up(lambda: None, lambda *_: Timing(next(times_s)), 1e-7, **limits).settled is settled
     assert next(times_s, None) is None
 
 

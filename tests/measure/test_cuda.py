@@ -1,4 +1,4 @@
-"""The timers of a GPU, on one that is made up."""
+"""The timers of a GPU, on one that is made up; and on a real one, if there is one."""
 
 from collections.abc import Callable
 
@@ -6,113 +6,176 @@ import pytest
 import torch
 
 from bench.measure import cuda
+from bench.measure.clock import Call, Timing, Void, timed
+from bench.plan.device import COLD, GRAPH, HOST, HOT
+from impls.contract import Unsupported
+from tests.make.simulated_gpu import LAUNCH_S, Event, Gpu, gpu
+
+__all__ = ["gpu"]
 
 on_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 
-
-class Device:
-    """A GPU with a stream that events see and another one, in which time passes only by its work and by the host's."""
-
-    def __init__(self, seen_s: float = 1e-3, unseen_s: float = 0.0, host_s: float = 0.0) -> None:
-        self.now_s = 0.0
-        self.overwritten = 0
-        self._of_call_s = (seen_s, unseen_s)
-        self._host_s = host_s
-        self._ends_s = [0.0, 0.0]
-
-    def call(self) -> None:
-        """Submit work to both streams, which takes the host a while."""
-        self.now_s += self._host_s
-        self._submit(*self._of_call_s)
-
-    def zero_(self) -> None:
-        """Submit the overwriting of L2, 5 ms."""
-        self.overwritten += 1
-        self._submit(5e-3, 0.0)
-
-    def synchronize(self) -> None:
-        """Wait for both streams."""
-        self.now_s = max(self.now_s, *self._ends_s)
-
-    def event(self, **_options: bool) -> "Event":
-        """Return an event of the stream that events see."""
-        return Event(self)
-
-    def ended_s(self) -> float:
-        """Return when the work that events see will have ended."""
-        return max(self.now_s, self._ends_s[0])
-
-    def _submit(self, *seconds: float) -> None:
-        self._ends_s = [max(self.now_s, end_s) + each for end_s, each in zip(self._ends_s, seconds, strict=True)]
+KERNELS, KERNEL_S = 4, 1e-5
+WORK_S = KERNELS * KERNEL_S
+"""The work of a call for the GPU."""
 
 
-class Event:
-    """A CUDA event: recorded, it has the time at which the work before it ends."""
-
-    def __init__(self, device: Device) -> None:
-        self._device = device
-        self.at_s = 0.0
-
-    def record(self) -> None:
-        """Submit the event."""
-        self.at_s = self._device.ended_s()
-
-    def synchronize(self) -> None:
-        """Wait for the event, while the other stream goes on."""
-        self._device.now_s = max(self._device.now_s, self.at_s)
-
-    def elapsed_time(self, end: "Event") -> float:
-        """Return the milliseconds to a later event."""
-        return (end.at_s - self.at_s) * 1e3
+def by_events_alone(gpu: Gpu, call: Call) -> float:
+    """Return what events around a call say without a hold."""
+    start, end = Event(gpu), Event(gpu)
+    start.record()
+    call()
+    end.record()
+    end.synchronize()
+    return start.elapsed_time(end) / 1e3
 
 
-@pytest.fixture
-def on(monkeypatch: pytest.MonkeyPatch) -> Callable[[Device], Device]:
-    """Return a function that puts a device in place of CUDA's."""
+@pytest.mark.parametrize("host_s", [1e-6, 5e-5, 5e-4])
+@pytest.mark.parametrize(("timing", "overwritten"), [(HOT, 0), (COLD, 5), (GRAPH, 5)])
+def test_device_times_are_those_of_the_gpu_alone(timing: str, overwritten: int, host_s: float, gpu: Gpu) -> None:
+    """However long the host needs: without a hold the events have its time between them.
 
-    def put(device: Device) -> Device:
-        monkeypatch.setattr(cuda, "synchronize", device.synchronize)
-        monkeypatch.setattr(cuda, "perf_counter", lambda: device.now_s)
-        monkeypatch.setattr(cuda, "_l2_buffer", lambda _device: device)
-        monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
-        monkeypatch.setattr(torch.cuda, "Event", device.event)
-        return device
-
-    return put
-
-
-@pytest.mark.parametrize(("timing", "overwritten"), [("device-hot", 0), ("device-cold", 4), ("host", 0)])
-def test_device_times_are_those_of_the_calls_alone(
-    timing: str, overwritten: int, on: Callable[[Device], Device]
-) -> None:
-    """A call has 1 ms of work. Before each cold call L2 is overwritten, which is not part of the time."""
-    device = on(Device())
-    assert cuda.timer(timing)(device.call, 4) == pytest.approx(1e-3)
-    assert device.overwritten == overwritten
+    The overwriting of L2 before each cold call is no part of the time.
+    """
+    call = gpu.call(KERNELS, KERNEL_S, host_s)
+    taken = timed(cuda.timer(timing), call, 5)
+    assert taken.call_s == pytest.approx(WORK_S)
+    assert taken.host_s == pytest.approx(KERNELS * host_s)
+    before = gpu.overwritten
+    timed(timer := cuda.timer(timing), call, 5)
+    gpu.overwritten = before
+    timed(timer, call, 5)
+    assert gpu.overwritten - before == overwritten
+    if host_s > KERNEL_S:
+        assert by_events_alone(gpu, call) > 2 * WORK_S
 
 
-def test_the_hosts_time_of_a_call_is_that_of_its_submission(on: Callable[[Device], Device]) -> None:
-    """The host's time doesn't wait for the device."""
-    device = on(Device(seen_s=1.0, host_s=2e-5))
-    assert cuda.host_s(device.call) == pytest.approx(2e-5)
+def test_by_the_host_the_time_is_what_a_user_waits_for(gpu: Gpu) -> None:
+    """Launches that the host has yet to make are in it, and the last work of the GPU."""
+    taken = timed(cuda.timer(HOST), gpu.call(KERNELS, KERNEL_S, 1e-4), 1)
+    assert taken == Timing(pytest.approx(KERNELS * 1e-4 + KERNEL_S), pytest.approx(KERNELS * 1e-4))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("unseen_s", "late_s"), [(3e-3, 2e-3), (1e-3, 0.0), (0.0, 0.0)])
-def test_work_on_another_stream_is_late(unseen_s: float, late_s: float, on: Callable[[Device], Device]) -> None:
-    """Late work is what the device still does after an event on the current stream has ended."""
-    device = on(Device(unseen_s=unseen_s))
-    assert cuda.late_s(device.call) == pytest.approx(late_s)
+def test_a_hold_that_was_too_short_is_found_and_becomes_longer(gpu: Gpu) -> None:
+    """A host that is suddenly slow makes the timing void, never a longer time."""
+    timer, pause = cuda.timer(COLD), iter([0.0, 5e-3, 5e-3])
+
+    def call() -> None:
+        gpu.launch(KERNEL_S)
+        gpu.now_s += next(pause, 5e-3)
+        gpu.launch(KERNEL_S)
+
+    assert timed(timer, call).call_s == pytest.approx(2 * KERNEL_S)
+    first_s = gpu.held_s
+    assert timed(timer, call).call_s == pytest.approx(2 * KERNEL_S)
+    assert gpu.held_s > 5e-3 > first_s
+
+
+def test_the_hold_is_as_long_at_another_clock(gpu: Gpu) -> None:
+    """Its cycles are measured."""
+    timed(cuda.timer(HOT), gpu.call())
+    as_fast_s = gpu.held_s
+    gpu.slowed = 2.0
+    timed(cuda.timer(HOT), gpu.call())
+    assert gpu.held_s == pytest.approx(as_fast_s / 2, rel=0.01)
+
+
+@pytest.mark.parametrize("timing", [HOT, COLD])
+def test_more_launches_than_fit_into_a_stream_mean_fewer_calls_behind_a_hold(timing: str, gpu: Gpu) -> None:
+    """The host waits then, and the GPU is ahead of it."""
+    timer = cuda.timer(timing)
+    assert timed(timer, gpu.call(300, KERNEL_S), 16).call_s == pytest.approx(300 * KERNEL_S)
+    assert timer.most_calls < 4
+
+
+def test_a_call_that_waits_for_the_gpu_is_named(gpu: Gpu) -> None:
+    """However long a hold is, the host waits for its end."""
+
+    def call() -> None:
+        gpu.launch(KERNEL_S)
+        gpu.synchronize()
+        gpu.launch(KERNEL_S)
+
+    with pytest.raises(Unsupported, match=r"waits for the GPU.*--timing host"):
+        timed(cuda.timer(COLD), call)
+
+
+def test_the_results_of_all_calls_are_handed_over_once(gpu: Gpu) -> None:
+    """Those of a timing that was void are not among them."""
+    made: list[int] = []
+    pause = iter([5e-3])
+
+    def call() -> int:
+        gpu.launch(KERNEL_S)
+        gpu.now_s += next(pause, 0.0)
+        made.append(len(made))
+        return made[-1]
+
+    results: list[object] = []
+    timer = cuda.timer(HOT)
+    while True:
+        try:
+            timer(call, 3, results)
+            break
+        except Void:
+            assert results == []
+    assert results == made[-3:]
+    assert len(made) > 3
+
+
+def test_two_events_with_nothing_between_them_have_a_cost(gpu: Gpu) -> None:
+    """It is part of each timing, and a fact of the run."""
+    gpu.event_s = 2e-6
+    assert cuda.event_s() == pytest.approx(2e-6)
+
+
+def _to_another_stream(gpu: Gpu, *, waits: bool, is_joined: bool) -> Callable[[float], Call]:
+    """Return what makes calls that give another stream some seconds of work."""
+    other = gpu.stream()
+
+    def of(seconds: float) -> Call:
+        def call() -> None:
+            if waits:
+                other.wait_stream(gpu.current)
+            with gpu.on(other):
+                gpu.launch(seconds)
+            gpu.launch(KERNEL_S)
+            if is_joined:
+                gpu.current.wait_stream(other)
+
+        return call
+
+    return of
+
+
+@pytest.mark.parametrize("seconds", [3e-5, 1e-3])
+def test_work_that_goes_on_after_the_call_is_found(seconds: float, gpu: Gpu) -> None:
+    """The GPU still works when the call's stream is done."""
+    late_s = cuda.late_s(_to_another_stream(gpu, waits=True, is_joined=False)(seconds))
+    assert late_s == pytest.approx(seconds - KERNEL_S, rel=0.5)
+
+
+def test_work_of_another_stream_that_is_joined_is_not_late(gpu: Gpu) -> None:
+    """And it is in the time of the call."""
+    call = _to_another_stream(gpu, waits=True, is_joined=True)(1e-3)
+    assert cuda.late_s(call) == 0
+    assert timed(cuda.timer(COLD), call).call_s == pytest.approx(1e-3, rel=0.1)
+
+
+def test_a_call_without_other_streams_is_never_late(gpu: Gpu) -> None:
+    """Also if it takes long."""
+    assert cuda.late_s(gpu.call(10, 1e-3)) == 0
 
 
 @pytest.mark.cuda
 @on_cuda
-@pytest.mark.parametrize("timing", ["host", "device-hot", "device-cold"])
+@pytest.mark.parametrize("timing", [HOST, HOT, COLD])
 def test_cuda_timers_see_the_work_of_the_device(timing: str) -> None:
     """A product of 4096² matrices takes longer than one of 256², by every timer."""
     small, large = (torch.randn(n, n, device="cuda") for n in (256, 4096))
     timer = cuda.timer(timing)
-    timer(lambda: large @ large, 3)
-    assert timer(lambda: large @ large, 3) > timer(lambda: small @ small, 3)
+    timed(timer, lambda: large @ large, 3)
+    assert timed(timer, lambda: large @ large, 3) > timed(timer, lambda: small @ small, 3)
 
 
 @pytest.mark.cuda
@@ -120,6 +183,16 @@ def test_cuda_timers_see_the_work_of_the_device(timing: str) -> None:
 def test_the_host_submits_a_large_product_in_less_time_than_the_device_needs() -> None:
     """A product of 8192² matrices takes a GPU milliseconds and the host microseconds."""
     large = torch.randn(8192, 8192, device="cuda")
-    timer = cuda.timer("device-hot")
-    timer(lambda: large @ large, 3)
-    assert cuda.host_s(lambda: large @ large) < timer(lambda: large @ large, 3) / 2
+    taken = timed(cuda.timer(HOT), lambda: large @ large, 3)
+    assert taken.host_s is not None
+    assert taken.host_s < taken.call_s / 2
+
+
+@pytest.mark.cuda
+@on_cuda
+def test_a_hold_is_as_long_as_it_should_be() -> None:
+    """Twice the cycles take twice the time."""
+    timer = cuda.timer(HOT)
+    cycles = [timed(timer, lambda count=count: cuda._sleep(count)).call_s for count in (2_000_000, 4_000_000)]  # type: ignore[misc]
+    assert cycles[1] == pytest.approx(2 * cycles[0], rel=0.05)
+    assert cycles[0] > LAUNCH_S

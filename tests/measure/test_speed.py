@@ -1,12 +1,13 @@
 """The rates that are measured, and the probe."""
 
+import dataclasses
 from collections.abc import Callable
-from unittest.mock import Mock
 
 import pytest
 import torch
 
 from bench.measure import speed
+from bench.measure.clock import Timing
 from bench.measure.devices import Device
 from bench.measure.speed import DeviceRates, SpeedProbe
 from bench.plan.case import Point
@@ -16,9 +17,8 @@ from tests.make.points import point
 
 def timed_by(monkeypatch: pytest.MonkeyPatch, seconds: Callable[[], float]) -> None:
     """Let every timing take so long, and products of two sizes be made."""
-    of_two = Mock(wraps=CPU, products=(8, 16), copied_bytes=CPU.copied_bytes)
-    monkeypatch.setattr(Point, "kind", of_two)
-    monkeypatch.setattr(Device, "timer", lambda _device, _timing: lambda call, _calls: (call(), seconds())[1])
+    monkeypatch.setattr(Point, "kind", dataclasses.replace(CPU, products=(8, 16)))
+    monkeypatch.setattr(Device, "timer", lambda _device, _timing: lambda call, _calls: Timing((call(), seconds())[1]))
 
 
 def test_the_best_of_all_turns_and_sizes_counts(monkeypatch: pytest.MonkeyPatch) -> None:

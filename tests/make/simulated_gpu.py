@@ -1,0 +1,213 @@
+"""A GPU that is made up, with a clock of its own, behind the names of torch.cuda that the suite uses.
+
+The host queues work to streams, which takes it a while; a stream does its work in order. If too much is queued, the
+host waits. Tensors are the CPU's: what is computed is right, and takes none of this time.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from bench.measure import cuda
+
+CLOCK_HZ = 1.5e9
+LAUNCH_S = 5e-6
+QUEUE = 1000
+"""The clock of the GPU, the host's seconds of a launch, and the most launches that fit into a stream."""
+
+READS = ("aten::item", "aten::_local_scalar_dense")
+"""What `.item()` does: the host waits for a value."""
+
+
+class Stream:
+    """A stream; `ends_s` are the times at which its work ends, in order."""
+
+    def __init__(self, gpu: "Gpu") -> None:
+        self.gpu = gpu
+        self.ends_s: list[float] = []
+
+    @property
+    def end_s(self) -> float:
+        """When all of its work will have ended."""
+        return self.ends_s[-1] if self.ends_s else 0.0
+
+    def wait_stream(self, other: "Stream") -> None:
+        """Begin what is queued from now on after the work of another stream so far."""
+        self.ends_s.append(max(self.end_s, other.end_s))
+
+
+class Event:
+    """An event: recorded, it has the time at which the work before it ends."""
+
+    def __init__(self, gpu: "Gpu") -> None:
+        self.gpu = gpu
+        self.at_s = math.inf
+
+    def record(self) -> None:
+        """Queue the event on the current stream."""
+        self.gpu.launch(self.gpu.event_s)
+        self.at_s = self.gpu.current.end_s
+
+    def query(self) -> bool:
+        """Return whether the GPU has met it."""
+        return self.at_s <= self.gpu.now_s
+
+    def synchronize(self) -> None:
+        """Wait for it."""
+        self.gpu.now_s = max(self.gpu.now_s, self.at_s)
+
+    def elapsed_time(self, end: "Event") -> float:
+        """Return the milliseconds to a later event."""
+        return (end.at_s - self.at_s) * 1e3
+
+
+class Gpu:
+    """The GPU: `now_s` is the host's time, `event_s` what an event takes, `slowed` how much longer work takes."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+        self.event_s = 0.0
+        self.slowed = 1.0
+        self.overwritten = 0
+        self.held_s = 0.0
+        self.is_lost = False
+        self.queue = QUEUE
+        self.streams = [Stream(self)]
+        self.current = self.streams[0]
+        self.captured: _Recorded | None = None
+
+    def launch(self, seconds: float, host_s: float = LAUNCH_S) -> None:
+        """Queue work on the current stream; the host waits while the queue is full."""
+        self.now_s += host_s
+        in_queue = [end_s for end_s in self.current.ends_s if end_s > self.now_s]
+        if len(in_queue) >= self.queue:
+            self.now_s = in_queue[-self.queue]
+        begin_s = max(self.now_s, self.current.end_s)
+        self.current.ends_s = [*in_queue, begin_s + self.slowed * seconds]
+
+    def call(self, kernels: int = 1, kernel_s: float = 1e-5, host_s: float = LAUNCH_S) -> Callable[[], object]:
+        """Return a call that launches kernels, for each of which the host needs so long."""
+
+        def call() -> object:
+            for _ in range(kernels):
+                self.launch(kernel_s, host_s)
+            return None
+
+        return call
+
+    def sleep(self, cycles: int) -> None:
+        """Queue a kernel that does nothing for so many cycles."""
+        self.held_s = cycles / CLOCK_HZ
+        self.launch(cycles / CLOCK_HZ)
+
+    def synchronize(self, *_device: object) -> None:
+        """Wait for all streams."""
+        if self.is_lost:
+            raise RuntimeError("CUDA error: an illegal memory access was encountered")
+        self.now_s = max(self.now_s, *(stream.end_s for stream in self.streams))
+
+    def zero_(self) -> None:
+        """Overwrite L2."""
+        self.overwritten += 1
+        self.launch(3e-5)
+
+    def stream(self) -> Stream:
+        """Return another stream."""
+        self.streams.append(Stream(self))
+        return self.streams[-1]
+
+    @contextmanager
+    def on(self, stream: Stream) -> Iterator[None]:
+        """Let a stream be the current one."""
+        before, self.current = self.current, stream
+        try:
+            yield
+        finally:
+            self.current = before
+
+    @contextmanager
+    def graph(self, graph: "Graph") -> Iterator[None]:
+        """Capture what is computed."""
+        with _Recorded() as graph.recorded:
+            yield
+
+    def put(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Let this be the GPU of the suite."""
+        now: Mapping[str, object] = {
+            "Event": lambda **_options: Event(self),
+            "_sleep": self.sleep,
+            "_record": Event.record,
+            "_query": Event.query,
+            "_elapsed_ms": Event.elapsed_time,
+            "_wait": Event.synchronize,
+            "synchronize": self.synchronize,
+            "perf_counter": lambda: self.now_s,
+            "current_device": lambda: 0,
+            "_l2_buffer": lambda _device: self,
+            "_reset_persisting": lambda: None,
+        }
+        for name, value in now.items():
+            monkeypatch.setattr(cuda, name, value)
+        of_torch: Mapping[str, object] = {
+            "Stream": self.stream,
+            "current_stream": lambda: self.current,
+            "stream": self.on,
+            "graph": self.graph,
+            "CUDAGraph": lambda: Graph(self),
+            "memory_reserved": lambda: 0,
+            "synchronize": self.synchronize,
+            "is_initialized": lambda: True,
+        }
+        for name, value in of_torch.items():
+            monkeypatch.setattr(torch.cuda, name, value)
+
+
+class Graph:
+    """A graph: what was computed while it was captured is computed again, into the same memory."""
+
+    def __init__(self, gpu: Gpu) -> None:
+        self.gpu = gpu
+        self.recorded = _Recorded()
+
+    def replay(self) -> None:
+        """Compute all again; a replay is one launch."""
+        self.recorded.again()
+        self.gpu.launch(1e-5)
+
+
+class _Recorded(TorchDispatchMode):
+    """The operations inside."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.made: list[tuple[Any, Sequence[Any], Mapping[str, Any], list[Any]]] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Compute an operation, and keep it."""
+        if func.name().startswith(READS):
+            raise RuntimeError("CUDA error: operation not permitted when stream is capturing\nCompile with …")
+        made = func(*args, **(kwargs or {}))
+        self.made.append((func, args, kwargs or {}, tree_leaves(made)))
+        return made
+
+    def again(self) -> None:
+        """Compute all operations again, into the memory of their first results."""
+        with torch.inference_mode():
+            for func, args, kwargs, made in self.made:
+                for before, now in zip(made, tree_leaves(func(*args, **kwargs)), strict=True):
+                    if isinstance(before, torch.Tensor) and before.data_ptr() != now.data_ptr():
+                        before.copy_(now)
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> Gpu:
+    """Return a simulated GPU that stands where the suite asks for one."""
+    gpu = Gpu()
+    gpu.put(monkeypatch)
+    return gpu

@@ -1,0 +1,124 @@
+"""A call as a CUDA graph, on a GPU that is made up: it computes the same, of new inputs each time."""
+
+import random
+
+import pytest
+import torch
+from torch import Tensor
+
+from bench.measure import clock, cuda, workload
+from bench.measure.graphs import Graph
+from bench.measure.threads import Threads
+from bench.measure.timed_calls import TimedCalls
+from bench.plan.device import COLD, GRAPH
+from impls.contract import Unsupported
+from tests.make.points import point
+from tests.make.simulated_gpu import Gpu, gpu
+
+__all__ = ["gpu"]
+
+
+def _tensors(result: object) -> list[Tensor]:
+    y, gradients = result if isinstance(result, tuple) else (result, ())
+    return [y.detach(), *gradients]
+
+
+@pytest.mark.parametrize("mode", ["inference", "forward", "train"])
+def test_a_replay_computes_what_the_call_computes_for_the_next_inputs(mode: str, gpu: Gpu) -> None:
+    """In training, with the gradients for the direction of the timing."""
+    work = workload.make(point(mode=mode))
+    subject, inputs = workload.subject(work, "eager"), workload.Inputs(work)
+    work.timed.begin(1)
+    inputs.renew(3, 1)
+    graph = Graph(subject, work, inputs)
+    inputs.renew(3, 2)
+    results = []
+    for _ in range(3):
+        graph.renew()
+        results.append(graph.keep(graph()))
+    call = workload.step(subject, work, inputs)
+    inputs.renew(3, 2)
+    for result in results:
+        with work.gradient_mode():
+            expected = call()
+        for one, other in zip(_tensors(result), _tensors(expected), strict=True):
+            assert torch.allclose(one, other, atol=1e-6)
+    assert not torch.equal(_tensors(results[0])[0], _tensors(results[1])[0])
+
+
+def test_a_timing_of_a_graph_holds_the_output_of_a_drawn_replay(gpu: Gpu) -> None:
+    """Each has its own inputs, and what is held belongs to them; copies of inputs and outputs are not in the time."""
+    work = workload.make(point())
+    subject, inputs = workload.subject(work, "eager"), workload.Inputs(work)
+    work.timed.begin(1)
+    graph = Graph(subject, work, inputs)
+    timed = TimedCalls(graph, inputs, cuda.timer(GRAPH), random.Random(1), Threads(1), reuses=False)
+    drawn = set()
+    for key in range(8):
+        held: list[tuple[int, object]] = []
+        taken = timed.timing(graph, 4, key, lambda number, result, held=held: held.append((number, result)))  # type: ignore[misc]
+        assert taken.call_s == pytest.approx(1e-5)
+        ((number, result),) = held
+        drawn.add(number)
+        with work.gradient_mode():
+            assert torch.allclose(_tensors(result)[0], subject.function(*inputs.of_call(number)[1]), atol=1e-6)
+    assert len(drawn) > 1
+    assert not timed.reuses
+
+
+def test_a_call_that_cannot_be_captured_says_torchs_reason(gpu: Gpu) -> None:
+    """Here it looks at a value, for which the host must wait."""
+    work = workload.make(point(layer="tests.own_layers:OfValues", num_heads=1))
+    with pytest.raises(
+        Unsupported, match=r"can't be captured as a CUDA graph: .*not permitted when stream is capturing$"
+    ):
+        Graph(workload.subject(work, "as_is"), work, workload.Inputs(work))
+
+
+def test_a_stream_that_does_not_wait_for_the_inputs_finds_old_ones(gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The GPU is held before they are written: else work on another stream would be done before the time begins."""
+    work = workload.make(point())
+    inputs, order = workload.Inputs(work), list[str]()
+    timer = cuda.timer(COLD)
+    hold, renew = timer.hold, inputs.renew
+
+    def noted_hold() -> None:
+        order.append("hold")
+        hold()
+
+    def noted_renew(*of: int) -> None:
+        order.append("inputs")
+        renew(*of)
+
+    monkeypatch.setattr(timer, "hold", noted_hold)
+    monkeypatch.setattr(inputs, "renew", noted_renew)
+
+    def call() -> Tensor:
+        order.append("call")
+        gpu.launch(1e-5)
+        return torch.ones(1)
+
+    timed = TimedCalls(call, inputs, timer, random.Random(1), Threads(1), reuses=False)
+    timed.timing(call, 2, 1)
+    assert order[-4:] == ["hold", "inputs", "call", "call"]
+
+
+def test_a_void_timing_is_repeated_with_the_same_inputs(gpu: Gpu) -> None:
+    """What it had computed is not judged."""
+    work = workload.make(point())
+    inputs, pause = workload.Inputs(work), iter([1e-2])
+    held: list[tuple[int, object]] = []
+
+    def call() -> Tensor:
+        x = inputs.next()[0]
+        gpu.launch(1e-5)
+        gpu.now_s += next(pause, 0.0)
+        return x.clone()
+
+    timed = TimedCalls(call, inputs, cuda.timer(COLD), random.Random(1), Threads(1), reuses=False)
+    taken = timed.timing(call, 3, 1, lambda *of: held.append(of))
+    assert isinstance(taken, clock.Timing)
+    assert taken.call_s == pytest.approx(1e-5)
+    ((number, result),) = held
+    assert isinstance(result, Tensor)
+    assert torch.equal(result, inputs.of_call(number)[1][0])
