@@ -275,6 +275,6 @@ def test_light_packages_bring_no_torch() -> None:
 
     A module that does bring torch is noticed by its name.
     """
-    names, objection = import_one_by_one(*LIGHT, "bench.measure.cuda")
-    assert objection == "bench.measure.cuda brings ['torch']"
+    names, objection = import_one_by_one(*LIGHT, "bench.measure.nvml")
+    assert objection == "bench.measure.nvml brings ['torch']"
     assert {name for name in imported() if package_of(name) in LIGHT} - {"bench.__main__"} == set(names)
