@@ -26,6 +26,11 @@ class Device:
         return kind(self.name)
 
     @property
+    def place(self) -> str:
+        """Where its tensors lie, as torch calls it."""
+        return self.name
+
+    @property
     def obstacle(self) -> str:
         """Why this machine has no such device, empty if it has."""
         return ""

@@ -45,9 +45,8 @@ seen to take 40,000 page faults at 1024 tokens, and a third more time, because t
 huge pages once or twice the memory made no difference: samples then take 0 to 3 faults in the median.
 If the system must first make room for huge pages, it does so here: that was seen to take seconds."""
 
-LATE, LATE_S = 0.05, 20e-6
-"""The part of a call, and the seconds, for which a GPU may go on after the call's stream is done: to wait for the whole
-device costs some microseconds."""
+LATE, LATE_S = 0.02, 8e-6
+"""The part of a call, and the seconds, for which a GPU may go on after the call's stream is done."""
 
 WORKED_S = 0.05
 """The time of the calls before a GPU's state is read: an idle GPU lowers its clock."""
@@ -121,7 +120,7 @@ class MeasuredCase:
         with kept(), compilation.no_eager_fallback():
             if impls.compiles(name):
                 with suppress(Exception):  # the first call will raise the same error
-                    compilation.warm_toolchain(point.device)
+                    compilation.warm_toolchain(device(point.device).place)
             self._subject = workload.subject(work, name)
             self._build()
         held_bytes = psutil.Process().memory_info().rss

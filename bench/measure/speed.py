@@ -23,7 +23,7 @@ class DeviceRates:
             each for dtype in dict.fromkeys((point.dtype, "float32")) for each in self._of_dtype(point, dtype)
         ]
         self._bytes = point.kind.copied_bytes
-        self._copy = copy(point.device, self._bytes // 2)  # which are read and written
+        self._copy = copy(device(point.device).place, self._bytes // 2)  # which are read and written
 
     def best(self, turns: int, least_s: float) -> Roof:
         """Return the highest rates in so many turns, or as many more as fit into the seconds."""
@@ -39,7 +39,7 @@ class DeviceRates:
 
     def _of_dtype(self, point: Point, dtype: str) -> Iterator[tuple[int, Call]]:
         for side in point.kind.products:
-            call = product(point.device, dtype, side)
+            call = product(device(point.device).place, dtype, side)
             call()  # the first call loads the library
             yield 2 * side**3, call
             if self._seconds(call) > LONGEST_S:
@@ -51,8 +51,8 @@ class SpeedProbe:
 
     def __init__(self, point: Point) -> None:
         self._timer = device(point.device).timer(point.kind.timings[0])
-        self._product = product(point.device, point.dtype, point.kind.probe_side)
-        self._copy = copy(point.device, point.kind.probe_bytes)
+        self._product = product(device(point.device).place, point.dtype, point.kind.probe_side)
+        self._copy = copy(device(point.device).place, point.kind.probe_bytes)
         self.times_s()  # the first call loads the library
 
     def times_s(self) -> tuple[float, float]:

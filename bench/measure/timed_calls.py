@@ -95,8 +95,7 @@ class TimedCalls:
 
     def _timing(self, call: clock.Call, calls: int, key: int, hold: Hold | None) -> clock.Timing:
         begin_s = perf_counter()
-        self._timer.hold()  # work on another stream that doesn't wait for the inputs finds old ones
-        self._inputs.renew(calls, key)
+        self._inputs.renew(calls, key, self._timer.hold)  # work on a stream that doesn't wait for them finds old ones
         self.apart_s += perf_counter() - begin_s
         total_s, host_s, made = 0.0, list[float](), 0
         for part, size in enumerate(self._parts(calls), start=1):

@@ -279,8 +279,11 @@ class Inputs:
             while len(self._tensors) < number:
                 self._tensors.append(self._workload.leaves(tuple(each.clone() for each in self._workload.inputs())))
 
-    def renew(self, calls: int, key: int) -> None:
-        """Write the values of a key into the inputs of the next `calls` calls; with very many calls they repeat."""
+    def renew(self, calls: int, key: int, hold: Callable[[], None] | None = None) -> None:
+        """Write the values of a key into the inputs of the next `calls` calls; with very many calls they repeat.
+
+        `hold` is called before they are written, and after all for which a GPU must be waited.
+        """
         if self.with_directions:
             self.direction = self._workload.timed.direction(key)
         size = sum(each.nbytes for each in self._tensors[0])
@@ -288,9 +291,12 @@ class Inputs:
         self._make(len(self._windows))
         with torch.no_grad():
             timed, varied = self._workload.timed, len(self._workload.shapes)
-            for tensors, of in zip(self._tensors, self._windows, strict=False):
+            fixed = [timed.fixed(of) for of in self._windows]
+            if hold is not None:
+                hold()
+            for tensors, of, values in zip(self._tensors, self._windows, fixed, strict=False):
                 timed.product(of, out=tuple(each.detach() for each in tensors))
-                for tensor, value in zip(tensors[varied:], timed.fixed(of), strict=True):
+                for tensor, value in zip(tensors[varied:], values, strict=True):
                     tensor.copy_(value)
         self.next = cycle(self._tensors[: len(self._windows)]).__next__
 
@@ -371,8 +377,8 @@ def make(point: Point, seed: int = SEED, given: Given | None = None) -> Workload
         output_shape, flops = _traced(point, layer, (*_window(values, 0, shapes), *fixed))
         direction = torch.randn(output_shape)
         direction = saved.get("direction", direction)
-    there = point.device, getattr(torch, point.dtype)
-    fixed = tuple(each.to(point.device) for each in fixed)
+    there = (place := device(point.device).place), getattr(torch, point.dtype)
+    fixed = tuple(each.to(place) for each in fixed)
     made = Workload(point, seed, layer.to(*there), values.to(*there), shapes, direction.to(*there), fixed, flops)
     return dataclasses.replace(made, given=_of_given(layer, given, saved)) if given else made
 

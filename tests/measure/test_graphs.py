@@ -1,6 +1,7 @@
 """A call as a CUDA graph, on a GPU that is made up: it computes the same, of new inputs each time."""
 
 import random
+from typing import Any
 
 import pytest
 import torch
@@ -80,18 +81,18 @@ def test_a_stream_that_does_not_wait_for_the_inputs_finds_old_ones(gpu: Gpu, mon
     work = workload.make(point())
     inputs, order = workload.Inputs(work), list[str]()
     timer = cuda.timer(COLD)
-    hold, renew = timer.hold, inputs.renew
+    hold, product = timer.hold, work.timed.product
 
     def noted_hold() -> None:
         order.append("hold")
         hold()
 
-    def noted_renew(*of: int) -> None:
+    def noted_product(*of: Any, **named: Any) -> Any:
         order.append("inputs")
-        renew(*of)
+        return product(*of, **named)
 
     monkeypatch.setattr(timer, "hold", noted_hold)
-    monkeypatch.setattr(inputs, "renew", noted_renew)
+    monkeypatch.setattr(work.timed, "product", noted_product)
 
     def call() -> Tensor:
         order.append("call")
@@ -100,7 +101,7 @@ def test_a_stream_that_does_not_wait_for_the_inputs_finds_old_ones(gpu: Gpu, mon
 
     timed = TimedCalls(call, inputs, timer, random.Random(1), Threads(1), reuses=False)
     timed.timing(call, 2, 1)
-    assert order[-4:] == ["hold", "inputs", "call", "call"]
+    assert order[-5:] == ["hold", "inputs", "inputs", "call", "call"]
 
 
 def test_a_void_timing_is_repeated_with_the_same_inputs(gpu: Gpu) -> None:
