@@ -172,5 +172,10 @@ def work(channel: Channel) -> None:
     serve({**requests, **steps, **{name: partial(_seen, each) for name, each in looks.items()}}, channel)
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Serve until the parent closes the pipe."""
     Server({"worker": work, "reference": references.work, "judge": judge.work}, warm).serve()
+
+
+if __name__ == "__main__":
+    main()

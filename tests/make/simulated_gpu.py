@@ -5,8 +5,10 @@ host waits. Tensors are the CPU's: what is computed is right, and takes none of 
 """
 
 import math
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,12 +16,15 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from bench.measure import cuda
+from bench.measure import cuda, devices
+from bench.plan.device import CUDA
 
 CLOCK_HZ = 1.5e9
 LAUNCH_S = 5e-6
 QUEUE = 1000
 """The clock of the GPU, the host's seconds of a launch, and the most launches that fit into a stream."""
+
+NAME = "NVIDIA Made-Up"
 
 READS = ("aten::item", "aten::_local_scalar_dense")
 """What `.item()` does: the host waits for a value."""
@@ -51,7 +56,7 @@ class Event:
 
     def record(self) -> None:
         """Queue the event on the current stream."""
-        self.gpu.launch(self.gpu.event_s)
+        self.gpu.record()
         self.at_s = self.gpu.current.end_s
 
     def query(self) -> bool:
@@ -90,6 +95,10 @@ class Gpu:
             self.now_s = in_queue[-self.queue]
         begin_s = max(self.now_s, self.current.end_s)
         self.current.ends_s = [*in_queue, begin_s + self.slowed * seconds]
+
+    def record(self) -> None:
+        """Queue an event."""
+        self.launch(self.event_s)
 
     def call(self, kernels: int = 1, kernel_s: float = 1e-5, host_s: float = LAUNCH_S) -> Callable[[], object]:
         """Return a call that launches kernels, for each of which the host needs so long."""
@@ -156,11 +165,11 @@ class Gpu:
             monkeypatch.setattr(cuda, name, value)
         of_torch: Mapping[str, object] = {
             "Stream": self.stream,
-            "current_stream": lambda: self.current,
+            "current_stream": lambda *_: self.current,
             "stream": self.on,
             "graph": self.graph,
             "CUDAGraph": lambda: Graph(self),
-            "memory_reserved": lambda: 0,
+            "memory_reserved": lambda *_: 0,
             "synchronize": self.synchronize,
             "is_initialized": lambda: True,
         }
@@ -211,3 +220,67 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Gpu:
     gpu = Gpu()
     gpu.put(monkeypatch)
     return gpu
+
+
+class InRealTime(Gpu):
+    """The same beside real processes: the host's time is the real one, and waiting takes it.
+
+    What the CPU computes between two events takes the GPU a fifth of that.
+    """
+
+    share = 0.2
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._recorded_s = 0.0
+
+    @property  # type: ignore[override]
+    def now_s(self) -> float:
+        """The host's time."""
+        return time.perf_counter()
+
+    @now_s.setter
+    def now_s(self, until_s: float) -> None:
+        while time.perf_counter() < until_s:
+            pass
+
+    def launch(self, seconds: float, host_s: float = 0.0) -> None:
+        """Queue work on the current stream."""
+        super().launch(seconds, host_s)
+
+    def record(self) -> None:
+        """Queue what was computed since the last event."""
+        before_s, self._recorded_s = self._recorded_s, time.perf_counter()
+        self.launch(self.share * min(self._recorded_s - before_s, 0.1))
+
+    def put(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Let this be the GPU of this process, whose tensors are the CPU's."""
+        super().put(monkeypatch)
+        gpu = SimpleNamespace(
+            name=NAME, total_memory=8 << 30, L2_cache_size=1 << 20, uuid="simulated", major=9, minor=0
+        )
+        of_torch: Mapping[str, object] = {
+            "is_available": lambda: True,
+            "device_count": lambda: 1,
+            "set_device": lambda _index: None,
+            "current_device": lambda: 0,
+            "get_device_properties": lambda _device=0: gpu,
+            "get_device_name": lambda _device=0: NAME,
+            "mem_get_info": lambda *_: (7 << 30, 8 << 30),
+            "empty_cache": lambda: None,
+            "reset_peak_memory_stats": lambda *_: None,
+            "memory_allocated": lambda *_: 0,
+            "max_memory_allocated": lambda *_: 1 << 20,
+            "max_memory_reserved": lambda *_: 2 << 20,
+        }
+        for name, value in of_torch.items():
+            monkeypatch.setattr(torch.cuda, name, value)
+        for name, value in {
+            "products": (64, 128),
+            "copied_bytes": 1 << 20,
+            "probe_side": 64,
+            "probe_bytes": 1 << 16,
+        }.items():
+            object.__setattr__(CUDA, name, value)  # the CPU computes them
+        monkeypatch.setattr(devices.Gpu, "place", "cpu")
+        monkeypatch.setattr(devices.Gpu, "activities", devices.Device.activities)  # else each operator is an error

@@ -1,0 +1,10 @@
+"""The server of a machine with a GPU that is made up: what its processes compute, they compute on the CPU."""
+
+import pytest
+
+from bench.measure import server
+from tests.make.simulated_gpu import InRealTime
+
+if __name__ == "__main__":
+    InRealTime().put(pytest.MonkeyPatch())
+    server.main()
