@@ -72,9 +72,10 @@ class Published:
         if self.part == "core" and point.layer != "core":
             return "the core alone against a whole layer: no comparison"
         ratio = latency_s / self.latency_s(point)
-        if max(ratio, 1 / ratio) <= AGREES:
-            return "within 10%: agrees"
-        return f"{abs(ratio - 1):.0%} {'longer' if ratio > 1 else 'shorter'} than published"
+        factor = max(ratio, 1 / ratio)
+        if factor <= AGREES:
+            return f"within {AGREES - 1:.0%}: agrees"
+        return f"{factor - 1:.1%} {'slower' if ratio > 1 else 'faster'} than published"
 
 
 def core_flops(point: Point) -> float:
