@@ -27,6 +27,7 @@ from bench.machine.doctor import LEAST_TORCH
 from bench.machine.facts import here
 from bench.plan.again import Again
 from bench.plan.case import AFTER, BEFORE, Point
+from bench.plan.device import default_sweep
 from bench.plan.errors import WrongRequest, refusing
 from bench.plan.invocation import suite, without_options
 from bench.plan.names import check_layers, is_module, search_path
@@ -208,13 +209,14 @@ def _sweep(arguments: argparse.Namespace, ground: Ground, sides: tuple[Side, Sid
     is_elsewhere = bool(side.checkout or side.python)
     columns = argparse.Namespace(**{**vars(arguments), "layer": side.layer or None})
     own = {"race": True, "bound": BOUND, "processes": PROCESSES, "budget_s": BUDGET_S}
+    overrides = options.overrides(columns)
     with ground.named() if side.name in (BEFORE, AFTER) else contextlib.nullcontext():
         asked_for = load_sweep(
             here(
-                arguments.sweep or options.DEFAULT_SWEEP,
+                arguments.sweep or default_sweep(overrides.get("device", ())),
                 implementations=list(dict.fromkeys(each.implementation for each in sides)),
                 control=True,
-                overrides=options.overrides(columns),
+                overrides=overrides,
                 effort={**own, **options.effort(arguments)},
                 product=arguments.sweep is None,
                 path=None if is_elsewhere else search_path(),

@@ -8,6 +8,7 @@ from bench.commands import FINE
 from bench.machine.facts import here
 from bench.plan import names
 from bench.plan.case import COLUMNS
+from bench.plan.device import KINDS
 from bench.plan.grid import DEFAULTS, MODEL_COLUMNS, MODELS, expand
 from bench.plan.layers import LAYERS
 from bench.plan.sweep import load_sweep, shipped_names
@@ -24,8 +25,9 @@ LIBRARY = "a model with random weights; with [at=PATH] a layer in it"
 def run(_arguments: argparse.Namespace) -> int:
     """Print everything that has a name in a sweep or an option."""
     sweeps = {name: load_sweep(here(name)) for name in shipped_names()}
+    defaults = {kind.sweep: f"; the default on {kind.name}" for kind in KINDS.values()}
     described = {
-        name: f"{len(sweep.points)} points, {len(sweep.implementations)} implementations"
+        name: f"{len(sweep.points)} points, {len(sweep.implementations)} implementations{defaults.get(name, '')}"
         for name, sweep in sweeps.items()
     }
     options = {

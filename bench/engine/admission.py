@@ -32,13 +32,21 @@ def check_threads(sweep: Sweep) -> None:
 
 
 def check_devices(sweep: Sweep) -> None:
-    """Raise WrongRequest if no point of a sweep can have its device here, as far as that is known without torch."""
-    devices = dict.fromkeys(point.device for point in sweep.points)
-    if CPU.name in devices or (facts.torch_cuda() and facts.gpus()):
-        return
-    version = facts.torch_version()
-    missing = "this process sees no NVIDIA GPU" if facts.torch_cuda() else f"torch {version} is built without CUDA"
-    raise WrongRequest(f"device = {', '.join(devices)} can't be used here, because {missing}; expected {CPU.name}")
+    """Raise WrongRequest if no point of a sweep can have its device and its timing here, as known without torch."""
+    there = [f"{CUDA.name}:{number}" for number in range(len(facts.gpus()))] if facts.torch_cuda() else []
+    missing, reasons = missing_devices(sweep.points, there), list[str]()
+    if missing:
+        version, seen = facts.torch_version(), f"NVIDIA GPUs that this process sees: {', '.join(there) or 'none'}"
+        why = seen if facts.torch_cuda() else f"torch {version} is built without CUDA"
+        reasons.append(
+            f"device = {', '.join(missing)} can't be used here ({why}); expected {' or '.join([CPU.name, *there])}"
+        )
+    others = {(point.kind, point.timing): None for point in sweep.points if point.device not in missing}
+    for kind, timing in others:
+        if timing in kind.timings:
+            return
+        reasons.append(f"timing = {timing} can't be used on {kind.name}; expected {' or '.join(kind.timings)}")
+    raise WrongRequest("; ".join(reasons))
 
 
 def too_large(point: Point, implementations: Sequence[str], free_bytes: int) -> dict[str, str]:

@@ -190,8 +190,8 @@ class Pool:
         """Return the facts about the machine that a worker's torch knows, and what it imports.
 
         If a process is killed from outside meanwhile, all are started once more.
-        Raises WrongRequest if no process starts, if one can't import a `needed` implementation, or if only one process
-        at a time can use a GPU of the points.
+        Raises WrongRequest if no process starts, if one can't import a `needed` implementation, if only one process at
+        a time can use a GPU of the points, or if torch can use no device of them.
         """
         devices = list(dict.fromkeys(point.device for point in points if point.kind is CUDA))
         layers = [*dict.fromkeys(point.layer for point in points if needed and is_own_code(point.layer))]
@@ -208,6 +208,9 @@ class Pool:
                 self.renew()
         if reply["mistakes"]:
             raise WrongRequest("; ".join(reply["mistakes"]))
+        obstacles: dict[str, str] = reply["obstacles"]
+        if all(obstacles.get(point.device) for point in points):
+            raise WrongRequest("; ".join(dict.fromkeys(obstacles.values())))
         return Checked(reply["facts"], reply["runtimes"], reply["modules"])
 
     def renew(self) -> None:

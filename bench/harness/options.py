@@ -12,6 +12,7 @@ from bench.harness.progress import waiting
 from bench.machine import facts
 from bench.plan.case import COLUMNS, Point
 from bench.plan.columns import PointColumn, ValueKind, flag
+from bench.plan.device import CPU, CUDA, default_sweep
 from bench.plan.errors import WrongRequest, all_of, unknown_names
 from bench.plan.grid import is_range, parse_shard
 from bench.plan.invocation import short, short_run
@@ -66,14 +67,13 @@ SETTINGS = _options("execution")
 LISTS = {**SHAPES, **SETTINGS}
 """Options that replace a column of the sweep, each a comma list."""
 
-DEFAULT_SWEEP = "quick"
-
 SECONDS_OF = {"s": 1, "m": 60, "h": 3600}
 """The units of a duration."""
 
 EXAMPLES = f"""Measure attention layers:
 
-  {short_run()}                                        the sweep quick, some minutes
+  {short_run()}                                        the sweep {CPU.sweep}, some minutes
+  {short_run()} --device cuda                          the sweep {CUDA.sweep}: shapes and implementations of a GPU
   {short_run()} --num-tokens 128:2048:x2               5 points: 128, 256, 512, 1024 and 2048 tokens
   {short_run()} --num-tokens 197,577 --num-heads 6,12  4 points
   {short_run()} --model vit_b_16_384 --dtype bfloat16  the attention layer of a model
@@ -83,7 +83,7 @@ EXAMPLES = f"""Measure attention layers:
 
   How options and grids combine: with --sweep, an option replaces its column in every grid of the sweep.
   Without it, options of shape make one product; what they leave out is 8 items of 197 tokens, 384 channels, 6 heads.
-  Options of execution alone run the sweep quick with them.
+  Options of execution alone run the sweep {CPU.sweep} with them, or {CUDA.sweep} with --device cuda.
   Lists are separated by commas; whole numbers may be ranges, first:last:step or first:last:xfactor, the last included.
 """
 
@@ -94,7 +94,11 @@ MEASURED, KEPT, SPENT = "what to measure", "where results go", "how long, and ho
 def add(group: Callable[[str], AddOption]) -> None:
     """Add the options of a sweep, each to the group of its title."""
     add_option = group(MEASURED)
-    add_option("--sweep", metavar="NAME|FILE.toml", help=f"a shipped sweep or a file (default: {DEFAULT_SWEEP})")
+    add_option(
+        "--sweep",
+        metavar="NAME|FILE.toml",
+        help=f"a shipped sweep or a file (default: {CPU.sweep}, or {CUDA.sweep} with --device cuda)",
+    )
     add_option("--impl", metavar="A,B,…", help="implementations, module:attribute of your own too")
     add_option(
         "--baseline", metavar="A", default="", help="the implementation that speed-ups refer to (default: the sweep's)"
@@ -214,7 +218,7 @@ def request(option: argparse.Namespace) -> Request:
         lambda: parse_shard(option.shard) if option.shard else None,
     )
     return facts.here(
-        DEFAULT_SWEEP if option.sweep is None else option.sweep,
+        default_sweep(given.get("device", ())) if option.sweep is None else option.sweep,
         accelerators=facts.available_devices(),
         overrides=given,
         implementations=implementations,
@@ -250,7 +254,7 @@ def product(
     Raises WrongRequest if this machine can't measure it.
     """
     request = facts.here(
-        DEFAULT_SWEEP,
+        default_sweep(columns.get("device", ())),
         implementations=implementations,
         control=False,
         overrides=columns,

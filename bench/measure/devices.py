@@ -79,7 +79,7 @@ class Gpu(Device):
     def obstacle(self) -> str:
         """Why this machine has no such device, empty if it has."""
         if not torch.cuda.is_available():
-            return f"no CUDA device: torch {torch.__version__} sees none"
+            return f"no CUDA device: torch {torch.__version__} sees none: {_why_no_cuda()}"
         if self.index >= torch.cuda.device_count():
             return f"no device {self.name}: this machine has {torch.cuda.device_count()} CUDA device(s)"
         return ""
@@ -126,6 +126,15 @@ class Gpu(Device):
         except RuntimeError:
             return True
         return False
+
+
+def _why_no_cuda() -> str:
+    """Return torch's reason why this process can't use CUDA, such as a driver that is too old."""
+    try:
+        torch.cuda.init()
+    except (RuntimeError, AssertionError) as error:  # the second if it is built without CUDA
+        return " ".join(str(error).split())
+    return "it gives no reason"
 
 
 @cache

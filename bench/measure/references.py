@@ -149,7 +149,7 @@ def _of(tensor: Tensor | None) -> list[Any] | None:
 def obstacle(point: Point) -> str:
     """Return why this machine can't run the point, empty if it can."""
     if point.timing not in point.kind.timings:
-        return f"timing {point.timing} needs a CUDA device; the CPU has host"
+        return f"timing = {point.timing} can't be used on {point.kind.name}; expected {' or '.join(point.kind.timings)}"
     return device(point.device).obstacle
 
 

@@ -84,7 +84,7 @@ class Worker:
         """Reply with facts about machine and packages, and a line for each implementation or GPU that can't be used.
 
         Only the implementations that are `needed` are imported for it, and the own `layers` with them. `modules` has
-        the code that names of the user's own bring in.
+        the code that names of the user's own bring in, `obstacles` why torch can't use a device, empty if it can.
         """
         mistakes = [
             f"{name} must be in compute mode DEFAULT, because each implementation has a process of its own; "
@@ -101,6 +101,7 @@ class Worker:
                 importlib.import_module(layer.partition(":")[0])
         return {
             "mistakes": mistakes,
+            "obstacles": {name: device(name).obstacle for name in request["devices"]},
             "facts": identity.torch_facts(),
             "runtimes": impls.versions(request["implementations"]),
             "modules": user_code.imported_since(before),

@@ -1,6 +1,6 @@
 """The kinds of devices, and all that depends on the kind and needs no torch; `bench.measure.device` has the rest."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 HOST, COLD, HOT, GRAPH = "host", "device-cold", "device-hot", "graph"
@@ -15,6 +15,7 @@ class Kind:
     its rates: sides of square matrices, where small ones find gaps on a busy machine and many cores need large ones,
     and a copy that is larger than the caches. `probe_side` and `probe_bytes` are those of the probe, which says how
     fast the device is now. At `doubling_flops` operations of a call a point takes twice as long as the smallest one.
+    `sweep` is measured if none is named.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Kind:
     probe_side: int
     probe_bytes: int
     doubling_flops: float
+    sweep: str
 
 
 CPU = Kind(
@@ -43,6 +45,7 @@ CPU = Kind(
     probe_side=192,  # factor and result fit into a core's second cache (288 KiB in float32)
     probe_bytes=1 << 21,  # they pass through the cache that cores share
     doubling_flops=3e9,  # of seven runs, replayed, 2e9 to 4e9 suit best
+    sweep="quick",
 )
 CUDA = Kind(
     name="cuda",
@@ -55,6 +58,7 @@ CUDA = Kind(
     probe_side=4096,
     probe_bytes=1 << 26,
     doubling_flops=3e12,  # a guess
+    sweep="gpu",
 )
 
 KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (CPU, CUDA)}
@@ -63,6 +67,12 @@ KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (CPU, CUDA)}
 def kind(device: str) -> Kind:
     """Return the kind of a device: cpu, cuda or cuda:<number>."""
     return KINDS[device.partition(":")[0]]
+
+
+def default_sweep(devices: Iterable[str]) -> str:
+    """Return the sweep that is measured if none is named: that of the devices' kind, the CPU's for none or several."""
+    kinds = {KINDS.get(device.partition(":")[0], CPU) for device in devices}
+    return kinds.pop().sweep if len(kinds) == 1 else CPU.sweep
 
 
 def numbered(device: str) -> str:

@@ -12,7 +12,7 @@ from bench.plan.case import Case
 from bench.plan.layers import peak_bytes
 from bench.show import intervals
 from bench.show.blocks import Cell, Column
-from bench.show.rows import Row, is_measured, reason
+from bench.show.rows import Row, data_sheet_share, is_measured, reason
 from bench.show.text import by, cut, middle
 from bench.store import units
 from bench.store.metrics import COLUMNS as METRICS
@@ -22,12 +22,14 @@ from bench.store.metrics import Metric
 def complete(rows: Sequence[Row], baseline: str | None) -> None:
     """Add to the rows of one point what follows from them.
 
-    That is the predicted memory, the calls until compiling pays, and whether medians and ratios say the opposite.
+    That is the predicted memory, the share of the card's data sheet, the calls until compiling pays, and whether
+    medians and ratios say the opposite.
     """
     base = next((row for row in rows if row["implementation"] == baseline), None)
     for row in rows:
         row["is_opposed"] = is_opposed(row, base)
         row["predicted_bytes"] = peak_bytes(Case.from_columns(row))
+        row["data_sheet_share"] = data_sheet_share(row)
         row["calls_until_paid"] = calls_until_paid(row, rows, baseline)
 
 
@@ -46,6 +48,10 @@ def columns(baseline: str | None) -> list[Column]:
         (110, Column("pays after", _calls, _calls_number, 9, "paid",
             "calls after which compilation has saved the time that it took; *never* if the case is slower compiled "
             "than not, *not shown* if neither is shown to be faster")),
+        (115, Column("of data sheet", lambda row: units.percent(row["data_sheet_share"]),
+            lambda row: row["data_sheet_share"], 10, "data_sheet_share",
+            "the least time that `flops` and `least_bytes` can take by the data sheet of the card, over `latency_s`; "
+            "empty for a card or dtype whose rates are not known")),
         *((metric.heading.place, of_metric(metric, baseline)) for metric in METRICS.values() if metric.heading),
     ]  # fmt: skip
     return [column for _, column in sorted(placed, key=lambda each: each[0])]

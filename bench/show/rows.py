@@ -6,8 +6,12 @@ from typing import Any
 import pandas as pd
 
 from bench.analyse.rows import grouped, point_of
+from bench.plan.cards import data_sheet, model
 from bench.plan.case import Point
+from bench.plan.work import Roof
 from bench.show.text import counted
+from bench.store import units
+from bench.store.roofline import roof_of, work_of
 
 Row = dict[str, Any]
 """A row of the results by column; a number that is missing is None."""
@@ -54,6 +58,32 @@ def reason(row: Row) -> str:
 def devices(rows: Iterable[Row]) -> list[str]:
     """Return the names of the devices of some rows, each once."""
     return list(dict.fromkeys(row["device_name"] for row in rows if row["device_name"]))
+
+
+def data_sheet_share(row: Row) -> float | None:
+    """Return the least time of a row by its card's data sheet over its latency; None if either isn't known."""
+    work, roof = work_of(point_of(row), row), data_sheet(row["device_name"] or "", row["dtype"])
+    return roof.least_s(work) / row["latency_s"] if work and roof and row["latency_s"] else None
+
+
+def against_data_sheets(rows: Iterable[Row]) -> list[str]:
+    """Return a sentence for each card and dtype: the best rates that were seen, as shares of its data sheet's."""
+    best: dict[tuple[str, str], Roof] = {}
+    for row in rows:
+        of = row["device_name"] or "", row["dtype"]
+        if (seen := roof_of(row)) and data_sheet(*of):
+            best[of] = best.get(of, seen).raised(seen)
+    return [
+        f"{model(name)} in {dtype}: {_share('matrix products reached', seen.flops_per_s, said.flops_per_s, 'FLOP/s')}; "
+        f"{_share('a copy', seen.bytes_per_s, said.bytes_per_s, 'B/s')}"
+        for (name, dtype), seen in best.items()
+        if (said := data_sheet(name, dtype))
+    ]
+
+
+def _share(what: str, seen: float, said: float, unit: str) -> str:
+    of = f"{units.percent(seen / said)} of the data sheet's {units.rate(said, unit)}"
+    return f"{what} {units.rate(seen, unit)}, {of}"
 
 
 def versions(rows: Iterable[Row]) -> list[str]:

@@ -10,7 +10,7 @@ from bench.analyse.precision import WIDEST, Change
 from bench.plan.case import Case, Point
 from bench.plan.errors import WrongRequest
 from bench.plan.grid import machine_columns, without_columns
-from bench.plan.published import PARTS, Published
+from bench.plan.published import PARTS, Published, core_flops
 from bench.show import intervals
 from bench.show.answer import choice_of, words
 from bench.show.blocks import BAD, GAP, GOOD, HEAD, PLAIN, QUIET, Block, Column, Lines, Table, of_texts
@@ -25,9 +25,11 @@ OF_PRECISIONS = (
 )
 
 OF_REFERENCES = (
-    "theirs / ours: above 1 we are faster; two machines and often two pieces of work, so an order of magnitude and no "
-    "verdict",
+    "ratio: published over measured, above 1 we are faster; a verdict needs the figure's own card and work, else it "
+    "is an order of magnitude",
     "core alone: attention with q, k and v given; ours is the whole layer, with its projections, unless that is core",
+    "FLOP/s of a core: 4·B·H·N·M·D operations forward, half of them with a causal mask, 2.5 times as many backward, as "
+    "papers count; the column rate counts 2 times as many backward",
 )
 
 SHAPE = (
@@ -120,7 +122,7 @@ def _sentence(dtype: str, cases: Sequence[tuple[Change, Row, Row]]) -> str:
 
 
 def references(table: pd.DataFrame, published: Iterable[Published]) -> list[Block]:
-    """Return a row for each published figure that is for a case of the table, with our time beside it.
+    """Return a row for each published figure that is for a case of the table, with our time and a verdict beside it.
 
     Raises WrongRequest if there is none.
     """
@@ -129,7 +131,7 @@ def references(table: pd.DataFrame, published: Iterable[Published]) -> list[Bloc
         [
             " ".join(parts(point, ("layer", "dtype", *SHAPE))),
             figure.implementation,
-            *_compared(row, figure, figure.latency_s(point)),
+            *_compared(row, figure, point),
             *(figure.called, PARTS[figure.part], figure.machine, figure.source),
         ]
         for point, of_point in by_point(table).items()
@@ -140,19 +142,25 @@ def references(table: pd.DataFrame, published: Iterable[Published]) -> list[Bloc
     if not rows:
         sources = ", ".join(dict.fromkeys(figure.source for figure in figures))
         raise WrongRequest(f"no published figure is for a case of this run; there are figures of {sources}")
-    times = ("ours", "theirs", "theirs / ours")
-    headings = ("point", "implementation", *times, "called", "what", "on", "source")
+    times = ("published", "measured", "ratio")
+    headings = ("point", "implementation", *times, "verdict", "called", "what", "on", "source")
     return [of_texts(headings, rows, numbers=times), Lines(OF_REFERENCES, QUIET)]
 
 
-def _compared(row: Row, figure: Published, theirs_s: float) -> tuple[str, str, str]:
-    """Return our time or status, their time, and the ratio of theirs to ours."""
+def _compared(row: Row, figure: Published, point: Point) -> tuple[str, str, str, str]:
+    """Return their time, our time or status, the ratio of both and the verdict; with rates if theirs is one."""
+    theirs_s = figure.latency_s(point)
     theirs = units.seconds(theirs_s)
     if figure.unit == "items_per_s":
         theirs = f"{figure.value:g} items/s = {theirs}"
+    if figure.unit == "core_flops_per_s":
+        theirs = f"{units.rate(figure.value, 'FLOP/s')} = {theirs}"
     if row["status"] != "ok":
-        return str(row["status"]), theirs, ""
-    return units.seconds(row["latency_s"]), theirs, units.ratio(theirs_s / row["latency_s"])
+        return theirs, str(row["status"]), "", ""
+    ours_s, ours = row["latency_s"], units.seconds(row["latency_s"])
+    if figure.unit == "core_flops_per_s" and point.layer == "core":
+        ours = f"{units.rate(core_flops(point) / ours_s, 'FLOP/s')} = {ours}"
+    return theirs, ours, units.ratio(theirs_s / ours_s), figure.verdict(point, row["device_name"] or "", ours_s)
 
 
 def machines(tables: Mapping[str, pd.DataFrame]) -> Table:

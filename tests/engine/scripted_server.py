@@ -54,11 +54,17 @@ class Worker:
         self._factor = 1.0
 
     def check(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
-        """Find every implementation but `nosuch:kernel`, and every GPU but `cuda:1`."""
+        """Find every implementation but `nosuch:kernel`, and every GPU but `cuda:1`; torch can't use `cuda:2`."""
         mistakes = [UNDESCRIBED["nosuch:kernel"]] if "nosuch:kernel" in request["needed"] else []
         mistakes += [device for device in request["devices"] if device == "cuda:1"]
         facts = {"torch": os.environ.get("TEST_TORCH", "2.0"), "gpus": {}}
-        return {"mistakes": mistakes, "facts": facts, "runtimes": {}, "modules": {}}
+        return {
+            "mistakes": mistakes,
+            "obstacles": {"cuda:2": "no CUDA device: too old"},
+            "facts": facts,
+            "runtimes": {},
+            "modules": {},
+        }
 
     def describe(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
         """Describe a layer of one weight that brings in no code."""

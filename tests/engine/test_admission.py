@@ -15,10 +15,11 @@ from bench.engine.admission import (
     too_large,
 )
 from bench.machine import facts
-from bench.plan.case import HUGE, Case
+from bench.plan.case import HUGE, Case, Point
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Effort, Sweep
 from tests.make.points import point
+from tests.refusals import refusal
 
 GIB = 1 << 30
 
@@ -44,23 +45,45 @@ def test_as_many_threads_as_cores_are_admitted(monkeypatch: pytest.MonkeyPatch) 
     assert "\n" not in str(refusal.value)
 
 
+def on(*points: Point) -> Sweep:
+    """Return a sweep of points."""
+    return Sweep("tiny", points, ("eager",))
+
+
 @pytest.mark.parametrize(
-    ("cuda", "gpus", "reason"), [("", ["A"], "torch 2.13.0 is built without CUDA"), ("13.0", [], "sees no NVIDIA GPU")]
+    ("cuda", "gpus", "rule"),
+    [
+        ("", ["A"], "(torch 2.13.0 is built without CUDA); expected cpu"),
+        ("13.0", [], "(NVIDIA GPUs that this process sees: none); expected cpu"),
+        ("13.0", ["A"], "(NVIDIA GPUs that this process sees: cuda:0); expected cpu or cuda:0"),
+    ],
 )
-def test_a_gpu_that_nothing_here_can_use_is_refused(
-    monkeypatch: pytest.MonkeyPatch, cuda: str, gpus: list[str], reason: str
+def test_a_gpu_that_is_not_there_is_refused(
+    monkeypatch: pytest.MonkeyPatch, cuda: str, gpus: list[str], rule: str
 ) -> None:
-    """With the reason in a line; a sweep that also has the CPU is measured, and so is one where both are there."""
+    """With the reason and what is there in a line; a sweep that also has the CPU or a GPU that is there is measured."""
     monkeypatch.setattr(facts, "torch_version", lambda: "2.13.0")
     monkeypatch.setattr(facts, "torch_cuda", lambda: cuda)
     monkeypatch.setattr(facts, "gpus", lambda: gpus)
-    there = Sweep("tiny", (point(device="cuda:1"),), ("eager",))
-    with pytest.raises(WrongRequest, match=f"device = cuda:1 can't be used here, because .*{reason}; expected cpu"):
-        check_devices(there)
-    check_devices(Sweep("tiny", (point(device="cuda"), point()), ("eager",)))
+    away = point(device="cuda:1", timing="device-cold")
+    assert refusal(check_devices, on(away)) == f"device = cuda:1 can't be used here {rule}"
+    check_devices(on(away, point()))
+    monkeypatch.setattr(facts, "torch_cuda", lambda: "13.0")
+    monkeypatch.setattr(facts, "gpus", lambda: ["A", "A"])
+    check_devices(on(away))
+
+
+def test_a_timing_that_no_device_of_a_sweep_has_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing would be measured; beside a point that can be timed so, the others end as unsupported."""
     monkeypatch.setattr(facts, "torch_cuda", lambda: "13.0")
     monkeypatch.setattr(facts, "gpus", lambda: ["A"])
-    check_devices(there)
+    wrong = point(timing="device-hot")
+    assert refusal(check_devices, on(wrong)) == "timing = device-hot can't be used on cpu; expected host"
+    check_devices(on(wrong, point(device="cuda", timing="device-hot")))
+    monkeypatch.setattr(facts, "gpus", list)
+    both = refusal(check_devices, on(wrong, point(device="cuda", timing="device-hot")))
+    assert "device = cuda can't be used here" in both
+    assert "timing = device-hot can't be used on cpu" in both
 
 
 def test_only_those_that_hold_too_much_are_named() -> None:

@@ -169,12 +169,16 @@ def test_a_kill_from_outside_during_the_check_is_made_good(two: Pool, monkeypatc
 def test_what_can_not_be_used_is_a_wrong_request(two: Pool, tmp_path: Path) -> None:
     """Of implementations only those that are needed count, of GPUs those of all points.
 
+    That torch can't use a device is one if no point has another device.
     Else the check returns what torch knows, which is that of another environment if its Python was named.
     """
     with pytest.raises(WrongRequest, match="'nosuch:kernel' can't be imported"):
         two.check([point()], ["eager", "nosuch:kernel"])
     with pytest.raises(WrongRequest, match="cuda:1"):
         two.check([point(), point(device="cuda:0"), point(device="cuda:1")])
+    with pytest.raises(WrongRequest, match=r"^no CUDA device: too old$"):
+        two.check([point(device="cuda:2"), point(device="cuda:2", batch=3)])
+    assert two.check([point(), point(device="cuda:2")])
     assert two.check([point(), point(device="cuda:0")]).facts["torch"] == "2.0"
     with closing(Pool(1, [], interpreter(tmp_path, "python", TEST_TORCH="2.1"))) as other:
         assert other.check([point()]).facts["torch"] == "2.1"

@@ -67,6 +67,19 @@ def test_without_a_sweep_options_of_execution_hold_for_quick() -> None:
     assert [each.num_tokens for each in asked("--dtype float32,bfloat16 --batch 1").points] == [197, 197]
 
 
+def test_a_gpu_has_a_default_sweep_of_its_own() -> None:
+    """Its shapes without options of shape; beside one its dtype and implementations, at the shape of all defaults."""
+    plain, one = asked("--device cuda"), asked("--device cuda:1 --num-tokens 64")
+    assert (plain.name, plain.points) == ("gpu", load_sweep(facts.here("gpu")).points)
+    assert one.implementations == plain.implementations
+    ((at,), usual) = one.points, asked("--num-tokens 64").points[0]
+    assert (at.device, at.dtype) == ("cuda:1", "bfloat16")
+    assert (at.batch, at.num_tokens, at.channels, at.num_heads) == (8, 64, usual.channels, usual.num_heads)
+    assert asked("--device cuda --dtype float16").points[0].dtype == "float16"
+    assert asked("--device cpu,cuda").name == asked("--device cpu").name == "quick"
+    assert refusal(asked, "--device mps") == "device = 'mps' must be cpu, cuda or cuda:<number>"
+
+
 # effort
 
 

@@ -245,8 +245,12 @@ def test_a_users_layer_that_cannot_be_measured_has_a_reason(
     ("columns", "devices", "reason"),
     [
         ({}, 0, ""),
-        ({"timing": "device-hot"}, 0, "timing device-hot needs a CUDA device; the CPU has host"),
-        ({"device": "cuda", "timing": "device-cold"}, 0, f"no CUDA device: torch {torch.__version__} sees none"),
+        ({"timing": "device-hot"}, 0, "timing = device-hot can't be used on cpu; expected host"),
+        (
+            {"device": "cuda", "timing": "device-cold"},
+            0,
+            f"no CUDA device: torch {torch.__version__} sees none: it gives no reason",
+        ),
         ({"device": "cuda:0"}, 1, ""),
         ({"device": "cuda:1"}, 1, "no device cuda:1: this machine has 1 CUDA device(s)"),
     ],
@@ -257,6 +261,7 @@ def test_a_point_that_the_machine_can_not_run_is_unsupported(
     """Nothing is measured on another device than the one asked for, nor by another clock."""
     monkeypatch.setattr(torch.cuda, "is_available", lambda: devices > 0)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: devices)
+    monkeypatch.setattr(torch.cuda, "init", lambda: None)
     at = point(**columns)
     assert obstacle(at) == reason
     if reason:

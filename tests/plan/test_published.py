@@ -58,6 +58,52 @@ def test_every_figure_is_seconds_a_call(figure: dict[str, float], mask: str, lat
     assert published.latency_s(point(batch=2, num_tokens=7, channels=12, mask=mask)) == pytest.approx(latency_s)
 
 
+@pytest.mark.parametrize(("mode", "times"), [("inference", 1.0), ("forward", 1.0), ("backward", 2.5), ("train", 3.5)])
+def test_a_backward_pass_counts_as_in_papers(mode: str, times: float) -> None:
+    """It is two and a half forward passes, because it computes the scores once more."""
+    (published,) = read([WITHOUT_FIGURE | {"core_flops_per_s": 9408}])
+    latency_s = published.latency_s(point(batch=2, num_tokens=7, channels=12, mode=mode))
+    assert latency_s == pytest.approx(0.5 * times)
+
+
+def test_lists_are_a_series_of_figures() -> None:
+    """Lists go together, place by place; what is no list holds for each figure."""
+    first, second = read([ENTRY | {"latency_s": [0.5, 2.0], "at": {"num_tokens": [7, 14], "device": "cuda"}}])
+    assert (first,) == read([ENTRY])
+    assert (second.value, second.called, second.at) == (2.0, "standard", {"num_tokens": 14, "device": "cuda"})
+
+
+ON_H200 = {"card": "NVIDIA H200", "part": "core", "at": {"device": "cuda"}}
+AT = {"layer": "core", "device": "cuda"}
+
+
+@pytest.mark.parametrize(
+    ("columns", "device_name", "latency_s", "verdict"),
+    [
+        (AT, "NVIDIA H200 140 GiB", 0.5, "within 10%: agrees"),
+        (AT, "NVIDIA H200 140 GiB", 0.5 * 1.09, "within 10%: agrees"),
+        (AT, "NVIDIA H200 140 GiB", 0.5 / 1.09, "within 10%: agrees"),
+        (AT, "NVIDIA H200 140 GiB", 0.5 * 1.12, "12.0% slower than published"),
+        (AT, "NVIDIA H200 140 GiB", 0.5 / 1.12, "12.0% faster than published"),
+        (AT, "NVIDIA H200 MIG 1g.18gb 16 GiB", 0.5, "another card, no comparison: published for NVIDIA H200, "),
+        (AT, "", 0.5, "another card, no comparison: published for NVIDIA H200, measured on no GPU"),
+        ({"layer": "vit", "device": "cuda"}, "NVIDIA H200 140 GiB", 0.5, "the core alone against a whole layer: no "),
+    ],
+)
+def test_a_verdict_needs_the_same_card_and_the_same_work(
+    columns: dict[str, str], device_name: str, latency_s: float, verdict: str
+) -> None:
+    """Then two times agree if neither is more than 1.1 times the other, else it says how far they lie apart."""
+    (figure,) = read([ENTRY | ON_H200])
+    assert figure.verdict(point(**columns), device_name, latency_s).startswith(verdict)
+
+
+def test_a_figure_of_an_unknown_card_has_no_verdict() -> None:
+    """A ratio beside it is an order of magnitude."""
+    (figure,) = read([ENTRY])
+    assert figure.verdict(point(device="cuda"), "NVIDIA H200 140 GiB", 0.5) == ""
+
+
 def test_operations_count_the_keys_of_a_context() -> None:
     """One query against 490 keys of width 12 in 2 items has 4·2·490·12 operations."""
     (published,) = read([WITHOUT_FIGURE | {"core_flops_per_s": 94080}])
@@ -67,13 +113,18 @@ def test_operations_count_the_keys_of_a_context() -> None:
 @pytest.mark.parametrize(
     ("entries", "message"),
     [
-        ({}, "published must be written as [[published]], one table for each figure"),
+        ({}, "published must be written as [[published]], one table for each figure or series"),
         ([ENTRY | {"url": "x"}], "unknown key of published 'url'; expected one of source, machine,"),
         ([ENTRY | {"source": 3}], "published: source = 3 must be text"),
         ([ENTRY | {"part": "half"}], "published: part = 'half' must be one of layer, core"),
         ([ENTRY | {"items_per_s": 3}], "published: exactly one of latency_s, items_per_s, core_flops_per_s must be"),
         ([ENTRY | {"latency_s": 0}], "published: exactly one of"),
         ([ENTRY | {"latency_s": "1 ms"}], "published: exactly one of"),
+        ([ENTRY | {"card": 3}], "published: card = 3 must be text"),
+        (
+            [ENTRY | {"latency_s": [1, 2], "at": {"batch": [1, 2, 3]}}],
+            "published: lists must have one length, got 2 and 3",
+        ),
         ([ENTRY | {"at": {}}], "published: at must be a table of the columns that the figure was measured at"),
         ([ENTRY | {"at": {"tokens": 3}}], "unknown column of published 'tokens'; expected one of layer,"),
     ],
@@ -88,7 +139,7 @@ def test_shipped_figures_are_for_points_of_their_sweep() -> None:
     for name in shipped_names():
         sweep = load_sweep(name)
         for figure in sweep.published:
-            free = {key: figure.at[key] for key in ("device", "dtype") if key in figure.at}
-            points = load_sweep(Request(name, overrides={**free, "timing": "host"})).points
+            free = {key: figure.at[key] for key in ("device", "dtype", "timing") if key in figure.at}
+            points = load_sweep(Request(name, overrides={"timing": "host", **free})).points
             assert any(figure.is_for(each) for each in points), figure
             assert figure.implementation in sweep.implementations

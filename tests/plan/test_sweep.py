@@ -449,6 +449,24 @@ def test_quick_and_article_hold_the_points_that_they_promise() -> None:
     assert most.effort.seconds(10) <= 4 * 60
 
 
+def test_gpu_holds_what_users_of_a_gpu_have() -> None:
+    """A race of bfloat16 inference on a GPU, of all of SDPA's backends for one, which ends within four minutes.
+
+    One point is far smaller than the others, which have 8 to 64 items of 197 to 4096 tokens.
+    """
+    sweep = load_sweep("gpu")
+    tiny, *others = sweep.points
+    assert (tiny.batch, tiny.num_tokens, tiny.channels) == (8, 50, 384)
+    assert {each.num_tokens for each in others} == {197, 577, 1024, 2048, 4096}
+    assert {min(each.batch for each in others), max(each.batch for each in others)} == {8, 64}
+    of_all = {(each.device, each.dtype, each.mode, each.timing) for each in sweep.points}
+    assert of_all == {("cuda", "bfloat16", "inference", "device-cold")}
+    backends = {"sdpa", "sdpa_flash", "sdpa_cudnn", "sdpa_efficient"}
+    assert {*sweep.implementations} == backends | {"eager", "compiled_eager", "compiled_sdpa", "flex"}
+    assert (sweep.baseline, sweep.effort.race, sweep.effort.bound) == ("eager", True, 0.01)
+    assert sweep.effort.seconds(len(sweep.points)) <= 4 * 60
+
+
 def test_full_and_vit_go_further_than_quick() -> None:
     """Full holds every point of quick, and training too; vit the attention of DeiT and ViT, with their QKV bias."""
     full, quick = load_sweep("full"), load_sweep("quick")

@@ -1,7 +1,10 @@
 """Rows as plain values."""
 
+import pytest
+
 from bench.plan.case import Case
-from bench.show.rows import by_point, measured, plain, reason, unmeasured
+from bench.show.rows import against_data_sheets, by_point, data_sheet_share, measured, plain, reason, unmeasured
+from bench.store.roofline import CEILING_BYTES, CEILING_FLOPS
 from tests.make.points import vit_s
 from tests.make.results import quick, results
 
@@ -16,3 +19,25 @@ def test_rows_hold_plain_values_and_have_a_time_or_a_reason() -> None:
     assert (lost["latency_s"], lost["num_tokens"], reason(lost)) == (None, 197, "RuntimeError: bad")
     assert rows[0]["detail"] is None
     assert [len(gathered) for gathered in by_point(quick()).values()] == [7] * 12
+
+
+def test_a_row_on_a_known_card_has_a_share_of_its_data_sheet() -> None:
+    """A case as fast as the data sheet allows has a share of 1; in float32, and on another card, it has none."""
+    (row,) = plain(results([Case(vit_s(dtype="bfloat16", num_tokens=4096), "sdpa")]))
+    row |= {"device_name": "NVIDIA H200 140 GiB"}
+    row |= {"flops": 989 * 10**9, "least_bytes": 10**6, "latency_s": 1e-3}
+    assert data_sheet_share(row) == pytest.approx(1.0)
+    assert data_sheet_share(row | {"least_bytes": 96 * 10**8}) == pytest.approx(2.0)  # 2 ms of its memory
+    for other in ({"dtype": "float32"}, {"device_name": "NVIDIA A100"}, {"device_name": None}, {"latency_s": None}):
+        assert data_sheet_share(row | other) is None
+
+
+def test_the_rates_that_a_card_has_shown_stand_beside_its_data_sheet() -> None:
+    """The best of all rows counts, for each dtype; of a CPU nothing is said."""
+    row = {"device_name": "NVIDIA H200 140 GiB", "dtype": "bfloat16", CEILING_FLOPS: 600e12, CEILING_BYTES: 4.32e12}
+    others = [row | {CEILING_FLOPS: 791.2e12}, row | {"dtype": "float32"}, row | {"device_name": "A CPU"}]
+    (line,) = against_data_sheets([row, *others])
+    assert line.startswith("NVIDIA H200 in bfloat16: ")
+    assert "791 TFLOP/s, 80% of the data sheet's 989 TFLOP/s" in line
+    assert "4.32 TB/s, 90% of the data sheet's 4.80 TB/s" in line
+    assert against_data_sheets([row | {CEILING_FLOPS: None}]) == []

@@ -80,13 +80,31 @@ def test_a_figure_stands_beside_our_time_or_status() -> None:
     ours = results([sdpa])
     row = only(references(ours, read([{**ENTRY, "latency_s": 2 * float(ours["latency_s"].iloc[0])}])))
     assert "N=197" in row[0]
-    assert row[4:] == ["2.00x", "standard", "core alone", "a fast CPU", "A paper, table 3"]
+    assert row[4:] == ["2.00x", "", "standard", "core alone", "a fast CPU", "A paper, table 3"]
     rate = {name: value for name, value in ENTRY.items() if name != "latency_s"} | {"items_per_s": 505}
-    assert only(references(ours, read([rate])))[3] == "505 items/s = 15.8 ms"
+    assert only(references(ours, read([rate])))[2] == "505 items/s = 15.8 ms"
     failed = results([sdpa], {sdpa: ("unsupported", "no such kernel")})
-    assert only(references(failed, read([ENTRY])))[2:5] == ["unsupported", "2.00 ms", ""]
+    assert only(references(failed, read([ENTRY])))[2:6] == ["2.00 ms", "unsupported", "", ""]
     with pytest.raises(WrongRequest, match=r"no published figure is for a case of this run.*A paper, table 3"):
         references(results([Case(vit_s(num_tokens=50), "sdpa")]), read([ENTRY]))
+
+
+def test_a_figure_of_the_same_card_has_rates_and_a_verdict() -> None:
+    """Both rates are those of the core, as papers count them; on another card the ratio stands without a verdict."""
+    at = vit_s(layer="core", device="cuda", timing="device-cold", num_tokens=1024)
+    seconds = 4 * at.batch * at.num_tokens**2 * at.channels / 100e12
+    entry = {name: value for name, value in ENTRY.items() if name != "latency_s"}
+    entry |= {"core_flops_per_s": 112e12, "card": "NVIDIA H200", "at": {"device": "cuda", "timing": "device-cold"}}
+    table = timed([at], {"sdpa": seconds}).assign(latency_s=seconds, device_name="NVIDIA H200 140 GiB")
+    published, measured, ratio, verdict = only(references(table, read([entry])))[2:6]
+    assert (published[:11], measured[:11]) == ("112 TFLOP/s", "100 TFLOP/s")
+    assert (ratio, verdict) == ("0.89x", "12.0% slower than published")
+    other = only(references(table.assign(device_name="NVIDIA H100 80GB HBM3 79 GiB"), read([entry])))
+    assert other[4] == "0.89x"
+    assert "no comparison" in other[5]
+    hot = timed([replace(at, timing="device-hot")], {"sdpa": seconds})
+    with pytest.raises(WrongRequest, match="no published figure is for a case of this run"):
+        references(hot, read([entry]))
 
 
 def test_points_at_which_machines_disagree_come_first() -> None:

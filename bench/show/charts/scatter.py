@@ -20,7 +20,7 @@ from bench.plan.work import Roof
 from bench.show.charts.base import SIZE, SMALL_PX, THIN, Sheet, Spec, chart, inline, log, looks, spec, ticks
 from bench.show.figures import layout
 from bench.show.figures.page import facts
-from bench.show.rows import devices, is_measured, origins, plain
+from bench.show.rows import against_data_sheets, devices, is_measured, origins, plain
 from bench.show.text import parts
 from bench.store import units
 from bench.store.roofline import roof_of, work_of
@@ -72,6 +72,7 @@ def roofline_sheet(rows: Sequence[Row]) -> Sheet:
         notes=[
             "a mark is a case at its latency; the line is the most that this device was seen to reach",
             "bytes: input, weights and output, each moved once",
+            *against_data_sheets(rows),
             *origins(rows),
         ],
         spec=roofline(marks, highest, names),

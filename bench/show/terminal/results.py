@@ -15,7 +15,7 @@ from bench.show.blocks import BAD, GAP, HEAD, PLAIN, QUIET, WARNING, Block, Line
 from bench.show.columns import columns, complete
 from bench.show.doubts import control_warning
 from bench.show.failures import of_baseline, of_point
-from bench.show.rows import Row, by_point, devices, measured, process_count, unmeasured, versions
+from bench.show.rows import Row, against_data_sheets, by_point, devices, measured, process_count, unmeasured, versions
 from bench.show.terminal.console import Fitted, fit, render, row_line
 from bench.show.text import differences, shared, varying
 from bench.store.table import without_control
@@ -52,7 +52,7 @@ class Results:
         different = varying({**self.points, **dict.fromkeys(self.planned)})
         about = filter(None, [*devices(everything), *versions(everything), _processes(times)])
         head = (Lines([self.warning] * bool(self.warning), BAD), Lines([shared(self.points)], HEAD))
-        yield render([*head, Lines([" · ".join(about)])])
+        yield render([*head, Lines([" · ".join(about), *against_data_sheets(times)])])
         for point, rows in self.points.items():
             yield from _point(differences(point, different), rows, fitted)
         yield render(_legend(times, self.baseline))

@@ -13,6 +13,7 @@ from bench.plan.case import CONTROL, Case, Point
 from bench.show.terminal.console import console, rendered
 from bench.show.terminal.results import results as table_of
 from bench.store.record import Samples
+from bench.store.roofline import CEILING_BYTES, CEILING_FLOPS
 from tests.make.points import vit_s
 from tests.make.results import Fate, modelled, quick, results, timed
 
@@ -157,3 +158,14 @@ def test_colours_are_for_terminals_only() -> None:
     assert "faults/call" in file.getvalue()
     assert "\x1b[31m" in rendered(table_of(table, "eager"), colour=True)
     assert "\x1b[1;32m" in rendered(table_of(results(cases(vit_s()), processes=10), "eager"), colour=True)
+
+
+def test_on_a_known_card_its_data_sheet_stands_beside_what_was_seen() -> None:
+    """A share in each row of a wide table, and the rates of the card above the points; on a CPU neither."""
+    at = vit_s(device="cuda", timing="device-cold", dtype="bfloat16")
+    ceilings = {CEILING_FLOPS: 700e12, CEILING_BYTES: 4e12}
+    table = timed([at], {"eager": 1e-4, "sdpa": 5e-5}).assign(device_name="NVIDIA H200 140 GiB", **ceilings)
+    text = rendered(table_of(table, "eager"), width=300)
+    assert "of data sheet" in text
+    assert "71% of the data sheet's 989 TFLOP/s" in text
+    assert "data sheet" not in rendered(table_of(timed([vit_s()], {"eager": 0.02, "sdpa": 0.01}), "eager"), width=300)
