@@ -20,8 +20,10 @@ import torch
 from torch import Tensor, nn
 
 from bench.measure.cores import at_random_rows, in_blocks, largest_logit
+from bench.measure.devices import device
 from bench.measure.outputs import gradients
 from bench.measure.workload import Tensors, Workload, cast_to
+from bench.plan.device import CPU
 from bench.plan.layers import scores
 from bench.sampling.inputs import LONG_SCORES, NORMAL, PART_ROWS, PEAKED, ROWS, InputValues
 from impls.catalogue import shapes_itself
@@ -67,6 +69,9 @@ so errors of these gradients are relative to the largest one."""
 WHOLE_BATCH_SCORES = 4_000_000
 """The most attention scores with which the whole batch is compared with float64, which is slow on the CPU.
 With more, this many are computed at a time."""
+
+EXACT_BYTES, ROOM = 8, 8.0
+"""The bytes of a float64, and how often what it holds at least must fit into a GPU's free memory, beside its copies."""
 
 ITEMS, LATER_ITEMS = 2, 1
 """The number of random items of a larger batch, and of any batch of a model, that are compared with float64, before the
@@ -140,7 +145,7 @@ def expect(workload: Workload, name: str, values: InputValues) -> Check:
     most = max(most, 2 * errors[0]) if is_rough else most
     floors = _floors(workload, dtype, is_peaked=name == PEAKED)
     tolerances = [_tolerance(dtype, most, floor, error) for floor, error in zip(floors, errors, strict=False)]
-    equal = _with_equal_weights(workload, *_select(xs, direction, chosen, "cpu", torch.float64))
+    equal = _with_equal_weights(workload, *_select(xs, direction, chosen, _exact_place(workload), torch.float64))
     targets = tuple(map(Target, exact, scales, tolerances, equal or repeat(None)))
     if len(chosen) == len(batch):
         return Check(name, (Expected(chosen, targets),))
@@ -256,9 +261,20 @@ def _plain(workload: Workload, layer: nn.Module) -> Any:
 def _exact(
     workload: Workload, layer: Any, xs: Tensors, direction: Tensor | None, chosen: list[int]
 ) -> tuple[Tensor, ...]:
-    """Return the layer's output and gradients in float64 for some items."""
-    reference = copy.deepcopy(layer).to("cpu", torch.float64)
-    return _computed(workload, reference, *_select(xs, direction, chosen, "cpu", torch.float64))
+    """Return the layer's output and gradients in float64 for some items, in the host's memory."""
+    place = _exact_place(workload)
+    reference = copy.deepcopy(layer).to(place, torch.float64)
+    exact = _computed(workload, reference, *_select(xs, direction, chosen, place, torch.float64))
+    return tuple(each.cpu() for each in exact)
+
+
+def _exact_place(workload: Workload) -> str:
+    """Return where float64 is computed: on a GPU if its free memory is ROOM times what that holds, else on the CPU."""
+    on, point = device(workload.point.device), workload.point
+    items = max(1, min(point.batch, WHOLE_BATCH_SCORES // scores(point)))
+    tensors = [*workload.inputs(), workload.direction, *workload.layer.parameters()]
+    held_bytes = EXACT_BYTES * (sum(each.numel() for each in tensors) + items * scores(point))
+    return on.place if (on.free_bytes() or 0) >= ROOM * held_bytes else CPU.name
 
 
 def _is_long(workload: Workload) -> bool:

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from bench.measure import cores, correctness, reference, workload
+from bench.measure.devices import Gpu
 from bench.sampling.inputs import AFTERWARDS, InputValues
 from impls import Unsupported
 from tests.make.checks import checked, compared, expected
@@ -173,3 +174,23 @@ def test_a_gradient_that_has_cancelled_out_goes_no_way() -> None:
     target = reference.Target(1e-16 * noise, 1.0, 0.1, torch.zeros_like(noise))
     assert reference.way_to_equal_weights((1e-3 * further).bfloat16(), target) == 0.0
     assert reference.way_to_equal_weights(further.bfloat16(), target._replace(tensor=noise)) != 0.0
+
+
+@pytest.mark.parametrize(("free_bytes", "place"), [(None, "cpu"), (1000, "cpu"), (1 << 30, "meta")])
+def test_float64_is_computed_on_a_gpu_with_room_for_it(
+    free_bytes: int | None, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else on the CPU. Here the GPU's tensors would be without values."""
+    work = dataclasses.replace(workload.make(point()), point=point(device="cuda"))
+    monkeypatch.setattr(Gpu, "free_bytes", lambda _gpu: free_bytes)
+    monkeypatch.setattr(Gpu, "place", "meta")
+    computed: list[str] = []
+
+    def noted(_work: workload.Workload, _layer: object, xs: workload.Tensors, _direction: object) -> workload.Tensors:
+        computed.extend(x.device.type for x in xs)
+        return (torch.zeros(1),)
+
+    monkeypatch.setattr(reference, "_computed", noted)
+    (exact,) = reference._exact(work, work.layer, work.inputs(), None, [0])
+    assert computed == [place]
+    assert exact.device.type == "cpu"
