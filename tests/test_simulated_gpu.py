@@ -23,8 +23,8 @@ def test_each_way_to_time_a_call_has_a_row(monkeypatch: pytest.MonkeyPatch, tmp_
     timings = [COLD, HOT, GRAPH, HOST]
     shape = {"batch": 1, "num_tokens": 16, "channels": 32, "num_heads": 2, "dtype": "float32", "mode": "train"}
     overrides = {**{name: [value] for name, value in shape.items()}, "device": ["cuda"], "timing": timings}
-    asked = Request("quick", threads=1, allocator="retained", overrides=overrides, product=True,
-                    effort={"race": False, "processes": 1, "budget_s": 0.2}, implementations=("eager", "sdpa"))  # fmt: skip
+    effort = {"race": False, "processes": 1, "budget_s": 0.2}
+    asked = Request("quick", overrides=overrides, product=True, effort=effort, implementations=("eager", "sdpa"))
     list(run(load_sweep(asked), tmp_path / "run"))
     table = load(tmp_path / "run")
     rows = table[table["implementation"] != "control"]

@@ -234,7 +234,7 @@ class InRealTime(Gpu):
         super().__init__()
         self._recorded_s = 0.0
 
-    @property  # type: ignore[override]
+    @property
     def now_s(self) -> float:
         """The host's time."""
         return time.perf_counter()
