@@ -31,6 +31,7 @@ from bench.measure.timed_calls import TimedCalls, TimedOutputs
 from bench.plan.case import HUGE, RETAINED, Point
 from bench.sampling.inputs import AFTERWARDS, KEY_BITS, NORMAL, PEAKED, TIMED, InputValues
 from impls.catalogue import parse
+from impls.modules.core import explained
 
 LAYOUT_BYTES = 1 << 16
 """A block of random size up to this is held, so that processes have different memory layouts."""
@@ -122,7 +123,7 @@ class MeasuredCase:
             self._build()
         held_bytes = psutil.Process().memory_info().rss
         held_huge_bytes = memory.huge_bytes() if point.kind.is_in_host_memory and point.allocator == HUGE else None
-        with self._core_named():
+        with explained(), self._core_named():
             calls_s = self._first_calls()
         if point.kind.is_in_host_memory and point.allocator in TOUCHED:
             memory.touch(TOUCHED[point.allocator] * (psutil.Process().memory_info().rss - held_bytes))
