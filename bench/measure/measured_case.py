@@ -264,6 +264,7 @@ class MeasuredCase:
     def _first_calls(self) -> list[float]:
         """Keep the outputs for the inputs that are checked before the rounds; return the seconds of ordinary calls."""
         calls_s: list[float] = []
+        on = device(self.request.point.device)
         compiles = impls.compiles(self.request.implementation)
         names = [name for name in (NORMAL, PEAKED) if name in self.request.inputs]
         for name in names:
@@ -271,9 +272,12 @@ class MeasuredCase:
             before = compilation.graphs()
             with kept(), compilation.no_eager_fallback():
                 inputs = tuple(each.clone() for each in self._work.inputs(self.request.inputs[name]))
+                free_bytes = on.free_bytes()
                 start = perf_counter()
                 output = outputs.compute(self._subject, self._work, inputs)
                 elapsed_s = perf_counter() - start
+            if free_bytes is not None and name == names[0]:
+                self.outcome.metrics["device_used_bytes"] = max(0, free_bytes - (on.free_bytes() or 0))
             graphs, cached = (now - earlier for now, earlier in zip(compilation.graphs(), before, strict=True))
             if graphs and name == names[0]:
                 self.outcome.metrics |= {"graphs": graphs, "compile_s": elapsed_s, "compile_cached": cached > 0}

@@ -1,6 +1,7 @@
 """The timers of a GPU, on one that is made up."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
 
 import pytest
 import torch
@@ -102,6 +103,25 @@ def test_work_on_another_stream_is_late(unseen_s: float, late_s: float, on: Call
     """Late work is what the device still does after an event on the current stream has ended."""
     device = on(Device(unseen_s=unseen_s))
     assert cuda.late_s(device.call) == pytest.approx(late_s)
+
+
+@pytest.mark.parametrize("held", [100, 0])
+def test_a_peak_that_the_allocator_does_not_count_is_an_error(held: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The peak is what a call adds to what is held; where not even its inputs are counted, the error says so."""
+    now = {"allocated": held, "reserved": 4 * held, "max_allocated": 0, "max_reserved": 0}
+
+    def call() -> None:
+        if held:
+            now.update(max_allocated=held + 30, max_reserved=4 * held + 50)
+
+    for name in ("allocated", "reserved", "max_allocated", "max_reserved"):
+        function = f"max_memory_{name[4:]}" if name.startswith("max_") else f"memory_{name}"
+        monkeypatch.setattr(torch.cuda, function, lambda _device, name=name: now[name])
+    for name in ("empty_cache", "reset_peak_memory_stats"):
+        monkeypatch.setattr(torch.cuda, name, lambda *_: None)
+    monkeypatch.setattr(cuda, "synchronize", lambda _device: None)
+    with nullcontext() if held else pytest.raises(RuntimeError, match="PYTORCH_NO_CUDA_MEMORY_CACHING"):
+        assert cuda.peak_bytes(call, "cuda") == (30, 50)
 
 
 @pytest.mark.cuda
