@@ -14,7 +14,7 @@ import torch
 from torch.overrides import BaseTorchFunctionMode
 from torch.utils.flop_counter import FlopCounterMode
 
-from bench.measure import clock
+from bench.measure import clock, cuda
 from bench.measure.process_state import ANY, HOOKS, ProcessState, kept
 from tests.children import in_child
 
@@ -50,7 +50,7 @@ CHANGES: dict[str, Callable[[], object]] = {
     "the timer ITIMER_REAL": lambda: signal.alarm(60),
     "time.perf_counter": lambda: setattr(time, "perf_counter", time.monotonic),
     "bench.measure.clock.perf_counter": lambda: setattr(clock, "perf_counter", time.monotonic),
-    "bench.measure.clock.synchronize": lambda: setattr(clock, "synchronize", time.monotonic),
+    "bench.measure.cuda.synchronize": lambda: setattr(cuda, "synchronize", time.monotonic),
     "Event.elapsed_time": lambda: setattr(torch.cuda.Event, "elapsed_time", lambda *_: 1e-9),
     "Tensor.copy_": lambda: setattr(torch.Tensor, "copy_", lambda x, _y: x),
     "torch.equal": lambda: setattr(torch, "equal", lambda *_: True),
