@@ -8,7 +8,9 @@ import signal
 import time
 
 import torch
+import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from impls import Implementation, Unsupported, with_attend
 from impls.contract import compiling
@@ -84,6 +86,15 @@ def talkative(own: Own, x: Tensor) -> Tensor:
     os.write(1, b'{"event": "sample"}\n')
     print("hello", flush=True)
     return own(x)
+
+
+def refused_attend(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
+    """Ask a backend of SDPA for what it can't do."""
+    with sdpa_kernel(SDPBackend.FLASH_ATTENTION):
+        return F.scaled_dot_product_attention(q, k, v, dropout_p=0.1, scale=scale)
+
+
+refused = with_attend(refused_attend)
 
 
 def unsupported(layer: nn.Module) -> Implementation:

@@ -16,7 +16,7 @@ from bench.engine.caches import WARM, Caches
 from bench.engine.worker import Died, Server, Worker, started
 from bench.machine import facts
 from bench.plan.case import Case, Point
-from bench.plan.device import CUDA
+from bench.plan.device import CPU, CUDA, KINDS
 from bench.plan.errors import WrongRequest
 from bench.plan.invocation import SUITE
 from bench.plan.names import is_own_code, libraries
@@ -38,8 +38,11 @@ CHECK_S = 120.0
 RETURNED = "returned"
 """The allocator's setting with which a call's peak memory is measured; no point has it."""
 
-Key = tuple[str, int, int]
-"""Allocator, threads, and the number of the replicate."""
+Settings = tuple[str, int, str]
+"""Allocator, threads, and kind of device."""
+
+Key = tuple[str, int, str, int]
+"""Settings, and the number of the replicate."""
 
 
 PREFIX = "attention-bench-"
@@ -67,6 +70,7 @@ class Pool:
 
     They start in parallel. The first ones, one per core, fill the compiler's cache; the others read it. Each serves one
     replicate of every point: the processes that it forks have one code layout, those of another replicate another one.
+    Those of a kind of device that is not forked warm have imported torch, and no compiler and no library.
     `python` is the interpreter of another environment, None means this one. `libraries` are those that models come
     from; a server imports them before it forks. `paths` are folders that come first where modules are searched.
     """
@@ -87,8 +91,8 @@ class Pool:
         self._servers: dict[Key, Server] = {}
         self._cold: set[Key] = set()
         """The servers that are not yet ready."""
-        self._plain: dict[tuple[str, int], Server] = {}
-        """The servers of judges by allocator and threads: they were forked before any library was imported."""
+        self._plain: dict[Settings, Server] = {}
+        """The servers of judges by settings: they were forked before any library was imported."""
         self.roofs: dict[str, Roof] = {}
         """The best rates that this run has measured, by setting of a device."""
         self.suspects = Counter[Case]()
@@ -131,8 +135,8 @@ class Pool:
 
     def keep(self, points: Iterable[Point]) -> None:
         """End the servers of settings that none of these points has."""
-        needed = {(allocator, point.threads) for point in points for allocator in (point.allocator, RETURNED)}
-        unneeded = [key for key in self._servers if key[:2] not in needed]
+        needed = {each for point in points for each in (_settings(point), (RETURNED, *_settings(point)[1:]))}
+        unneeded = [key for key in self._servers if key[:3] not in needed]
         if unneeded:
             self.dismiss()
         for key in unneeded:
@@ -158,7 +162,7 @@ class Pool:
         if (role, point) not in self._of_point:
             server = self._server(point, 0)
             if role == JUDGE:
-                server = self._plain[point.allocator, point.threads]
+                server = self._plain[_settings(point)]
             self._of_point[role, point] = self._fork(server, role)
         return self._of_point[role, point]
 
@@ -175,14 +179,14 @@ class Pool:
 
     def of_point(self, point: Point, number: int) -> list[Worker]:
         """Return the judge and the reference of a point that are there, and the servers of a replicate of it."""
-        key = point.allocator, point.threads
+        key = _settings(point)
         servers = [self._plain.get(key), *(self._servers.get((*key, index)) for index in {0, number % self.size})]
         judging = [self._of_point.get((role, point)) for role in (JUDGE, REFERENCE)]
         return [worker for worker in (*servers, *judging) if worker is not None]
 
     def memory_worker(self, threads: int) -> Worker:
         """Return a new process that returns freed memory at once; raises Died if it doesn't start."""
-        key = (RETURNED, threads, 0)
+        key = (RETURNED, threads, CPU.name, 0)
         self._start([key])
         return self._fork(self._servers[key], "worker")
 
@@ -199,7 +203,9 @@ class Pool:
         request = {"request": "check", **names, "devices": devices}
         for is_last in (False, True):
             try:
-                with self.worker(points[0]) as worker:
+                self._server(points[0], 0)
+                # one that was forked warm could not ask CUDA about the GPUs
+                with self._fork(self._plain[_settings(points[0])], "worker") as worker:
                     reply = worker.ask(request, CHECK_S)
                 break
             except Died as death:
@@ -227,15 +233,15 @@ class Pool:
 
     def _server(self, point: Point, number: int) -> Server:
         self._start(self._keys(point))
-        return self._servers[point.allocator, point.threads, number % self.size]
+        return self._servers[*_settings(point), number % self.size]
 
     def _keys(self, point: Point) -> list[Key]:
-        return [(point.allocator, point.threads, index) for index in range(self.size)]
+        return [(*_settings(point), index) for index in range(self.size)]
 
     def _begin(self, wanted: Sequence[Key]) -> None:
         for key in wanted:
             if key not in self._servers:
-                self._servers[key] = self._started(*key[:2])
+                self._servers[key] = self._started(*key[:3])
                 self._cold.add(key)
 
     def _start(self, wanted: Sequence[Key]) -> None:
@@ -244,7 +250,6 @@ class Pool:
         If one dies, all of them end.
         """
         fresh = [key for key in wanted if key in self._cold or key not in self._servers]
-        warm = {"request": "warm", "implementations": self.implementations, "libraries": self.libraries}
         try:
             self._begin(fresh)
             self._cold.difference_update(fresh)
@@ -253,9 +258,9 @@ class Pool:
             for keys in (fresh[:side_by_side], fresh[side_by_side:]):
                 for key in keys:
                     self._servers[key].ready()
-                    if key[2] == 0 and key[0] != RETURNED:
-                        self._plain[key[:2]] = self._servers[key].server()
-                    self._servers[key].post(warm)
+                    if key[3] == 0 and key[0] != RETURNED:
+                        self._plain[key[:3]] = self._servers[key].server()
+                    self._servers[key].post(self._warming(key[2]))
                 for key in keys:
                     self._servers[key].receive(WARM_S)
             if fresh:
@@ -283,18 +288,29 @@ class Pool:
     def _close(self, key: Key) -> None:
         """End a server, and the one of judges that was forked from it."""
         if self._judging(key):
-            self._plain.pop(key[:2]).close()
+            self._plain.pop(key[:3]).close()
         self._servers.pop(key).close()
 
     def _judging(self, key: Key) -> Server | None:
         """Return the server of judges that was forked from a server, None if there is none."""
-        return self._plain.get(key[:2]) if key[2] == 0 else None
+        return self._plain.get(key[:3]) if key[3] == 0 else None
 
-    def _started(self, allocator: str, threads: int) -> Server:
+    def _started(self, allocator: str, threads: int, kind: str) -> Server:
+        cache = self.caches.path(WARM)
         try:
-            return Server(started(MODULE, allocator, threads, self.caches.path(WARM), self.python, self.paths))
+            return Server(started(MODULE, allocator, threads, cache, self.python, self.paths, KINDS[kind]))
         except OSError as error:
             raise _refused(error) from None
+
+    def _warming(self, kind: str) -> dict[str, Any]:
+        """Return the request to a server to use once what the processes that it forks will use."""
+        is_warm = KINDS[kind].is_forked_warm
+        names = {"implementations": self.implementations, "libraries": self.libraries} if is_warm else {}
+        return {"request": "warm", "implementations": (), "libraries": (), **names}
+
+
+def _settings(point: Point) -> Settings:
+    return point.allocator, point.threads, point.kind.name
 
 
 def _refused(error: OSError) -> Died:

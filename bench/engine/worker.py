@@ -22,6 +22,7 @@ import psutil
 from bench.machine import sealed
 from bench.machine.facts import children, descendants, is_asleep
 from bench.plan.case import HUGE, RETAINED
+from bench.plan.device import CPU, Kind
 from bench.plan.invocation import IS_INSTALLED, ROOT
 
 BOOTSTRAP = str(Path(__file__).with_name("bootstrap.py"))
@@ -452,9 +453,15 @@ class Server(Worker):
 
 
 def started(
-    module: str, allocator: str, threads: int, cache: Path, python: str | None = None, paths: Sequence[str] = ()
+    module: str,
+    allocator: str,
+    threads: int,
+    cache: Path,
+    python: str | None = None,
+    paths: Sequence[str] = (),
+    kind: Kind = CPU,
 ) -> Callable[[socket.socket, IO[bytes]], Process]:
-    """Return a function that starts a module of this suite as a process.
+    """Return a function that starts a module of this suite as a process that uses a kind of device.
 
     `python` is the interpreter of another environment with its own packages; None means this one. It searches `paths`
     first.
@@ -463,13 +470,18 @@ def started(
 
     def start(pipe: socket.socket, log: IO[bytes]) -> Process:
         command = [python or sys.executable, "-P", BOOTSTRAP, module, str(pipe.fileno())]
-        return launch(command, log, environment(allocator, threads, cache, python, paths), [pipe.fileno()])
+        return launch(command, log, environment(allocator, threads, cache, python, paths, kind), [pipe.fileno()])
 
     return start
 
 
 def environment(
-    allocator: str, threads: int, cache: Path, python: str | None = None, paths: Sequence[str] = ()
+    allocator: str,
+    threads: int,
+    cache: Path,
+    python: str | None = None,
+    paths: Sequence[str] = (),
+    kind: Kind = CPU,
 ) -> dict[str, str]:
     """Return the environment variables of a worker; the user's own allocator settings are removed."""
     ours = {name for variables in ALLOCATOR_VARIABLES.values() for name in variables}
@@ -489,6 +501,7 @@ def environment(
         "PYTHONPATH": os.pathsep.join([*paths, *_path(python)]),
         "PYTHONUNBUFFERED": "1",
         "TORCHINDUCTOR_CACHE_DIR": str(cache),
+        **kind.variables,
     }
 
 

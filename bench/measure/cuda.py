@@ -223,7 +223,9 @@ def _l2_buffer(device: int) -> torch.Tensor:
 def peak_bytes(call: Call, device: str) -> tuple[int, int]:
     """Return the bytes that one call on a GPU needs at its peak, and those that its caching allocator reserves for it.
 
-    They come on top of what was held before, and are counted after the allocator's cache was emptied.
+    They come on top of what was held before, and are counted after the allocator's cache was emptied. The call must
+    have run before: the first one makes plans and workspaces that stay.
+    Raises RuntimeError if the allocator counts nothing, not even the inputs.
     """
     prepare(call, 1)
     gc.collect()
@@ -231,6 +233,11 @@ def peak_bytes(call: Call, device: str) -> tuple[int, int]:
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats(device)
     held, reserved = torch.cuda.memory_allocated(device), torch.cuda.memory_reserved(device)
+    if not held:
+        raise RuntimeError(
+            "the peak memory is unknown: torch's caching allocator counts none of the tensors on the GPU, "
+            "as with PYTORCH_NO_CUDA_MEMORY_CACHING=1"
+        )
     call()
     synchronize(device)
     peak = torch.cuda.max_memory_allocated(device) - held

@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any, ClassVar
 
 import torch
+from torch.nn import functional as F  # noqa: N812 - PyTorch's own convention
 from torch.profiler import ProfilerActivity
 
 from bench.measure import clock, cuda, energy, nvml
@@ -90,8 +91,17 @@ class Gpu(Device):
         return torch.device(self.name).index or 0
 
     def choose(self) -> None:
-        """Let this process use it."""
+        """Let this process use it, and call SDPA: torch's first call sets the order of backends for all later ones.
+
+        Raises RuntimeError if the process was forked from one that has asked CUDA.
+        """
+        if torch.cuda._is_in_bad_fork():
+            raise RuntimeError(
+                f"this process can't use {self.name}: it was forked from one that has asked CUDA about its devices, "
+                "as torch.compile and other packages do; that one must have imported torch alone"
+            )
         torch.cuda.set_device(self.index)
+        F.scaled_dot_product_attention(*torch.zeros(3, 1, 1, 1, 8, device=self.name))
 
     def synchronize(self) -> None:
         """Wait until its work is done."""

@@ -34,6 +34,7 @@ from bench.plan.case import HUGE, RETAINED, Point
 from bench.plan.device import GRAPH
 from bench.sampling.inputs import AFTERWARDS, KEY_BITS, NORMAL, PEAKED, TIMED, InputValues
 from impls.catalogue import parse
+from impls.modules.core import explained
 
 LAYOUT_BYTES = 1 << 16
 """A block of random size up to this is held, so that processes have different memory layouts."""
@@ -125,7 +126,7 @@ class MeasuredCase:
             self._build()
         held_bytes = psutil.Process().memory_info().rss
         held_huge_bytes = memory.huge_bytes() if point.kind.is_in_host_memory and point.allocator == HUGE else None
-        with self._core_named():
+        with explained(), self._core_named():
             calls_s = self._first_calls()
         if point.kind.is_in_host_memory and point.allocator in TOUCHED:
             memory.touch(TOUCHED[point.allocator] * (psutil.Process().memory_info().rss - held_bytes))
@@ -278,6 +279,7 @@ class MeasuredCase:
     def _first_calls(self) -> list[float]:
         """Keep the outputs for the inputs that are checked before the rounds; return the seconds of ordinary calls."""
         calls_s: list[float] = []
+        on = device(self.request.point.device)
         compiles = impls.compiles(self.request.implementation)
         names = [name for name in (NORMAL, PEAKED) if name in self.request.inputs]
         for name in names:
@@ -285,9 +287,12 @@ class MeasuredCase:
             before = compilation.graphs()
             with kept(), compilation.no_eager_fallback():
                 inputs = tuple(each.clone() for each in self._work.inputs(self.request.inputs[name]))
+                free_bytes = on.free_bytes()
                 start = perf_counter()
                 output = outputs.compute(self._subject, self._work, inputs)
                 elapsed_s = perf_counter() - start
+            if free_bytes is not None and name == names[0]:
+                self.outcome.metrics["device_used_bytes"] = max(0, free_bytes - (on.free_bytes() or 0))
             graphs, cached = (now - earlier for now, earlier in zip(compilation.graphs(), before, strict=True))
             if graphs and name == names[0]:
                 self.outcome.metrics |= {"graphs": graphs, "compile_s": elapsed_s, "compile_cached": cached > 0}

@@ -36,9 +36,9 @@ def warm(request: dict[str, Any]) -> None:
     """Use once what torch imports at its first use, so that forked processes find it ready.
 
     That is the meta device, with which shapes are found out, the compiler if an implementation compiles, and the
-    libraries that models come from.
-    Errors are left to the cases that have them. No module of a user is imported, and no GPU is used: a process that
-    has used one can't be forked.
+    libraries that models come from. Compiler and libraries ask CUDA about its devices, so that forked processes can't
+    use a GPU: for those the request names neither.
+    Errors are left to the cases that have them. No module of a user is imported, and no GPU is used.
     """
     impls.ViTAttention(1, 1, 1).to("meta")(torch.empty(1, 1, 1, device="meta"))
     if any(impls.compiles(name) for name in request["implementations"] if not is_own(name)):
@@ -56,13 +56,12 @@ def warm(request: dict[str, Any]) -> None:
 
 def _compile_once() -> None:
     """Compile a small function without threads and without a GPU: a process that has used either can't be forked."""
-    from torch._inductor import codecache, config
+    from torch._inductor import config
 
     no_gpu = RuntimeError("the server uses no GPU")
     with config.patch(compile_threads=1), patch.object(torch.cuda, "_lazy_init", side_effect=no_gpu):
         compilation.warm_toolchain(CPU.name)
     torch.compiler.reset()
-    codecache.CacheBase.get_system.cache_clear()  # it names the GPU
 
 
 def _unresolved(names: Iterable[str]) -> Iterator[str]:

@@ -26,6 +26,11 @@ class Kind:
     """Whether calls run on cores that a process can choose."""
     is_in_host_memory: bool
     """Whether tensors lie in the host's memory: then its allocator counts, and what is free there."""
+    is_forked_warm: bool
+    """Whether its processes are forked from one that has used the compiler and imported libraries. These ask CUDA which
+    GPUs there are, and no process that is forked later can use one."""
+    variables: Mapping[str, str]
+    """The environment variables that its processes have from their start."""
     products: tuple[int, ...]
     copied_bytes: int
     probe_side: int
@@ -40,6 +45,8 @@ CPU = Kind(
     is_timed_by_host=True,
     has_cores=True,
     is_in_host_memory=True,
+    is_forked_warm=True,
+    variables={},
     products=(256, 512, 1024, 2048, 4096),
     copied_bytes=1 << 26,
     probe_side=192,  # factor and result fit into a core's second cache (288 KiB in float32)
@@ -53,6 +60,8 @@ CUDA = Kind(
     is_timed_by_host=False,
     has_cores=False,
     is_in_host_memory=False,
+    is_forked_warm=False,
+    variables={"TORCHINDUCTOR_COMPILE_THREADS": "1"},  # else the first Triton kernel starts processes that stay
     products=(8192, 16384),
     copied_bytes=1 << 30,
     probe_side=4096,

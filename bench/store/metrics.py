@@ -250,6 +250,9 @@ _TABLE = (
         meaning="the bytes that autograd keeps for the backward pass, in the modes that have one"),
     Metric("reserved_bytes", kind=int, unit=Unit.BYTES, reported=True, combined=FIRST,
         meaning="what a GPU's caching allocator reserved for a call"),
+    Metric("device_used_bytes", kind=int, unit=Unit.BYTES, reported=True, combined=FIRST,
+        meaning="by how much the used memory of a GPU grew over the first call: what the caching allocator reserved, "
+        "and what bypasses it, such as kernels, graphs, and what cuBLAS and cuDNN keep"),
     Metric("system_peak_bytes", kind=int, unit=Unit.BYTES, reported=True, combined=FIRST,
         meaning="the peak as the operating system saw it, on a CPU: of other runtimes and your own "
         "implementations, of all with `check_memory`"),

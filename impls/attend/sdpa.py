@@ -3,9 +3,6 @@
 FlashAttention of other packages is used through torch's registry, or called directly; no GPU has run those yet.
 """
 
-import contextlib
-import warnings
-from collections.abc import Callable
 from functools import partial, wraps
 from typing import Any
 
@@ -17,7 +14,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from impls.attend import hidden
 from impls.contract import Adapt, Attend, Implementation, Unsupported, repeated
-from impls.modules.core import lacks_kernel, with_attend
+from impls.modules.core import explained, lacks_kernel, with_attend
 
 GQA = BUILT_IN, REPEAT = ("built-in", "repeat")
 """The ways to compute fewer heads of keys than of queries."""
@@ -76,22 +73,11 @@ def pinned(backend: SDPBackend) -> Attend:
                 attn_mask = keywords.get("attn_mask")
                 if attn_mask is not None and attn_mask.requires_grad and torch.is_grad_enabled():
                     missing, is_missing = f"{backend.name} computes no gradient of attn_mask. ", True
-                raise Unsupported(
-                    is_missing * missing + _reasons(partial(attend, q, *others, **keywords), error)
-                ) from None
+                with explained(is_missing * missing):  # not around each call, because that takes microseconds
+                    return attend(q, *others, **keywords)
 
     attend_pinned.inside = partial(sdpa_kernel, backend)  # type: ignore[attr-defined]  # functions take them
     return attend_pinned
-
-
-def _reasons(core: Callable[[], Tensor], error: RuntimeError) -> str:
-    """Return torch's reasons, one per backend, from the warnings of a second call."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        with contextlib.suppress(RuntimeError):
-            core()
-    reasons = [str(warning.message).partition(" (Triggered internally")[0] for warning in caught]
-    return " ".join([str(error), *(reason for reason in reasons if not reason.endswith("because:"))])
 
 
 def registered(version: str) -> Adapt:

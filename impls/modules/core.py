@@ -8,6 +8,7 @@ weights, and looks at a call of it: if the core was not replaced, it raises `Uns
 import contextlib
 import copy
 import inspect
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial, wraps
@@ -268,17 +269,32 @@ def cores_of(model: Wrapper) -> list[Core]:
 def _called(model: Wrapper, call: Callable[..., Any]) -> Any:
     """Return what a call on one item of zeros returns; raises `Unsupported` if the library or a backend refuses."""
     weight = next(chain(model.parameters(), model.buffers()), torch.empty(0))
+    grad = torch.enable_grad() if model.training else torch.inference_mode()
     try:
-        with torch.enable_grad() if model.training else torch.inference_mode():
+        with explained("the backend can't compute the module's attention: "), grad:
             return call(model, *model.zeros(dtype=weight.dtype, device=weight.device))
     except ValueError as error:
         if model.attend is not None:
             raise  # it is the attend's own
         raise Unsupported(f"the library refuses it: {error}") from None
-    except RuntimeError as error:
-        if not lacks_kernel(error):
-            raise
-        raise Unsupported(f"the backend can't compute the module's attention: {error}") from None
+
+
+@contextmanager
+def explained(prefix: str = "") -> Iterator[None]:
+    """Raise `Unsupported` with all of torch's reasons if no backend that is allowed can compute a core inside.
+
+    Torch gives the reasons, one per backend, as warnings: no warning that comes inside is shown.
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            yield
+        except RuntimeError as error:
+            if not lacks_kernel(error):
+                raise
+            hints = (str(warning.message).partition(" (Triggered internally")[0] for warning in caught)
+            reasons = dict.fromkeys([str(error), *(hint for hint in hints if not hint.endswith("because:"))])
+            raise Unsupported(prefix + " ".join(reasons)) from None
 
 
 def lacks_kernel(error: RuntimeError) -> bool:

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -138,6 +139,7 @@ def judged(name: str, mode: str, dtype: str, device: str) -> tuple[Counter[str],
 
 def correct(drill: Drill) -> str:
     """Check all implementations at twelve shapes, in each dtype, in inference and train."""
+    warnings.simplefilter("ignore")  # torch says there why a backend is not used, and so do the reasons
     refused, accepted = [], 0
     dtypes = ("float32", "bfloat16", "float16") if drill.is_gpu else ("float32",)
     ours = [name for name, entry in impls.IMPLEMENTATIONS.items() if not entry.packages] if drill.is_gpu else []
@@ -242,7 +244,9 @@ def memory(drill: Drill) -> str:
             members = {name: Member(Case(at, name), pool, "here", thorough=True) for name in ("eager", "sdpa")}
             baselines, rule = [members["eager"]], Length(0.01)
             Replicate([*members.values()], baselines, rule, seed=number, number=0).measure(60.0)
-            peaks.update((name, member.metrics.get("peak_bytes")) for name, member in members.items())
+            if bad := [f"{name}: {each.status}: {each.detail}" for name, each in members.items() if not each.is_ok]:
+                raise FailedError("; ".join(bad))
+            peaks.update((name, member.metrics["peak_bytes"]) for name, member in members.items())
     finally:
         pool.close()
     predicted = {name: peak_bytes(Case(at, name)) for name in ("eager", "sdpa")}

@@ -167,6 +167,8 @@ class Worker:
         match request["what"]:
             case "print":
                 print(json.dumps({"event": "do", "fake": True}), flush=True)
+            case "tell":
+                return {"warmed": WARMED, "variables": {**os.environ}}
             case "work":
                 for _ in range(request["parts"]):
                     time.sleep(request["part_s"])
@@ -354,6 +356,9 @@ def _jittered(value_s: float) -> float:
     return value_s * random.Random(threading.get_native_id()).uniform(0.999, 1.001)
 
 
+WARMED: list[str] = []
+"""The implementations and libraries that the server was warmed for."""
+
 LIVING: set[Worker] = set()
 """The workers that are prepared and have not ended, if all are threads of this process."""
 
@@ -381,8 +386,9 @@ def reference(channel: Channel) -> None:
     serve({"expect": expect, "expect_timed": expect_timed}, channel)
 
 
-def warm(_request: dict[str, Any]) -> None:
-    """Compile nothing."""
+def warm(request: dict[str, Any]) -> None:
+    """Compile nothing, and keep for what it was asked."""
+    WARMED.extend([*request["implementations"], *request["libraries"]])
 
 
 if __name__ == "__main__":

@@ -93,9 +93,9 @@ def test_the_rounds_of_two_environments_pair(tmp_path: Path, monkeypatch: pytest
     started: Counter[tuple[Pool, str]] = Counter()
     start = threads.in_a_process
 
-    def counted(of: Pool, allocator: str, count: int) -> Any:
+    def counted(of: Pool, allocator: str, *others: Any) -> Any:
         started[of, allocator] += 1
-        return start(of, allocator, count)
+        return start(of, allocator, *others)
 
     monkeypatch.setattr(Pool, "_started", counted)
     duel = measured(tmp_path)

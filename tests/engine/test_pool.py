@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -110,6 +111,38 @@ def test_servers_of_a_point_start_together(two: Pool) -> None:
     threads, allocator = (server_of(two.worker(at)) for at in (point(threads=2), point(allocator="system")))
     assert server_of(two.worker(point(num_tokens=9))) == first
     assert len({first, threads, allocator}) == 3
+
+
+def test_the_processes_of_a_gpu_are_forked_from_a_server_that_has_imported_torch_alone(two: Pool) -> None:
+    """Those of a CPU in the same run come from one that is warm. The machine is described by one that may ask CUDA.
+
+    The first kernel of a GPU starts no processes that compile others.
+    """
+    two.libraries = ("timm",)
+    request = {"request": "do", "what": "tell"}
+    with two.worker(point()) as on_cpu, two.worker(point(device="cuda:1")) as on_gpu:
+        of_cpu, of_gpu = (worker.ask(request, CHECK_S) for worker in (on_cpu, on_gpu))
+        assert server_of(two.judging("reference", point(device="cuda"))) == server_of(on_gpu)
+    assert (of_cpu["warmed"], of_gpu["warmed"]) == (["eager", "timm"], [])
+    threads = [each["variables"].get("TORCHINDUCTOR_COMPILE_THREADS") for each in (of_cpu, of_gpu)]
+    assert threads == [os.environ.get("TORCHINDUCTOR_COMPILE_THREADS"), "1"]
+
+
+def test_a_server_that_has_not_compiled_forks_what_describes_the_machine(
+    two: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a process that comes from another one, torch could not describe the GPUs."""
+    asked: list[int] = []
+    ask = Worker.ask
+
+    def note(worker: Worker, request: dict[str, Any], *rest: Any, **named: Any) -> dict[str, Any]:
+        if request["request"] == "check":
+            asked.append(server_of(worker))
+        return ask(worker, request, *rest, **named)
+
+    monkeypatch.setattr(Worker, "ask", note)
+    two.check([point()])
+    assert asked == [server_of(two.judge(point()))]
 
 
 def test_a_server_that_does_not_start_is_tried_again(two: Pool, monkeypatch: pytest.MonkeyPatch) -> None:

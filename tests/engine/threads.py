@@ -122,9 +122,9 @@ def end(code: int) -> None:
 in_a_process = Pool._started
 
 
-def _started(self: Pool, allocator: str, threads: int) -> Any:
+def _started(self: Pool, *settings: Any) -> Any:
     """Return the server of an environment: that of another one is a process."""
-    return in_a_process(self, allocator, threads) if self.python else Server()
+    return in_a_process(self, *settings) if self.python else Server()
 
 
 def use_processes(patch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """The timers of a GPU, on one that is made up; and on a real one, if there is one."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
 
 import pytest
 import torch
@@ -165,6 +166,25 @@ def test_work_of_another_stream_that_is_joined_is_not_late(gpu: Gpu) -> None:
 def test_a_call_without_other_streams_is_never_late(gpu: Gpu) -> None:
     """Also if it takes long."""
     assert cuda.late_s(gpu.call(10, 1e-3)) == 0
+
+
+@pytest.mark.parametrize("held", [100, 0])
+def test_a_peak_that_the_allocator_does_not_count_is_an_error(held: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The peak is what a call adds to what is held; where not even its inputs are counted, the error says so."""
+    now = {"allocated": held, "reserved": 4 * held, "max_allocated": 0, "max_reserved": 0}
+
+    def call() -> None:
+        if held:
+            now.update(max_allocated=held + 30, max_reserved=4 * held + 50)
+
+    for name in ("allocated", "reserved", "max_allocated", "max_reserved"):
+        function = f"max_memory_{name[4:]}" if name.startswith("max_") else f"memory_{name}"
+        monkeypatch.setattr(torch.cuda, function, lambda _device, name=name: now[name])
+    for name in ("empty_cache", "reset_peak_memory_stats"):
+        monkeypatch.setattr(torch.cuda, name, lambda *_: None)
+    monkeypatch.setattr(cuda, "synchronize", lambda _device: None)
+    with nullcontext() if held else pytest.raises(RuntimeError, match="PYTORCH_NO_CUDA_MEMORY_CACHING"):
+        assert cuda.peak_bytes(call, "cuda") == (30, 50)
 
 
 @pytest.mark.cuda

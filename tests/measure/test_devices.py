@@ -1,11 +1,76 @@
-"""Devices as torch knows them."""
+"""Devices as torch knows them, and how a process chooses one; the GPU is a stand-in."""
+
+import dataclasses
+from contextlib import closing
+from typing import Any
 
 import pytest
 import torch
+from torch.nn import functional as F  # noqa: N812 - PyTorch's own convention
 
+from bench.engine import pool
+from bench.engine.pool import Pool
 from bench.measure.devices import device
+from bench.measure.process_state import ProcessState
 from bench.measure.server import Worker
+from bench.plan.case import Point
+from tests.make.points import point
 from tests.measure.stub import Announcements
+
+ASK_S = 60
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Put a GPU in place of CUDA's whose tensors are the CPU's; return the numbers of the devices that are chosen."""
+    chosen: list[int] = []
+    zeros = torch.zeros
+    monkeypatch.setattr(torch, "zeros", lambda *shape, device: zeros(*shape))  # noqa: ARG005 - its name
+    monkeypatch.setattr(torch.cuda, "set_device", chosen.append)
+    return chosen
+
+
+def test_no_implementation_is_blamed_for_the_order_of_backends(gpu: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first call of SDPA on a GPU sets the order for the whole process; it is made when the device is chosen."""
+    order, sdpa = torch._C._get_sdp_priority_order(), F.scaled_dot_product_attention
+
+    def first_sets_the_order(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        torch._C._set_sdp_priority_order(order[::-1])
+        return sdpa(q, k, v)
+
+    monkeypatch.setattr(F, "scaled_dot_product_attention", first_sets_the_order)
+    try:
+        device("cuda:1").choose()
+        state = ProcessState()
+        F.scaled_dot_product_attention(*torch.ones(3, 1, 1, 2, 8))
+        assert (gpu, state.changes()) == ([1], "")
+    finally:
+        torch._C._set_sdp_priority_order(order)
+
+
+def looked(servers: Pool, at: Point) -> dict[str, Any]:
+    """Return what a worker of a point replies that looks at its layer."""
+    with servers.worker(at) as worker:
+        return worker.ask({"request": "look", "point": dataclasses.asdict(at), "seed": 1, "settings": []}, ASK_S)
+
+
+@pytest.mark.slow
+def test_a_process_that_was_forked_from_one_that_asked_cuda_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The row is an error that names the cause, not CUDA's message at some later call. A CPU can be used there."""
+    monkeypatch.setattr(pool, "MODULE", "tests.measure.asking_server")
+    with closing(Pool(1, ())) as servers:
+        on_cpu, on_gpu = (looked(servers, at) for at in (point(), point(device="cuda", timing="device-cold")))
+    assert [each["status"] for each in (on_cpu, on_gpu)] == ["ok", "error"]
+    assert "forked from one that has asked CUDA" in on_gpu["detail"]
+
+
+@pytest.mark.slow
+@pytest.mark.toolchain
+@pytest.mark.skipif(not torch.version.cuda, reason="needs a build of torch for CUDA; no GPU")
+def test_a_worker_of_a_gpu_may_use_cuda_where_implementations_compile() -> None:
+    """The server that has used the compiler has asked CUDA; it forks none."""
+    with closing(Pool(1, ("compiled_eager",))) as servers:
+        assert "fork" not in looked(servers, point(device="cuda", timing="device-cold"))["detail"]
 
 
 def test_torchs_reason_is_said_of_a_gpu_that_it_cant_use(monkeypatch: pytest.MonkeyPatch) -> None:

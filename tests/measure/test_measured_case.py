@@ -20,7 +20,7 @@ from torch.nn.attention import SDPBackend
 
 import impls
 from bench.measure import cuda, forking
-from bench.measure.devices import Gpu
+from bench.measure.devices import Device, Gpu
 from bench.measure.measured_case import LATE_S, load
 from bench.measure.timed_calls import TimedCalls
 from bench.sampling.inputs import AFTERWARDS, NORMAL, PEAKED, TIMED
@@ -206,6 +206,26 @@ def test_one_that_names_a_kernel_and_runs_another_is_a_fallback(
     assert reply["status"] == "fallback"
     assert "sdpa_flash must run scaled_dot_product_flash_attention" in reply["detail"]
     assert "_scaled_dot_product_attention_math ran" in reply["detail"]
+
+
+@pytest.mark.filterwarnings("error")
+def test_what_a_backend_refuses_is_unsupported_with_torchs_reason(tmp_path: Path) -> None:
+    """So it is in an own implementation that says nothing of it; torch's warnings are shown nowhere else."""
+    with case(point(), "tests.foreign:refused", tmp_path) as process:
+        reply = process.prepare()
+    assert reply["status"] == "unsupported"
+    assert reply["detail"].startswith("No available kernel")
+    assert reply["detail"].count("do not support non-zero dropout") == 1
+
+
+def test_what_the_first_call_takes_of_a_gpus_memory_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The free memory of the device is read before and after it; a CPU has none of its own."""
+    free_bytes = iter([1000, 700])
+    with case(point(), "eager", tmp_path) as process:
+        assert "device_used_bytes" not in process.prepare()["metrics"]
+    monkeypatch.setattr(Device, "free_bytes", lambda _device: next(free_bytes, 100))
+    with case(point(), "eager", tmp_path) as process:
+        assert process.prepare()["metrics"]["device_used_bytes"] == 300
 
 
 def timed(process: Case) -> TimedCalls:

@@ -29,7 +29,7 @@ CONTRACT = """
     flops, least_bytes, flops_per_s, roofline_share, ceiling_flops_per_s, ceiling_bytes_per_s, energy_j,
     baseline, speedup, speedup_low, speedup_high, log_ratio_error, log_ratio_freedom, log_time_error,
     rank, standing, slowdown, slowdown_low, slowdown_high, further_s,
-    memory_bytes, peak_bytes, held_bytes, saved_bytes, reserved_bytes, system_peak_bytes, huge_bytes,
+    memory_bytes, peak_bytes, held_bytes, saved_bytes, reserved_bytes, device_used_bytes, system_peak_bytes, huge_bytes,
     compile_cold_s, compile_warm_s, graphs,
     kernels, adapted_by, error, tolerance, clock_hz, throttle,
     env_id, device_name, torch_version, commit, started_at, schema_version
