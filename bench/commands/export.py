@@ -73,10 +73,10 @@ def run(arguments: argparse.Namespace) -> int:
         _write(out, json.dumps(content, indent=1))
     faster = sum(choice.implementation != table.SDPA for choice in chosen)
     say(*[left_out] * bool(left_out))
-    numbers = sorted({choice.point.threads for choice in chosen})
-    threads = f"{', '.join(map(str, numbers))} {'thread' if numbers == [1] else 'threads'}"
-    say(f"{out}: {len(chosen)} points with {threads}, at {faster} of them another core than sdpa")
-    if (usual := physical_cores()) not in numbers:
+    numbers = sorted({choice.point.threads for choice in chosen if choice.point.kind.has_cores})
+    threads = f" with {', '.join(map(str, numbers))} {'thread' if numbers == [1] else 'threads'}" if numbers else ""
+    say(f"{out}: {len(chosen)} points{threads}, at {faster} of them another core than sdpa")
+    if numbers and (usual := physical_cores()) not in numbers:
         say(f"torch takes {usual} threads here by itself: set {numbers[0]}, or measure with --threads {usual}")
     say(*[f"Use it: --impl sdpa,measured[table={out}], or in a program as docs/use.md says"] * is_json)
     return FINE

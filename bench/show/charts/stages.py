@@ -52,6 +52,7 @@ class Bar:
     implementation: str
     segments: tuple[Segment, ...]
     whole_s: float
+    is_on_gpu: bool = False
 
     @property
     def sum_s(self) -> float:
@@ -68,7 +69,12 @@ def bars(profiles: Sequence[Profile]) -> list[Bar]:
     """Return a bar for each profile of a point: those in stages first, then the slowest first."""
     ordered = sorted(profiles, key=lambda profile: (not profile.stages, -whole_s(profile)))
     return [
-        Bar(each.case.implementation, _stages(each) if each.stages else _operators(each.operators), whole_s(each))
+        Bar(
+            each.case.implementation,
+            _stages(each) if each.stages else _operators(each.operators),
+            whole_s(each),
+            is_on_gpu(each),
+        )
         for each in ordered
     ]
 
@@ -151,9 +157,9 @@ def segments(bars_of_point: Sequence[Bar]) -> tuple[list[dict[str, Any]], float]
             start_s += each.time_s
         if bar.residual_s > 0:
             rows.append({**place, "kind": "residual", "start": start_s, "end": bar.whole_s, "fill": RESIDUAL_COLOUR})
-        share = units.percent(bar.residual_s / bar.whole_s)
+        share, how = units.percent(bar.residual_s / bar.whole_s), "in kernels" if bar.is_on_gpu else "timed"
         rows.append({**place, "kind": "whole", "top": top - OVERHANG_PX, "start": bar.whole_s,
-            "text": f"{units.seconds(bar.whole_s)} in all", "end": max(start_s, bar.whole_s),
+            "text": f"{units.seconds(bar.whole_s)} {how}", "end": max(start_s, bar.whole_s),
             "residual": f"residual {units.seconds(bar.residual_s)} ({share})"})  # fmt: skip
         lines = _lines(below)
         for number, line in enumerate(lines):
