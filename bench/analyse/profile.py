@@ -54,9 +54,10 @@ def distortion(profile: Profile) -> str:
             "operators, not their times. A larger batch or more tokens make operators outlast their recording."
         )
     if share < -HEAVY:
+        what, again = ("GPU", "") if is_on_gpu(profile) else ("machine", " on a quiet machine")
         return (
             f"Calls took {-share:.0%} less time with the profiler than without, though it can only slow them down: the "
-            "machine changed its speed meanwhile. Trust counts and bytes, or profile it again on a quiet machine."
+            f"{what} changed its speed meanwhile. Trust counts and bytes, or profile it again{again}."
         )
     return ""
 

@@ -84,3 +84,4 @@ def test_a_profiler_that_slows_the_host_down_leaves_the_kernels_times(of_eager: 
     slowed = analyse.distortion(replace(of_eager, profiled_s=3 * of_eager.timed_s))
     assert "gaps" in slowed
     assert "times of kernels hold" in slowed
+    assert "the GPU changed its speed" in analyse.distortion(replace(of_eager, profiled_s=of_eager.timed_s / 2))
