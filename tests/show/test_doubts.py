@@ -71,6 +71,8 @@ def test_a_gpu_has_a_sentence_of_its_own() -> None:
     assert machine(of_gpu.assign(compute_speed=0.5))[1].startswith("The GPU was slow. In 2 of 2 measured cases it ran")
     both = pd.concat([FAIR, of_gpu[of_gpu["implementation"] != CONTROL]])
     assert machine(both)[1] == f"{machine(FAIR)[1]} The GPU: clock 1,755 to 1,980 MHz."
+    with_control = machine(pd.concat([FAIR, of_gpu]))[1]
+    assert with_control.startswith(f"{machine(FAIR)[1]} The GPU: clock 1,755 to 1,980 MHz; a second eager differed")
     assert machine(both.assign(compute_speed=0.5))[1].count("was slow. In 2 of 2") == 2
     assert machine(of_gpu[of_gpu["implementation"] != CONTROL].assign(clock_hz=None)) == (True, "")
 
