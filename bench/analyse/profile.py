@@ -8,7 +8,7 @@ from itertools import accumulate
 import pandas as pd
 
 from bench.analyse.comparable import STEADY
-from bench.store.profile import Block, Profile, ProfiledOperator, Stage
+from bench.store.profile import STREAM, Block, Profile, Span, Stage
 
 HEAVY = 0.2
 """If calls with and without the profiler differ by more than this share, times of the profile can't be trusted."""
@@ -23,6 +23,18 @@ class Peak:
     blocks: tuple[Block, ...]
 
 
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel or copy of the median call; `start_s` counts from the beginning of the first one.
+
+    `gap_s` is the time before it in which no kernel of the call ran.
+    """
+
+    span: Span
+    start_s: float
+    gap_s: float
+
+
 def overhead(profile: Profile) -> float:
     """Return the share of its latency by which the profiler slowed the case down."""
     return profile.profiled_s / profile.timed_s - 1
@@ -31,15 +43,21 @@ def overhead(profile: Profile) -> float:
 def distortion(profile: Profile) -> str:
     """Return why the times of a profile can't be trusted, empty if they can."""
     share = overhead(profile)
+    if share > HEAVY and is_on_gpu(profile):
+        return (
+            f"Under the profiler a call takes {share:.0%} longer: the host launches more slowly, so the gaps between "
+            "kernels are longer than without it. The times of kernels hold."
+        )
     if share > HEAVY:
         return (
             f"The profiler slows it down by more than {HEAVY:.0%}: trust counts, bytes and the order of "
             "operators, not their times. A larger batch or more tokens make operators outlast their recording."
         )
     if share < -HEAVY:
+        what, again = ("GPU", "") if is_on_gpu(profile) else ("machine", " on a quiet machine")
         return (
             f"Calls took {-share:.0%} less time with the profiler than without, though it can only slow them down: the "
-            "machine changed its speed meanwhile. Trust counts and bytes, or profile it again on a quiet machine."
+            f"{what} changed its speed meanwhile. Trust counts and bytes, or profile it again{again}."
         )
     return ""
 
@@ -54,14 +72,14 @@ def slowdown(profile: Profile, latency_s: float, low_s: float | None, high_s: fl
     return None if within or abs(math.log(factor)) <= math.log1p(STEADY) else factor
 
 
-def time_s(operator: ProfiledOperator) -> float:
-    """Return an operator's time: the GPU's if the case ran on one, else the host's without the operators it called."""
-    return operator.self_s if operator.device_s is None else operator.device_s
+def is_on_gpu(profile: Profile) -> bool:
+    """Return whether operators have a GPU's times."""
+    return any(operator.device_s is not None for operator in profile.operators)
 
 
 def shares(profile: Profile) -> tuple[float, ...]:
     """Return each operator's share in the time of all."""
-    return _shares([time_s(operator) for operator in profile.operators])
+    return _shares([operator.time_s for operator in profile.operators])
 
 
 def unnamed_s(profile: Profile) -> float:
@@ -79,14 +97,40 @@ def stage_sum_s(profile: Profile) -> float:
     return sum(stage.time_s for stage in profile.stages)
 
 
+def whole_s(profile: Profile) -> float:
+    """Return the time of a call that those of its parts are set against: on a GPU that of all its kernels."""
+    return sum(operator.time_s for operator in profile.operators) if is_on_gpu(profile) else profile.timed_s
+
+
 def residual_s(profile: Profile) -> float:
     """Return the layer's time without that of its stages: below 0 if the profiler slowed the stages down."""
-    return profile.timed_s - stage_sum_s(profile)
+    return whole_s(profile) - stage_sum_s(profile)
 
 
 def rate(stage: Stage) -> float | None:
     """Return a stage's floating-point operations per second, None if they are not known."""
     return None if stage.flops is None or not stage.time_s else stage.flops / stage.time_s
+
+
+def kernels(profile: Profile) -> tuple[Kernel, ...]:
+    """Return the kernels and copies of the median call on a GPU, in the order in which they began; none on a CPU."""
+    ran = sorted((span for span in profile.spans if span.lane.startswith(STREAM)), key=lambda span: span.start_s)
+    ends_s = accumulate((span.start_s + span.duration_s for span in ran), max)
+    befores_s = [ran[0].start_s, *ends_s] if ran else []
+    return tuple(
+        Kernel(span, span.start_s - ran[0].start_s, max(0.0, span.start_s - before_s))
+        for span, before_s in zip(ran, befores_s, strict=False)
+    )
+
+
+def gaps_s(ran: Sequence[Kernel]) -> float:
+    """Return the time between the first and the last kernel in which none ran."""
+    return sum(kernel.gap_s for kernel in ran)
+
+
+def device_span_s(ran: Sequence[Kernel]) -> float:
+    """Return the time from the beginning of the first kernel to the end of the last."""
+    return max((kernel.start_s + kernel.span.duration_s for kernel in ran), default=0.0)
 
 
 def live_bytes(blocks: Sequence[Block]) -> list[tuple[float, int]]:

@@ -25,6 +25,7 @@ from bench.analyse.standing import (
     places,
 )
 from bench.plan.case import CONTROL, Case, Point
+from bench.plan.device import HOST
 from bench.stats.best import GOOD
 from bench.stats.contrasts import Common, Contrasts, Prior, Values, common, contrasts, own_errors, prior, values
 from bench.stats.estimates import MEDIAN_EFFICIENCY, PAIR, Array, Estimates, half_widths, interval, mean, t_quantile
@@ -394,10 +395,10 @@ def _calls_per_timing(record: Record) -> int:
 
 
 def flagged(record: Record) -> Iterator[bool]:
-    """Yield of each sample whether it was disturbed; a GPU's timing isn't disturbed by switches of the host."""
-    samples, on_host = record.samples, record.case.point.timing == "host"
+    """Yield of each sample whether other processes of the host disturbed it: never if the device's time was taken."""
+    samples, on_host = record.samples, record.case.point.timing == HOST
     others = samples.others or (0.0,) * len(samples.rounds)
     for timings, switches, share in zip(samples.timings_s, samples.switches, others, strict=True):
         seconds = sum(timings) * _calls_per_timing(record)
         interrupted = switches >= len(timings) and switches > FLAGGED_PER_S * seconds
-        yield (on_host and interrupted) or share > BUSY_SHARE
+        yield on_host and (interrupted or share > BUSY_SHARE)

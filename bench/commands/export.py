@@ -10,6 +10,7 @@ import re
 import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, cast
 
@@ -21,6 +22,7 @@ from bench.engine.table_check import TableCheck
 from bench.harness import options
 from bench.harness.progress import moving
 from bench.machine.facts import physical_cores
+from bench.plan.device import kind
 from bench.plan.drawn import between
 from bench.plan.errors import WrongRequest, refusing
 from bench.plan.sweep import MEASURED, Effort, Sweep
@@ -73,10 +75,10 @@ def run(arguments: argparse.Namespace) -> int:
         _write(out, json.dumps(content, indent=1))
     faster = sum(choice.implementation != table.SDPA for choice in chosen)
     say(*[left_out] * bool(left_out))
-    numbers = sorted({choice.point.threads for choice in chosen})
-    threads = f"{', '.join(map(str, numbers))} {'thread' if numbers == [1] else 'threads'}"
-    say(f"{out}: {len(chosen)} points with {threads}, at {faster} of them another core than sdpa")
-    if (usual := physical_cores()) not in numbers:
+    numbers = sorted({choice.point.threads for choice in chosen if choice.point.kind.has_cores})
+    threads = f" with {', '.join(map(str, numbers))} {'thread' if numbers == [1] else 'threads'}" if numbers else ""
+    say(f"{out}: {len(chosen)} points{threads}, at {faster} of them another core than sdpa")
+    if numbers and (usual := physical_cores()) not in numbers:
         say(f"torch takes {usual} threads here by itself: set {numbers[0]}, or measure with --threads {usual}")
     say(*[f"Use it: --impl sdpa,measured[table={out}], or in a program as docs/use.md says"] * is_json)
     return FINE
@@ -174,8 +176,11 @@ def function(content: Mapping[str, Any]) -> str:
     threads = statistics.mode(point["threads"] for point in content["points"])
     points = table.with_threads(content["points"], threads)
     lines = "".join(f"    {choice!r},\n" for point in points for choice in table.choices_of(point))
-    measured = content["environment"]
-    place = f"{measured['cpu']}, {threads} {'thread' if threads == 1 else 'threads'}, torch {measured['torch']}"
+    measured, kinds = content["environment"], dict.fromkeys(kind(point["device"]) for point in points)
+    on_cpu = [f"{measured['cpu']}, {threads} {'thread' if threads == 1 else 'threads'}"]
+    on_gpus = [*dict.fromkeys(measured["gpus"].values())]
+    hosts = (on_cpu if of.has_cores else on_gpus for of in kinds)
+    place = ", ".join([*chain.from_iterable(hosts), f"torch {measured['torch']}"])
     rule = ANNOTATED.sub("def nearest(choices, kind, sizes):", inspect.getsource(table.nearest))
     return f'''"""Which attention core to use, as measured by attention-bench in the run {content["run"]} on {place}."""
 

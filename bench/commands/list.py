@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from bench.commands import FINE
-from bench.machine.facts import here
+from bench.machine import facts, gpus
 from bench.plan import names
 from bench.plan.case import COLUMNS
-from bench.plan.device import KINDS
+from bench.plan.device import CPU, KINDS
 from bench.plan.grid import DEFAULTS, MODEL_COLUMNS, MODELS, expand
 from bench.plan.layers import LAYERS
 from bench.plan.sweep import load_sweep, shipped_names
@@ -24,7 +24,7 @@ LIBRARY = "a model with random weights; with [at=PATH] a layer in it"
 
 def run(_arguments: argparse.Namespace) -> int:
     """Print everything that has a name in a sweep or an option."""
-    sweeps = {name: load_sweep(here(name)) for name in shipped_names()}
+    sweeps = {name: load_sweep(facts.here(name)) for name in shipped_names()}
     defaults = {kind.sweep: f"; the default on {kind.name}" for kind in KINDS.values()}
     described = {
         name: f"{len(sweep.points)} points, {len(sweep.implementations)} implementations{defaults.get(name, '')}"
@@ -36,7 +36,9 @@ def run(_arguments: argparse.Namespace) -> int:
         if entry.options
     }
     libraries = [f"{source}:NAME" for source in catalogue.SOURCES]
+    accelerators = {gpu.device: gpu.words for gpu in gpus.seen()} if facts.torch_cuda() else {}
     for title, entries in (
+        ("devices", {CPU.name: facts.cpu_model(), **accelerators}),
         ("sweeps", described),
         ("layers", {**names.LAYERS, "package.module:Class": OWN, **dict.fromkeys(libraries, LIBRARY)}),
         ("implementations", {**names.IMPLEMENTATIONS, "mykernel:attend": OWN}),

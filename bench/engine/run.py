@@ -21,8 +21,9 @@ from bench.engine.replicate import Replicate, now
 from bench.engine.run_folder import RunFolder
 from bench.engine.schedule import Missing, equal_shares, spread
 from bench.engine.worker import unheard
-from bench.machine import facts, monotonic, quiet
+from bench.machine import facts, gpus, monotonic, quiet
 from bench.plan.case import Case, Point
+from bench.plan.device import HOST
 from bench.plan.grid import without_columns
 from bench.plan.names import may_have_own_memory
 from bench.plan.sweep import Sweep, load_sweep
@@ -133,10 +134,20 @@ class Run:
         self.run_folder.open(self._observed(dataclasses.asdict(state)))
         threads = max(point.threads for point in self.sweep.points)
         missing = admission.huge_pages_missing(self.sweep.points)
+        times_the_host = any(point.timing == HOST for point in self.sweep.points)
         return [
             *([f"{missing}; its cases will be unsupported"] if missing else []),
-            *quiet.warnings(state, threads, facts.physical_cores()),
+            *(quiet.warnings(state, threads, facts.physical_cores()) if times_the_host else ()),
+            *(gpus.warnings(self._gpus) if self._gpus else ()),
         ]
+
+    @property
+    def _gpus(self) -> list[str]:
+        return [*dict.fromkeys(point.device for point in self.sweep.points if not point.kind.has_cores)]
+
+    def late_warnings(self) -> list[str]:
+        """Return what is seen at the end of the run that disturbed it: another process on one of its GPUs."""
+        return gpus.late_warnings(self._gpus) if self._gpus else []
 
     def _observed(self, state: dict[str, Any]) -> Environment:
         """Return the environment of this machine in a state; raises WrongRequest if nothing can be measured here."""

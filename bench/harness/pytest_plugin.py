@@ -251,6 +251,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         parts = [render(summary.blocks(saved.whole, run.sweep.baseline, saved.changes, run.sweep))]
     for part in parts:
         terminalreporter.write(rendered(part, width=width, colour=terminalreporter.hasmarkup))
+    for warning in run.late_warnings():
+        terminalreporter.write_line(f"warning: {warning}", yellow=True)
     for line in summary.go_on(_command(run), run.sweep.effort, run.summary, state.points):
         terminalreporter.write_line(line)
     terminalreporter.flush()  # the answer is here before its pictures and its page

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
-from bench.machine import facts, quiet
+from bench.machine import facts, gpus, quiet
+from bench.machine.gpus import MODES
 from bench.store import units
 
 LEAST_DISK_BYTES, LEAST_MEMORY_BYTES = 2 * 2**30, 2 * 2**30
@@ -44,7 +45,7 @@ class Finding:
 def findings(folder: Path) -> list[Finding]:
     """Return what matters for measuring on this machine; results would go into a folder."""
     return [
-        _torch(), *_torchvision(), _cores(), *_variables(), _allocator(), _compiler(), _gpu(), *_noise(), _memory(),
+        _torch(), *_torchvision(), _cores(), *_variables(), _allocator(), _compiler(), *_gpus(), *_noise(), _memory(),
         _disk(folder), *_clock(),
     ]  # fmt: skip
 
@@ -105,14 +106,20 @@ def _compiler() -> Finding:
     return Finding("compiler", Path(path).name)
 
 
-def _gpu() -> Finding:
-    names, cuda = facts.gpus(), facts.torch_cuda()
-    if not names:
-        return Finding("GPU", "none is seen: runs use the CPU")
-    words = ", ".join(dict.fromkeys(names))
-    if not cuda:
-        return Finding("GPU", f"{words}, but this torch has no CUDA", "install a torch with CUDA: docs/gpu.md")
-    return Finding("GPU", f"{words}; torch is built for CUDA {cuda}")
+def _gpus() -> Iterator[Finding]:
+    """Yield what is known of each GPU, and who else uses it."""
+    every, cuda = gpus.seen(), facts.torch_cuda()
+    if not every:
+        yield Finding("GPU", "none is seen: runs use the CPU")
+    for gpu in every:
+        name = "GPU" if len(every) == 1 else gpu.device
+        if not cuda:
+            yield Finding(name, f"{gpu.words}, but this torch has no CUDA", "install a torch with CUDA: docs/gpu.md")
+            continue
+        told, _, advice = gpus.in_use(gpu).partition(": ")
+        if gpu.mode not in (None, MODES[0]):
+            advice = f"several processes must share it: nvidia-smi --id={gpu.device[5:]} --compute-mode=DEFAULT"
+        yield Finding(name, "; ".join(filter(None, (gpu.words, f"torch is built for CUDA {cuda}", told))), advice)
 
 
 def _noise() -> Iterator[Finding]:

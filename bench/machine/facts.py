@@ -265,6 +265,16 @@ def torch_cuda() -> str:
 
 def gpus() -> list[str]:
     """Return the names of the NVIDIA GPUs that a process may use, in their order; none without a driver."""
+    handles = gpu_handles()
+    if not handles:
+        return []
+    import pynvml
+
+    return [str(pynvml.nvmlDeviceGetName(handle)) for handle in handles]
+
+
+def gpu_handles() -> list[Any]:
+    """Return NVML's handles of the NVIDIA GPUs that a process may use, in CUDA's order; none without a driver."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is not None and visible.strip() in ("", "-1"):
         return []
@@ -272,11 +282,16 @@ def gpus() -> list[str]:
         import pynvml
 
         pynvml.nvmlInit()
-        count = pynvml.nvmlDeviceGetCount()
-        names = [str(pynvml.nvmlDeviceGetName(pynvml.nvmlDeviceGetHandleByIndex(number))) for number in range(count)]
+        every = [pynvml.nvmlDeviceGetHandleByIndex(number) for number in range(pynvml.nvmlDeviceGetCount())]
+        if visible is None:
+            return every
+        words = [word.strip() for word in visible.split(",")]
+        return [
+            every[int(word)] if word.isdecimal() else pynvml.nvmlDeviceGetHandleByUUID(word)
+            for word in words[: len(every)]
+        ]
     except Exception:  # no package, no driver, or no device: pynvml has an error of its own for each
         return []
-    return names if visible is None else names[: len(visible.split(","))]
 
 
 def available_devices() -> list[str]:

@@ -101,7 +101,7 @@ class Gpu(Device):
                 "as torch.compile and other packages do; that one must have imported torch alone"
             )
         torch.cuda.set_device(self.index)
-        F.scaled_dot_product_attention(*torch.zeros(3, 1, 1, 1, 8, device=self.name))
+        F.scaled_dot_product_attention(*torch.zeros(3, 1, 1, 1, 8, device=self.place))
 
     def synchronize(self) -> None:
         """Wait until its work is done."""

@@ -19,6 +19,8 @@ class Kind:
     """
 
     name: str
+    title: str
+    """How sentences call it."""
     timings: tuple[str, ...]
     is_timed_by_host: bool
     """Whether the process that makes a call also does its work: then its processor's seconds are those of the call."""
@@ -41,6 +43,7 @@ class Kind:
 
 CPU = Kind(
     name="cpu",
+    title="CPU",
     timings=(HOST,),
     is_timed_by_host=True,
     has_cores=True,
@@ -56,6 +59,7 @@ CPU = Kind(
 )
 CUDA = Kind(
     name="cuda",
+    title="GPU",
     timings=(COLD, HOT, GRAPH, HOST),
     is_timed_by_host=False,
     has_cores=False,

@@ -21,7 +21,18 @@ from bench.plan.device import Kind
 from bench.plan.layers import BACKWARD_PRODUCTS, ITEM_BYTES, steps
 from bench.plan.layers.layer import VIEW
 from bench.profiling.operations import operations
-from bench.profiling.recorded import Allocated, Call, Place, allocated, duration_s, is_label, name, recorded
+from bench.profiling.recorded import (
+    Allocated,
+    Call,
+    Place,
+    allocated,
+    duration_s,
+    is_label,
+    is_launch,
+    kernels_of,
+    name,
+    recorded,
+)
 from bench.store.profile import FORWARD, ProfiledOperator, Stage
 
 Value = TypeVar("Value")
@@ -173,7 +184,10 @@ def _middle_half(ordered: Sequence[Value]) -> Sequence[Value]:
 
 
 def operators(pairs: Sequence[Pair], kind: Kind) -> tuple[ProfiledOperator, ...]:
-    """Return the operators of the profiled calls, and events such as the entry into compiled code, longest first."""
+    """Return the operators of the profiled calls, and events such as the entry into compiled code, longest first.
+
+    On a GPU the time of their kernels orders them.
+    """
     events: dict[str, list[FunctionEvent]] = defaultdict(list)
     for event in (each for pair in pairs for each in pair.call.host if not is_label(each)):
         events[name(event)].append(event)
@@ -182,18 +196,20 @@ def operators(pairs: Sequence[Pair], kind: Kind) -> tuple[ProfiledOperator, ...]
     for block in (each.block for pair in pairs for each in pair.blocks):
         sizes[block.operator] += block.bytes
     means = [_operator(key, group, sizes[key], flops[key], len(pairs), kind) for key, group in events.items()]
-    return tuple(sorted(means, key=lambda operator: -(operator.device_s or operator.self_s)))
+    return tuple(sorted(means, key=lambda operator: -operator.time_s))
 
 
 def _operator(
     name: str, events: Sequence[FunctionEvent], size: int, flops: int, calls: int, kind: Kind
 ) -> ProfiledOperator:
-    kernels = [kernel for event in events for kernel in event.kernels]
+    kernels = [kernel for event in events for kernel in kernels_of(event)]
+    launches = (child for event in events for child in event.cpu_children if is_launch(child))
+    self_us = sum(event.self_cpu_time_total for event in events) + sum(each.cpu_time_total for each in launches)
     device_s = sum(kernel.duration for kernel in kernels) * MICROSECOND_S / calls
     return ProfiledOperator(
         name,
         calls=len(events) / calls,
-        self_s=sum(event.self_cpu_time_total for event in events) * MICROSECOND_S / calls,
+        self_s=self_us * MICROSECOND_S / calls,
         allocated_bytes=size / calls,
         device_s=None if kind.is_timed_by_host else device_s,
         flops=flops / calls if flops else None,
@@ -243,6 +259,6 @@ def _times(call: Call, kind: Kind) -> Iterator[tuple[Place, float]]:
     """Yield the parts of each stage's seconds: its outermost events, or on a GPU the kernels that it launched."""
     for event, place in call.places.items():
         if not kind.is_timed_by_host:
-            yield place, sum(kernel.duration for kernel in event.kernels) * MICROSECOND_S
+            yield place, sum(kernel.duration for kernel in kernels_of(event)) * MICROSECOND_S
         elif event.cpu_parent is None or event.cpu_parent not in call.places:
             yield place, duration_s(event)

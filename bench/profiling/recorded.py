@@ -7,13 +7,13 @@ from itertools import takewhile
 from typing import Any
 
 from torch._C._autograd import DeviceType
-from torch.autograd.profiler_util import MEMORY_EVENT_NAME, FunctionEvent
+from torch.autograd.profiler_util import MEMORY_EVENT_NAME, FunctionEvent, Kernel
 from torch.profiler import profile
 
 from bench.measure.inspection import COMPILED_GRAPH, METADATA, MICROSECOND_S
 from bench.measure.memory import allocations
 from bench.plan.device import Kind
-from bench.store.profile import BACKWARD, FORWARD, KERNEL, OPERATOR, STAGE, Block, Span
+from bench.store.profile import BACKWARD, FORWARD, KERNEL, OPERATOR, STAGE, STREAM, Block, Span
 
 BACKWARD_NODE = "autograd::engine::evaluate_function: "
 """The prefix of the event in which autograd runs one node of the graph."""
@@ -30,6 +30,17 @@ HOST = "host"
 INDUCTOR_KERNEL = re.compile(r"(graph_\d+_)?(cpp|triton)_")
 """The beginning of the names that Inductor gives its kernels."""
 
+RUNTIME = re.compile(r"cu(da)?[A-Z]\w*$")
+"""The names of the CUDA runtime's and driver's functions, by which the host gives work to a GPU and waits for it."""
+
+OF_PROFILER = frozenset(
+    (
+        "Activity Buffer Request", "Buffer Flush", "Command Buffer Full", "Driver Compiler", "Instrumentation",
+        "Lazy Function Loading", "Resource", "Runtime Triggered Module Loading", "UVM Activity Init",
+    )
+)  # fmt: skip
+"""The profiler's events for what CUDA and it itself do beside the call. Source: CUPTI's kinds of overhead in Kineto."""
+
 WORTH_SHOWING = 1e-3
 """An operator in METADATA, such as a view, is left out if it took less than this share of the call."""
 
@@ -38,7 +49,8 @@ WORTH_SHOWING = 1e-3
 class Call:
     """The label around a call, the host's events inside it, and the kernels and copies that a GPU ran for it.
 
-    `places` maps every host event that belongs to a stage to that stage.
+    A launch is none of these events: its time is that of the operator which launched. `places` maps every host event
+    that belongs to a stage to that stage. `device` is in the order in which the GPU began.
     """
 
     whole: FunctionEvent
@@ -51,11 +63,12 @@ def recorded(profiler: profile, label: str) -> Call:
     """Return the call with this label from a profile."""
     events = list(profiler.events() or [])
     (whole,) = (event for event in events if event.name == label and event.device_type == DeviceType.CPU)
-    host = tuple(sorted((event for event in events if _is_inside(event, whole)), key=lambda e: e.time_range.start))
-    launched = {kernel.name for event in host for kernel in event.kernels}
+    inside = sorted((event for event in events if _is_inside(event, whole)), key=lambda e: e.time_range.start)
+    host = tuple(event for event in inside if not is_launch(event) and event.name not in OF_PROFILER)
+    launches = {event.id for event in inside if is_launch(event)}  # CUDA gives a launch and its kernel the same number
     on_device = (event for event in events if event.device_type != DeviceType.CPU and not event.is_user_annotation)
-    device = tuple(event for event in on_device if event.name in launched)
-    return Call(whole, host, device, _places(host, whole))
+    device = sorted((event for event in on_device if event.id in launches), key=lambda e: e.time_range.start)
+    return Call(whole, host, tuple(device), _places(host, whole))
 
 
 def name(event: FunctionEvent) -> str:
@@ -68,6 +81,16 @@ def name(event: FunctionEvent) -> str:
 def is_label(event: FunctionEvent) -> bool:
     """Return whether an event is a label in the code, which names a stage."""
     return bool(event.is_user_annotation) and not COMPILED_GRAPH.match(event.name)
+
+
+def is_launch(event: FunctionEvent) -> bool:
+    """Return whether the host called the CUDA runtime or driver: to launch a kernel or a copy, or to wait."""
+    return bool(RUNTIME.match(event.name))
+
+
+def kernels_of(event: FunctionEvent) -> list[Kernel]:
+    """Return the kernels and copies that an event itself launched; the profiler adds a label's own span to them."""
+    return [kernel for kernel in event.kernels if kernel.name != event.name]
 
 
 def duration_s(event: FunctionEvent) -> float:
@@ -170,8 +193,7 @@ def spans(call: Call) -> tuple[Span, ...]:
         _span(event, call, _kind(event), lanes[event.thread], sum(each in shown for each in _around(event.cpu_parent)))
         for event in events
     ]
-    on_device = sorted(call.device, key=lambda event: event.time_range.start)
-    return (*on_host, *(_span(event, call, KERNEL, f"stream {event.device_resource_id}", 0) for event in on_device))
+    return (*on_host, *(_span(event, call, KERNEL, f"{STREAM}{event.device_resource_id}", 0) for event in call.device))
 
 
 def _span(event: FunctionEvent, call: Call, kind: str, lane: str, depth: int) -> Span:

@@ -38,6 +38,8 @@ def _profile(case: Case, path: Path, scratch: Path) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(dir=scratch) as folder:
         with work.gradient_mode():
             captured = capture.capture(call, trace_files.label(case), device(point.device), point.timing, Path(folder))
+            if not (point.kind.is_timed_by_host or captured.median.call.device):
+                raise RuntimeError("torch's profiler saw no kernel of the call; may this user read the GPU's counters?")
             trace_files.record(call, path.parents[1], case)
         trace_files.write(trace_files.repaired(trace_files.read(captured.median.trace)), path)
     return {

@@ -2,10 +2,11 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
+from bench.analyse.rows import grouped
 from bench.analyse.standing import ALONE, FASTEST, NAMED, NOT_TOLD, NOTHING, SLOWER, Choice, choice, is_for_profiles
 from bench.plan.case import Point
 from bench.plan.names import is_own
@@ -170,8 +171,26 @@ def certainty(of: Choice) -> float:
     return max(0.0, 1 - math.log(of.high) / math.log(UNSURE))
 
 
+def answers(points: Sequence[At], baseline: str | None) -> list[list[str]]:
+    """Return the answer for the points of each kind of device, since none is chosen for a CPU and a GPU together."""
+    of_kinds = grouped(points, lambda at: at.point.kind)
+    if len(of_kinds) < 2:
+        return [_answer(points, baseline)]
+    told = []
+    for kind, members in of_kinds.items():
+        labels = names([at.point for at in members])
+        first, *rest = _answer([replace(at, label=labels[at.point]) for at in members], baseline)
+        told.append([f"On the {kind.title}, {first[0].lower()}{first[1:]}", *rest])
+    return told
+
+
 def answer(points: Sequence[At], baseline: str | None) -> list[str]:
     """Return in a few sentences what to use, what that can cost, and how it compares with the baseline."""
+    return [sentence for of_kind in answers(points, baseline) for sentence in of_kind]
+
+
+def _answer(points: Sequence[At], baseline: str | None) -> list[str]:
+    """Return the answer for points of one kind of device."""
     tried = [at for at in points if at.rows]
     chosen = [at for at in tried if at.choice.standing != NOTHING]
     if not chosen:

@@ -1,14 +1,16 @@
 """What makes the numbers of a run doubtful: other processes, a slow machine, identical code that differs, flags."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
 
 from bench.analyse.control import control
 from bench.analyse.flags import SLOW, Flag, flags, legend
-from bench.show.rows import Row, measured, plain
+from bench.analyse.rows import grouped
+from bench.plan.device import Kind, kind
+from bench.show.rows import Row, clocks, measured, plain
 from bench.show.text import capital, counted, differences, more, varying
 from bench.store import units
 from bench.store.table import cases, without_control
@@ -40,7 +42,10 @@ class Warned:
 
 def warnings(table: pd.DataFrame) -> list[Warned]:
     """Return each flag that rows have, with their number, the most frequent first."""
-    rows = _measured(table)
+    return _warned(_measured(table))
+
+
+def _warned(rows: Sequence[Row]) -> list[Warned]:
     raised = [flag for row in rows for flag in flags(row)]
     by_letter = {flag.letter: flag for flag in legend(raised)}
     number = Counter(flag.letter for flag in raised)
@@ -48,23 +53,36 @@ def warnings(table: pd.DataFrame) -> list[Warned]:
 
 
 def machine(table: pd.DataFrame) -> tuple[bool, str]:
-    """Return whether the machine was quiet, and in a sentence what says so.
+    """Return whether the machine was quiet, and in a sentence for each kind of device what says so.
 
     `table` has the rows of the control, if the run has one.
     """
-    warned = sorted((each for each in warnings(table) if each.flag.of_machine), key=lambda each: each.flag.letter)
-    differ, noise = control_warning(table), control_noise(table)
+    differ, noise, point = control_warning(table), control_noise(table), control(table).point
+    of_kinds = grouped(_measured(table), lambda row: kind(row["device"]))
+    told = [
+        _of_kind(of, rows, *((differ, noise) if point and point.kind is of else ("", "")))
+        for of, rows in of_kinds.items()
+    ]
+    return all(is_quiet for is_quiet, _ in told), " ".join(filter(None, (sentence for _, sentence in told)))
+
+
+def _of_kind(of: Kind, rows: Sequence[Row], differ: str, noise: str) -> tuple[bool, str]:
+    """Return whether nothing disturbed the rows of a kind of device, and the sentence on it.
+
+    `differ` and `noise` are what the control says, if it says it of this kind.
+    """
+    quiet, it = ("quiet", "The machine") if of.has_cores else ("steady", f"The {of.title}")
+    was = f"{it} was {quiet}" if of.has_cores else it
+    warned = sorted((each for each in _warned(rows) if each.flag.of_machine), key=lambda each: each.flag.letter)
     if differ or warned:
-        how = "slow" if [each.flag for each in warned] == [SLOW] and not differ else "not quiet"
+        how = "slow" if [each.flag for each in warned] == [SLOW] and not differ else f"not {quiet}"
         told = [each.flag.of_machine.format(each.where) for each in warned]
         by_control = [f"{capital(differ or noise)}."] if differ or noise else []
-        return False, " ".join([f"The machine was {how}.", *(by_control + told if differ else told + by_control)])
-    rows = _measured(table)
-    if not rows:
-        return True, ""
+        return False, " ".join([f"{it} was {how}.", *(by_control + told if differ else told + by_control)])
     share = units.percent(max(row["flagged_share"] or 0.0 for row in rows))
-    checked = f"; {noise}" if noise else ""
-    return True, f"The machine was quiet: at most {share} of the samples of a case were disturbed{checked}."
+    disturbed = f"at most {share} of the samples of a case were disturbed" if of.has_cores else clocks(rows)
+    facts = "; ".join(filter(None, (disturbed, noise)))
+    return True, f"{was}: {facts}." if facts else ""
 
 
 def _measured(table: pd.DataFrame) -> list[Row]:

@@ -86,6 +86,15 @@ def _share(what: str, seen: float, said: float, unit: str) -> str:
     return f"{what} {units.rate(seen, unit)}, {of}"
 
 
+def clocks(rows: Iterable[Row]) -> str:
+    """Return the clocks of the GPU after some rows: `clock 1,755 to 1,980 MHz`, empty if none is known."""
+    mhz = [round(row["clock_hz"] / 1e6) for row in rows if row["clock_hz"]]
+    if not mhz:
+        return ""
+    low, high = min(mhz), max(mhz)
+    return f"clock {low:,} to {high:,} MHz" if low < high else f"clock {low:,} MHz"
+
+
 def versions(rows: Iterable[Row]) -> list[str]:
     """Return the versions of torch in some rows, each once."""
     return list(dict.fromkeys(f"torch {row['torch_version']}" for row in rows if row["torch_version"]))

@@ -40,11 +40,11 @@ def varying(points: Iterable[Point]) -> set[str]:
 def parts(point: Point, columns: Collection[str] = POINT_COLUMNS, *, without: Collection[str] = ()) -> list[str]:
     """Return the words for each of these columns of the point, but none for a value that needs no mention.
 
-    All columns of a usual point give `vit`, `float32`, `inference`, `B=8`, `N=197`, `C=384`, `H=6`, `1 thread`.
+    All columns of a usual point give `vit`, `float32`, `inference`, `B=8`, `N=197`, `C=384`, `H=6`, `1 thread`. The
+    threads are those of the host: on a device without cores they need no mention.
     """
-    return _words(
-        point, [name for name in _merged(set(columns).difference(without)) if not COLUMNS[name].is_usual(point)]
-    )
+    unsaid = {*without} if point.kind.has_cores else {*without, "threads"}
+    return _words(point, [name for name in _merged(set(columns) - unsaid) if not COLUMNS[name].is_usual(point)])
 
 
 def shared(points: Collection[Point]) -> str:

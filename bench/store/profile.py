@@ -26,15 +26,18 @@ FORWARD, BACKWARD = "forward", "backward"
 STAGE, OPERATOR, KERNEL = "stage", "operator", "kernel"
 """The kinds of a span."""
 
+STREAM = "stream "
+"""The beginning of the names of a GPU's lanes."""
+
 
 @dataclass(frozen=True)
 class ProfiledOperator:
     """The work of one operator, or of one kernel that Inductor made, in a call: means over the profiled calls.
 
-    `self_s` is the host's time without that of the operators it called; `device_s` is the time of the GPU kernels that
-    it launched, None on a CPU. `allocated_bytes` are those that it allocated itself, even if it freed them.
-    `flops` are those of its own product, convolution or attention, None if it has none. `kernels` are the GPU kernels
-    that it launched.
+    `self_s` is the host's time without that of the operators it called, but with that of its launches; `device_s` is
+    the time of the GPU kernels that it launched, None on a CPU. `allocated_bytes` are those that it allocated itself,
+    even if it freed them. `flops` are those of its own product, convolution or attention, None if it has none.
+    `kernels` are the GPU kernels that it launched.
     """
 
     name: str
@@ -44,6 +47,11 @@ class ProfiledOperator:
     device_s: float | None = None
     flops: float | None = None
     kernels: tuple[str, ...] = ()
+
+    @property
+    def time_s(self) -> float:
+        """Its time: the GPU's if the case ran on one, else the host's without the operators it called."""
+        return self.self_s if self.device_s is None else self.device_s
 
 
 @dataclass(frozen=True)

@@ -198,10 +198,13 @@ def test_a_run_ends_when_its_last_replicate_does() -> None:
 def test_a_sample_is_flagged_that_was_disturbed(samples: list[Samples], flagged: float) -> None:
     """More than twenty switches a second are a neighbour, and so is half a core in use.
 
-    Of three timings the least counts: two switches leave one of them undisturbed, three may not.
+    Of three timings the least counts: two switches leave one of them undisturbed, three may not. None of that moves the
+    time of a GPU.
     """
     records = [measured("eager", process, of=of, calls_per_timing=1) for process, of in enumerate(samples)]
     assert only(*records)["flagged_share"] == pytest.approx(flagged)
+    of_gpu = [dataclasses.replace(each, case=case("eager", device="cuda", timing="device-hot")) for each in records]
+    assert only(*of_gpu)["flagged_share"] == 0
 
 
 def test_the_machines_speed_is_relative_to_its_highest() -> None:

@@ -70,6 +70,19 @@ def test_a_function_says_the_same_without_the_suite(run: Path, printed: Printed)
     assert {*cores} == {"sdpa", "eager"}
 
 
+def test_a_table_of_a_gpu_names_the_gpu_and_no_threads(tmp_path: Path, printed: Printed) -> None:
+    """The processor is named only if points ran on it."""
+    on_gpu = vit_s(device="cuda", timing="device-cold", threads=15)
+    seconds = {"eager": 1.0, "sdpa": 2.0}
+    records = [measured(Case(on_gpu, name), n, value_s) for n in range(5) for name, value_s in seconds.items()]
+    run = saved(tmp_path / "run", records, environment(gpus={"cuda:0": "H200 140 GiB"}))
+    out = tmp_path / "choose.py"
+    text = printed("export", run, out, "--format", "python")
+    first = out.read_text().splitlines()[0]
+    assert "on H200 140 GiB, torch 2.13.0" in first
+    assert not any("thread" in words or "A CPU" in words for words in (text, first))
+
+
 def test_points_that_a_table_does_not_know_are_left_out(tmp_path: Path, printed: Printed, refused: Printed) -> None:
     """A line says how many and why; with nothing else there is no table."""
     points = [vit_s(), vit_s(attn_bias="relative"), vit_s(mask="padding"), vit_s(mask="padding", batch=4)]

@@ -27,7 +27,7 @@ from bench.engine.pool import Pool
 from bench.engine.run import Deaths, Run
 from bench.engine.schedule import complete
 from bench.engine.worker import Died
-from bench.machine import facts, quiet, rates
+from bench.machine import facts, gpus, quiet, rates
 from bench.machine.quiet import Preflight
 from bench.plan.case import CONTROL, HUGE, Case, Point
 from bench.plan.errors import CannotWrite, WrongRequest
@@ -41,6 +41,7 @@ from bench.store.table import RESULTS, load
 from tests import mutants
 from tests.clock import Clock, wait_by_hand
 from tests.engine import threads
+from tests.machine.test_gpus import A_GPU
 from tests.make.points import point
 from tests.refusals import refusal
 
@@ -491,6 +492,24 @@ def test_a_reference_that_cannot_fit_skips_the_point_before_a_worker_is_asked(tm
         assert "GiB" in records[0].detail
         assert [record.status for record in records_of(opened, huge.points[1])] == ["ok"] * 4
         assert opened.finished() == [*huge.points]
+
+
+@scripted
+def test_another_process_on_a_gpu_is_a_warning_where_the_run_uses_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before the run and at its end; what is busy on the host counts only where the host's time is taken."""
+    monkeypatch.setattr(gpus, "seen", lambda: [dataclasses.replace(A_GPU, processes=(1,))])
+    monkeypatch.setattr(quiet, "warnings", lambda *_: ["the host is busy"])
+    monkeypatch.setattr(facts, "gpus", lambda: ["A GPU"])
+    monkeypatch.setattr(facts, "torch_cuda", lambda: "13.0")
+    on_gpu = point(device="cuda", timing="device-cold")
+    warned = []
+    for number, points in enumerate([(on_gpu,), (point(),), (point(), on_gpu)]):
+        with Run(Sweep("some", points, ("eager", "sdpa"), effort=ONE), tmp_path / str(number)) as opened:
+            warned.append(("the host is busy" in opened.warnings, sum("pid 1" in each for each in opened.warnings)))
+            assert len(opened.late_warnings()) == warned[-1][1]
+    assert warned == [(False, 1), (True, 0), (True, 1)]
 
 
 @scripted

@@ -1,15 +1,17 @@
 """Whether a machine is ready, and what to do if it isn't."""
 
 import subprocess
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 from subprocess import CompletedProcess
 
 import pytest
 
-from bench.machine import doctor, facts, quiet
+from bench.machine import doctor, facts, gpus, quiet
 from bench.machine.doctor import BAD, MIND, READY, Finding, findings
 from bench.machine.quiet import Preflight
+from tests.machine.test_gpus import A_GPU
 
 
 @pytest.fixture(autouse=True)
@@ -82,8 +84,18 @@ def test_what_to_mind_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_gpu_that_torch_cannot_use_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the way to a torch that can."""
-    monkeypatch.setattr(facts, "gpus", lambda: ["A GPU", "A GPU"])
+    monkeypatch.setattr(gpus, "seen", lambda: [A_GPU])
     monkeypatch.setattr(facts, "torch_cuda", lambda: "")
-    assert (finding("GPU").state, finding("GPU").words) == (MIND, "A GPU, but this torch has no CUDA")
+    assert (finding("GPU").state, finding("GPU").words) == (MIND, f"{A_GPU.words}, but this torch has no CUDA")
     monkeypatch.setattr(facts, "torch_cuda", lambda: "13.0")
-    assert finding("GPU").state == READY
+    assert (finding("GPU").state, finding("GPU").words) == (READY, f"{A_GPU.words}; torch is built for CUDA 13.0")
+
+
+def test_each_gpu_is_told_with_who_uses_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several have their own lines; one that another process uses, or that only one may use, is to mind."""
+    monkeypatch.setattr(facts, "torch_cuda", lambda: "13.0")
+    used, alone = replace(A_GPU, processes=(1,)), replace(A_GPU, device="cuda:1", mode="EXCLUSIVE_PROCESS")
+    monkeypatch.setattr(gpus, "seen", lambda: [used, alone])
+    assert (finding("cuda:0").state, finding("cuda:1").state) == (MIND, MIND)
+    assert "another process (pid 1)" in finding("cuda:0").words
+    assert "--id=1 --compute-mode=DEFAULT" in finding("cuda:1").advice

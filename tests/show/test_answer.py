@@ -11,7 +11,7 @@ from bench.analyse.standing import ALONE, FASTEST, NAMED, NOT_TOLD, NOTHING, Cho
 from bench.analyse.summary import summarise
 from bench.plan.case import Case, Point
 from bench.plan.sweep import Sweep
-from bench.show.answer import answer, certainty, choice_of, points_of, short, speedup_cell, words
+from bench.show.answer import answer, answers, certainty, choice_of, points_of, short, speedup_cell, words
 from bench.show.rows import plain
 from bench.stats.estimates import Interval
 from tests.make.points import vit_s
@@ -56,6 +56,20 @@ def test_less_room_makes_a_shorter_sentence(of: Choice) -> None:
         text = words(of, width)
         assert " sdpa" in text
         assert len(text) <= max(width, least)
+
+
+def test_a_cpu_and_a_gpu_are_answered_separately() -> None:
+    """Each has its own name and its own points, which need not say the device; one kind alone isn't named."""
+    of_gpu = [vit_s(num_tokens=tokens, device="cuda", timing="device-cold") for tokens in (50, 197)]
+    table = timed([*AT[:2], *of_gpu], {"eager": 2.0, "sdpa": lambda at: 1.0 if at in of_gpu else 4.0})
+    cpu, gpu = answers(points_of(table), "eager")
+    assert cpu[0].startswith("On the CPU, use eager: at all 2 points")
+    assert gpu[0].startswith("On the GPU, use sdpa: at all 2 points")
+    assert gpu[1].startswith("sdpa is from 2.0")
+    assert "cuda" not in " ".join(gpu)
+    assert answer(points_of(table), "eager") == [*cpu, *gpu]
+    ((first, *_),) = answers(points_of(timed(of_gpu, {"eager": 2.0, "sdpa": 1.0})), "eager")
+    assert first.startswith("Use sdpa: at all 2 points")
 
 
 def test_a_smaller_bound_is_surer() -> None:

@@ -55,6 +55,28 @@ def test_each_machine_has_its_sentence(table: pd.DataFrame, sentence: str) -> No
     assert is_quiet == (" quiet:" in sentence or not sentence)
 
 
+def test_a_gpu_has_a_sentence_of_its_own() -> None:
+    """Its clock is said and not the samples that other processes of the host disturbed; the CPU keeps its sentence.
+
+    What the control says belongs to the kind at whose point it was.
+    """
+    on_gpu = vit_s(num_tokens=50, device="cuda", timing="device-cold")
+    names = {"eager": 0.01, "sdpa": 0.005, CONTROL: 0.01}
+    hertz = {"eager": 1.755e9, "sdpa": 1.98e9, CONTROL: 1.8e9}
+    of_gpu = timed([on_gpu], names)
+    of_gpu["clock_hz"] = of_gpu["implementation"].map(hertz)
+    is_quiet, said = machine(of_gpu)
+    assert is_quiet
+    assert said.startswith("The GPU: clock 1,755 to 1,980 MHz; a second eager differed from the first by up to ")
+    assert machine(of_gpu.assign(compute_speed=0.5))[1].startswith("The GPU was slow. In 2 of 2 measured cases it ran")
+    both = pd.concat([FAIR, of_gpu[of_gpu["implementation"] != CONTROL]])
+    assert machine(both)[1] == f"{machine(FAIR)[1]} The GPU: clock 1,755 to 1,980 MHz."
+    with_control = machine(pd.concat([FAIR, of_gpu]))[1]
+    assert with_control.startswith(f"{machine(FAIR)[1]} The GPU: clock 1,755 to 1,980 MHz; a second eager differed")
+    assert machine(both.assign(compute_speed=0.5))[1].count("was slow. In 2 of 2") == 2
+    assert machine(of_gpu[of_gpu["implementation"] != CONTROL].assign(clock_hz=None)) == (True, "")
+
+
 def test_each_warning_is_counted_once() -> None:
     """It has the number of its rows, and of those that could have it."""
     single = [record(case=case, samples=samples(1.0, 1.0), calls_per_timing=1, settled=True) for case in CASES]

@@ -33,9 +33,9 @@ from tests.make.points import of_layer, vit_s
         (
             vit_s(device="cuda:1", timing="device-hot", allocator="system", qkv_bias=True, token_len=49, threads=4),
             None,
-            "vit cuda:1 float32 inference B=8 N=197 C=49→384 H=6 with qkv bias 4 threads"
-            " allocator system timing device-hot",
+            "vit cuda:1 float32 inference B=8 N=197 C=49→384 H=6 with qkv bias allocator system timing device-hot",
         ),
+        (vit_s(threads=4, allocator="system"), ["threads", "allocator"], "4 threads allocator system"),
         (vit_s(device="cuda", timing="host"), ["timing"], "timing host"),
         (vit_s(token_len=49), ["num_tokens", "token_len"], "N=197 C=49→384"),
         (of_layer("patch"), ["image_size", "patch_size"], "images 12×12 patches 4×4"),
@@ -46,10 +46,13 @@ from tests.make.points import of_layer, vit_s
 def test_a_point_is_described_without_what_goes_without_saying(of: Point, columns: list[str] | None, text: str) -> None:
     """The CPU, a retaining allocator, host timing and no bias are not mentioned, whatever is unusual is.
 
+    Threads are said of a CPU, and of a GPU only where they are what differs.
+
     A selection of columns names those alone, the token length with the channels, images by their sides.
     """
     assert " ".join(parts(of, *([columns] if columns else []))) == text
     assert "" not in parts(of)
+    assert differences(vit_s(device="cuda", threads=4), ["threads"]) == "4 threads"
 
 
 def test_what_differs_and_what_is_shared_is_said() -> None:

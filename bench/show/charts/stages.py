@@ -6,7 +6,7 @@ from typing import Any
 
 import altair as alt
 
-from bench.analyse.profile import time_s
+from bench.analyse.profile import is_on_gpu, whole_s
 from bench.analyse.rows import grouped
 from bench.plan.case import Point
 from bench.show.charts import base
@@ -47,11 +47,12 @@ class Segment:
 
 @dataclass(frozen=True)
 class Bar:
-    """The time of one case by segments, and its latency without the profiler."""
+    """The time of one case by segments, and the whole: its latency without the profiler, on a GPU all kernels'."""
 
     implementation: str
     segments: tuple[Segment, ...]
-    timed_s: float
+    whole_s: float
+    is_on_gpu: bool = False
 
     @property
     def sum_s(self) -> float:
@@ -61,14 +62,19 @@ class Bar:
     @property
     def residual_s(self) -> float:
         """The time of the whole beyond its segments; below 0 if the profiler slowed these down."""
-        return self.timed_s - self.sum_s
+        return self.whole_s - self.sum_s
 
 
 def bars(profiles: Sequence[Profile]) -> list[Bar]:
     """Return a bar for each profile of a point: those in stages first, then the slowest first."""
-    ordered = sorted(profiles, key=lambda profile: (not profile.stages, -profile.timed_s))
+    ordered = sorted(profiles, key=lambda profile: (not profile.stages, -whole_s(profile)))
     return [
-        Bar(each.case.implementation, _stages(each) if each.stages else _operators(each.operators), each.timed_s)
+        Bar(
+            each.case.implementation,
+            _stages(each) if each.stages else _operators(each.operators),
+            whole_s(each),
+            is_on_gpu(each),
+        )
         for each in ordered
     ]
 
@@ -83,15 +89,15 @@ def _stages(profile: Profile) -> tuple[Segment, ...]:
 
 def _operators(operators: Sequence[ProfiledOperator]) -> tuple[Segment, ...]:
     """Return the largest operators in the order of the work they do, and all others as one at the end."""
-    ordered = sorted(operators, key=time_s, reverse=True)
-    least_s = LEAST_NAMED * sum(map(time_s, ordered))
-    largest = [operator for operator in ordered[:MOST_NAMED] if time_s(operator) >= least_s]
+    ordered = sorted(operators, key=lambda operator: -operator.time_s)
+    least_s = LEAST_NAMED * sum(each.time_s for each in ordered)
+    largest = [operator for operator in ordered[:MOST_NAMED] if operator.time_s >= least_s]
     rest = ordered[len(largest) :]
     places = list(CATEGORY_COLOURS)
     largest.sort(key=lambda operator: places.index(category(operator.name)))
-    segments = [Segment(short(each.name), time_s(each), CATEGORY_COLOURS[category(each.name)]) for each in largest]
+    segments = [Segment(short(each.name), each.time_s, CATEGORY_COLOURS[category(each.name)]) for each in largest]
     if rest:
-        segments.append(Segment(f"{len(rest)} {OTHER}", sum(map(time_s, rest)), CATEGORY_COLOURS[OTHER]))
+        segments.append(Segment(f"{len(rest)} {OTHER}", sum(each.time_s for each in rest), CATEGORY_COLOURS[OTHER]))
     return tuple(segments)
 
 
@@ -142,7 +148,7 @@ def segments(bars_of_point: Sequence[Bar]) -> tuple[list[dict[str, Any]], float]
         for each in bar.segments:
             words = [each.name, units.seconds(each.time_s)]
             wide = max(base.text_px(word, base.SMALL_PX) for word in words) + PAD_PX
-            is_crossed = abs(start_s + each.time_s / 2 - bar.timed_s) * scale < wide / 2  # by the mark of the whole
+            is_crossed = abs(start_s + each.time_s / 2 - bar.whole_s) * scale < wide / 2  # by the mark of the whole
             has_room = wide <= each.time_s * scale and not is_crossed
             below += [] if has_room else [each]
             rows.append({**place, "kind": "segment", "start": start_s, "end": start_s + each.time_s, "name": each.name,
@@ -150,10 +156,10 @@ def segments(bars_of_point: Sequence[Bar]) -> tuple[list[dict[str, Any]], float]
                 "backward": each.is_backward})  # fmt: skip
             start_s += each.time_s
         if bar.residual_s > 0:
-            rows.append({**place, "kind": "residual", "start": start_s, "end": bar.timed_s, "fill": RESIDUAL_COLOUR})
-        share = units.percent(bar.residual_s / bar.timed_s)
-        rows.append({**place, "kind": "whole", "top": top - OVERHANG_PX, "start": bar.timed_s,
-            "text": f"{units.seconds(bar.timed_s)} timed", "end": max(start_s, bar.timed_s),
+            rows.append({**place, "kind": "residual", "start": start_s, "end": bar.whole_s, "fill": RESIDUAL_COLOUR})
+        share, how = units.percent(bar.residual_s / bar.whole_s), "in kernels" if bar.is_on_gpu else "timed"
+        rows.append({**place, "kind": "whole", "top": top - OVERHANG_PX, "start": bar.whole_s,
+            "text": f"{units.seconds(bar.whole_s)} {how}", "end": max(start_s, bar.whole_s),
             "residual": f"residual {units.seconds(bar.residual_s)} ({share})"})  # fmt: skip
         lines = _lines(below)
         for number, line in enumerate(lines):
@@ -165,7 +171,7 @@ def segments(bars_of_point: Sequence[Bar]) -> tuple[list[dict[str, Any]], float]
 
 
 def _end_s(bars_of_point: Sequence[Bar]) -> float:
-    return max(max(bar.sum_s, bar.timed_s) for bar in bars_of_point)
+    return max(max(bar.sum_s, bar.whole_s) for bar in bars_of_point)
 
 
 def stage_bars(bars_of_point: Sequence[Bar], height: float) -> Spec:
@@ -215,7 +221,9 @@ def stage_bars(bars_of_point: Sequence[Bar], height: float) -> Spec:
 
 
 def _notes(profiles: Sequence[Profile], bars_of_point: Sequence[Bar]) -> Iterator[str]:
-    yield "mark: latency of the whole, timed without the profiler; residual: the part of it in no segment"
+    on_gpu = any(map(is_on_gpu, profiles))
+    whole = "all kernels of the call" if on_gpu else "latency of the whole, timed without the profiler"
+    yield f"mark: {whole}; residual: the part of it in no segment"
     if any(segment.is_backward for bar in bars_of_point for segment in bar.segments):
         yield "dashed white lines: backward"
     if any(not profile.stages for profile in profiles):

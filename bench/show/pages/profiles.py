@@ -10,7 +10,7 @@ from typing import Any
 from markupsafe import Markup
 
 from bench.analyse import profile as analyse
-from bench.analyse.profile import Peak, shares, stage_shares, time_s
+from bench.analyse.profile import Kernel, Peak, shares, stage_shares, whole_s
 from bench.plan.errors import WrongRequest
 from bench.plan.invocation import suite
 from bench.show import palette
@@ -30,7 +30,7 @@ MOST_SPANS, FEWEST_SPANS, SPANS_OF_A_PAGE = 400, 60, 4000
 ONE_LINE = 32
 """Names of at most this number of characters fit into a line of a table."""
 
-MOST_OPERATORS, MOST_BLOCKS = 30, 12
+MOST_OPERATORS, MOST_BLOCKS, MOST_KERNELS = 30, 12, 60
 """The largest numbers of rows in tables."""
 
 LEAST_SHARE = 1e-3
@@ -64,7 +64,12 @@ class CaseView:
     @property
     def on_gpu(self) -> bool:
         """Whether operators have the GPU's times."""
-        return any(operator.device_s is not None for operator in self.profile.operators)
+        return analyse.is_on_gpu(self.profile)
+
+    @property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """The kernels of the call on a GPU, in their order."""
+        return analyse.kernels(self.profile)
 
     @property
     def quadratic_share(self) -> float:
@@ -89,6 +94,7 @@ def page(profiles: Sequence[Profile], title: str, warning: str = "") -> str:
     cases: list[CaseView] = [case for group in groups for case in group["cases"]]
     operators = [operator for case in cases for operator, _ in case.operators]
     names = [name for operator in operators for name in (operator.name, *operator.kernels)]
+    names += [kernel.span.name for case in cases for kernel in case.kernels[:MOST_KERNELS]]
     colours = [*palette.STAGE_COLOURS.values(), *palette.OTHER_STAGE_COLOURS, *palette.CATEGORY_COLOURS.values()]
     colours += [palette.RESIDUAL_COLOUR, *(palette.style(case.implementation).colour for case in cases)]
     charts = {"boxes": call.boxes("Spans of one call"), "memory": call.memory()}
@@ -104,6 +110,7 @@ def page(profiles: Sequence[Profile], title: str, warning: str = "") -> str:
         facts=_facts(profiles),
         groups=groups,
         analyse=analyse,
+        most_kernels=MOST_KERNELS,
         quadratic=palette.QUADRATIC,
         long_names={name: f"name-{number}" for number, name in enumerate(palette.shortened_names(names))},
     )
@@ -146,15 +153,15 @@ def _stage_rows(profile: Profile) -> list[dict[str, Any]]:
             call.box_row(stage.name, start_s, start_s + stage.time_s, row, palette.stage_colour(stage.name), words)
         )
         start_s += stage.time_s
-    if start_s < profile.timed_s:
-        words = [units.seconds(profile.timed_s - start_s)]
-        rows.append(call.box_row("residual", start_s, profile.timed_s, rows[-1]["row"], palette.RESIDUAL_COLOUR, words))
+    if start_s < (end_s := whole_s(profile)):
+        words = [units.seconds(end_s - start_s)]
+        rows.append(call.box_row("residual", start_s, end_s, rows[-1]["row"], palette.RESIDUAL_COLOUR, words))
     return rows
 
 
 def _case_view(anchor: str, profile: Profile, most_spans: int) -> CaseView:
     """Return what the page shows of a profile, with at most this number of spans."""
-    lines = sorted(zip(profile.operators, shares(profile), strict=True), key=lambda line: -time_s(line[0]))
+    lines = sorted(zip(profile.operators, shares(profile), strict=True), key=lambda line: -line[0].time_s)
     largest = [line for line in lines if line[1] >= LEAST_SHARE][:MOST_OPERATORS]
     spans = call.timeline(profile.spans, most_spans)
     of_memory = call.memory_chart(profile, spans.whole_s)
@@ -193,7 +200,7 @@ def _sum(lines: Sequence[OperatorLine]) -> OperatorLine | None:
         calls=sum(operator.calls for operator in operators),
         self_s=sum(operator.self_s for operator in operators),
         allocated_bytes=sum(operator.allocated_bytes for operator in operators),
-        device_s=sum(map(time_s, operators)),
+        device_s=sum(operator.time_s for operator in operators),
         flops=sum(flops) if flops else None,
     )
     return total, sum(share for _, share in lines)

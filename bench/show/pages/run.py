@@ -13,12 +13,13 @@ from bench.analyse.flags import legend
 from bench.analyse.rows import by
 from bench.plan.invocation import COMMAND, short, without_options
 from bench.show import answer, doubts, failures
+from bench.show.answer import At
 from bench.show.blocks import Block, Cell
 from bench.show.columns import latency_text, memory_text, of_any, of_page
 from bench.show.pages import run_data, shell
 from bench.show.pages.profiles import PAGE as PROFILES
 from bench.show.pages.run_data import Shown, View, view_of
-from bench.show.rows import against_data_sheets, measured, plain
+from bench.show.rows import against_data_sheets, clocks, measured, plain
 from bench.show.side_by_side import precision_words
 from bench.show.summary import for_programs
 from bench.show.text import counted, shared, symbols
@@ -44,13 +45,7 @@ def page(saved: AnalysedRun, head: Sequence[Block] = ()) -> str:
     What it says first is `head`, if that is given, else what to use.
     """
     view = view_of(saved)
-    answers = {
-        name: [
-            *failures.of_baseline([at.rows for at in points], view.baseline),
-            *answer.answer(points, view.baseline),
-        ]
-        for name, points in view.points.items()
-    }
+    answers = {name: _answers(points, view.baseline) for name, points in view.points.items()}
     columns = of_page(view.rows, view.baseline)
     cells = [
         [Cell(view.shown[row["number"]].label), *(of_any(column, row) for column in columns[1:])] for row in view.rows
@@ -63,8 +58,9 @@ def page(saved: AnalysedRun, head: Sequence[Block] = ()) -> str:
         figures=run_data.figures(view),
         baseline=view.baseline,
         head=head,
-        answers=[] if head else [view.of(name, sentences[0]) for name, sentences in answers.items()],
-        verdicts=[*(("", view.of(name, sentence)) for name, of in answers.items() for sentence in of[1:] if not head),
+        answers=[] if head else [view.of(name, of[0]) for name, every in answers.items() for of in every],
+        verdicts=[*(("", view.of(name, sentence)) for name, every in answers.items() for of in every
+            for sentence in of[1:] if not head),
             *_verdicts(view)],
         left_out=" ".join([*view.refused, *_left_out(view, saved)]),
         note=_note(view),
@@ -77,6 +73,13 @@ def page(saved: AnalysedRun, head: Sequence[Block] = ()) -> str:
         command="" if view.several else _command(view.first.environment),
         documents={name: shell.document(f"{name}.md", saved.folder) for name in ("method", "terms", "comparing")},
     )  # fmt: skip
+
+
+def _answers(points: Sequence[At], baseline: str | None) -> list[list[str]]:
+    """Return the sentences of the answer, of several kinds of devices those of each; a lost baseline is said first."""
+    first, *others = answer.answers(points, baseline)
+    first = [*failures.of_baseline([at.rows for at in points], baseline), *first]
+    return [[" ".join(of)] for of in (first, *others)] if others else [first]
 
 
 def _title(folder: Path, view: View) -> str:
@@ -141,6 +144,7 @@ def _facts(saved: AnalysedRun) -> Iterator[tuple[str, Any]]:
     for name, column in (("device", "device_name"), ("torch", "torch_version"), ("commit", "commit")):
         yield name, ", ".join(dict.fromkeys(str(row[column]) for row in rows if row[column]))
     yield "rates by the data sheet", "; ".join(against_data_sheets(rows))
+    yield "GPU", clocks(measured(rows))
     if between := saved.summary.period():
         first, last = between
         end = last.strftime("%H:%M" if last.date() == first.date() else "%Y-%m-%d %H:%M")

@@ -7,6 +7,7 @@ import pandas as pd
 from bench.analyse import profile as analyse
 from bench.plan.case import Case
 from bench.show.blocks import GAP, HEAD, PLAIN, QUIET, WARNING, Block, Lines, Table, of_texts
+from bench.show.palette import short_name
 from bench.show.rows import Row, by_point
 from bench.show.text import counted, parts
 from bench.store import units
@@ -20,9 +21,10 @@ def row_of(table: pd.DataFrame, case: Case) -> Row | None:
 
 
 def blocks(profile: Profile, row: Row | None, top: int) -> list[Block]:
-    """Return a profile's times, operators and stages; `row` is the case's row in the run's results."""
+    """Return a profile's times, operators, kernels and stages; `row` is the case's row in the run's results."""
     stages = [GAP, *_stages(profile)] if profile.stages else []
-    return [*_times(profile, row), GAP, _operators(profile, top), *stages]
+    kernels = [GAP, *_kernels(ran, top)] if (ran := analyse.kernels(profile)) else []
+    return [*_times(profile, row), GAP, _operators(profile, top), *kernels, *stages]
 
 
 def _times(profile: Profile, row: Row | None) -> Iterator[Lines]:
@@ -53,8 +55,9 @@ def _times(profile: Profile, row: Row | None) -> Iterator[Lines]:
 
 
 def _operators(profile: Profile, top: int) -> Table:
-    on_gpu = any(operator.device_s is not None for operator in profile.operators)
+    on_gpu = analyse.is_on_gpu(profile)
     pairs = list(zip(profile.operators, analyse.shares(profile), strict=True))
+    top = min(top, sum(operator.time_s > 0 for operator in profile.operators)) if on_gpu else top
     rows = [[operator.name, *_cells([operator], share, on_gpu)] for operator, share in pairs[:top]]
     if rest := pairs[top:]:
         cells = _cells([operator for operator, _ in rest], sum(share for _, share in rest), on_gpu)
@@ -71,10 +74,10 @@ def _operators(profile: Profile, top: int) -> Table:
 def _cells(operators: Sequence[ProfiledOperator], share: float, on_gpu: bool) -> list[str]:
     """Return what operators took together; the host's time and the kernels only of those on a GPU."""
     with_flops = [operator for operator in operators if operator.flops is not None]
-    flops, worked_s = sum(operator.flops or 0 for operator in with_flops), sum(map(analyse.time_s, with_flops))
+    flops, worked_s = sum(operator.flops or 0 for operator in with_flops), sum(each.time_s for each in with_flops)
     kernels = dict.fromkeys(kernel for operator in operators for kernel in operator.kernels)
     return [
-        units.seconds(sum(map(analyse.time_s, operators))),
+        units.seconds(sum(operator.time_s for operator in operators)),
         units.percent(share),
         units.count(sum(operator.calls for operator in operators)),
         units.size(sum(operator.allocated_bytes for operator in operators)),
@@ -82,6 +85,33 @@ def _cells(operators: Sequence[ProfiledOperator], share: float, on_gpu: bool) ->
         units.seconds(sum(operator.self_s for operator in operators)) if on_gpu else "",
         ", ".join(kernels) if on_gpu else "",
     ]
+
+
+def _kernels(ran: Sequence[analyse.Kernel], top: int) -> Iterator[Block]:
+    """Yield the first kernels in their order, and the time in which none ran; streams only if there are several."""
+    are_several = len({kernel.span.lane for kernel in ran}) > 1
+    rows = [
+        (
+            short_name(kernel.span.name),
+            units.seconds(kernel.start_s),
+            units.seconds(kernel.span.duration_s),
+            units.seconds(kernel.gap_s) if kernel.gap_s else "",
+            kernel.span.lane if are_several else "",
+        )
+        for kernel in ran[:top]
+    ]
+    if rest := ran[top:]:
+        took_s = sum(kernel.span.duration_s for kernel in rest)
+        rows.append(
+            (counted(len(rest), "later kernel"), "", units.seconds(took_s), units.seconds(analyse.gaps_s(rest)), "")
+        )
+    numbers = ("begins", "takes", "gap before")
+    yield of_texts(["kernel", *numbers, "stream"], rows, numbers=numbers)
+    span_s, gaps_s = analyse.device_span_s(ran), analyse.gaps_s(ran)
+    yield Lines([
+        f"{counted(len(ran), 'kernel')} in {units.seconds(span_s)} of one call under the profiler; "
+        f"gaps between them {units.seconds(gaps_s)} ({gaps_s / span_s:.1%})"
+    ])  # fmt: skip
 
 
 def _stages(profile: Profile) -> Iterator[Block]:
@@ -99,6 +129,7 @@ def _stages(profile: Profile) -> Iterator[Block]:
     numbers = ("time", "share", "FLOP/s", "moved at least", "allocated")
     yield of_texts(["stage", *numbers], rows, numbers=numbers)
     residual_s = analyse.residual_s(profile)
-    whole, stages = units.seconds(profile.timed_s), units.seconds(analyse.stage_sum_s(profile))
-    share = residual_s / profile.timed_s
-    yield Lines([f"stages {stages} of {whole}; residual {units.seconds(residual_s)} ({share:+.1%})"])
+    whole_s, of = analyse.whole_s(profile), " of all kernels" if analyse.is_on_gpu(profile) else ""
+    whole, stages = units.seconds(whole_s), units.seconds(analyse.stage_sum_s(profile))
+    share = residual_s / whole_s
+    yield Lines([f"stages {stages} of {whole}{of}; residual {units.seconds(residual_s)} ({share:+.1%})"])

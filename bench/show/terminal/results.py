@@ -15,7 +15,17 @@ from bench.show.blocks import BAD, GAP, HEAD, PLAIN, QUIET, WARNING, Block, Line
 from bench.show.columns import columns, complete
 from bench.show.doubts import control_warning
 from bench.show.failures import of_baseline, of_point
-from bench.show.rows import Row, against_data_sheets, by_point, devices, measured, process_count, unmeasured, versions
+from bench.show.rows import (
+    Row,
+    against_data_sheets,
+    by_point,
+    clocks,
+    devices,
+    measured,
+    process_count,
+    unmeasured,
+    versions,
+)
 from bench.show.terminal.console import Fitted, fit, render, row_line
 from bench.show.text import differences, shared, varying
 from bench.store.table import without_control
@@ -50,7 +60,7 @@ class Results:
         times = measured(everything)
         fitted = fit(columns(self.baseline), times, options.max_width - INDENT) if times else []
         different = varying({**self.points, **dict.fromkeys(self.planned)})
-        about = filter(None, [*devices(everything), *versions(everything), _processes(times)])
+        about = filter(None, [*devices(everything), clocks(times), *versions(everything), _processes(times)])
         head = (Lines([self.warning] * bool(self.warning), BAD), Lines([shared(self.points)], HEAD))
         yield render([*head, Lines([" · ".join(about), *against_data_sheets(times)])])
         for point, rows in self.points.items():

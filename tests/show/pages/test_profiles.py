@@ -14,6 +14,7 @@ from bench.show.pages.profiles import MOST_SPANS, page, write
 from bench.store.profile import KERNEL, OPERATOR, Block, Profile, ProfiledOperator, Span
 from tests.make.profiles import MIB, profile, stepwise
 from tests.make.runs import data_of, unpacked
+from tests.profiling.gpu_trace import eager_profile
 from tests.refusals import refusal
 
 pytestmark = pytest.mark.usefixtures("without_vega")
@@ -114,6 +115,18 @@ def test_a_case_is_told_in_full() -> None:
     below_zero = drawn(stepwise(residual_s=-0.5e-3)).text
     assert "residual is -500 µs" in below_zero
     assert "below zero because" in below_zero
+
+
+def test_a_call_on_a_gpu_is_told_by_its_kernels() -> None:
+    """Stages are set against all kernels, which stand in their order, and the host's time against nothing."""
+    told = drawn(eager_profile())
+    text = told.text
+    assert "75.0 µs of all kernels' 77.0 µs; the residual is 2.00 µs (+2.6%)" in text
+    assert "11 kernels in 87.0 µs of one call under the profiler; in the gaps, 10.0 µs (11%)" in text
+    assert text.index("Kernels in their order") < text.index("gemm_proj 76.0 µs 8.00 µs 1.00 µs stream 7")
+    assert "on the host" not in text
+    stages = told.charts["case-0-0"]["stages"]["rows"]
+    assert max(stages["end"]) == pytest.approx(77e-6)
 
 
 def test_the_peak_is_explained_in_words() -> None:

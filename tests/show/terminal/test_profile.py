@@ -12,6 +12,7 @@ from bench.show.terminal.profile import blocks, row_of
 from bench.store.profile import Profile, ProfiledOperator
 from tests.make.profiles import STEPS, profile, stepwise
 from tests.make.results import ORIGIN, results
+from tests.profiling.gpu_trace import eager_profile
 
 
 def lines(of: Profile, top: int = 10, row: Row | None = None) -> list[str]:
@@ -44,6 +45,19 @@ def test_on_a_gpu_its_time_stands_beside_the_hosts_and_kernels_are_named() -> No
     assert ["aten::mm", "3.00 ms", "75%", "1", "0 B", "2.00 TFLOP/s", "10.0 µs", "gemm_a, gemm_b"] in printed
     assert any("GPU time" in row for row in printed)
     assert not any("in no operator" in row for row in printed)
+
+
+def test_kernels_of_a_gpu_stand_in_their_order_and_stages_against_their_sum() -> None:
+    """Those after the top are summed up; operators without a kernel, too; 75 of 77 µs are in stages."""
+    printed = lines(eager_profile(), top=4)
+    at = next(number for number, line in enumerate(printed) if line.startswith("kernel "))
+    rows = [re.split(r"\s{2,}", line.strip()) for line in printed[at + 1 : at + 6]]
+    assert rows[:2] == [["gemm_qkv", "0 ns", "20.0 µs"], ["vectorized_elementwise", "21.0 µs", "4.00 µs", "1.00 µs"]]
+    assert rows[4] == ["7 later kernels", "47.0 µs", "7.00 µs"]
+    assert "gaps between them 10.0 µs (11.5%)" in printed[at + 6]
+    assert printed[-1] == "stages 75.0 µs of 77.0 µs of all kernels; residual 2.00 µs (+2.6%)"
+    all_rows = [re.split(r"\s{2,}", line) for line in lines(eager_profile(), top=50)]
+    assert ["4 others", "0 ns", "0%", "9", "0 B", "90.0 µs"] in all_rows
 
 
 def test_stages_are_set_against_the_whole_layer() -> None:

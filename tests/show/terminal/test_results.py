@@ -117,6 +117,16 @@ def test_the_head_and_the_rows_say_what_was_measured() -> None:
     assert all(words in shown(table) for words in ("first compile", "3.20 s"))
 
 
+def test_the_head_of_a_gpus_table_has_its_clock_and_no_threads() -> None:
+    """The clock goes from the lowest to the highest of the rows; one that never changed is one number."""
+    at = vit_s(device="cuda", timing="device-cold", threads=15)
+    table = timed([at], {"eager": 2.0, "sdpa": 1.0}).assign(clock_hz=[1.98e9, 1.755e9])
+    text = shown(table)
+    assert "clock 1,755 to 1,980 MHz" in text
+    assert "15 threads" not in text
+    assert "clock 1,980 MHz" in shown(table.assign(clock_hz=1.98e9))
+
+
 @pytest.mark.parametrize("width", [60, 80, 100, 120, 200])
 def test_it_fits_the_terminal(width: int) -> None:
     """No line is wider than the terminal, and name, latency, speed-up and reasons are there at any width."""

@@ -1,0 +1,87 @@
+"""A call on a GPU as the profiler records it: kernels behind a hold, launched by operators that take longer."""
+
+from dataclasses import replace
+
+import pytest
+
+from bench.analyse import profile as analyse
+from bench.store.profile import FORWARD, Profile
+from tests.profiling.gpu_trace import eager_profile
+
+TIMES_US = {"aten::addmm": 28.0, "aten::bmm": 19.0, "aten::copy_": 12.0, "aten::_softmax": 12.0, "aten::mul": 4.0,
+    "aten::add": 2.0}  # fmt: skip
+"""The GPU's time of each operator that launches: two products with a bias, two others, four copies, and so on."""
+
+ORDER = ["gemm_qkv", "vectorized_elementwise", "copy_q", "copy_k", "gemm_scores", "softmax_warp", "copy_v",
+    "gemm_values", "copy_merged", "gemm_proj", "vectorized_elementwise"]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def of_eager() -> Profile:
+    """Return the profile of such calls."""
+    return eager_profile()
+
+
+def test_operators_are_ordered_and_added_by_the_gpus_time(of_eager: Profile) -> None:
+    """Those that launch come first, by their kernels' time; none is a launch, and shares are of the GPU's time."""
+    busy = [each for each in of_eager.operators if each.time_s]
+    assert {each.name: pytest.approx(1e6 * each.time_s) for each in busy} == TIMES_US
+    assert [each.name for each in of_eager.operators][:2] == ["aten::addmm", "aten::bmm"]
+    times = [each.time_s for each in of_eager.operators]
+    assert times == sorted(times, reverse=True)
+    assert {each.name for each in of_eager.operators} - {*TIMES_US} == {
+        "aten::linear", "aten::matmul", "aten::clone", "aten::softmax",
+    }  # fmt: skip
+    assert analyse.shares(of_eager)[0] == pytest.approx(28 / 77)
+
+
+def test_a_launch_counts_in_the_hosts_time_of_the_operator_that_launched(of_eager: Profile) -> None:
+    """An operator of 10 µs with a launch of 6 µs in it took 10 µs; one around it took 10 µs more."""
+    host_us = {each.name: 1e6 * each.self_s / each.calls for each in of_eager.operators}
+    assert host_us == {name: pytest.approx(10.0) for name in host_us}
+
+
+def test_stages_have_their_kernels_and_what_is_left_is_the_residual(of_eager: Profile) -> None:
+    """The span of a stage's kernels, which the profiler adds to them, doesn't count; the sum is in no stage."""
+    by_name = {each.name: 1e6 * each.time_s for each in of_eager.stages}
+    assert by_name == {
+        name: pytest.approx(us)
+        for name, us in {
+            "qkv projection": 20, "scale": 4, "scores": 16, "softmax": 12, "weighted values": 12, "merge heads": 3,
+            "output projection": 8,
+        }.items()
+    }  # fmt: skip
+    assert {each.direction for each in of_eager.stages} == {FORWARD}
+    assert 1e6 * analyse.whole_s(of_eager) == pytest.approx(77)
+    assert 1e6 * analyse.residual_s(of_eager) == pytest.approx(2)
+
+
+def test_kernels_stand_in_their_order_with_the_gaps_between_them(of_eager: Profile) -> None:
+    """What ran before the call is none of its, even under the same name; each kernel waits 1 µs for the one before."""
+    ran = analyse.kernels(of_eager)
+    assert [kernel.span.name for kernel in ran] == ORDER
+    assert {kernel.span.lane for kernel in ran} == {"stream 7"}
+    assert [1e6 * kernel.gap_s for kernel in ran] == [0.0, *[pytest.approx(1.0)] * 10]
+    assert [1e6 * kernel.start_s for kernel in ran[:3]] == pytest.approx([0.0, 21.0, 26.0])
+    assert 1e6 * analyse.gaps_s(ran) == pytest.approx(10)
+    assert 1e6 * analyse.device_span_s(ran) == pytest.approx(87)
+
+
+def test_kernels_that_overlap_leave_no_gap(of_eager: Profile) -> None:
+    """While a kernel of another stream runs, nothing waits; a gap begins at the last end of all before."""
+    first, *others = (kernel.span for kernel in analyse.kernels(of_eager))
+    beside = replace(first, lane="stream 8", duration_s=60e-6)
+    ran = analyse.kernels(replace(of_eager, spans=(*others, beside, first)))
+    until_us = 60.0
+    assert all(kernel.gap_s == 0 for kernel in ran if 1e6 * kernel.start_s < until_us)
+    assert [kernel.gap_s > 0 for kernel in ran if 1e6 * kernel.start_s > until_us].count(True) > 1
+    assert analyse.kernels(replace(of_eager, spans=())) == ()
+    assert analyse.device_span_s(()) == analyse.gaps_s(()) == 0
+
+
+def test_a_profiler_that_slows_the_host_down_leaves_the_kernels_times(of_eager: Profile) -> None:
+    """On a GPU the warning is about the gaps."""
+    slowed = analyse.distortion(replace(of_eager, profiled_s=3 * of_eager.timed_s))
+    assert "gaps" in slowed
+    assert "times of kernels hold" in slowed
+    assert "the GPU changed its speed" in analyse.distortion(replace(of_eager, profiled_s=of_eager.timed_s / 2))
