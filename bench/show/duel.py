@@ -18,7 +18,8 @@ from bench.plan.weights import ADDED, NAMES, ORDER, ROWS
 from bench.show import intervals
 from bench.show.blocks import BAD, GOOD, HEAD, PLAIN, WARNING, Block, Code, Column, Folded, Lines, Table, right
 from bench.show.rows import Row, reason
-from bench.show.text import capital, names, shared
+from bench.show.text import capital, more, names, shared, slower
+from bench.stats.estimates import Interval
 from bench.store import units
 from bench.store.environment import Environment
 from impls.catalogue import parse
@@ -181,7 +182,7 @@ def _answer(told: Told) -> str:
         return f"{_said(worst.kind, told)}{where}: {why if is_named or not row else f'{name}: {why}'}"
     if count == 1:
         return f"{_single(worst, told)}{_memory(worst)}"
-    ratio = f"{intervals.ratio(worst.speedup, DECIMALS)} at {told.labels[worst.point]}"
+    ratio = f"{_ratio(worst.speedup)} at {told.labels[worst.point]}"
     if worst.kind in (FASTER, AS_FAST):
         return f"{_said(worst.kind, told)} at all {count} points, by {ratio} at worst"
     others = [f"{_said(kind, told)} at {kinds[kind]}" for kind in KINDS if kind != worst.kind and kinds[kind]]
@@ -190,16 +191,30 @@ def _answer(told: Told) -> str:
 
 
 def _said(kind: str, told: Told) -> str:
-    return WORDS[kind].format(before=told.before, bound=units.percent(told.bound, trim=True))
+    return WORDS[kind].format(before=told.before, bound=_exact(told.bound))
 
 
 def _single(of: Verdict, told: Told) -> str:
-    ratio = intervals.ratio(of.speedup, DECIMALS)
+    ratio = _ratio(of.speedup)
     if of.kind != OPEN:
         return f"{_said(of.kind, told)}: {ratio}"
-    low = intervals.shown(of.speedup, DECIMALS).low
-    most = f", so at most {units.percent(1 / low - 1)} slower" if low > 0 else ""
+    limits = [told.bound] if told.allow is None else [told.bound, told.allow]
+    most = f", so {slower(1 / of.speedup.low, limits)}" if of.speedup.low > 0 else ""
     return f"not decided after {units.duration(told.spent_s)}: {ratio}{most}{_later(told)}"
+
+
+def _ratio(of: Interval) -> str:
+    """Return a speed-up with as many decimals as the bound needs that follows from its low end."""
+    if not 0 < of.low < 1:
+        return intervals.ratio(of, DECIMALS)
+    bounds = ((number, more(1 / low)) for number in range(DECIMALS) if (low := round(of.low, number)))
+    least = next((number for number, bound in bounds if bound == more(1 / of.low)), DECIMALS)
+    return intervals.ratio(of, DECIMALS, least=least)
+
+
+def _exact(share: float) -> str:
+    """Return a share that was asked for, as it was asked for: `1.25%`."""
+    return f"{100 * share:.4g}%"
 
 
 def _later(told: Told) -> str:
@@ -231,7 +246,7 @@ def _allowed(told: Told) -> Iterator[str]:
     later = _later(told) if told.allowed == UNDECIDED and told.worst.kind != OPEN else ""
     at = f" at {', '.join(where)}" if where and len(told.verdicts) > 1 else ""
     unknown = "; outputs that were not compared are not allowed" if told.is_uncompared else ""
-    yield f"At most {units.percent(told.allow, trim=True)} slower is allowed: {told.allowed}{at}{later}{unknown}"
+    yield f"At most {_exact(told.allow)} slower is allowed: {told.allowed}{at}{later}{unknown}"
 
 
 def _doubts(told: Told) -> Iterator[str]:
@@ -250,7 +265,7 @@ def _columns(told: Told) -> list[Column]:
 
     return [
         *([Column("point", lambda of: told.labels[of.point])] if len(told.labels) > 1 else []),
-        Column("speed-up", lambda of: intervals.ratio(of.speedup, DECIMALS) if of.speedup.is_known else ""),
+        Column("speed-up", lambda of: _ratio(of.speedup) if of.speedup.is_known else ""),
         Column("verdict", lambda of: of.kind, tone=lambda of: TONES[of.kind]),
         Column(told.before, cell("latency_s", units.seconds, "before"), right),
         Column(told.after, cell("latency_s", units.seconds, "after"), right),

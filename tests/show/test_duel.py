@@ -16,6 +16,7 @@ from bench.plan.weights import NAMES, WAYS
 from bench.show.duel import Told, as_json, blocks, differences, headline, markdown_blocks
 from bench.show.markdown import MOST_CHARACTERS, markdown
 from bench.show.terminal.console import render, rendered
+from bench.show.text import faster
 from bench.stats.estimates import UNKNOWN, Interval
 from bench.store.environment import Environment
 from tests.make.points import point
@@ -78,10 +79,23 @@ def test_medians_that_say_the_opposite_have_their_reason_beside_them() -> None:
         assert "say the opposite" not in said(told(each))
 
 
-def test_what_is_said_beside_a_ratio_follows_from_its_figures() -> None:
-    """0.37 is 170 % slower, whatever digits are not shown."""
-    answer = headline(told(of(0.9, 0.3731, 2.5)))
-    assert "0.90x [0.37, 2.50], so at most 170% slower" in answer
+@pytest.mark.parametrize("low", [0.9455, 0.94498, 0.8849, 0.98983, 0.3731])
+def test_a_pair_has_one_bound_everywhere(low: float) -> None:
+    """The headline has the bound that a run has of the same pair, and it follows from the figure beside it."""
+    answer = headline(told(of(0.995, low, 1.04)))
+    (bound,) = re.findall(r"at most ([\d.]+)", answer)
+    (shown,) = re.findall(r"\[([\d.]+), ", answer)
+    assert f" {bound}" in faster(1 / low)
+    assert f" {bound}" in faster(1 / float(shown))
+
+
+def test_a_bound_beside_an_allowance_that_is_not_met_is_not_equal_to_it() -> None:
+    """An allowance has the digits that it was given with, and a bound enough to be on its side of it."""
+    close = said(told(of(1.0, 0.98983, 1.011), allow=0.01))
+    assert "at most 1.1% slower" in close
+    kept = said(told(of(0.995, 1 / 1.1235, 1.04), allow=0.125))
+    assert "at most 12.4% slower" in kept
+    assert "12.5% slower is allowed: kept" in kept
 
 
 # the answer
