@@ -48,6 +48,9 @@ WORDS = {
 
 TONES = {FASTER: GOOD, AS_FAST: GOOD, SLOWER: BAD, OPEN: WARNING, UNMEASURED: BAD, DIFFERENT: BAD}
 
+LOST = (DIFFERENT, UNMEASURED)
+"""The verdicts on a side that has no time, or not that of the same function."""
+
 KEPT, EXCEEDED, UNDECIDED = "kept", "exceeded", "not decided"
 """Whether the second side keeps within what is allowed."""
 
@@ -104,15 +107,20 @@ class Told:
         return str(self.here.context.get("match", ""))
 
     @property
+    def is_unmatched(self) -> bool:
+        """Whether no way that was tried to give the second side the weights of the first gives its outputs."""
+        return self.weights == "" and bool(self.here.context.get("tried")) and self.worst.kind not in LOST
+
+    @property
     def is_uncompared(self) -> bool:
         """Whether outputs were not compared although both sides have the same layer."""
-        return self.weights == "" and self.worst.kind not in (DIFFERENT, UNMEASURED)
+        return self.weights == "" and self.worst.kind not in LOST and not self.is_unmatched
 
     @property
     def allowed(self) -> str | None:
         """Whether what is allowed is KEPT, EXCEEDED or UNDECIDED; None if nothing is, or if a point can't be judged."""
         allow = self.allow
-        if allow is None or self.worst.kind in (DIFFERENT, UNMEASURED):
+        if allow is None or self.kind in LOST:
             return None
         if any(each.exceeds(allow) for each in self.verdicts):
             return EXCEEDED
@@ -125,7 +133,12 @@ class Told:
         A side whose outputs were not compared may compute anything, which is allowed only if nothing is said to be.
         """
         is_unknown = self.is_uncompared and self.allow is not None
-        return self.worst.kind in (DIFFERENT, UNMEASURED) or self.allowed == EXCEEDED or is_unknown
+        return self.kind in LOST or self.allowed == EXCEEDED or is_unknown
+
+    @property
+    def kind(self) -> str:
+        """The verdict over all points: that of the worst, and DIFFERENT if no weights were found that fit."""
+        return DIFFERENT if self.is_unmatched else self.worst.kind
 
     @property
     def worst(self) -> Verdict:
@@ -154,7 +167,7 @@ def markdown_blocks(told: Told) -> Iterator[Block]:
     yield Lines([*_allowed(told), *_doubts(told)])
     yield Lines([shared([each.point for each in told.verdicts]), *map(capital, _memory_setting(told))])
     yield Table(_columns(told), told.verdicts)
-    yield Lines([*_opposed(told)])
+    yield Lines([*_opposed(told), *_conversion(told)])
     yield Lines([*_failures(told)], is_list=True)
     rows = [tuple(line.split(": ", 1)) for line in _facts(told, is_folded=True)]
     details = Table([Column("what", itemgetter(0)), Column("", itemgetter(1), is_code=True)], rows)  # @main is no user
@@ -166,6 +179,8 @@ def markdown_blocks(told: Told) -> Iterator[Block]:
 
 def headline(told: Told) -> str:
     """Return whether the second side may take the place of the first, in a sentence."""
+    if told.is_unmatched:
+        return f"Different, or its weights are not matched: {told.match}"
     answer = capital(_answer(told)) if told.after == AFTER else f"{told.after} is {_answer(told)}"
     return f"{answer}. Outputs were not compared: {told.match or 'weights differ'}" if told.is_uncompared else answer
 
@@ -174,7 +189,7 @@ def _answer(told: Told) -> str:
     worst, count = told.worst, len(told.verdicts)
     kinds = Counter(each.kind for each in told.verdicts)
     where = f" at {kinds[worst.kind]} of {count} points" if count > 1 else ""
-    if worst.kind in (DIFFERENT, UNMEASURED):
+    if worst.kind in LOST:
         is_first = worst.after.get("status") in ("skipped", None)
         row, name = (worst.before, told.before) if is_first else (worst.after, told.after)
         why = (reason(row) if row else "") or "no replicate has both sides"
@@ -266,7 +281,7 @@ def _columns(told: Told) -> list[Column]:
     return [
         *([Column("point", lambda of: told.labels[of.point])] if len(told.labels) > 1 else []),
         Column("speed-up", lambda of: _ratio(of.speedup) if of.speedup.is_known else ""),
-        Column("verdict", lambda of: of.kind, tone=lambda of: TONES[of.kind]),
+        *([] if told.is_unmatched else [Column("verdict", lambda of: of.kind, tone=lambda of: TONES[of.kind])]),
         Column(told.before, cell("latency_s", units.seconds, "before"), right),
         Column(told.after, cell("latency_s", units.seconds, "after"), right),
         Column(f"memory {told.before}", cell("memory_bytes", units.size, "before"), right, rank=2),
@@ -302,7 +317,7 @@ def _facts(told: Told, *, is_folded: bool = False) -> Iterator[str]:
     yield from (f"memory: {line}" for line in _memory_setting(told) if not is_folded)
     yield from _kernels(told)
     yield from _attention(told)
-    yield from _function(told)
+    yield from _function(told, is_folded=is_folded)
     yield from _code(told)
     identity = told.here.identity
     software = f"Python {identity['python']}, torch {identity['torch']}"
@@ -352,9 +367,17 @@ def _attention(told: Told) -> Iterator[str]:
         yield f"attention {name}{at}: {share} of the time, so at most {most} is left to gain there"
 
 
-def _function(told: Told) -> Iterator[str]:
+def _conversion(told: Told) -> Iterator[str]:
+    """Yield how the weights of the second side are those of the first, if it isn't by their names."""
+    if told.weights and told.match:
+        yield f"Weights of {told.after} are those of {told.before} so: {told.match}"
+
+
+def _function(told: Told, *, is_folded: bool) -> Iterator[str]:
     if told.weights is None:
         yield "function: the sides are two layers or models, and nothing is said about their outputs"
+    elif told.is_unmatched:
+        yield f"function: different, or its weights are not matched: {told.match}"
     elif told.is_uncompared:
         yield f"function: outputs were not compared: {told.match or 'weights differ'}"
     elif told.weights and any(each.kind != UNMEASURED for each in told.verdicts):
@@ -362,7 +385,7 @@ def _function(told: Told) -> Iterator[str]:
         errors = [(each.after["error"], each.after["tolerance"]) for each in told.verdicts if each.after.get("error")]
         error, tolerance = max(errors, key=lambda pair: pair[0] / pair[1], default=(None, None))
         figures = f": largest error {error:.1g}, tolerance {tolerance:.1g}" if error and tolerance else ""
-        match = f" ({told.match})" if told.match else ""
+        match = f" ({told.match})" if told.match and not is_folded else ""
         how = f"{OF_WEIGHTS[told.weights]}{match}"
         yield f"function: {what} were judged by those of {told.before} in float64, {how}{figures}"
 
@@ -409,13 +432,14 @@ def as_json(told: Told) -> str:
     ]
     content = {
         "headline": headline(told),
-        "verdict": told.worst.kind,
+        "verdict": told.kind,
         "allow": told.allow,
         "allowed": told.allowed,
         "bound": told.bound,
         BEFORE: told.before,
         AFTER: told.after,
         "weights": told.weights,
+        "match": told.match,
         "attention_share": {name: intervals.finite(advice.share.value) for name, advice in told.looks.items()},
         "points": points,
         "sides": told.sides,

@@ -306,7 +306,8 @@ def test_the_second_side_is_judged_by_the_first_with_its_weights(
         assert (before.weights, after.weights) == ({}, sources or {})
         context = duel.environment.context
         assert (context["weights"], bool(context["match"])) == (way, way != "names")
-        assert ("off by 50.0%" in context["match"]) is (way == "")
+        assert ("off by 50%" in context["match"]) is (way == "")
+        assert bool(context["tried"]) is (way == "")
         packages = [context["sides"][name]["packages"]["mine"] for name in (BEFORE, AFTER)]
         assert [(each["file"], each["digest"]) for each in packages] == [
             ("mine.py", "digest of before"),

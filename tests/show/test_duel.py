@@ -12,7 +12,7 @@ from bench.analyse.advice import Advice
 from bench.analyse.verdict import DIFFERENT, FASTER, KINDS, OPEN, SLOWER, Verdict, verdict
 from bench.plan.again import Again
 from bench.plan.case import AFTER, BEFORE
-from bench.plan.weights import NAMES, WAYS
+from bench.plan.weights import NAMES, ROWS, WAYS
 from bench.show.duel import Told, as_json, blocks, differences, headline, markdown_blocks
 from bench.show.markdown import MOST_CHARACTERS, markdown
 from bench.show.terminal.console import render, rendered
@@ -261,6 +261,29 @@ def test_outputs_that_were_not_compared_are_said_first() -> None:
         assert unknown.is_bad is is_bad
     assert not told(of(*FAST), weights=None, allow=0.5).is_bad
     assert reason not in headline(told(ended("ok", "crashed"), here=here))
+
+
+def test_a_side_whose_weights_were_tried_in_vain_is_bad() -> None:
+    """Its first line says both that may be so, no verdict on its speed stands beside it, and the duel is different."""
+    tried = "no way of 36 gives its outputs; the nearest is off by 94%"
+    here = Environment(IDENTITY, {}, {"weights": "", "match": tried, "tried": 36})
+    for allow in (None, 0.5):
+        vain = told(of(*FAST), here=here, allow=allow)
+        text = said(vain, 500)
+        assert vain.is_bad
+        assert all(words in text.splitlines()[0] for words in ("Different", "not matched", tried))
+        assert not any(words in text for words in ("faster", "kept", "not compared"))
+        assert json.loads(as_json(vain))["verdict"] == DIFFERENT
+    assert tried not in headline(told(ended("ok", "crashed"), here=here))
+
+
+def test_a_comment_shows_which_weights_are_which() -> None:
+    """Above the fold, where a reviewer sees that two were swapped."""
+    swapped = "to_q.weight is rows 0 to 7 of qkv.weight, to_v.weight rows 8 to 15"
+    here = Environment(IDENTITY, {}, {"weights": ROWS, "match": swapped})
+    above, _, below = markdown(markdown_blocks(told(of(*FAST), here=here))).replace("\\", "").partition("<details>")
+    assert swapped in above
+    assert swapped not in below
 
 
 def test_the_setting_of_memory_is_said_in_words() -> None:
