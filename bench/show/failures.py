@@ -155,7 +155,7 @@ def blocks(table: pd.DataFrame, planned: Sweep | None = None) -> list[Block]:
     The control is listed, and is no case. With the plan of the run all its cases are counted.
     """
     everything, points = plain(table), points_of(table, planned)
-    labels = names({point_of(row): None for row in everything})
+    labels = names({**{at.point: None for at in points}, **{point_of(row): None for row in everything}})
     titled = {
         "failed": [row for row in everything if row["status"] not in ("ok", *UNTRIED)],
         "not tried": [row for row in everything if row["status"] in UNTRIED],
@@ -164,7 +164,7 @@ def blocks(table: pd.DataFrame, planned: Sweep | None = None) -> list[Block]:
     columns = (
         Column("", lambda each: each.status),
         Column("", lambda each: ", ".join(each.names), folds=True),
-        Column("", lambda each: "; ".join(filter(None, (each.detail, _where(each.points, labels)))), folds=True),
+        Column("", lambda each: "; ".join(filter(None, (each.detail, _at(each.points, labels).strip()))), folds=True),
     )
     waiting = sum(at.waits for at in points)
     if not (waiting or any(titled.values())):
@@ -210,7 +210,3 @@ def of_point(rows: Sequence[Row], cases: int, width: int) -> Table:
 def _tone(of: Reason) -> str:
     """Return a loud tone only if something went wrong."""
     return QUIET if of.status in UNTRIED else BAD
-
-
-def _where(points: Sequence[Point], labels: Mapping[Point, str]) -> str:
-    return _at(points, labels).strip() or "at the only point"

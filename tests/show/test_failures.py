@@ -177,3 +177,12 @@ def test_cases_that_wait_are_counted_by_the_plan() -> None:
     said = "296 of 300 cases (100 points × 3 implementations) have no time: 296 not tried yet (100 points)."
     assert sentence(points_of(table, sweep)) == said
     assert rendered(render(blocks(table, sweep))) == said + "\n"
+
+
+def test_a_failed_point_is_named_among_those_of_the_plan() -> None:
+    """One that waits is another point all the same; of an only point nothing is said."""
+    case = Case(vit_s(), "sdpa")
+    table = results([Case(vit_s(), "eager"), case], {case: ("error", "no")})
+    sweep = Sweep("mine", (vit_s(), vit_s(num_tokens=50)), ("eager", "sdpa"))
+    assert re.search(r"error +sdpa +no; at N=197\n", rendered(render(blocks(table, sweep))))
+    assert re.search(r"error +sdpa +no\n", rendered(render(blocks(table))))
