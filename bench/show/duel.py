@@ -291,12 +291,12 @@ def _columns(told: Told) -> list[Column]:
 
 
 def _opposed(told: Told) -> Iterator[str]:
-    """Yield at which points the medians say the opposite of the speed-up, and which of them counts."""
+    """Yield at which points the medians contradict the speed-up, and which of them counts."""
     opposed = [told.labels[each.point] for each in told.verdicts if is_opposed(each.after, each.before)]
     if opposed:
         at = f" at {', '.join(opposed)}" if len(told.verdicts) > 1 else ""
         yield (
-            f"The times{at} say the opposite of the speed-up: they are medians of all rounds, between which the "
+            f"The times{at} contradict the speed-up: they are medians of all rounds, between which the "
             "machine's speed moved. The speed-up compares within each round, and counts."
         )
 
