@@ -25,7 +25,7 @@ from bench.machine import facts, monotonic
 from bench.plan.case import Case, Point
 from bench.plan.errors import WrongRequest
 from bench.plan.names import libraries
-from bench.plan.sides import Side
+from bench.plan.sides import Side, itself
 from bench.plan.sweep import Sweep
 from bench.plan.weights import WAYS, Shapes, Sources, differing, matches, way_of, words_of
 from bench.sampling.rounds import Length
@@ -281,9 +281,11 @@ class Duel(Run):
                 and not any(ground.checkout.place(file) for file, *_ in seen.packages.values())
             ):
                 files = "; ".join(f"{name} from {file}" for name, (file, *_) in seen.packages.items())
+                is_same = len({each.side.checkout for each in self.sides}) == 1
+                of_installed = f"; one that is installed is compared with itself by {itself()}" if is_same else ""
                 raise WrongRequest(
                     f"{ground.side.words}: no package was imported from the checkout, but {files or 'none at all'}; "
-                    "name the folder that contains the package, or contains src with it"
+                    f"name the folder that contains the package, or contains src with it{of_installed}"
                 )
 
     def _compare(self, point: Point, before: Module, after: Module) -> None:

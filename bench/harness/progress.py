@@ -32,8 +32,8 @@ SILENT_S = 1.0
 LOG_SILENT_S = 10.0
 """The time without a word after which a log says for what a command waits; then twice as long each time."""
 
-ROUNDS = "rounds"
-"""The stage in which a point is measured, which has its line at its end."""
+START, ROUNDS = "start", "rounds"
+"""The stage before any process of a replicate is there, and that in which a point is measured."""
 
 LOG_WIDTH = 100
 """The longest line in a log, in characters."""
@@ -326,7 +326,10 @@ class Progress:
         """Show what a worker reports; a log only says if there is too little time, and for what it waits for long."""
         self._foresee(point, process)
         at = f" ({self._labels[point]})" if self._total > 1 else ""
-        self._awaited = "" if stage == ROUNDS else f"{f'{implementation}: ' if implementation else ''}{stage}{at}"
+        self._awaited = ""
+        if stage != ROUNDS:
+            what = f"{implementation or 'what the layer itself computes'}: {stage}"
+            self._awaited = f"{'the processes to start' if stage == START else what}{at}"
         if self._live:
             work = f"{implementation}: {stage}" if implementation else stage
             self._now = f"{self._labels[point]} · {work} · {self._standing(point, process)}"
