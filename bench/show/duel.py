@@ -13,12 +13,12 @@ from bench.analyse.advice import Advice
 from bench.analyse.flags import is_opposed
 from bench.analyse.verdict import AS_FAST, DIFFERENT, FASTER, KINDS, OPEN, SLOWER, UNMEASURED, Verdict
 from bench.plan.again import MOST_COMMANDS, Again
-from bench.plan.case import AFTER, BEFORE, HUGE, RETAINED, Case, Point
+from bench.plan.case import AFTER, BEFORE, Case, Point
 from bench.plan.weights import ADDED, NAMES, ORDER, ROWS
 from bench.show import intervals
 from bench.show.blocks import BAD, GOOD, HEAD, PLAIN, WARNING, Block, Code, Column, Folded, Lines, Table, right
 from bench.show.rows import Row, reason
-from bench.show.text import capital, more, names, shared, slower
+from bench.show.text import capital, memory_setting, more, names, shared, slower
 from bench.stats.estimates import Interval
 from bench.store import units
 from bench.store.environment import Environment
@@ -165,7 +165,8 @@ def markdown_blocks(told: Told) -> Iterator[Block]:
     """Yield what a duel says for a comment on a pull request: the answer, and the rest folded away."""
     yield Lines([headline(told)], HEAD)
     yield Lines([*_allowed(told), *_doubts(told)])
-    yield Lines([shared([each.point for each in told.verdicts]), *map(capital, _memory_setting(told))])
+    points = [each.point for each in told.verdicts]
+    yield Lines([shared(points), *map(capital, memory_setting(points))])
     yield Table(_columns(told), told.verdicts)
     yield Lines([*_opposed(told), *_conversion(told)])
     yield Lines([*_failures(told)], is_list=True)
@@ -314,7 +315,7 @@ def _facts(told: Told, *, is_folded: bool = False) -> Iterator[str]:
     if not is_folded:
         yield f"point: {shared([each.point for each in told.verdicts])}"
     yield "speed-up: with its 99 % interval, from rounds in pairs; times are medians, so their quotient may differ"
-    yield from (f"memory: {line}" for line in _memory_setting(told) if not is_folded)
+    yield from (f"memory: {line}" for line in memory_setting([each.point for each in told.verdicts]) if not is_folded)
     yield from _kernels(told)
     yield from _attention(told)
     yield from _function(told, is_folded=is_folded)
@@ -327,17 +328,6 @@ def _facts(told: Told, *, is_folded: bool = False) -> Iterator[str]:
     is_quiet, machine = told.machine
     if is_quiet and machine:
         yield f"control: {machine}"
-
-
-def _memory_setting(told: Told) -> Iterator[str]:
-    """Yield what a usual program does otherwise with freed memory, if points were measured as it doesn't."""
-    allocators = dict.fromkeys(each.point.allocator for each in told.verdicts if each.point.device == "cpu")
-    if kept := [name for name in allocators if name in (RETAINED, HUGE)]:
-        yield (
-            f"freed memory stays with the process here (allocator {', '.join(kept)}). A program with the C library's "
-            "defaults gives it back and pays for it again in each call, so there the difference can be larger or "
-            "smaller: --allocator system measures that"
-        )
 
 
 def _kernels(told: Told) -> Iterator[str]:

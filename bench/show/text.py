@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any
 
-from bench.plan.case import COLUMNS, OF_LAYERS, POINT_COLUMNS, Point
+from bench.plan.case import COLUMNS, HUGE, OF_LAYERS, POINT_COLUMNS, RETAINED, Point
 from bench.store import units
 from impls.catalogue import is_model
 
@@ -200,6 +200,19 @@ def any_of(names: Sequence[str]) -> str:
 def listed(names: Sequence[str]) -> str:
     """Return names joined by `and`."""
     return _joined(names, "and")
+
+
+def memory_setting(points: Iterable[Point]) -> list[str]:
+    """Return in a sentence what a usual program does otherwise with freed memory; none if these points do the same."""
+    allocators = dict.fromkeys(point.allocator for point in points if point.device == "cpu")
+    kept = [name for name in allocators if name in (RETAINED, HUGE)]
+    if not kept:
+        return []
+    return [
+        f"freed memory stays with the process here (allocator {', '.join(kept)}). A program with the C library's "
+        "defaults gives it back and pays for it again in each call, so there the difference can be larger or "
+        "smaller: --allocator system measures that"
+    ]
 
 
 def _words(point: Point, columns: Collection[str]) -> list[str]:
