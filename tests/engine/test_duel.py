@@ -269,8 +269,10 @@ def checkouts(
     patch.setattr(duel_module, "replied", replied)
     found = {"number": match, "error": 0.5, "tried": 3}
     patch.setattr(duel_module, "asked", lambda _, request, *__, **___: found if request == "match" else {})
-    sides = tuple(Side(name, "sdpa", checkout=str(each)) for name, each in zip((BEFORE, AFTER), folders, strict=True))
-    with opened(folder, sides) as duel:
+    before, after_it = (
+        Side(name, "sdpa", checkout=str(each)) for name, each in zip((BEFORE, AFTER), folders, strict=True)
+    )
+    with opened(folder, (before, after_it)) as duel:
         yield duel
 
 
