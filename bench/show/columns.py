@@ -22,7 +22,7 @@ from bench.store.metrics import Metric
 def complete(rows: Sequence[Row], baseline: str | None) -> None:
     """Add to the rows of one point what follows from them.
 
-    That is the predicted memory, the calls until compiling pays, and whether medians and ratios say the opposite.
+    That is the predicted memory, the calls until compiling pays, and whether medians contradict the ratio.
     """
     base = next((row for row in rows if row["implementation"] == baseline), None)
     for row in rows:
