@@ -34,6 +34,10 @@ SLOW_SPEED = 0.75
 this share of a GPU's clock."""
 
 
+APART = 1.05
+"""A ratio from one process and that of the medians beside it may differ by so much without a word on it."""
+
+
 @dataclass(frozen=True)
 class Flag:
     """A letter and what it means; `advice` says what helps, if the meaning doesn't.
@@ -75,8 +79,8 @@ LAUNCH_BOUND = Flag(
 THROTTLED = Flag("T", "the GPU held its clock down: see the column throttle", "cool it, or set a lower power limit")
 OPPOSED = Flag(
     "R",
-    "its median latency and its ratio to the baseline say the opposite: a median is of all its rounds, between which "
-    "the machine's speed moved; the ratio, which counts, compares within each round",
+    "its median latency and its ratio to the baseline contradict each other: a median is of all its rounds, between "
+    "which the machine's speed moved; the ratio, which counts, compares within each round",
 )
 ONE_PROCESS = Flag("1", "one process only, so no interval")
 
@@ -128,13 +132,17 @@ def launch_bound(row: Row) -> bool:
 
 
 def is_opposed(row: Row, base: Row | None) -> bool:
-    """Return whether a row is shown to be faster than the baseline with a larger median, or slower with a smaller."""
+    """Return whether medians contradict the ratio of a row to the baseline.
+
+    A row is shown to be faster with a larger median, or slower with a smaller one. A ratio without an interval shows
+    neither; it is contradicted if that of the medians differs by more than APART.
+    """
     if base is None or None in (row.get("speedup"), row.get("latency_s"), base.get("latency_s")):
         return False
-    of = pair(row, base).verdict
-    return (
-        of == FASTER if row["latency_s"] > base["latency_s"] else of == SLOWER and row["latency_s"] < base["latency_s"]
-    )
+    of, medians = pair(row, base), base["latency_s"] / row["latency_s"]
+    if not of.times.is_known:
+        return bool(max(medians / of.times.value, of.times.value / medians) > APART)
+    return of.verdict == FASTER if medians < 1 else of.verdict == SLOWER and medians > 1
 
 
 def calls_until_paid(row: Row, others: Sequence[Row], baseline: str | None) -> float | None:

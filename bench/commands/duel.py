@@ -57,8 +57,8 @@ TEXTS = {"markdown": lambda told: markdown(show.markdown_blocks(told)), "json": 
 def run(arguments: argparse.Namespace) -> int:
     """Measure a duel and print its verdict.
 
-    BAD if the second side computes another function, or is slower than `--allow`, or if a side could not be measured;
-    with `--allow` also if outputs were not compared.
+    BAD if the second side computes another function, if no weights were found with which it computes the same, if it is
+    slower than `--allow`, or if a side could not be measured; with `--allow` also if outputs were not compared.
     """
     pythons = [interpreter(path) for path in arguments.python]
     before, after = sides_of(arguments.names, arguments.layer, arguments.checkout, pythons)

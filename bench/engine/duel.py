@@ -25,10 +25,11 @@ from bench.machine import facts, monotonic
 from bench.plan.case import Case, Point
 from bench.plan.errors import WrongRequest
 from bench.plan.names import libraries
-from bench.plan.sides import Side
+from bench.plan.sides import Side, itself
 from bench.plan.sweep import Sweep
 from bench.plan.weights import WAYS, Shapes, Sources, differing, matches, way_of, words_of
 from bench.sampling.rounds import Length
+from bench.store import units
 from bench.store.environment import Environment
 from bench.store.record import Origin, Record
 
@@ -125,6 +126,7 @@ class Duel(Run):
         self.weights: dict[Point, Sources] = {}
         """The rows of the first side's weights of which the second's are made, at each point where they were found."""
         self._matches: dict[Point, str] = {}
+        self._tried: dict[Point, int] = {}
         self._broken: dict[Point, tuple[int, str, str]] = {}
         """The side, its status and the detail, at each point where one side alone can be measured."""
         pools = list(dict.fromkeys(ground.pool for ground in sides))
@@ -279,9 +281,11 @@ class Duel(Run):
                 and not any(ground.checkout.place(file) for file, *_ in seen.packages.values())
             ):
                 files = "; ".join(f"{name} from {file}" for name, (file, *_) in seen.packages.items())
+                is_same = len({each.side.checkout for each in self.sides}) == 1
+                of_installed = f"; one that is installed is compared with itself by {itself()}" if is_same else ""
                 raise WrongRequest(
                     f"{ground.side.words}: no package was imported from the checkout, but {files or 'none at all'}; "
-                    "name the folder that contains the package, or contains src with it"
+                    f"name the folder that contains the package, or contains src with it{of_installed}"
                 )
 
     def _compare(self, point: Point, before: Module, after: Module) -> None:
@@ -300,7 +304,10 @@ class Duel(Run):
             self._matches[point] = self._match(point, ways, before["weights"], after["weights"])
 
     def _match(self, point: Point, ways: Sequence[Sources], before: Shapes, after: Shapes) -> str:
-        """Keep the way to match weights with which the outputs of both sides agree; return it in words, or why none."""
+        """Keep the way to match weights with which the outputs of both sides agree; return it in words, or why none.
+
+        Note how many were tried if none fits.
+        """
         first, second = (partial(asked, ground.pool) for ground in self.sides)
         points, timeout_s = [own[point] for own in self._points], self.sweep.effort.timeout_s
         path = str(self.sides[0].pool.folder / SAVED)
@@ -312,15 +319,22 @@ class Duel(Run):
         if found["number"] is not None:
             self.weights[point] = ways[found["number"]]
             return "; ".join(words_of(ways[found["number"]], before))
-        ways_tried = "1 way" if found["tried"] == 1 else f"{found['tried']} ways"
-        nearest = "" if found["error"] is None else f"; the nearest is off by {found['error']:.1%} of the largest value"
-        return f"{differing(before, after)}, and {ways_tried} to match them gave other outputs{nearest}"
+        self._tried[point] = found["tried"]
+        if not found["tried"]:
+            return f"{differing(before, after)}, and no way to match them was found"
+        nearest = "" if found["error"] is None else f"; the nearest is off by {units.percent(found['error'])}"
+        return (
+            f"no way of {found['tried']} to give it the weights of {self.names[0]} gives its outputs{nearest}; "
+            f"{differing(before, after)}"
+        )
 
-    def _told_weights(self) -> dict[str, str]:
+    def _told_weights(self) -> dict[str, Any]:
         """Return what environment.json says of the weights at the point where least is known of them."""
         ways = {point: way_of(self.weights.get(point)) for point in self.sweep.points if point not in self._broken}
         worst = min(ways, key=lambda point: WAYS.index(ways[point]), default=None)
-        return {"weights": ways[worst], "match": self._matches.get(worst, "")} if worst else {"weights": ""}
+        if worst is None:
+            return {"weights": ""}
+        return {"weights": ways[worst], "match": self._matches.get(worst, ""), "tried": self._tried.get(worst, 0)}
 
     def _told(self, at: int) -> dict[str, Any]:
         """Return what environment.json says of a side."""

@@ -27,7 +27,8 @@ class Harm:
     @property
     def words(self) -> str:
         """What happened."""
-        ended = f"processes of this run that waited ended: {', '.join(self.ended)}" if self.ended else ""
+        names = ", ".join(dict.fromkeys(self.ended))
+        ended = f"processes of this run that waited ended: {names}" if names else ""
         return "; ".join(filter(None, [*self.changed, ended]))
 
 

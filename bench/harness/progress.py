@@ -29,6 +29,12 @@ if TYPE_CHECKING:
 SILENT_S = 1.0
 """The longest that a command waits without a word."""
 
+LOG_SILENT_S = 10.0
+"""The time without a word after which a log says for what a command waits; then twice as long each time."""
+
+START, ROUNDS = "start", "rounds"
+"""The stage before any process of a replicate is there, and that in which a point is measured."""
+
 LOG_WIDTH = 100
 """The longest line in a log, in characters."""
 
@@ -138,6 +144,36 @@ def waiting(what: str) -> Iterator[None]:
         timer.cancel()
 
 
+class Silence:
+    """Calls `tell` from a thread when `said` was not called for LOG_SILENT_S, and again after twice as long."""
+
+    def __init__(self, tell: Callable[[], None]) -> None:
+        self._tell = tell
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self.said()
+
+    def said(self) -> None:
+        """Note that something was said."""
+        self._limit_s = LOG_SILENT_S
+        self._next_s = monotonic.now_s() + self._limit_s
+
+    def begin(self) -> None:
+        """Begin to watch."""
+        self._thread.start()
+
+    def end(self) -> None:
+        """Say nothing any more."""
+        self._ended.set()
+
+    def _watch(self) -> None:
+        while not self._ended.wait(max(0.0, self._next_s - monotonic.now_s())):
+            if monotonic.now_s() >= self._next_s:
+                self._limit_s *= 2
+                self._next_s = monotonic.now_s() + self._limit_s
+                self._tell()
+
+
 def imported(sweep: Sweep) -> str:
     """Return what the processes of a sweep import, which takes minutes if something is compiled there."""
     named = (*sweep.implementations, *dict.fromkeys(point.layer for point in sweep.points))
@@ -165,17 +201,33 @@ def _live(console: "Console") -> "Live":
 
 @contextmanager
 def moving(console: "Console") -> Iterator[Callable[[str], None]]:
-    """Give what rewrites one line with the time since the beginning and a text, cut to the width; a log has none."""
+    """Give what rewrites one line with the time since the beginning and a text, cut to the width.
+
+    A log has the latest text now and then.
+    """
     from rich.text import Text
 
-    began_s = monotonic.now_s()
+    began_s, latest = monotonic.now_s(), ""
+
+    def tell() -> None:
+        if latest:
+            say(console, f"still {latest}", "dim")
+
+    silence = Silence(tell)
     with _live(console) as live:
 
         def move(text: str) -> None:
+            nonlocal latest
+            latest = text
             text = shortened(f"{units.duration(monotonic.now_s() - began_s)} {text}", console.width - 1)
             live.update(Text(text), refresh=True)
 
-        yield move
+        if not console.is_terminal:
+            silence.begin()
+        try:
+            yield move
+        finally:
+            silence.end()
 
 
 class Progress:
@@ -202,6 +254,8 @@ class Progress:
         self._left_s: float | None = None
         self._has_foreseen = False
         self._now = f"starting worker processes: {imported(sweep)} …"
+        self._awaited = "the worker processes to start"
+        self._silence = Silence(self._tell_awaited)
         self._started_s = self._began_s = monotonic.now_s()
         self._drawn_s = 0.0
         is_rewritten = console.is_terminal and not console.is_dumb_terminal
@@ -214,8 +268,7 @@ class Progress:
         sweep, effort = self._sweep, self._sweep.effort
         shared = parts(sweep.points[0], set(POINT_COLUMNS) - self._varying)
         words = ("side", "sides") if BEFORE in sweep.implementations else ("implementation", "implementations")
-        say(
-            self._console,
+        self._say(
             f"sweep {sweep.name}{f', shard {sweep.shard}' if sweep.shard else ''}: "
             f"{counted(self._total, 'point')} × "
             f"{counted(len(sweep.implementations), *words)}"
@@ -223,13 +276,27 @@ class Progress:
             f"{_effort(effort, self._total)}, "
             f"{' '.join(shared)}",
         )
-        say(self._console, f"results go to {folder}")
+        self._say(f"results go to {folder}")
         self._warn_of_memory()
         if self._live:
             self._live.start()
             self._draw()
         else:
-            say(self._console, self._now)
+            self._say(self._now)
+            self._silence.begin()
+
+    def _say(self, text: str, style: str = "") -> None:
+        say(self._console, text, style)
+        self._silence.said()
+
+    def _put(self, text: str) -> None:
+        put(self._console, text)
+        self._silence.said()
+
+    def _tell_awaited(self) -> None:
+        """Say in a log for what it waits, if that isn't what a point's line will say."""
+        if self._awaited:
+            say(self._console, f"still waiting for {self._awaited}", "dim")
 
     def _warn_of_memory(self) -> None:
         """Print how many cases can't fit into memory, and why the first of them can't."""
@@ -239,8 +306,7 @@ class Progress:
         if not count:
             return
         first = next(point for point, reason in reasons.items() if reason)
-        say(
-            self._console,
+        self._say(
             f"{count} of {len(reasons) * len(names)} cases can't fit into memory and will be skipped. "
             f"At {differences(first, self._varying) or 'the only point'}, {', '.join(reasons[first])}: "
             f"{next(iter(reasons[first].values()))}",
@@ -249,7 +315,7 @@ class Progress:
     def follow(self, run: "Run") -> None:
         """Print the warnings of a run that is open, and show from now on what it hears of its workers."""
         for warning in run.warnings:
-            say(self._console, f"warning: {warning}", "yellow")
+            self._say(f"warning: {warning}", "yellow")
         self._run, run.heard = run, self.heard
         if self._sweep.effort.race:
             self._time_left.end_s = run.end_s(self._total)
@@ -257,8 +323,13 @@ class Progress:
         self._began_s = monotonic.now_s()
 
     def heard(self, point: Point, process: int, implementation: str, stage: str) -> None:
-        """Show what a worker reports; a log only says if there is too little time."""
+        """Show what a worker reports; a log only says if there is too little time, and for what it waits for long."""
         self._foresee(point, process)
+        at = f" ({self._labels[point]})" if self._total > 1 else ""
+        self._awaited = ""
+        if stage != ROUNDS:
+            what = f"{implementation or 'what the layer itself computes'}: {stage}"
+            self._awaited = f"{'the processes to start' if stage == START else what}{at}"
         if self._live:
             work = f"{implementation}: {stage}" if implementation else stage
             self._now = f"{self._labels[point]} · {work} · {self._standing(point, process)}"
@@ -278,7 +349,7 @@ class Progress:
             base_s, given = within_s + now_s + rest_s - self._time_left.end_s, units.duration(within_s)
             points = counted(self._total, "point")
             waits = "; what isn't expected to end in time waits" if self._total > 1 else ""
-            say(self._console, f"base of {points}: about {units.duration(base_s)}, longer than --within {given}{waits}")
+            self._say(f"base of {points}: about {units.duration(base_s)}, longer than --within {given}{waits}")
 
     def _standing(self, point: Point, process: int) -> str:
         """Return where a point stands: its process, and in a race who is named so far and how many are left."""
@@ -324,15 +395,16 @@ class Progress:
             left = units.duration(self._time_left.left_s()) if is_open else ""
             width = max(LOG_LINE, self._console.width) if self._console.is_terminal else LOG_LINE
             number, baseline = [*self._points].index(point) + 1, self._sweep.baseline
-            put(self._console, log_line(at, number, self._total, left, baseline, width))
+            self._put(log_line(at, number, self._total, left, baseline, width))
             if self._detail:
-                say(self._console, f"  {'; '.join(outcomes(at, baseline))}")
+                self._say(f"  {'; '.join(outcomes(at, baseline))}")
         if self._live:
             self._left_s = self._time_left.left_s()
             self._draw()
 
     def close(self, *, keep: bool = False) -> None:
         """End the display; with `keep` the lines of points stay, which in a log they always do."""
+        self._silence.end()
         if not (self._live and self._live.is_started):
             return
         self._live.stop()

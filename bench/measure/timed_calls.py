@@ -23,9 +23,9 @@ from bench.measure.workload import TRAINED, Inputs, Subject, Tensors, Workload
 from bench.sampling.inputs import KEY_BITS, TIMED
 from bench.sampling.rounds import Sample
 
-LATER_SHARE, LATER_S = 0.5, 1e-3
-"""The main thread's seconds after a timing, until a result is held: at most LATER_SHARE of the processor's seconds in
-it, and LATER_S.
+LATER_SHARE, LATER_S = 0.2, 1e-3
+"""The main thread's seconds until a result is held, beyond those that the clock has timed: at most LATER_SHARE of them,
+and LATER_S.
 Honest ones used 0.2 to 0.8 ms, which is 1 to 3 % where a call takes longer than a timing."""
 
 Hold = Callable[[int, object], None]
@@ -69,7 +69,7 @@ class TimedCalls:
         self.used = Used()
         self.prepared_s = self.apart_s = 0.0
         self._later: list[float] = []
-        """Of each timing the main thread's seconds after it beyond LATER_S, as a share of the processor's in it."""
+        """Of each timing the main thread's seconds beyond its time and LATER_S, as a share of its time."""
 
     def of(self, call: clock.Call) -> "TimedCalls":
         """Return timings of another call of the same inputs, each result of which has memory of its own."""
@@ -106,14 +106,15 @@ class TimedCalls:
             start = self._threads.read()
             self.prepared_s += start.since(before).others_s
             taken = self._timer(call, size, results)
-            end_main_s, used = thread_time(), self._threads.read().since(start)
+            used = self._threads.read().since(start)
             self.used = self.used.plus(used)
             is_lost = share_memory(self._plain_outputs(results)) and not self.reuses
             made += size
             if hold is not None and (part == 1 or (made < calls and not _below(part))):
                 chosen = size - 1 if self.reuses or is_lost else _below(size)
                 hold(made - size + chosen, results[chosen])
-                self._later.append((thread_time() - end_main_s - LATER_S) / used.all_s)
+                timed_s = size * taken.call_s if taken.host_s is None else used.main_s
+                self._later.append((thread_time() - start.main_s - timed_s - LATER_S) / timed_s)
             self.reuses |= is_lost
             total_s += size * taken.call_s
             host_s += [] if taken.host_s is None else [size * taken.host_s]
@@ -132,7 +133,7 @@ class TimedCalls:
             yield size
 
     def check_later(self) -> None:
-        """Raise Incorrect if results are made when they are touched, after their timing, by whatever means."""
+        """Raise Incorrect if results are made after their timing, by whatever means."""
         if self._later and (share := statistics.median(self._later)) > LATER_SHARE:
             raise Incorrect(f"works when its output is kept: {share:.0%} of the work of its calls ({TIMED})")
 

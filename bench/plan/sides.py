@@ -1,6 +1,8 @@
 """The two sides of a duel: what differs, by the words of a request."""
 
 import os
+import shlex
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -71,10 +73,15 @@ def sides_of(
     differing = [option for option, (first, second) in zip(given, pairs, strict=True) if first != second]
     if not (differing or checkouts or pythons):
         said = " ".join([*names, *(f"--layer {each}" for each in layers)])
-        raise WrongRequest(f"{RULE}, got {said or 'nothing'}; to compare one with itself: --checkout X --checkout X")
+        raise WrongRequest(f"{RULE}, got {said or 'nothing'}; to compare one with itself: {itself()}")
     rows = pairs[0] if differing == ["an implementation"] else (BEFORE, AFTER)
     before, after = (Side(name, *values) for name, *values in zip(rows, *pairs, strict=True))
     return before, after
+
+
+def itself() -> str:
+    """Return the options that compare whatever this interpreter imports with itself."""
+    return " ".join([f"--python {shlex.quote(sys.executable)}"] * 2)
 
 
 def _is_layer(name: str) -> bool:

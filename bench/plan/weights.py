@@ -38,6 +38,9 @@ MOST_PARTS = 3
 MOST_NAMED = 3
 """The most names of weights in a line."""
 
+MOST_ROWS = 6
+"""The most parts of a weight whose rows are named."""
+
 KIND = re.compile(r"(weight|bias)$")
 
 
@@ -68,26 +71,67 @@ def way_of(sources: Sources | None) -> str:
 
 
 def words_of(sources: Sources, before: Shapes) -> list[str]:
-    """Return in words how weights after are made of others before, an example of each kind.
+    """Return in words how weights after are made of others before: which rows each takes, in the order of the rows.
 
-    As `q.weight is rows of qkv.weight (and 2 like it)`.
+    As `q.weight is rows 0 to 7 of qkv.weight, k.weight rows 8 to 15, v.weight rows 16 to 23 (and 2 like it)`. Those
+    are like it that differ from it in numbers within their names alone, and share its rows relative to the whole; a
+    bias that is made like its weight isn't counted.
     """
-    origins = {name: list(dict.fromkeys(row[0] for row in rows)) for name, rows in sources.items()}
-    uses = [origin for names in origins.values() for origin in names]
-    kinds: dict[str, list[str]] = {}
-    for name, names in origins.items():
-        if not names:
-            kinds.setdefault("added", []).append(f"{name} has its initial values")
-        elif len(names) > 1:
-            kinds.setdefault("packed", []).append(f"{name} is {', '.join(names)}")
-        elif uses.count(names[0]) > 1:
-            kinds.setdefault("split", []).append(f"{name} is rows of {names[0]}")
-        elif len(sources[name]) > 1:
-            kinds.setdefault("moved", []).append(f"{name} is the rows of {names[0]} in another order")
-        elif names[0] != name:
-            kinds.setdefault("renamed", []).append(f"{name} is {names[0]}")
-    kinds["gone"] = [f"{name} is gone" for name, _ in before if name not in uses]
-    return [each[0] + (f" (and {len(each) - 1} like it)" if each[1:] else "") for each in kinds.values() if each]
+    sizes = {name: _without_ones(tuple(shape))[0] for name, shape in before}
+    uses = [origin for rows in sources.values() for origin in dict.fromkeys(row[0] for row in rows)]
+    made: dict[tuple[str, ...], list[str]] = {}
+    for name, rows in sources.items():
+        origins = {row[0] for row in rows}
+        is_split = len(origins) == 1 and uses.count(rows[0][0]) > 1
+        made.setdefault((rows[0][0],) if is_split else (), []).append(name)
+    alone = [[name] for name in made.pop((), [])]
+    kinds: dict[Any, dict[str, str]] = {}
+    for names in (*made.values(), *alone):
+        names.sort(key=lambda name: [row[1] for row in sources[name]])
+        rows = [row for name in names for row in sources[name]]
+        if rows and rows == [(names[0], 0, sizes.get(names[0]))]:
+            continue
+        first, *others = names
+        text = f"{first} {_made_of(sources[first], sizes)}"
+        text += "".join(f", {name} {_rows_of(sources[name])}" for name in others)
+        shares = [(_changed(first, origin), begin / sizes[origin], end / sizes[origin]) for origin, begin, end in rows]
+        kind = (*(_changed(name, first) for name in others), *shares) if rows else ()
+        kinds.setdefault(kind, {}).setdefault(KIND.sub("", first), text)
+    lines = [[*of.values()] for of in kinds.values()]
+    lines.append([f"{name} is gone" for name, _ in before if name not in uses])
+    return [each[0] + (f" (and {len(each) - 1} like it)" if each[1:] else "") for each in lines if each]
+
+
+def _made_of(rows: Sequence[Rows], sizes: Mapping[str, int]) -> str:
+    """Return of which weights, and of which of their rows, one is made: `is q.weight, k.weight`."""
+    if not rows:
+        return "has its initial values"
+    if len({row[0] for row in rows}) == 1 and rows[0][1:] != (0, sizes[rows[0][0]]):
+        return f"is {_rows_of(rows)} of {rows[0][0]}"
+    parts = [
+        name if (begin, end) == (0, sizes[name]) else f"{_rows_of([(name, begin, end)])} of {name}"
+        for name, begin, end in rows
+    ]
+    return f"is {_first(parts)}"
+
+
+def _rows_of(rows: Sequence[Rows]) -> str:
+    return f"rows {_first([f'{begin} to {end - 1}' for _, begin, end in rows])}"
+
+
+def _first(texts: Sequence[str]) -> str:
+    return ", ".join([*texts[:MOST_ROWS], *(["…"] if texts[MOST_ROWS:] else [])])
+
+
+def _changed(one: str, other: str) -> tuple[str, str]:
+    """Return in what two names differ, without the parts that both begin or end with, and without numbers."""
+    parts = [re.sub(r"\d+", "#", KIND.sub("", name)).split(".") for name in (one, other)]
+    while all(parts) and parts[0][-1] == parts[1][-1]:
+        parts = [part[:-1] for part in parts]
+    while all(parts) and parts[0][0] == parts[1][0]:
+        parts = [part[1:] for part in parts]
+    first, second = (".".join(part) for part in parts)
+    return first, second
 
 
 def differing(before: Shapes, after: Shapes) -> str:

@@ -9,7 +9,7 @@ from bench.analyse.rows import grouped
 from bench.plan.case import AS_IS
 from bench.show import intervals
 from bench.show.blocks import GAP, GOOD, HEAD, PLAIN, QUIET, WARNING, Block, Code, Column, Lines, Table, of_texts
-from bench.show.text import more, names, parts
+from bench.show.text import capital, memory_setting, more, names, parts
 from bench.stats.estimates import Interval
 from bench.stats.limits import LEVEL
 from bench.store import units
@@ -38,7 +38,7 @@ def before(advice: Advice) -> list[Block]:
     """Return what was seen before anything is compared; its first line is the bound."""
     return [
         Lines([bound(advice)], HEAD),
-        Lines([about(advice)]),
+        Lines([about(advice), *map(capital, memory_setting([advice.point]))]),
         Lines(layers(advice), QUIET, is_list=True, indent=2),
         Lines(advice.objections, WARNING, is_list=True, indent=2),
         Lines(rewriting(advice), is_list=True, indent=2),
@@ -234,6 +234,9 @@ def recommendation(advice: Advice) -> str:
             gained = f"about {gain(advice.rewritten)} as fast as it is"
             return f"put F.scaled_dot_product_attention into the model, by the lines above: {gained}"
         if not any(each.status == "ok" for each in advice.alternatives):
+            if proposals(advice):
+                gained = f": {gain(advice.rewritten)} as fast" if advice.rewritten.is_known else ""
+                return f"keep the model as it is: the lines above are not shown to make it faster{gained}"
             return "keep the model as it is: none of the settings can be made in it"
         ahead = [each for each in advice.alternatives if each.speedup.low > 1]
         if ahead:

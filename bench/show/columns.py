@@ -23,7 +23,7 @@ def complete(rows: Sequence[Row], baseline: str | None) -> None:
     """Add to the rows of one point what follows from them.
 
     That is the predicted memory, the share of the card's data sheet, the calls until compiling pays, and whether
-    medians and ratios say the opposite.
+    medians contradict the ratio.
     """
     base = next((row for row in rows if row["implementation"] == baseline), None)
     for row in rows:

@@ -13,12 +13,13 @@ from bench.analyse.advice import Advice
 from bench.analyse.flags import is_opposed
 from bench.analyse.verdict import AS_FAST, DIFFERENT, FASTER, KINDS, OPEN, SLOWER, UNMEASURED, Verdict
 from bench.plan.again import MOST_COMMANDS, Again
-from bench.plan.case import AFTER, BEFORE, HUGE, RETAINED, Case, Point
+from bench.plan.case import AFTER, BEFORE, Case, Point
 from bench.plan.weights import ADDED, NAMES, ORDER, ROWS
 from bench.show import intervals
 from bench.show.blocks import BAD, GOOD, HEAD, PLAIN, WARNING, Block, Code, Column, Folded, Lines, Table, right
 from bench.show.rows import Row, reason
-from bench.show.text import capital, names, shared
+from bench.show.text import capital, memory_setting, more, names, shared, slower
+from bench.stats.estimates import Interval
 from bench.store import units
 from bench.store.environment import Environment
 from impls.catalogue import parse
@@ -46,6 +47,9 @@ WORDS = {
 """What a verdict says of the second side."""
 
 TONES = {FASTER: GOOD, AS_FAST: GOOD, SLOWER: BAD, OPEN: WARNING, UNMEASURED: BAD, DIFFERENT: BAD}
+
+LOST = (DIFFERENT, UNMEASURED)
+"""The verdicts on a side that has no time, or not that of the same function."""
 
 KEPT, EXCEEDED, UNDECIDED = "kept", "exceeded", "not decided"
 """Whether the second side keeps within what is allowed."""
@@ -103,15 +107,20 @@ class Told:
         return str(self.here.context.get("match", ""))
 
     @property
+    def is_unmatched(self) -> bool:
+        """Whether no way that was tried to give the second side the weights of the first gives its outputs."""
+        return self.weights == "" and bool(self.here.context.get("tried")) and self.worst.kind not in LOST
+
+    @property
     def is_uncompared(self) -> bool:
         """Whether outputs were not compared although both sides have the same layer."""
-        return self.weights == "" and self.worst.kind not in (DIFFERENT, UNMEASURED)
+        return self.weights == "" and self.worst.kind not in LOST and not self.is_unmatched
 
     @property
     def allowed(self) -> str | None:
         """Whether what is allowed is KEPT, EXCEEDED or UNDECIDED; None if nothing is, or if a point can't be judged."""
         allow = self.allow
-        if allow is None or self.worst.kind in (DIFFERENT, UNMEASURED):
+        if allow is None or self.kind in LOST:
             return None
         if any(each.exceeds(allow) for each in self.verdicts):
             return EXCEEDED
@@ -124,7 +133,12 @@ class Told:
         A side whose outputs were not compared may compute anything, which is allowed only if nothing is said to be.
         """
         is_unknown = self.is_uncompared and self.allow is not None
-        return self.worst.kind in (DIFFERENT, UNMEASURED) or self.allowed == EXCEEDED or is_unknown
+        return self.kind in LOST or self.allowed == EXCEEDED or is_unknown
+
+    @property
+    def kind(self) -> str:
+        """The verdict over all points: that of the worst, and DIFFERENT if no weights were found that fit."""
+        return DIFFERENT if self.is_unmatched else self.worst.kind
 
     @property
     def worst(self) -> Verdict:
@@ -151,9 +165,10 @@ def markdown_blocks(told: Told) -> Iterator[Block]:
     """Yield what a duel says for a comment on a pull request: the answer, and the rest folded away."""
     yield Lines([headline(told)], HEAD)
     yield Lines([*_allowed(told), *_doubts(told)])
-    yield Lines([shared([each.point for each in told.verdicts]), *map(capital, _memory_setting(told))])
+    points = [each.point for each in told.verdicts]
+    yield Lines([shared(points), *map(capital, memory_setting(points))])
     yield Table(_columns(told), told.verdicts)
-    yield Lines([*_opposed(told)])
+    yield Lines([*_opposed(told), *_conversion(told)])
     yield Lines([*_failures(told)], is_list=True)
     rows = [tuple(line.split(": ", 1)) for line in _facts(told, is_folded=True)]
     details = Table([Column("what", itemgetter(0)), Column("", itemgetter(1), is_code=True)], rows)  # @main is no user
@@ -165,6 +180,8 @@ def markdown_blocks(told: Told) -> Iterator[Block]:
 
 def headline(told: Told) -> str:
     """Return whether the second side may take the place of the first, in a sentence."""
+    if told.is_unmatched:
+        return f"Different, or its weights are not matched: {told.match}"
     answer = capital(_answer(told)) if told.after == AFTER else f"{told.after} is {_answer(told)}"
     return f"{answer}. Outputs were not compared: {told.match or 'weights differ'}" if told.is_uncompared else answer
 
@@ -173,7 +190,7 @@ def _answer(told: Told) -> str:
     worst, count = told.worst, len(told.verdicts)
     kinds = Counter(each.kind for each in told.verdicts)
     where = f" at {kinds[worst.kind]} of {count} points" if count > 1 else ""
-    if worst.kind in (DIFFERENT, UNMEASURED):
+    if worst.kind in LOST:
         is_first = worst.after.get("status") in ("skipped", None)
         row, name = (worst.before, told.before) if is_first else (worst.after, told.after)
         why = (reason(row) if row else "") or "no replicate has both sides"
@@ -181,7 +198,7 @@ def _answer(told: Told) -> str:
         return f"{_said(worst.kind, told)}{where}: {why if is_named or not row else f'{name}: {why}'}"
     if count == 1:
         return f"{_single(worst, told)}{_memory(worst)}"
-    ratio = f"{intervals.ratio(worst.speedup, DECIMALS)} at {told.labels[worst.point]}"
+    ratio = f"{_ratio(worst.speedup)} at {told.labels[worst.point]}"
     if worst.kind in (FASTER, AS_FAST):
         return f"{_said(worst.kind, told)} at all {count} points, by {ratio} at worst"
     others = [f"{_said(kind, told)} at {kinds[kind]}" for kind in KINDS if kind != worst.kind and kinds[kind]]
@@ -190,16 +207,30 @@ def _answer(told: Told) -> str:
 
 
 def _said(kind: str, told: Told) -> str:
-    return WORDS[kind].format(before=told.before, bound=units.percent(told.bound, trim=True))
+    return WORDS[kind].format(before=told.before, bound=_exact(told.bound))
 
 
 def _single(of: Verdict, told: Told) -> str:
-    ratio = intervals.ratio(of.speedup, DECIMALS)
+    ratio = _ratio(of.speedup)
     if of.kind != OPEN:
         return f"{_said(of.kind, told)}: {ratio}"
-    low = intervals.shown(of.speedup, DECIMALS).low
-    most = f", so at most {units.percent(1 / low - 1)} slower" if low > 0 else ""
+    limits = [told.bound] if told.allow is None else [told.bound, told.allow]
+    most = f", so {slower(1 / of.speedup.low, limits)}" if of.speedup.low > 0 else ""
     return f"not decided after {units.duration(told.spent_s)}: {ratio}{most}{_later(told)}"
+
+
+def _ratio(of: Interval) -> str:
+    """Return a speed-up with as many decimals as the bound needs that follows from its low end."""
+    if not 0 < of.low < 1:
+        return intervals.ratio(of, DECIMALS)
+    bounds = ((number, more(1 / low)) for number in range(DECIMALS) if (low := round(of.low, number)))
+    least = next((number for number, bound in bounds if bound == more(1 / of.low)), DECIMALS)
+    return intervals.ratio(of, DECIMALS, least=least)
+
+
+def _exact(share: float) -> str:
+    """Return a share that was asked for, as it was asked for: `1.25%`."""
+    return f"{100 * share:.4g}%"
 
 
 def _later(told: Told) -> str:
@@ -231,7 +262,7 @@ def _allowed(told: Told) -> Iterator[str]:
     later = _later(told) if told.allowed == UNDECIDED and told.worst.kind != OPEN else ""
     at = f" at {', '.join(where)}" if where and len(told.verdicts) > 1 else ""
     unknown = "; outputs that were not compared are not allowed" if told.is_uncompared else ""
-    yield f"At most {units.percent(told.allow, trim=True)} slower is allowed: {told.allowed}{at}{later}{unknown}"
+    yield f"At most {_exact(told.allow)} slower is allowed: {told.allowed}{at}{later}{unknown}"
 
 
 def _doubts(told: Told) -> Iterator[str]:
@@ -250,8 +281,8 @@ def _columns(told: Told) -> list[Column]:
 
     return [
         *([Column("point", lambda of: told.labels[of.point])] if len(told.labels) > 1 else []),
-        Column("speed-up", lambda of: intervals.ratio(of.speedup, DECIMALS) if of.speedup.is_known else ""),
-        Column("verdict", lambda of: of.kind, tone=lambda of: TONES[of.kind]),
+        Column("speed-up", lambda of: _ratio(of.speedup) if of.speedup.is_known else ""),
+        *([] if told.is_unmatched else [Column("verdict", lambda of: of.kind, tone=lambda of: TONES[of.kind])]),
         Column(told.before, cell("latency_s", units.seconds, "before"), right),
         Column(told.after, cell("latency_s", units.seconds, "after"), right),
         Column(f"memory {told.before}", cell("memory_bytes", units.size, "before"), right, rank=2),
@@ -261,12 +292,12 @@ def _columns(told: Told) -> list[Column]:
 
 
 def _opposed(told: Told) -> Iterator[str]:
-    """Yield at which points the medians say the opposite of the speed-up, and which of them counts."""
+    """Yield at which points the medians contradict the speed-up, and which of them counts."""
     opposed = [told.labels[each.point] for each in told.verdicts if is_opposed(each.after, each.before)]
     if opposed:
         at = f" at {', '.join(opposed)}" if len(told.verdicts) > 1 else ""
         yield (
-            f"The times{at} say the opposite of the speed-up: they are medians of all rounds, between which the "
+            f"The times{at} contradict the speed-up: they are medians of all rounds, between which the "
             "machine's speed moved. The speed-up compares within each round, and counts."
         )
 
@@ -284,10 +315,10 @@ def _facts(told: Told, *, is_folded: bool = False) -> Iterator[str]:
     if not is_folded:
         yield f"point: {shared([each.point for each in told.verdicts])}"
     yield "speed-up: with its 99 % interval, from rounds in pairs; times are medians, so their quotient may differ"
-    yield from (f"memory: {line}" for line in _memory_setting(told) if not is_folded)
+    yield from (f"memory: {line}" for line in memory_setting([each.point for each in told.verdicts]) if not is_folded)
     yield from _kernels(told)
     yield from _attention(told)
-    yield from _function(told)
+    yield from _function(told, is_folded=is_folded)
     yield from _code(told)
     identity = told.here.identity
     software = f"Python {identity['python']}, torch {identity['torch']}"
@@ -297,17 +328,6 @@ def _facts(told: Told, *, is_folded: bool = False) -> Iterator[str]:
     is_quiet, machine = told.machine
     if is_quiet and machine:
         yield f"control: {machine}"
-
-
-def _memory_setting(told: Told) -> Iterator[str]:
-    """Yield what a usual program does otherwise with freed memory, if points were measured as it doesn't."""
-    allocators = dict.fromkeys(each.point.allocator for each in told.verdicts if each.point.kind.is_in_host_memory)
-    if kept := [name for name in allocators if name in (RETAINED, HUGE)]:
-        yield (
-            f"freed memory stays with the process here (allocator {', '.join(kept)}). A program with the C library's "
-            "defaults gives it back and pays for it again in each call, so there the difference can be larger or "
-            "smaller: --allocator system measures that"
-        )
 
 
 def _kernels(told: Told) -> Iterator[str]:
@@ -337,9 +357,17 @@ def _attention(told: Told) -> Iterator[str]:
         yield f"attention {name}{at}: {share} of the time, so at most {most} is left to gain there"
 
 
-def _function(told: Told) -> Iterator[str]:
+def _conversion(told: Told) -> Iterator[str]:
+    """Yield how the weights of the second side are those of the first, if it isn't by their names."""
+    if told.weights and told.match:
+        yield f"Weights of {told.after} are those of {told.before} so: {told.match}"
+
+
+def _function(told: Told, *, is_folded: bool) -> Iterator[str]:
     if told.weights is None:
         yield "function: the sides are two layers or models, and nothing is said about their outputs"
+    elif told.is_unmatched:
+        yield f"function: different, or its weights are not matched: {told.match}"
     elif told.is_uncompared:
         yield f"function: outputs were not compared: {told.match or 'weights differ'}"
     elif told.weights and any(each.kind != UNMEASURED for each in told.verdicts):
@@ -347,7 +375,7 @@ def _function(told: Told) -> Iterator[str]:
         errors = [(each.after["error"], each.after["tolerance"]) for each in told.verdicts if each.after.get("error")]
         error, tolerance = max(errors, key=lambda pair: pair[0] / pair[1], default=(None, None))
         figures = f": largest error {error:.1g}, tolerance {tolerance:.1g}" if error and tolerance else ""
-        match = f" ({told.match})" if told.match else ""
+        match = f" ({told.match})" if told.match and not is_folded else ""
         how = f"{OF_WEIGHTS[told.weights]}{match}"
         yield f"function: {what} were judged by those of {told.before} in float64, {how}{figures}"
 
@@ -394,13 +422,14 @@ def as_json(told: Told) -> str:
     ]
     content = {
         "headline": headline(told),
-        "verdict": told.worst.kind,
+        "verdict": told.kind,
         "allow": told.allow,
         "allowed": told.allowed,
         "bound": told.bound,
         BEFORE: told.before,
         AFTER: told.after,
         "weights": told.weights,
+        "match": told.match,
         "attention_share": {name: intervals.finite(advice.share.value) for name, advice in told.looks.items()},
         "points": points,
         "sides": told.sides,

@@ -129,15 +129,24 @@ def has_failed(row: Row, baseline: str | None) -> bool:
 
 
 def of_baseline(points: Collection[Sequence[Row]], baseline: str | None) -> list[str]:
-    """Return in a sentence at how many points, of which these are the rows, the baseline has failed, and why."""
-    why = reasons(row for rows in points for row in rows if has_failed(row, baseline))
+    """Return in a sentence at how many points, of which these are the rows, the baseline has failed, and why.
+
+    A baseline that has not failed and yet has no time at any point, as where it is unsupported, is told too if others
+    have one.
+    """
+    rows = [row for of_point in points for row in of_point]
+    lost = [row for row in rows if row["implementation"] == baseline and row["status"] != "ok"]
+    tried = sum(map(bool, points))
+    is_absent = len(lost) == tried and any(row["status"] == "ok" for row in rows)
+    why = reasons(row for row in lost if has_failed(row, baseline)) or reasons(lost if is_absent else ())
     if not why:
         return []
     number = sum(len(each.points) for each in why)
     where = f" at {share_of(number, len(points))} points" if len(points) > 1 else ""
     others = f", and {counted(len(why) - 1, 'other reason')}" if why[1:] else ""
-    there = " there" if number < len(points) else ""
-    return [f"The baseline {baseline} failed{where}, so there are no speed-ups{there}: {why[0].why}{others}."]
+    there = " there" if number < tried else ""
+    ended = "failed" if has_failed({"implementation": baseline, "status": why[0].status}, baseline) else "has no time"
+    return [f"The baseline {baseline} {ended}{where}, so there are no speed-ups{there}: {why[0].why}{others}."]
 
 
 def blocks(table: pd.DataFrame, planned: Sweep | None = None) -> list[Block]:
@@ -146,7 +155,7 @@ def blocks(table: pd.DataFrame, planned: Sweep | None = None) -> list[Block]:
     The control is listed, and is no case. With the plan of the run all its cases are counted.
     """
     everything, points = plain(table), points_of(table, planned)
-    labels = names({point_of(row): None for row in everything})
+    labels = names({**{at.point: None for at in points}, **{point_of(row): None for row in everything}})
     titled = {
         "failed": [row for row in everything if row["status"] not in ("ok", *UNTRIED)],
         "not tried": [row for row in everything if row["status"] in UNTRIED],
@@ -155,7 +164,7 @@ def blocks(table: pd.DataFrame, planned: Sweep | None = None) -> list[Block]:
     columns = (
         Column("", lambda each: each.status),
         Column("", lambda each: ", ".join(each.names), folds=True),
-        Column("", lambda each: "; ".join(filter(None, (each.detail, _where(each.points, labels)))), folds=True),
+        Column("", lambda each: "; ".join(filter(None, (each.detail, _at(each.points, labels).strip()))), folds=True),
     )
     waiting = sum(at.waits for at in points)
     if not (waiting or any(titled.values())):
@@ -201,7 +210,3 @@ def of_point(rows: Sequence[Row], cases: int, width: int) -> Table:
 def _tone(of: Reason) -> str:
     """Return a loud tone only if something went wrong."""
     return QUIET if of.status in UNTRIED else BAD
-
-
-def _where(points: Sequence[Point], labels: Mapping[Point, str]) -> str:
-    return _at(points, labels).strip() or "at the only point"

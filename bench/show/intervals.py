@@ -42,14 +42,6 @@ def ratio(of: Interval, decimals: int = DECIMALS, *, least: float = -math.inf) -
     return f"{value}x [{low}, {high}]"
 
 
-def shown(of: Interval, decimals: int = DECIMALS) -> Interval:
-    """Return the numbers that `ratio` shows, so that what is said beside them follows from the same figures."""
-    if not of.is_known:
-        return of
-    texts = _rounded(of, decimals, _least_of_ratio(of, decimals))
-    return Interval(*(math.inf if each == UNBOUNDED else float(each) for each in texts))
-
-
 def _least_of_ratio(of: Interval, most: int) -> float:
     """Return the decimals with which the low end of a ratio has two digits: how slow it may be follows from them."""
     return min(most, 1 - math.floor(math.log10(of.low))) if 0 < of.low < math.inf else -math.inf

@@ -86,7 +86,7 @@ def blocks(
     yield Lines(_doubts(points)[:MOST_DOUBTS], WARNING)
     is_quiet, machine = doubts.machine(whole)
     yield Lines([machine] if machine else [], PLAIN if is_quiet else WARNING)
-    if any(at.choice.standing not in (ALONE, NOTHING) or not at.failed for at in points):  # else failures are the cause
+    if any(at.choice.standing not in (ALONE, NOTHING) or not at.failed for at in begun):  # else failures are the cause
         yield Lines([*doubts.advice(whole)], WARNING)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any
 
-from bench.plan.case import COLUMNS, OF_LAYERS, POINT_COLUMNS, Point
+from bench.plan.case import COLUMNS, HUGE, OF_LAYERS, POINT_COLUMNS, RETAINED, Point
 from bench.store import units
 from impls.catalogue import is_model
 
@@ -161,6 +161,19 @@ def faster(ratio: float) -> str:
     return f"may be up to {more(ratio)} faster"
 
 
+def slower(ratio: float, limits: Collection[float] = ()) -> str:
+    """Return how much slower one is at most: `at most 3.4% slower`, or `at most 2.3x as slow`.
+
+    It has more digits if it would be beyond one of these limits otherwise, which are shares, and isn't.
+    """
+    if ratio >= MANY:
+        return f"at most {_rounded(ratio, 1, ROUND_CEILING)}x as slow"
+    share = 100 * (ratio - 1)
+    texts = [_percent(ratio, ROUND_CEILING), *(_rounded(share, digits, ROUND_CEILING) for digits in (1, 2, 3, 4))]
+    least = min((round(100 * limit, 6) for limit in limits if ratio <= 1 + limit), default=math.inf)
+    return f"at most {next((text for text in texts if float(text) <= least), texts[-1])}% slower"
+
+
 def more(ratio: float) -> str:
     """Return what a ratio is above 1, rounded up: `3.4%`, whole from 10 % on."""
     return f"{_percent(ratio, ROUND_CEILING)}%"
@@ -187,6 +200,19 @@ def any_of(names: Sequence[str]) -> str:
 def listed(names: Sequence[str]) -> str:
     """Return names joined by `and`."""
     return _joined(names, "and")
+
+
+def memory_setting(points: Iterable[Point]) -> list[str]:
+    """Return in a sentence what a usual program does otherwise with freed memory; none if these points do the same."""
+    allocators = dict.fromkeys(point.allocator for point in points if point.kind.is_in_host_memory)
+    kept = [name for name in allocators if name in (RETAINED, HUGE)]
+    if not kept:
+        return []
+    return [
+        f"freed memory stays with the process here (allocator {', '.join(kept)}). A program with the C library's "
+        "defaults gives it back and pays for it again in each call, so there the difference can be larger or "
+        "smaller: --allocator system measures that"
+    ]
 
 
 def _words(point: Point, columns: Collection[str]) -> list[str]:

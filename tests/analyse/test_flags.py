@@ -148,6 +148,17 @@ def test_a_median_may_say_the_opposite_of_a_ratio(
     assert letters(is_opposed=opposed) == ("R" if opposed else "")
 
 
+@pytest.mark.parametrize(
+    ("latency_s", "speedup", "opposed"), [(19.2e-6, 0.72, True), (19.2e-6, 0.92, False), (16e-6, 1.3, True)]
+)
+def test_medians_may_contradict_a_ratio_of_one_process(latency_s: float, speedup: float, opposed: bool) -> None:
+    """It shows nothing, but 1.38 times as long beside 17.7 and 19.2 µs needs its reason, in whichever direction."""
+    base, other = row("eager", 17.7e-6, 1.0, math.nan), row("sdpa", latency_s, speedup, math.nan)
+    alone = [{**each, "speedup_low": None, "speedup_high": None} for each in (other, base)]
+    assert is_opposed(alone[0], alone[1]) is opposed
+    assert not is_opposed(alone[1], alone[1])
+
+
 @pytest.mark.parametrize("speedup", [1.01, 0.99])
 def test_a_gain_that_is_not_shown_has_no_number(speedup: float) -> None:
     """A speed-up of 1.01 [0.96, 1.06] says neither after how many calls nor never; nor does a row without a rival."""

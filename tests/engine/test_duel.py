@@ -246,20 +246,20 @@ DIED = {"status": "crashed", "detail": "ended with exit status 7", "raised": ""}
 
 @contextmanager
 def checkouts(
-    folder: Path, patch: pytest.MonkeyPatch, *described: dict[str, Any], match: int | None = 0
+    folder: Path, patch: pytest.MonkeyPatch, *described: dict[str, Any], match: int | None = 0, after: str = AFTER
 ) -> Iterator[Duel]:
     """Open a duel of two folders whose modules are as described; workers are threads.
 
-    `match` is the number of the way to match weights with which their outputs agree.
+    `match` is the number of the way to match weights with which their outputs agree, `after` the folder of the second.
     """
     threads.use(patch)
-    before, after = folders = [folder / name for name in (BEFORE, AFTER)]
+    folders = [folder / name for name in (BEFORE, after)]
     for each in folders:
-        each.mkdir()
+        each.mkdir(parents=True, exist_ok=True)
     own = {"input": SHAPE, "output": SHAPE, "weights": WEIGHTS}
     seen = {
         str(each): {**own, "modules": {"mine": (f"{each}/mine.py", f"digest of {each.name}", "1.0")}, **of}
-        for each, of in zip(folders, described, strict=True)
+        for each, of in zip(folders, described, strict=False)
     }
 
     def replied(pool: Pool, *_: object, **__: object) -> dict[str, Any]:
@@ -269,8 +269,10 @@ def checkouts(
     patch.setattr(duel_module, "replied", replied)
     found = {"number": match, "error": 0.5, "tried": 3}
     patch.setattr(duel_module, "asked", lambda _, request, *__, **___: found if request == "match" else {})
-    sides = Side(BEFORE, "sdpa", checkout=str(before)), Side(AFTER, "sdpa", checkout=str(after))
-    with opened(folder, sides) as duel:
+    before, after_it = (
+        Side(name, "sdpa", checkout=str(each)) for name, each in zip((BEFORE, AFTER), folders, strict=True)
+    )
+    with opened(folder, (before, after_it)) as duel:
         yield duel
 
 
@@ -306,7 +308,8 @@ def test_the_second_side_is_judged_by_the_first_with_its_weights(
         assert (before.weights, after.weights) == ({}, sources or {})
         context = duel.environment.context
         assert (context["weights"], bool(context["match"])) == (way, way != "names")
-        assert ("off by 50.0%" in context["match"]) is (way == "")
+        assert ("off by 50%" in context["match"]) is (way == "")
+        assert bool(context["tried"]) is (way == "")
         packages = [context["sides"][name]["packages"]["mine"] for name in (BEFORE, AFTER)]
         assert [(each["file"], each["digest"]) for each in packages] == [
             ("mine.py", "digest of before"),
@@ -353,6 +356,16 @@ def test_sides_that_are_not_what_was_asked_for_are_a_wrong_request(
     """Code from elsewhere than the checkout is not that side's; what neither side can do was asked for wrongly."""
     said = refusal(checkouts(tmp_path, monkeypatch, *described).__enter__)
     assert all(each in said for each in words)
+
+
+def test_an_installed_package_in_one_checkout_twice_is_told_how_to_compare_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the interpreter that has it; two different checkouts of which one lacks it are another mistake."""
+    installed = {"modules": {"mine": ("/elsewhere/mine.py", "", "")}}
+    both = checkouts(tmp_path / "twice", monkeypatch, installed, after=BEFORE)
+    assert "compared with itself by --python" in refusal(both.__enter__)
+    assert "--python" not in refusal(checkouts(tmp_path / "two", monkeypatch, {}, installed).__enter__)
 
 
 def test_one_checkout_twice_has_processes_for_each_side(tmp_path: Path) -> None:

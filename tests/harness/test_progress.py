@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+import time
 from collections.abc import Sequence
 from io import StringIO
 from pathlib import Path
@@ -15,6 +16,7 @@ from rich.text import Text
 from bench.analyse.standing import Answer
 from bench.analyse.summary import summarise
 from bench.engine.run import Run
+from bench.harness import progress
 from bench.harness.progress import LEAST_S, LOG_LINE, LOG_WIDTH, Progress, TimeLeft, moving, shortened
 from bench.plan.case import Case
 from bench.plan.sweep import Effort, Sweep
@@ -164,6 +166,53 @@ def test_the_moving_line_of_a_terminal_is_rewritten(clock: Clock) -> None:
             text = written(out)
             assert ("20s looking: at …" in text) == bool(height)
         assert (REWRITE in written(out)) == bool(height)
+
+
+def comes(out: Console, text: str) -> bool:
+    """Return whether this is written within ten seconds."""
+    end_s, so_far = time.monotonic() + 10, ""
+    while text not in so_far and time.monotonic() < end_s:
+        time.sleep(0.005)
+        so_far += written(out)
+    return text in so_far
+
+
+def test_a_silent_log_says_for_what_it_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The start of processes, and an import that takes long."""
+    monkeypatch.setattr(progress, "LOG_SILENT_S", 0.01)
+    out = on()
+    display = Progress(SWEEP, POINTS, out)
+    display.opened(Path("there"))
+    assert comes(out, "still waiting for the worker processes to start")
+    display.heard(POINTS[0], 0, "many:b", "import")
+    assert comes(out, "still waiting for many:b: import (N=5)")
+    display.close()
+
+
+@pytest.mark.parametrize(
+    ("height", "silent_s", "stage"), [(24, 0.001, "import"), (0, 60.0, "import"), (0, 0.001, "rounds")]
+)
+def test_what_is_seen_or_short_has_no_line(
+    height: int, silent_s: float, stage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A display has it already, and rounds end with the line of their point."""
+    monkeypatch.setattr(progress, "LOG_SILENT_S", silent_s)
+    out = on(height=height)
+    display = Progress(SWEEP, POINTS, out)
+    display.opened(Path("there"))
+    display.heard(POINTS[0], 0, "many:b", stage)
+    time.sleep(0.1)
+    display.close()
+    assert f"many:b: {stage} (" not in written(out)
+
+
+def test_a_silent_log_has_the_latest_text_of_a_moving_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At once none, and later what the command is at."""
+    monkeypatch.setattr(progress, "LOG_SILENT_S", 0.01)
+    out = on()
+    with moving(out) as move:
+        move("looking: first call")
+        assert comes(out, "still looking: first call")
 
 
 @pytest.mark.parametrize(

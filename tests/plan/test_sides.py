@@ -1,5 +1,8 @@
 """The two sides of a duel: what differs, and what is refused."""
 
+import shlex
+import sys
+
 import pytest
 
 from bench.plan.case import AFTER, AS_IS, BEFORE
@@ -57,7 +60,7 @@ def test_sides_are_what_differs(given: tuple[list[str], ...], before: Side, afte
         ((["eager"], [], [], []), "got eager"),
         ((["eager", "eager"], [], [], []), "got eager eager"),
         (([DEIT, DEIT], [], [], []), f"got {DEIT} {DEIT}"),
-        (([], ["my:A"], [], []), "got --layer my:A; to compare one with itself: --checkout X --checkout X"),
+        (([], ["my:A"], [], []), "got --layer my:A; to compare one with itself: --python "),
         ((["eager", "sdpa", "mha"], [], [], []), "at most twice; got eager, sdpa, mha"),
         (([DEIT, VIT], ["my:A"], [], []), f"at most twice; got {DEIT}, {VIT}, my:A"),
         ((["my:attend"], [], ["."], []), "give --checkout twice, first before and then after; got ."),
@@ -71,6 +74,15 @@ def test_a_request_without_two_sides_is_refused(given: tuple[list[str], ...], wo
     said = refusal(sides_of, *given)
     assert "two sides" in said
     assert words in said
+
+
+@pytest.mark.parametrize("given", [["eager"], [DEIT], ["my:attend"]])
+def test_the_form_that_is_advised_compares_one_with_itself(given: list[str]) -> None:
+    """It is of this interpreter, so what is installed there is found as well as what lies in the folder."""
+    advised = shlex.split(refusal(sides_of, [*given, *given], [], [], []).rpartition("itself: ")[2])
+    assert advised == ["--python", sys.executable] * 2
+    before, after = sides_of(given, [], [], advised[1::2])
+    assert before.given == after.given
 
 
 def test_a_side_in_words_says_what_was_given_for_it() -> None:

@@ -106,12 +106,48 @@ def test_what_is_new_keeps_its_values(before: Weights) -> None:
     assert "gone is gone" in words
 
 
-def test_weights_in_words_have_an_example_of_each_kind() -> None:
-    """Split, packed and renamed weights differ in their words; those of the same name need none."""
-    pairs = (PACKED | END, SPLIT | END), (SPLIT | END, PACKED | END)
-    split, packed = (agreeing(before, after, [*after])[0] for before, after in pairs)
-    assert words_of(split, shapes(PACKED | END)) == ["q.weight is rows of qkv.weight (and 5 like it)"]
-    assert words_of(packed, shapes(SPLIT | END)) == ["qkv.weight is q.weight, k.weight, v.weight (and 1 like it)"]
+SWAPPED = {"q.weight": Q, "q.bias": BQ, "v.weight": V, "v.bias": BV, "k.weight": K, "k.bias": BK}
+
+
+def blocks(of: Weights) -> Weights:
+    """Return the weights of two blocks."""
+    return {f"blocks.{number}.{name}": each for number in range(2) for name, each in of.items()}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        (PACKED, SPLIT, ["q.weight is rows 0 to 7 of qkv.weight, k.weight rows 8 to 15, v.weight rows 16 to 23"]),
+        (PACKED, KV, ["q.weight is rows 0 to 7 of qkv.weight, kv.weight rows 8 to 23"]),
+        (SPLIT, PACKED, ["qkv.weight is q.weight, k.weight, v.weight"]),
+        (PACKED, HEADWISE,
+            ["packed.weight is rows 0 to 3, 8 to 11, 16 to 19, 4 to 7, 12 to 15, 20 to 23 of qkv.weight"]),
+        (blocks(PACKED), blocks(KV),
+            ["blocks.0.q.weight is rows 0 to 7 of blocks.0.qkv.weight, blocks.0.kv.weight rows 8 to 23 "
+             "(and 1 like it)"]),
+    ],
+    ids=lambda of: ",".join(of)[:30],
+)  # fmt: skip
+def test_words_have_the_rows_of_each_weight(before: Weights, after: Weights, words: list[str]) -> None:
+    """In the order of the rows; neither a bias like its weight nor weights of the same name are listed."""
+    assert words_of(agreeing(before | END, after | END, [*after, *END])[0], shapes(before | END)) == words
+
+
+def test_words_show_that_two_were_swapped() -> None:
+    """Keys and values in the place of each other: as rows of a packed weight, and as weights of other names."""
+    ways = [words_of(way, shapes(PACKED)) for way in matches(shapes(PACKED), shapes(SWAPPED), [HEADS])]
+    assert ["q.weight is rows 0 to 7 of qkv.weight, v.weight rows 8 to 15, k.weight rows 16 to 23"] in ways
+    moved = {"to_q": "q", "to_v": "k", "to_k": "v"}
+    way = {f"{name}.{kind}": [(f"{of}.{kind}", 0, 8)] for name, of in moved.items() for kind in ("weight", "bias")}
+    assert words_of(way, shapes(SPLIT)) == [
+        "to_q.weight is q.weight",
+        "to_v.weight is k.weight",
+        "to_k.weight is v.weight",
+    ]
+
+
+def test_weights_that_one_side_alone_has_are_named() -> None:
+    """A few of each side."""
     said = differing(shapes(PACKED | END), shapes(SPLIT | END))
     assert "only before qkv.weight, qkv.bias" in said
     assert "only after q.weight, q.bias, k.weight, …" in said

@@ -117,6 +117,23 @@ def test_what_to_write_in_a_model_that_can_not_be_switched_is_said() -> None:
     assert (words.rewriting(analyse.seen(POINT, looks())), words.proposals(analyse.seen(POINT, looks()))) == ([], [])
 
 
+def test_a_line_whose_gain_is_not_shown_is_the_reason_to_keep_the_model() -> None:
+    """Not that a setting can't be made: no sentence contradicts the line above it."""
+    cores = [core("a", operator="unfused", by_sdpa=False, lines="model.py:3-5", proposal=["o = F(q)"])]
+    advice = analyse.seen(POINT, [seen(cores, 0.2, 0.4, settings={}, written={})])
+    unsure = dataclasses.replace(advice, rewritten=Interval(1.03, 0.97, 1.09))
+    assert words.recommendation(unsure).endswith("not shown to make it faster: 1.03x [0.97, 1.09] as fast")
+    assert words.recommendation(dataclasses.replace(advice, rewritten=UNKNOWN)).endswith("to make it faster")
+
+
+def test_the_setting_of_memory_is_said_in_words() -> None:
+    """As a duel says it: a program has the C library's defaults."""
+    advice = analyse.seen(dataclasses.replace(POINT, allocator="retained-huge"), looks())
+    assert "C library's defaults" in screen(before(advice)).replace("\n", " ")
+    usual = dataclasses.replace(advice, point=dataclasses.replace(POINT, allocator="system"))
+    assert "C library" not in screen(before(usual)).replace("\n", " ")
+
+
 def test_what_a_fused_core_can_not_express_is_said() -> None:
     """In one line; nothing is predicted, and nothing is proposed."""
     capped = core("blocks.0.attn", operator="unfused", by_sdpa=False, obstacle="a soft cap (tanh) at model.py:4")

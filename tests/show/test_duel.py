@@ -12,10 +12,11 @@ from bench.analyse.advice import Advice
 from bench.analyse.verdict import DIFFERENT, FASTER, KINDS, OPEN, SLOWER, Verdict, verdict
 from bench.plan.again import Again
 from bench.plan.case import AFTER, BEFORE
-from bench.plan.weights import NAMES, WAYS
+from bench.plan.weights import NAMES, ROWS, WAYS
 from bench.show.duel import Told, as_json, blocks, differences, headline, markdown_blocks
 from bench.show.markdown import MOST_CHARACTERS, markdown
 from bench.show.terminal.console import render, rendered
+from bench.show.text import faster
 from bench.stats.estimates import UNKNOWN, Interval
 from bench.store.environment import Environment
 from tests.make.points import point
@@ -69,19 +70,32 @@ def said(of: Told, width: int = 200) -> str:
     return rendered(render(blocks(of)), width=width)
 
 
-def test_medians_that_say_the_opposite_have_their_reason_beside_them() -> None:
+def test_medians_that_contradict_the_speedup_have_their_reason_beside_them() -> None:
     """In the terminal and in the comment; those that agree with the ratio, or may, have none."""
     opposed = told(of(*FAST, latency_s=1.03e-3))
-    assert "say the opposite" in said(opposed)
-    assert "say the opposite" in markdown(markdown_blocks(opposed)).partition("<details>")[0]
+    assert "contradict the speed-up" in said(opposed)
+    assert "contradict the speed-up" in markdown(markdown_blocks(opposed)).partition("<details>")[0]
     for each in (of(*FAST, latency_s=0.97e-3), of(*UNSURE, latency_s=1.03e-3), of(*SLOW), *LOST):
-        assert "say the opposite" not in said(told(each))
+        assert "contradict the speed-up" not in said(told(each))
 
 
-def test_what_is_said_beside_a_ratio_follows_from_its_figures() -> None:
-    """0.37 is 170 % slower, whatever digits are not shown."""
-    answer = headline(told(of(0.9, 0.3731, 2.5)))
-    assert "0.90x [0.37, 2.50], so at most 170% slower" in answer
+@pytest.mark.parametrize("low", [0.9455, 0.94498, 0.8849, 0.98983, 0.3731])
+def test_a_pair_has_one_bound_everywhere(low: float) -> None:
+    """The headline has the bound that a run has of the same pair, and it follows from the figure beside it."""
+    answer = headline(told(of(0.995, low, 1.04)))
+    (bound,) = re.findall(r"at most ([\d.]+)", answer)
+    (shown,) = re.findall(r"\[([\d.]+), ", answer)
+    assert f" {bound}" in faster(1 / low)
+    assert f" {bound}" in faster(1 / float(shown))
+
+
+def test_a_bound_beside_an_allowance_that_is_not_met_is_not_equal_to_it() -> None:
+    """An allowance has the digits that it was given with, and a bound enough to be on its side of it."""
+    close = said(told(of(1.0, 0.98983, 1.011), allow=0.01))
+    assert "at most 1.1% slower" in close
+    kept = said(told(of(0.995, 1 / 1.1235, 1.04), allow=0.125))
+    assert "at most 12.4% slower" in kept
+    assert "12.5% slower is allowed: kept" in kept
 
 
 # the answer
@@ -247,6 +261,29 @@ def test_outputs_that_were_not_compared_are_said_first() -> None:
         assert unknown.is_bad is is_bad
     assert not told(of(*FAST), weights=None, allow=0.5).is_bad
     assert reason not in headline(told(ended("ok", "crashed"), here=here))
+
+
+def test_a_side_whose_weights_were_tried_in_vain_is_bad() -> None:
+    """Its first line says both that may be so, no verdict on its speed stands beside it, and the duel is different."""
+    tried = "no way of 36 gives its outputs; the nearest is off by 94%"
+    here = Environment(IDENTITY, {}, {"weights": "", "match": tried, "tried": 36})
+    for allow in (None, 0.5):
+        vain = told(of(*FAST), here=here, allow=allow)
+        text = said(vain, 500)
+        assert vain.is_bad
+        assert all(words in text.splitlines()[0] for words in ("Different", "not matched", tried))
+        assert not any(words in text for words in ("faster", "kept", "not compared"))
+        assert json.loads(as_json(vain))["verdict"] == DIFFERENT
+    assert tried not in headline(told(ended("ok", "crashed"), here=here))
+
+
+def test_a_comment_shows_which_weights_are_which() -> None:
+    """Above the fold, where a reviewer sees that two were swapped."""
+    swapped = "to_q.weight is rows 0 to 7 of qkv.weight, to_v.weight rows 8 to 15"
+    here = Environment(IDENTITY, {}, {"weights": ROWS, "match": swapped})
+    above, _, below = markdown(markdown_blocks(told(of(*FAST), here=here))).replace("\\", "").partition("<details>")
+    assert swapped in above
+    assert swapped not in below
 
 
 def test_the_setting_of_memory_is_said_in_words() -> None:

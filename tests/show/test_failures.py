@@ -60,12 +60,24 @@ def test_a_baseline_that_failed_fails(status: str) -> None:
     assert " 1 of 2 points" in of_baseline([ended, rows(OK)], "sdpa")[0]
 
 
+@pytest.mark.parametrize("status", ["unsupported", "oom", "skipped"])
+def test_a_baseline_without_any_time_is_told(status: str) -> None:
+    """It is no failure, but nothing has a speed-up: with its reason, and not where it has a time somewhere."""
+    ended = rows(OK, ("sdpa", status, "why"))
+    (said,) = of_baseline([ended, ended], "sdpa")
+    assert all(word in said for word in ("baseline sdpa", "all 2 points", "no speed-ups", f"{status}: why"))
+    assert "failed" not in said
+    assert "all" not in of_baseline([ended, []], "sdpa")[0]
+    for known in (rows(OK, ("sdpa", "ok", "")), rows(("sdpa", "ok", ""))):
+        assert of_baseline([ended, known], "sdpa") == []
+    assert of_baseline([rows(("sdpa", status, "why"))], "sdpa") == []
+
+
 @pytest.mark.parametrize("status", ["ok", "oom", "unsupported", "skipped"])
 def test_a_baseline_without_memory_or_that_was_not_tried_fails_nothing(status: str) -> None:
     """That is what the run has found out of it, or what was asked for."""
     ended = rows(OK, ("sdpa", status, "why"))
     assert failing(ended, None, lacks_device=False, baseline="sdpa") == []
-    assert of_baseline([ended], "sdpa") == []
 
 
 def test_a_device_that_is_not_there_fails() -> None:
@@ -165,3 +177,12 @@ def test_cases_that_wait_are_counted_by_the_plan() -> None:
     said = "296 of 300 cases (100 points × 3 implementations) have no time: 296 not tried yet (100 points)."
     assert sentence(points_of(table, sweep)) == said
     assert rendered(render(blocks(table, sweep))) == said + "\n"
+
+
+def test_a_failed_point_is_named_among_those_of_the_plan() -> None:
+    """One that waits is another point all the same; of an only point nothing is said."""
+    case = Case(vit_s(), "sdpa")
+    table = results([Case(vit_s(), "eager"), case], {case: ("error", "no")})
+    sweep = Sweep("mine", (vit_s(), vit_s(num_tokens=50)), ("eager", "sdpa"))
+    assert re.search(r"error +sdpa +no; at N=197\n", rendered(render(blocks(table, sweep))))
+    assert re.search(r"error +sdpa +no\n", rendered(render(blocks(table))))

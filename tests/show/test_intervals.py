@@ -46,13 +46,3 @@ def test_a_value_shows_the_digits_that_its_interval_leaves(
     """
     assert words(of) == text
     assert words(Interval(2.0, 2.0, 2.0)).startswith("2")
-
-
-@pytest.mark.parametrize("decimals", [2, 3])
-def test_the_numbers_of_a_ratio_are_those_that_are_shown(decimals: int) -> None:
-    """What is said beside a ratio follows from them; an end that is unbounded stays so."""
-    for of in (Interval(0.97, 0.373, 2.54), Interval(1.05, 0.3, math.inf), Interval(1.2345, 1.2321, 1.2369)):
-        numbers = intervals.shown(of, decimals)
-        texts = intervals.ratio(of, decimals).replace("x", "").strip("]").replace("[", "").replace(",", "").split()
-        assert [float(text.replace(intervals.UNBOUNDED, "inf")) for text in texts] == [*vars(numbers).values()]
-    assert not intervals.shown(Interval(1.2, *UNKNOWN), decimals).is_known

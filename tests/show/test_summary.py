@@ -13,6 +13,7 @@ from bench.analyse.precision import changes
 from bench.analyse.summary import summarise
 from bench.cli import main
 from bench.plan.case import Case
+from bench.plan.sweep import Sweep
 from bench.show import summary
 from bench.show.answer import At, points_of
 from bench.show.blocks import Table
@@ -31,9 +32,9 @@ ROOT = Path(__file__).parents[2]
 CASES = [Case(vit_s(), name) for name in ("eager", "manual", "sdpa", "mha")]
 
 
-def lines(table: pd.DataFrame, width: int = 80) -> list[str]:
+def lines(table: pd.DataFrame, width: int = 80, planned: Sweep | None = None) -> list[str]:
     """Return the lines at the end of a run."""
-    return rendered(render(summary.blocks(table, "eager")), width=width).splitlines()
+    return rendered(render(summary.blocks(table, "eager", planned=planned)), width=width).splitlines()
 
 
 def test_quick_ends_in_some_thirty_lines_of_eighty_characters() -> None:
@@ -104,6 +105,8 @@ def test_a_baseline_that_failed_comes_first_and_a_quiet_machine_would_not_help()
         assert printed[0].startswith("The baseline eager failed")
         assert "SIGSEGV" in printed[0]
         assert any(line.startswith("What helps") for line in printed) is helps
+    more = Sweep("two", (CASES[0].point, vit_s(num_tokens=9)), tuple(case.implementation for case in CASES))
+    assert not any(line.startswith("What helps") for line in lines(alone, 200, more))
 
 
 def test_pictures_are_counted_and_not_their_files() -> None:

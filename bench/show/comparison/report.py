@@ -17,7 +17,7 @@ from bench.plan.verdicts import CHANGED, INCONCLUSIVE, JUDGED, VERDICTS
 from bench.show import blocks
 from bench.show.intervals import UNBOUNDED
 from bench.show.rows import Row, plain, reason
-from bench.show.text import counted, differences, first, more, parts, varying
+from bench.show.text import MOST, counted, differences, first, more, parts, varying
 from bench.stats.best import GOOD
 from bench.stats.limits import Limits
 from bench.store import units
@@ -295,17 +295,26 @@ def is_well_measured(row: Row) -> bool:
 
 
 def _use(report: Report, *, is_changed: bool) -> Iterator[str]:
-    """Yield at which points BASE's choice is no longer one in NEW; if there are none, the most that it costs there."""
+    """Yield at which points BASE's choice is no longer one in NEW.
+
+    If there are none: at which NEW names another one, and the most that BASE's choice costs in NEW.
+    """
     named = {point_of(row): row["implementation"] for row in report.rows if row["new_standing"] in (FASTEST, NAMED)}
     chosen = [row for row in report.rows if row["base_standing"] in (FASTEST, NAMED) and point_of(row) in named]
     lost = [row for row in chosen if row["new_status"] != "ok" or (row["new_slowdown_low"] or 1.0) > GOOD]
+    others = [row for row in chosen if row["implementation"] != named[point_of(row)]]
     points, highs = counted(len(chosen), "point"), [row["new_slowdown_high"] for row in chosen]
+    moved = [f"{report.point(row)} {row['implementation']} → {named[point_of(row)]}".strip() for row in lost or others]
     if lost and is_changed:
-        names = [f"{report.point(row)} {row['implementation']} → {named[point_of(row)]}".strip() for row in lost]
-        yield f"what to use changed at {len(lost)} of {points}: {first(names, MOST_NAMED)}"
-    elif chosen and not (lost or is_changed or None in highs):
-        cost = "is still the fastest" if max(highs) == 1 else f"costs at most {more(max(highs))}"
-        yield f"what to use is the same: at {points} BASE's choice {cost} in NEW"
+        yield f"what to use changed at {len(lost)} of {points}: {first(moved, MOST_NAMED)}"
+    elif chosen and not (lost or is_changed) and (moved or None not in highs):
+        most = math.inf if None in highs else max(highs)
+        cost = f"costs at most {more(most)}" if most < MOST else "has no bound of its cost"
+        cost = f"BASE's choice {'is still the fastest' if most == 1 else cost} in NEW"
+        if moved:
+            yield f"NEW names another one at {len(others)} of {points}: {first(moved, MOST_NAMED)}; {cost}"
+        else:
+            yield f"what to use is the same: at {points} {cost}"
 
 
 def _nothing_judged(report: Report) -> Iterator[str]:

@@ -59,9 +59,10 @@ class Results:
         everything = [row for rows in self.points.values() for row in rows]
         times = measured(everything)
         fitted = fit(columns(self.baseline), times, options.max_width - INDENT) if times else []
-        different = varying({**self.points, **dict.fromkeys(self.planned)})
+        every = {**self.points, **dict.fromkeys(self.planned)}
+        different = varying(every)
         about = filter(None, [*devices(everything), clocks(times), *versions(everything), _processes(times)])
-        head = (Lines([self.warning] * bool(self.warning), BAD), Lines([shared(self.points)], HEAD))
+        head = (Lines([self.warning] * bool(self.warning), BAD), Lines([shared(every)], HEAD))
         yield render([*head, Lines([" · ".join(about), *against_data_sheets(times)])])
         for point, rows in self.points.items():
             yield from _point(differences(point, different), rows, fitted)
@@ -74,14 +75,16 @@ def results(
     """Return the results by point: what to use, the implementations in their order, and the reasons of failures.
 
     `table` has the rows to show, `whole` those of the run if they are others. Rows of the control are not shown; if
-    these differ too much, the first line says so. Points are named by what differs in those that are `planned` too.
+    these differ too much, the first line says so. Points are counted, and named by what differs, with those that are
+    `planned`.
     """
     if table.empty:
         return Text("no results")
     points = by_point(without_control(table))
     for rows in points.values():
         complete(rows, baseline)
-    warnings = *of_baseline(points.values(), baseline), control_warning(table if whole is None else whole)
+    waiting: list[Sequence[Row]] = [[] for point in planned if point not in points]
+    warnings = *of_baseline([*points.values(), *waiting], baseline), control_warning(table if whole is None else whole)
     return Results(points, baseline, " ".join(filter(None, warnings)), planned)
 
 

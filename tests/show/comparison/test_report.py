@@ -94,6 +94,7 @@ NOW = [
     of_race("sdpa", 3, 1.0, standing="slower", slowdown_low=1.05),
     of_race("mha", 3, 1.1, standing="named", slowdown_high=1.01),
 ]
+OTHER = [{**each, "standing": standing} for each, standing in zip(CHOSEN, ("open", "named"), strict=True)]
 
 HEADLINES: list[tuple[tuple[list[Values], list[Values]], str]] = [
     (speeds({case("one"): 0.8, case("two"): 1.1, case("three"): 0.9}),
@@ -119,6 +120,10 @@ HEADLINES: list[tuple[tuple[list[Values], list[Values]], str]] = [
         "no change above 8% in 1 of 1 other row"),
     (alike(*CHOSEN), "what to use is the same: at 1 point BASE's choice costs at most 10% in NEW; "
         "no change above 8% in 2 of 2 rows"),
+    ((CHOSEN, OTHER), "NEW names another one at 1 of 1 point: sdpa → mha; BASE's choice costs at most 10% in NEW; "
+        "no change above 8% in 2 of 2 rows"),
+    ((CHOSEN, [{**each, "slowdown_high": None} for each in OTHER]), "NEW names another one at 1 of 1 point: "
+        "sdpa → mha; BASE's choice has no bound of its cost in NEW; no change above 8% in 2 of 2 rows"),
 ]  # fmt: skip
 
 

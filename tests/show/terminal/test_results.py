@@ -76,6 +76,15 @@ def test_a_baseline_that_is_not_known_is_said_to_be_so() -> None:
     assert [words in text for words in ("not known", "speed-up", "latency")] == [False, False, True]
 
 
+def test_points_are_counted_and_named_by_the_plan() -> None:
+    """One that waits is counted, and what it differs in names the one that was measured, and isn't said of all."""
+    table = results(cases(AT[0]), {cases(AT[0])[0]: ("error", "no")})
+    head, shared, *rest = rendered(table_of(table, "eager", planned=AT)).splitlines()
+    assert "failed at 1 of 2 points" in head
+    assert "N=197" not in shared
+    assert any(line.startswith("N=197 ") for line in rest)
+
+
 def test_rows_stand_in_the_order_of_their_ratios_within_rounds() -> None:
     """The machine slowed after mha had left the rounds: sdpa was faster in those that both were in."""
     records = []
