@@ -6,8 +6,16 @@ from dataclasses import dataclass
 HOST, COLD, HOT, GRAPH = "host", "device-cold", "device-hot", "graph"
 """The ways to time a call."""
 
+QUESTIONS: dict[str, str] = {
+    HOST: "for who calls it and waits (timing host)",
+    COLD: "on the device alone (timing device-cold)",
+    HOT: "on the device alone, in a row (timing device-hot)",
+    GRAPH: "as a CUDA graph (timing graph)",
+}
+"""What each of them answers."""
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False)
 class Kind:
     """A kind of device.
 

@@ -6,9 +6,11 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
+from bench.analyse.flags import launch_bound
 from bench.analyse.rows import grouped
 from bench.analyse.standing import ALONE, FASTEST, NAMED, NOT_TOLD, NOTHING, SLOWER, Choice, choice, is_for_profiles
 from bench.plan.case import Point
+from bench.plan.device import HOST, QUESTIONS
 from bench.plan.names import is_own
 from bench.plan.sweep import Sweep
 from bench.show import blocks
@@ -172,16 +174,31 @@ def certainty(of: Choice) -> float:
 
 
 def answers(points: Sequence[At], baseline: str | None) -> list[list[str]]:
-    """Return the answer for the points of each kind of device, since none is chosen for a CPU and a GPU together."""
-    of_kinds = grouped(points, lambda at: at.point.kind)
-    if len(of_kinds) < 2:
-        return [_answer(points, baseline)]
+    """Return the answer for the points of each kind of device and each timing, because none is chosen for several."""
+    groups = grouped(points, lambda at: (at.point.kind, at.point.timing))
+    kinds = dict.fromkeys(kind for kind, _ in groups)
     told = []
-    for kind, members in of_kinds.items():
-        labels = names([at.point for at in members])
-        first, *rest = _answer([replace(at, label=labels[at.point]) for at in members], baseline)
-        told.append([f"On the {kind.title}, {first[0].lower()}{first[1:]}", *rest])
+    for (kind, timing), members in groups.items():
+        labels = names([at.point for at in members]) if len(groups) > 1 else {}
+        first, *rest = _answer([replace(at, label=labels.get(at.point, at.label)) for at in members], baseline)
+        has_others = any(each is kind and other != timing for each, other in groups)
+        of = [f"on the {kind.title}"] * (len(kinds) > 1) + [QUESTIONS[timing]] * has_others
+        first = f"{capital(', '.join(of))}, {first[0].lower()}{first[1:]}" if of else first
+        told.append([first, *rest, *_waiting(members)])
     return told
+
+
+def _waiting(points: Sequence[At]) -> Iterator[str]:
+    """Yield at which points nobody sees the GPU's time of the one to use, because the host needs longer."""
+    bound = [at for at in points if at.point.timing != HOST and (row := at.first) and launch_bound(row)]
+    if bound:
+        needs = [float(row["host_s"]) for at in bound if (row := at.first)]
+        ends = dict.fromkeys([units.seconds(min(needs)), units.seconds(max(needs))])
+        where = f"At {_where(len(bound), points)}" if points[1:] else "Here"
+        yield (
+            f"{where} the host needs {' to '.join(ends)} to queue a call, and the GPU no longer: "
+            "who calls it waits for the host, unless it is captured as a graph; --timing host,graph measures both."
+        )
 
 
 def answer(points: Sequence[At], baseline: str | None) -> list[str]:

@@ -72,6 +72,27 @@ def test_a_cpu_and_a_gpu_are_answered_separately() -> None:
     assert first.startswith("Use sdpa: at all 2 points")
 
 
+def test_each_timing_of_a_gpu_is_answered_by_itself() -> None:
+    """They are four questions: what the GPU needs, what a user waits for, what a captured call takes."""
+    of = {timing: vit_s(device="cuda", timing=timing) for timing in ("device-cold", "graph", "host")}
+    sdpa = {of["device-cold"]: 1.0, of["graph"]: 1.0, of["host"]: 2.0}
+    table = timed([*of.values()], {"eager": 2.0, "sdpa": sdpa.__getitem__})
+    cold, graph, host = (first for first, *_ in answers(points_of(table), "eager"))
+    assert cold.startswith("On the device alone (timing device-cold), fastest: sdpa")
+    assert graph.startswith("As a CUDA graph (timing graph), fastest: sdpa")
+    assert host.startswith("For who calls it and waits (timing host), ")
+    assert "graph" not in cold
+    assert "device" not in host
+
+
+@pytest.mark.parametrize(("host_s", "said"), [(0.5, ""), (1.5, "Here the host needs 1.50 s to queue a call")])
+def test_a_time_that_nobody_waits_for_is_told(host_s: float, said: str) -> None:
+    """The host then needs longer than the GPU."""
+    table = timed([vit_s(device="cuda", timing="device-cold")], {"eager": 2.0, "sdpa": 1.0}).assign(host_s=host_s)
+    text = " ".join(answer(points_of(table), "eager"))
+    assert (said in text) if said else ("the host needs" not in text)
+
+
 def test_a_smaller_bound_is_surer() -> None:
     """A choice that is shown to be the fastest is as sure as can be, one without a bound isn't sure at all."""
     named = [Choice(NAMED, "a", high) for high in (1.005, 1.01, 1.05, 1.5)]
