@@ -1,42 +1,102 @@
 """The drill for a GPU: a line for each part, whatever becomes of it."""
 
 import importlib.metadata
+import os
+import random
 import subprocess
 import sys
+import tarfile
+import time
 from pathlib import Path
 
 import pytest
+import torch
 
-from tests.drills import gpu
+from tests.drills import gpu as drill
+from tests.drills import gpu_parts, gpu_timers
+from tests.make.simulated_gpu import Event, Gpu, gpu
 
-pytestmark = pytest.mark.slow
+__all__ = ["gpu"]
+
+NO_GPU = "needs a CUDA device: it has events and streams"
 
 
+@pytest.mark.slow
 def test_a_part_has_its_line_and_its_output(tmp_path: Path) -> None:
     """Without a GPU what needs one is skipped with the reason; the exit status is 0, and OUT has lines and log."""
-    command = [sys.executable, "-m", "tests.drills.gpu", str(tmp_path), "--device", "cpu", "--parts", "launch"]
-    done = subprocess.run(command, cwd=gpu.ROOT, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "tests.drills.gpu", str(tmp_path), "--device", "cpu", "--parts", "known,slowed"]
+    done = subprocess.run(command, cwd=drill.ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    lines = (tmp_path / gpu.LINES).read_text().splitlines()
+    lines = (tmp_path / drill.LINES).read_text().splitlines()
     assert lines == done.stdout.splitlines()
-    assert lines[1].startswith("launch: skipped: needs a CUDA device: it has launches (")
-    assert lines[2].startswith("0 of 1 parts failed; ")
-    assert "===== launch" in (tmp_path / gpu.LOG).read_text()
-    assert {path.name for path in tmp_path.iterdir()} == {gpu.LINES, gpu.LOG, gpu.RUNS}
+    assert lines[1].startswith(f"known: skipped: {NO_GPU} (")
+    assert lines[2].startswith(f"slowed: skipped: {NO_GPU} (")
+    assert lines[3].startswith("0 of 2 parts failed; ")
+    assert "===== slowed" in (tmp_path / drill.LOG).read_text()
 
 
-def test_a_part_that_takes_too_long_is_ended(tmp_path: Path) -> None:
-    """Such a part has failed, with the last line that it printed."""
-    log = tmp_path / gpu.LOG
-    log.write_text("")
-    line = gpu.tried("correct", "cpu", tmp_path / "runs", log, most_s=0.2)
-    assert line.startswith("correct: failed: took longer: ")
+@pytest.mark.slow
+def test_a_rehearsed_run_is_packed_with_all_that_a_run_has(tmp_path: Path) -> None:
+    """Journal, table, page and pictures of a run are in OUT."""
+    assert drill.main([str(tmp_path), "--device", "cpu", "--parts", "profile", "--within-s", "7200"]) == 0
+    with tarfile.open(tmp_path / drill.PACKED["profile"]) as packed:
+        names = {Path(name).relative_to("profile/profile").as_posix() for name in packed.getnames()}
+    assert {"journal.jsonl", "results.csv", "environment.json", "report.html", "profile.html"} <= names
+    assert any(name.startswith("plots/") for name in names)
+
+
+@pytest.mark.slow
+def test_a_part_that_takes_too_long_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such a part has failed; its line says so, and the last of its output is below."""
+    program = "import time\nprint('so far', flush=True)\ntime.sleep(60)"
+    assert ends(tmp_path, monkeypatch, program, most_s=2) == ["rows: failed: took longer than 2 s", "    so far"]
+
+
+def ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, most_s: float = 30) -> list[str]:
+    """Return the lines of a part that is this program."""
+    folder = tmp_path / "tests" / "drills"
+    folder.mkdir(parents=True)
+    (folder / "gpu_parts.py").write_text(program)
+    monkeypatch.setattr(drill, "ROOT", tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    (tmp_path / drill.LOG).write_text("")
+    return drill.tried("rows", "cpu", tmp_path / "runs", tmp_path / drill.LOG, most_s)
+
+
+def test_the_line_of_a_part_that_crashes_names_the_signal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the last that it said."""
+    program = "import os, signal\nprint('about to', flush=True)\nos.kill(os.getpid(), signal.SIGSEGV)"
+    (line,) = ends(tmp_path, monkeypatch, program)
+    assert line.startswith("rows: failed: ended by SIGSEGV: about to (")
+
+
+def test_a_traceback_stands_below_the_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The line has the error itself."""
+    line, *below = ends(tmp_path, monkeypatch, "def broken():\n    raise RuntimeError('no kernel')\nbroken()")
+    assert line.startswith("rows: failed: RuntimeError: no kernel (")
+    assert any("Traceback" in each for each in below)
+    assert any("in broken" in each for each in below)
+
+
+def test_an_unexpected_error_of_a_part_is_its_last_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """After its traceback, in one line, however many the message has."""
+
+    def broken(_drill: gpu_parts.Drill) -> str:
+        raise ValueError("two\nlines")
+
+    monkeypatch.setattr(gpu_parts, "rows", broken)
+    assert gpu_parts.main("rows", "cpu", str(tmp_path), str(time.monotonic() + 60)) == 1
+    said = capsys.readouterr().out.splitlines()
+    assert said[-1] == "ValueError: two lines"
+    assert any("in broken" in line for line in said)
 
 
 def test_an_unknown_part_is_refused(tmp_path: Path) -> None:
     """The line says which there are."""
     with pytest.raises(SystemExit) as end:
-        gpu.main([str(tmp_path), "--parts", "corrects"])
+        drill.main([str(tmp_path), "--parts", "corrects"])
     assert end.value.code == 2
 
 
@@ -49,4 +109,78 @@ def test_old_and_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> 
         return "1.0" if name == "pandas" else "9999"
 
     monkeypatch.setattr(importlib.metadata, "version", version)
-    assert gpu.packages() == ["pandas 1.0 is installed, pandas>=2.2 is needed", "rich is missing"]
+    assert drill.packages() == ["pandas 1.0 is installed, pandas>=2.2 is needed", "rich is missing"]
+
+
+def test_all_parts_fit_into_eight_minutes_and_eight_files() -> None:
+    """The limits of the parts add up to it, and each part is a function."""
+    assert sum(drill.PARTS.values()) <= drill.WITHIN_S <= 480
+    assert len({drill.LINES, drill.LOG, drill.OTHERS, *drill.PACKED.values()}) <= 8
+    missing = [part for part in drill.PARTS if not hasattr(gpu_parts, part) and not hasattr(gpu_timers, part)]
+    assert missing == []
+
+
+def test_files_in_out_are_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The largest files of a run are left out, and named; a long log loses its middle."""
+    monkeypatch.setattr(drill, "MOST_BYTES", 5000)
+    runs, out = tmp_path / "runs", tmp_path / "out"
+    for name, size in (("journal.jsonl", 1000), ("trace.json.gz", 9000)):
+        file = runs / "quick" / "quick" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(random.Random(0).randbytes(size))
+    out.mkdir()
+    assert drill.keep("quick", runs, out) == "quick/quick/trace.json.gz"
+    packed = out / drill.PACKED["quick"]
+    assert packed.stat().st_size <= 5000
+    with tarfile.open(packed) as file:
+        assert file.getnames() == ["quick/quick/journal.jsonl"]
+    log = out / drill.LOG
+    log.write_bytes(b"first" + b"." * 9000 + b"last")
+    drill.shorten(log)
+    text = log.read_bytes()
+    assert len(text) <= 5000
+    assert text.startswith(b"first")
+    assert text.endswith(b"last")
+
+
+def test_a_fork_that_dies_says_its_signal() -> None:
+    """A fork that raises says the error."""
+
+    def raises() -> None:
+        raise RuntimeError("Cannot re-initialize CUDA\nin forked subprocess")
+
+    assert gpu_timers._forked(lambda: None) == "ok"
+    assert gpu_timers._forked(raises) == "RuntimeError: Cannot re-initialize CUDA in forked subprocess"
+    assert gpu_timers._forked(lambda: os.kill(os.getpid(), 9)) == "ended by SIGKILL"
+
+
+def test_kernels_of_known_length_read_in_proportion(gpu: Gpu) -> None:
+    """Events that take their time are found by the empty pair."""
+    assert "0.00 us" in gpu_timers.known("cuda")
+    gpu.event_s = 1e-5
+    with pytest.raises(drill.FailedError, match=r"an empty pair of events 10\.00 us"):
+        gpu_timers.known("cuda")
+
+
+def test_a_slowed_host_keeps_the_device_time(gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a hold its pause is in the time."""
+
+    def pause(seconds: float) -> None:
+        gpu.now_s += seconds
+
+    monkeypatch.setattr(gpu_timers, "pause", pause)
+    assert "with 1 ms of the host 266.7 us" in gpu_timers.slowed("cuda")
+    monkeypatch.setattr(torch.cuda, "Event", lambda **_options: Event(gpu))
+    monkeypatch.setattr(gpu_timers, "_device_s", lambda call, _timing: gpu_timers._by_events_alone(call))
+    with pytest.raises(drill.FailedError, match=r"of the host 1[0-9]{3}\."):
+        gpu_timers.slowed("cuda")
+
+
+def test_work_on_another_stream_is_found_unless_it_is_joined(gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rule that finds nothing, or everything, fails."""
+    monkeypatch.setattr(gpu_timers, "LATE_S", 1e-5)
+    assert gpu_timers.streams("cuda").startswith("20 us left found")
+    for limit_s in (1.0, -1.0):
+        monkeypatch.setattr(gpu_timers, "LATE_S", limit_s)
+        with pytest.raises(drill.FailedError):
+            gpu_timers.streams("cuda")

@@ -115,11 +115,14 @@ def tried(part: str, device: str, runs: Path, log: Path, most_s: float) -> list[
             status = None
         output.seek(start)
         said = [line for line in output.read().splitlines() if line.strip()]
-    ended = {None: f"failed: took longer than {most_s:.0f} s", 0: "passed", SKIPPED: "skipped"}.get(status, "failed")
-    if status is not None and status < 0:
+    below = [f"    {each}" for each in said[-TAIL:]]
+    if status is None:
+        return [f"{part}: failed: took longer than {most_s:.0f} s", *below]
+    ended = {0: "passed", SKIPPED: "skipped"}.get(status, "failed")
+    if status < 0:
         ended = f"failed: ended by {signal.Signals(-status).name}"
     line = f"{part}: {ended}: {said[-1] if said else 'no output'} ({time.monotonic() - begin_s:.0f} s)"
-    return [line, *(f"    {each}" for each in said[-TAIL - 1 : -1])] if "failed" in ended else [line]
+    return [line, *below[:-1]] if ended.startswith("failed") else [line]
 
 
 def keep(part: str, runs: Path, out: Path) -> str:

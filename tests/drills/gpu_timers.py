@@ -5,6 +5,7 @@ As a program it times the same layer under two names without a hold, and prints 
 
 import importlib.metadata
 import os
+import signal
 import statistics
 import sys
 import time
@@ -73,7 +74,7 @@ def _forked(work: Callable[[], object]) -> str:
     with os.fdopen(reading, "rb") as file:
         said = file.read().decode()
     status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    return said or f"ended with status {status}"
+    return said or (f"ended by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}")
 
 
 def forks(name: str) -> str:
@@ -177,8 +178,8 @@ def unheld(**columns: Any) -> float:
     calls = [partial(workload.subject(work, "sdpa").function, *xs) for _ in range(2)]
     with work.gradient_mode():
         times_s = [[_by_events_alone(call) for call in calls] for _ in range(4 * REPEATS)][REPEATS:]
-    first, second = (statistics.median(each) for each in zip(*times_s, strict=True))
-    return first / second
+    first_s, second_s = (statistics.median(each) for each in zip(*times_s, strict=True))
+    return float(first_s / second_s)
 
 
 def main(*words: str) -> None:
