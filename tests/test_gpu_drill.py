@@ -9,6 +9,7 @@ import tarfile
 import time
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import torch
 
@@ -130,10 +131,10 @@ def test_files_in_out_are_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         file.write_bytes(random.Random(0).randbytes(size))
     out.mkdir()
     assert drill.keep("quick", runs, out) == "quick/quick/trace.json.gz"
-    packed = out / drill.PACKED["quick"]
-    assert packed.stat().st_size <= 5000
-    with tarfile.open(packed) as file:
-        assert file.getnames() == ["quick/quick/journal.jsonl"]
+    path = out / drill.PACKED["quick"]
+    assert path.stat().st_size <= 5000
+    with tarfile.open(path) as packed:
+        assert packed.getnames() == ["quick/quick/journal.jsonl"]
     log = out / drill.LOG
     log.write_bytes(b"first" + b"." * 9000 + b"last")
     drill.shorten(log)
@@ -141,6 +142,20 @@ def test_files_in_out_are_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert len(text) <= 5000
     assert text.startswith(b"first")
     assert text.endswith(b"last")
+
+
+def test_rows_that_are_missing_or_bad_fail_a_part() -> None:
+    """The text has the reason of each."""
+    rows = [("eager", "ok", None), ("sdpa_cudnn", "unsupported", "no cuDNN"), ("sdpa", "error", "no kernel")]
+    table = pd.DataFrame(rows, columns=["implementation", "status", "detail"])
+    good = table[:2]
+    assert gpu_parts._ends(good, ["eager"], ["unsupported"]) == "eager ok; sdpa_cudnn unsupported: no cuDNN"
+    with pytest.raises(drill.FailedError, match="sdpa_cudnn unsupported: no cuDNN"):
+        gpu_parts._ends(good, ["eager"])
+    with pytest.raises(drill.FailedError, match="sdpa error: no kernel"):
+        gpu_parts._ends(table, ["eager"], ["unsupported"])
+    with pytest.raises(drill.FailedError, match="eager ok; not measured in time: mha"):
+        gpu_parts._ends(table[:1], ["eager", "mha"])
 
 
 def test_a_fork_that_dies_says_its_signal() -> None:

@@ -15,7 +15,7 @@ import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -67,6 +67,10 @@ NEAR_TENSORS = 0.05
 
 FEW_HACKS = ("memo_by_id", "zeroes_its_input", "all_but_one_item")
 """The dishonest kernels of the rehearsal; tests try all of them on a CPU."""
+
+
+ONCE = ("--no-race", "--no-control", "--processes", "1", "--budget-s", "0.5")
+"""Options of a run that measures each row once."""
 
 
 @dataclass(frozen=True)
@@ -123,6 +127,14 @@ class Drill:
                 _said(sys.executable, "-m", "bench", verb, str(folder))
         return load(folder), first_s
 
+    def once(
+        self, name: str, implementations: Sequence[str], *words: str, allowed: Collection[str] = ()
+    ) -> tuple[pd.DataFrame, str]:
+        """Measure implementations once; return the rows, and how each ended. Raises FailedError as `_ends`."""
+        options = ("--device", self.device, "--impl", ",".join(implementations), *words, *ONCE)
+        table, _ = self.bench(name, *options)
+        return table, _ends(table, implementations, allowed)
+
 
 def _rows(table: pd.DataFrame) -> list[dict[str, Any]]:
     """Return the rows of a table; a missing reason is empty."""
@@ -144,27 +156,26 @@ def _said(*command: str) -> str:
     return done.stdout
 
 
-def _ends(table: pd.DataFrame, allowed: Sequence[str] = ("ok",)) -> str:
-    """Return how each implementation ended; raises FailedError if one ended otherwise than is allowed."""
+def _ends(table: pd.DataFrame, names: Collection[str], allowed: Collection[str] = ()) -> str:
+    """Return how each implementation ended.
+
+    Raises FailedError if one has no row, ended neither `ok` nor as allowed, or if none is `ok`.
+    """
     said = Counter[str]()
     for row in _rows(table):
-        name, why = row["implementation"], f": {row['detail']}" if row["detail"] else ""
-        ending = f"{name} {row['status']}{why if row['status'] != 'ok' else ''}"
-        said[ending] += 1
-    text = "; ".join(ending + (f" (at {count} points)" if count > 1 else "") for ending, count in said.items())
-    if not (table["status"] == "ok").any() or not table["status"].isin(["ok", *allowed]).all():
-        raise FailedError(text)
-    return text
-
-
-ONCE = ("--no-race", "--no-control", "--processes", "1", "--budget-s", "0.5")
-"""Options of a run that measures each row once."""
+        why = f": {row['detail']}" if row["detail"] and row["status"] != "ok" else ""
+        said[f"{row['implementation']} {row['status']}{why}"] += 1
+    texts = [ending + (f" (at {count} points)" if count > 1 else "") for ending, count in said.items()]
+    if missing := [name for name in names if name not in {*table["implementation"]}]:
+        texts.append(f"not measured in time: {', '.join(missing)}")
+    if missing or "ok" not in {*table["status"]} or {*table["status"]} - {"ok", *allowed}:
+        raise FailedError("; ".join(texts))
+    return "; ".join(texts)
 
 
 def rows(drill: Drill) -> str:
     """Measure one plain, one SDPA and one compiled implementation at a small point."""
-    names = "eager,sdpa,compiled_sdpa"
-    return _ends(drill.bench("rows", "--device", drill.device, "--impl", names, *drill.shape(), *ONCE)[0])
+    return drill.once("rows", ("eager", "sdpa", "compiled_sdpa"), *drill.shape())[1]
 
 
 def timings(drill: Drill) -> str:
@@ -273,7 +284,7 @@ def published(drill: Drill) -> str:
 
 def profile(drill: Drill) -> str:
     """Profile two cases with their page, and read that the kernels of the device are in it."""
-    drill.bench("profile", "--device", drill.device, "--impl", "eager,sdpa", *drill.shape(), *ONCE)
+    drill.once("profile", ("eager", "sdpa"), *drill.shape())
     folder = drill.folder / "profile"
     _said(sys.executable, "-m", "bench", "profile", str(folder), "--report")
     page = folder / "profile.html"
@@ -287,9 +298,7 @@ def profile(drill: Drill) -> str:
 
 def memory(drill: Drill) -> str:
     """Read the peak memory of eager and sdpa, beside the count of their tensors."""
-    words = ("--impl", "eager,sdpa", *drill.shape(LARGE), *ONCE)
-    table, _ = drill.bench("memory", "--device", drill.device, *words)
-    _ends(table)
+    table, _ = drill.once("memory", ("eager", "sdpa"), *drill.shape(LARGE))
     said, wrong = [], False
     for row, case in zip(_rows(table), cases(table), strict=True):
         counted = peak_bytes(Case(replace(case.point, device="cpu", dtype="float32"), case.implementation))
@@ -326,9 +335,8 @@ def hacks(drill: Drill) -> str:
 
 def backends(drill: Drill) -> str:
     """Ask for each backend of scaled_dot_product_attention by name, and read which kernel ran."""
-    names = ",".join(("eager", "sdpa", *BACKENDS))
-    table, _ = drill.bench("backends", "--device", drill.device, "--impl", names, *drill.shape(), *ONCE)
-    said = _ends(table, ("unsupported",))  # a row whose process has another order at the end is an error
+    # a row whose process has another order of backends at the end is an error
+    table, said = drill.once("backends", ("eager", "sdpa", *BACKENDS), *drill.shape(), allowed=("unsupported",))
     ran = dict(zip(table["implementation"], table["kernels"], strict=True))
     done = {*table[table["status"] == "ok"]["implementation"]}
     others = [f"{name} ran {ran[name]}" for name, part in BACKENDS.items()
@@ -342,9 +350,7 @@ def compiled(drill: Drill) -> str:
     """Measure every compiled implementation with a cold and a warm cache; no process may be left."""
     ours = [name for name, entry in IMPLEMENTATIONS.items() if entry.compiles and not entry.packages]
     names = ["eager", *(ours if drill.is_gpu else ours[:1])]
-    words = ("--impl", ",".join(names), *drill.shape(), *ONCE)
-    table, _ = drill.bench("compiled", "--device", drill.device, *words)
-    said = _ends(table, ("unsupported",))
+    table, said = drill.once("compiled", names, *drill.shape())
     if left := [each.name() for each in psutil.Process().children(recursive=True)]:
         raise FailedError(f"{said}; processes are left: {', '.join(left)}")
     cold = table[(table["status"] == "ok") & (table["implementation"] != "eager")]
