@@ -1,6 +1,6 @@
 """Implementations that a benchmark must not reward: each saves work, or claims to, in a way that was seen in kernels.
 
-EXPECTED says how each ends, and IN_TRAINING which of them train as well. ON_GPU says it of those that need a GPU.
+EXPECTED says how each ends, and IN_TRAINING which of them train as well. The last two need a GPU.
 """
 
 import contextlib
@@ -80,12 +80,6 @@ EXPECTED: dict[str, str] = {
 
 There a slow warm-up wins nothing.
 """
-
-ON_GPU: dict[str, str] = {
-    "side_stream": "incorrect: works on another stream",
-    "ruins_the_context": "(error|crashed): ",
-}
-"""The patterns of those that need a GPU."""
 
 IN_TRAINING = (
     "memo_by_id", "memo_by_shape", "batch_and_skip", "zeroes_its_input", "uninitialised", "all_but_one_item",

@@ -19,7 +19,7 @@ from tests.make.simulated_gpu import Event, Gpu, gpu
 
 __all__ = ["gpu"]
 
-NO_GPU = "needs a CUDA device: it has events and streams"
+NO_GPU = "needs a CUDA device: it has events"
 
 
 @pytest.mark.slow
@@ -191,11 +191,21 @@ def test_a_slowed_host_keeps_the_device_time(gpu: Gpu, monkeypatch: pytest.Monke
         gpu_timers.slowed("cuda")
 
 
-def test_work_on_another_stream_is_found_unless_it_is_joined(gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A rule that finds nothing, or everything, fails."""
-    monkeypatch.setattr(gpu_timers, "LATE_S", 1e-5)
-    assert gpu_timers.streams("cuda").startswith("20 us left found")
-    for limit_s in (1.0, -1.0):
-        monkeypatch.setattr(gpu_timers, "LATE_S", limit_s)
-        with pytest.raises(drill.FailedError):
-            gpu_timers.streams("cuda")
+@pytest.mark.parametrize(
+    ("left", "joined", "said"),
+    [("incorrect", "ok", ""), ("ok", "ok", "side_stream ok"), ("incorrect", "incorrect", "joined_stream incorrect")],
+)
+def test_work_on_another_stream_is_blamed_unless_it_is_joined(
+    left: str, joined: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The part fails if work that was left is `ok`, or if work that was joined is not."""
+    ends = {"eager": "ok", "tests.foreign:joined_stream": joined, "tests.hacks:side_stream": left}
+    rows = [(tokens, name, status, 1e-5, "why") for tokens in (16, 1024) for name, status in ends.items()]
+    table = pd.DataFrame(rows, columns=["num_tokens", "implementation", "status", "latency_s", "detail"])
+    monkeypatch.setattr(gpu_parts.Drill, "bench", lambda *_words: (table, 0.0))
+    on_gpu = gpu_parts.Drill("cuda", tmp_path, time.monotonic() + 60)
+    if not said:
+        assert gpu_parts.streams(on_gpu).count("incorrect") == 2
+        return
+    with pytest.raises(drill.FailedError, match=said):
+        gpu_parts.streams(on_gpu)

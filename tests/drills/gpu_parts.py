@@ -17,6 +17,7 @@ import traceback
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -62,12 +63,21 @@ LARGE = ("--batch", "32", "--num-tokens", "1024", "--channels", "768", "--num-he
 ON_CPU = ("--batch", "8", "--num-tokens", "128", "--channels", "128", "--num-heads", "4")
 """Options for a shape: small and large ones for a GPU, and one for the rehearsal."""
 
+ON_CPU_S = 20.0
+"""The seconds after which the race of the rehearsal ends."""
+
 NEAR_TENSORS = 0.05
 """The peak of a call differs by less from the count of its tensors, which leaves out what kernels need."""
 
 FEW_HACKS = ("memo_by_id", "zeroes_its_input", "all_but_one_item")
 """The dishonest kernels of the rehearsal; tests try all of them on a CPU."""
 
+HARMFUL = {"tests.foreign:hungry": "oom: ", "tests.foreign:exits": "crashed: ", "tests.foreign:raises": "error: "}
+RUINOUS = {"tests.hacks:ruins_the_context": "(error|crashed): "}
+"""Implementations that harm their process or the GPU, with patterns for how they end: the others go on."""
+
+STREAMS = {"eager": "ok", "tests.foreign:joined_stream": "ok", "tests.hacks:side_stream": "incorrect"}
+"""How implementations end of which the last leaves its work on another stream."""
 
 ONCE = ("--no-race", "--no-control", "--processes", "1", "--budget-s", "0.5")
 """Options of a run that measures each row once."""
@@ -234,7 +244,8 @@ def _unheld(drill: Drill, points: Sequence[dict[str, int]]) -> Iterator[list[flo
 def quick(drill: Drill) -> str:
     """Measure the default sweep as a user would."""
     begin_s = time.monotonic()
-    within = f"{MEASURED * (drill.end_s - begin_s):.0f}s"
+    most_s = MEASURED * (drill.end_s - begin_s) if drill.is_gpu else ON_CPU_S
+    within = f"{most_s:.0f}s"
     small = () if drill.is_gpu else ("--num-tokens", "50", "--impl", "eager,sdpa,manual", "--budget-s", "1")
     table, first_s = drill.bench("quick", "--device", drill.device, "--within", within, *small, end_s=drill.end_s - 10)
     took_s = time.monotonic() - begin_s
@@ -312,16 +323,16 @@ def memory(drill: Drill) -> str:
 
 
 def hacks(drill: Drill) -> str:
-    """Measure dishonest kernels: the row of each is what the table of `tests.hacks` says."""
-    from tests import hacks as planted  # imports torch
-
-    expected = planted.ON_GPU if drill.is_gpu else {}
-    expected |= {name: planted.EXPECTED[name] for name in (planted.IN_TRAINING if drill.is_gpu else FEW_HACKS)}
-    names = ["eager", "sdpa", *(f"{planted.__name__}:{name}" for name in expected)]
-    shape = (*(LARGE if drill.is_gpu else ON_CPU), "--dtype", "float32")  # some round to another one
-    table, _ = drill.bench("hacks", "--device", drill.device, "--impl", ",".join(names), *shape, *ONCE)
-    ends = {row["implementation"].rpartition(":")[2]: f"{row['status']}: {row['detail']}" for row in _rows(table)}
+    """Measure dishonest and harmful kernels: each ends as the tables of `tests` say, and the others go on."""
+    if drill.is_gpu:
+        expected = {**import_module("tests.hacks_of_gpu").EXPECTED, **HARMFUL, **RUINOUS}
+    else:
+        planted = import_module("tests.hacks")
+        expected = {**{f"{planted.__name__}:{name}": planted.EXPECTED[name] for name in FEW_HACKS}, **HARMFUL}
     expected = {"eager": "ok: $", "sdpa": "ok: $", **expected}
+    shape = (*(LARGE if drill.is_gpu else ON_CPU), "--dtype", "float32")  # some round to another one
+    table, _ = drill.bench("hacks", "--device", drill.device, "--impl", ",".join(expected), *shape, *ONCE)
+    ends = {row["implementation"]: f"{row['status']}: {row['detail']}" for row in _rows(table)}
     said = [f"{name} {ends[name].partition(':')[0]}" for name in expected if name in ends]
     if missing := [name for name in expected if name not in ends]:
         said.append(f"not measured in time: {', '.join(missing)}")
@@ -361,7 +372,24 @@ def compiled(drill: Drill) -> str:
     return f"{said}; {times}"
 
 
-OF_TIMERS = ("imports", "forks", "known", "slowed", "streams")
+def streams(drill: Drill) -> str:
+    """Leave work of some 20 µs and of a millisecond on another stream, and join it: only the first is blamed."""
+    drill.need_gpu("it has streams")
+    shape = ("--batch", "32", "--num-tokens", "16,1024", "--channels", "768", "--num-heads", "12")
+    words = ("--impl", ",".join(STREAMS), *shape, "--dtype", drill.dtype, *ONCE)
+    table, _ = drill.bench("streams", "--device", drill.device, *words)
+    ends = _rows(table)
+    time_s = {row["num_tokens"]: row["latency_s"] for row in ends if row["implementation"] == "eager"}
+    said = [
+        f"{row['implementation']} {row['status']} in calls of {time_s[row['num_tokens']] * 1e6:.0f} us" for row in ends
+    ]
+    wrong = [row["detail"] for row in ends if row["status"] != STREAMS[row["implementation"]]]
+    if wrong or len(ends) < 2 * len(STREAMS):
+        raise FailedError("; ".join([*said, *wrong]))
+    return "; ".join(said)
+
+
+OF_TIMERS = ("imports", "forks", "known", "slowed")
 """The parts that time by themselves, or look at the device."""
 
 ON_ANY_DEVICE = ("imports", "forks")
@@ -372,7 +400,7 @@ def _part(name: str, drill: Drill) -> str:
     if name not in OF_TIMERS:
         return str(globals()[name](drill))
     if name not in ON_ANY_DEVICE:
-        drill.need_gpu("it has events and streams")
+        drill.need_gpu("it has events")
     from tests.drills import gpu_timers  # imports torch
 
     return str(getattr(gpu_timers, name)(drill.device))

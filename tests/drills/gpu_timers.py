@@ -18,7 +18,6 @@ import torch
 from bench.measure import compilation, cuda, workload
 from bench.measure.clock import Call, timed
 from bench.measure.devices import device
-from bench.measure.measured_case import LATE, LATE_S
 from bench.plan.device import COLD, HOT
 from impls.contract import Unsupported
 from tests.drills.gpu import FailedError
@@ -130,33 +129,6 @@ def slowed(_name: str) -> str:
             continue
         said.append(f"{timing}: {plain_s * 1e6:.1f} us, with {PAUSE_S * 1e3:g} ms of the host {slow_s * 1e6:.1f} us")
         wrong |= abs(slow_s / plain_s - 1) > NEAR
-    if wrong:
-        raise FailedError("; ".join(said))
-    return "; ".join(said)
-
-
-def streams(_name: str) -> str:
-    """Let work on another stream go on after the call, which must be found, or join it, which must not be."""
-    cycles_per_s = CYCLES / _device_s(partial(cuda._sleep, CYCLES))
-    side = torch.cuda.Stream()
-
-    def call(length_s: float, *, is_joined: bool) -> None:
-        side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):
-            cuda._sleep(round(length_s * cycles_per_s))
-        if is_joined:
-            torch.cuda.current_stream().wait_stream(side)
-
-    said, wrong = [], False
-    for length_s, is_joined in ((20e-6, False), (1e-3, False), (1e-3, True)):
-        each = partial(call, length_s, is_joined=is_joined)
-        late_s = cuda.late_s(each)
-        is_found = late_s > LATE_S + LATE * _device_s(each)
-        said.append(
-            f"{length_s * 1e6:.0f} us {'joined' if is_joined else 'left'} {'found' if is_found else 'not found'} "
-            f"({late_s * 1e6:.1f} us late)"
-        )
-        wrong |= is_found is is_joined
     if wrong:
         raise FailedError("; ".join(said))
     return "; ".join(said)
