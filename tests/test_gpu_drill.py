@@ -7,14 +7,18 @@ import subprocess
 import sys
 import tarfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 import pytest
 import torch
 
+from bench.plan.case import Case
+from bench.plan.layers import peak_bytes
 from tests.drills import gpu as drill
 from tests.drills import gpu_parts, gpu_timers
+from tests.make.points import point
 from tests.make.simulated_gpu import Event, Gpu, gpu
 
 __all__ = ["gpu"]
@@ -191,6 +195,11 @@ def test_a_slowed_host_keeps_the_device_time(gpu: Gpu, monkeypatch: pytest.Monke
         gpu_timers.slowed("cuda")
 
 
+def faked(monkeypatch: pytest.MonkeyPatch, table: pd.DataFrame) -> None:
+    """Let every run have these rows."""
+    monkeypatch.setattr(gpu_parts.Drill, "bench", lambda *_words, **_options: (table, 3.0))
+
+
 @pytest.mark.parametrize(
     ("left", "joined", "said"),
     [("incorrect", "ok", ""), ("ok", "ok", "side_stream ok"), ("incorrect", "incorrect", "joined_stream incorrect")],
@@ -202,10 +211,71 @@ def test_work_on_another_stream_is_blamed_unless_it_is_joined(
     ends = {"eager": "ok", "tests.foreign:joined_stream": joined, "tests.hacks:side_stream": left}
     rows = [(tokens, name, status, 1e-5, "why") for tokens in (16, 1024) for name, status in ends.items()]
     table = pd.DataFrame(rows, columns=["num_tokens", "implementation", "status", "latency_s", "detail"])
-    monkeypatch.setattr(gpu_parts.Drill, "bench", lambda *_words: (table, 0.0))
+    faked(monkeypatch, table)
     on_gpu = gpu_parts.Drill("cuda", tmp_path, time.monotonic() + 60)
     if not said:
         assert gpu_parts.streams(on_gpu).count("incorrect") == 2
         return
     with pytest.raises(drill.FailedError, match=said):
         gpu_parts.streams(on_gpu)
+
+
+@pytest.mark.parametrize(
+    ("at_30_us", "at_1_ms", "is_fine"), [(1.019, 0.991, True), (0.979, 1.0, False), (1.0, 1.011, False)]
+)
+def test_twins_are_within_one_percent_behind_a_hold(
+    at_30_us: float, at_1_ms: float, is_fine: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Within 2 % in short calls; the line has the ratios of both ways to time."""
+    rows = [("control", speedup, time_s) for speedup, time_s in ((at_30_us, 3e-5), (at_1_ms, 1e-3))]
+    faked(monkeypatch, pd.DataFrame([*rows, ("sdpa", 1.0, 1e-3)], columns=["implementation", "speedup", "latency_s"]))
+    monkeypatch.setattr(gpu_parts, "TWINS", gpu_parts.TWINS[:2])
+    monkeypatch.setattr(gpu_parts, "_said", lambda *_command: "ratio 0.84\nratio 1.58\n")
+    on_gpu = gpu_parts.Drill("cuda", tmp_path, time.monotonic() + 60)
+    if is_fine:
+        said = gpu_parts.twins(on_gpu)
+        assert "with a hold 1.019 at 30 us, 0.991 at 1000 us; without" in said
+        assert "0.840 to 0.840, 1.580 to 1.580" in said
+        return
+    with pytest.raises(drill.FailedError, match="2 of 2 points, 1 off"):
+        gpu_parts.twins(on_gpu)
+
+
+@pytest.mark.parametrize(("verdict", "is_fine"), [("within 10%: agrees", True), ("25% longer than published", False)])
+def test_a_published_figure_of_the_card_must_agree(
+    verdict: str, is_fine: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of another card are shown, and decide nothing; a sweep that isn't there is named."""
+    faked(monkeypatch, pd.DataFrame({"status": ["ok", "unsupported"]}))
+    monkeypatch.setattr(gpu_parts, "shipped_names", lambda: ["cudnn-h200", "fa3-paper"])
+    shown = {"cudnn-h200": verdict, "fa3-paper": "another card, no comparison: published for H100"}
+    monkeypatch.setattr(gpu_parts, "_said", lambda *command: shown.get(Path(command[-1]).name, "NVIDIA H200"))
+    on_gpu = gpu_parts.Drill("cuda", tmp_path, time.monotonic() + 60)
+    if is_fine:
+        said = gpu_parts.published(on_gpu)
+        assert "cudnn-h200: 1 ok, 1 unsupported, 1 agrees; fa3-paper: 1 ok, 1 unsupported, 1 another card" in said
+        assert said.endswith("there is no sweep sglang-vit")
+        return
+    with pytest.raises(drill.FailedError, match="no figure of this card agrees"):
+        gpu_parts.published(on_gpu)
+
+
+@pytest.mark.parametrize(("share", "is_fine"), [(1.04, True), (0.97, True), (1.1, False), (float("nan"), False)])
+def test_peaks_are_those_of_the_tensors(
+    share: float, is_fine: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two bytes a number in bfloat16; a peak that is missing fails."""
+    at = point(device="cuda", dtype="bfloat16", batch=32, num_tokens=1024, channels=768, num_heads=12)
+    own = [Case(at, name) for name in ("eager", "sdpa")]
+    of_cpu = [peak_bytes(Case(replace(at, device="cpu", dtype="float32"), case.implementation)) or 0 for case in own]
+    rows = [
+        {**case.columns(), "status": "ok", "detail": "", "peak_bytes": share * bytes_ / 2}
+        for case, bytes_ in zip(own, of_cpu, strict=True)
+    ]
+    faked(monkeypatch, pd.DataFrame(rows))
+    on_gpu = gpu_parts.Drill("cuda", tmp_path, time.monotonic() + 60)
+    if is_fine:
+        assert gpu_parts.memory(on_gpu).startswith("eager ")
+        return
+    with pytest.raises(drill.FailedError, match="its tensors"):
+        gpu_parts.memory(on_gpu)

@@ -55,7 +55,7 @@ FIGURES = ("cudnn-h200", "fa3-paper", "sglang-vit")
 CARDS = {"cudnn-h200": "H200", "fa3-paper": "H100", "sglang-vit": "H100"}
 """Sweeps with figures that others published, and the card of each."""
 
-VERDICTS = r"agrees|\d+% (?:longer|shorter) than published|another card|no comparison"
+VERDICTS = r"agrees|\d+% (?:longer|shorter) than published|another card|layer: no comparison"
 """What `show --reference` says of a figure."""
 
 SMALL = ("--batch", "8", "--num-tokens", "197", "--channels", "384", "--num-heads", "6")
