@@ -33,8 +33,11 @@ from bench.store.table import RESULTS, cases, load
 from impls.catalogue import IMPLEMENTATIONS
 from tests.drills.gpu import SKIPPED, FailedError, SkippedError
 
-MEASURED = 0.8
-"""The part of its time after which a run is interrupted: what it has measured is kept, and its page is made."""
+CLOSING, CLOSING_S = 0.2, 10.0
+"""The part of its time, and at most so many seconds, that a run has left when it is interrupted: to make its page."""
+
+PAGE_S = 5.0
+"""A page needs so many seconds."""
 
 ENDING_S = 1.0
 """So long before its end a part prints where it stands."""
@@ -101,6 +104,12 @@ class Drill:
         """The dtype of the parts that have one."""
         return "bfloat16" if self.is_gpu else "float32"
 
+    @property
+    def measuring_s(self) -> float:
+        """The seconds for which a run may go on from now on."""
+        left_s = self.end_s - time.monotonic()
+        return left_s - min(CLOSING * left_s, CLOSING_S)
+
     def need_gpu(self, why: str) -> None:
         """Raise SkippedError on a CPU."""
         if not self.is_gpu:
@@ -116,7 +125,7 @@ class Drill:
         The run is interrupted before the part's time is over, so that its page can be made.
         """
         folder, begin_s = self.folder / name, time.monotonic()
-        end_s = end_s or begin_s + MEASURED * (self.end_s - begin_s)
+        end_s = end_s or begin_s + self.measuring_s
         command = [sys.executable, "-m", "pytest", "bench", "-p", "no:cacheprovider", "--run", str(folder), *words]
         first_s = math.nan
         process = subprocess.Popen(command, stdout=sys.stdout, stderr=sys.stdout)
@@ -133,7 +142,7 @@ class Drill:
             when = f"within {time.monotonic() - begin_s:.0f} s, exit status {process.returncode}"
             raise FailedError(f"{name}: nothing was measured {when}")
         for verb, made in (("report", "report.html"), ("plot", "plots")):
-            if not (folder / made).exists():  # the run was interrupted
+            if not (folder / made).exists() and self.end_s - time.monotonic() > PAGE_S:  # it was interrupted
                 _said(sys.executable, "-m", "bench", verb, str(folder))
         return load(folder), first_s
 
@@ -244,10 +253,11 @@ def _unheld(drill: Drill, points: Sequence[dict[str, int]]) -> Iterator[list[flo
 def quick(drill: Drill) -> str:
     """Measure the default sweep as a user would."""
     begin_s = time.monotonic()
-    most_s = MEASURED * (drill.end_s - begin_s) if drill.is_gpu else ON_CPU_S
-    within = f"{most_s:.0f}s"
+    within = f"{drill.measuring_s if drill.is_gpu else ON_CPU_S:.0f}s"
     small = () if drill.is_gpu else ("--num-tokens", "50", "--impl", "eager,sdpa,manual", "--budget-s", "1")
-    table, first_s = drill.bench("quick", "--device", drill.device, "--within", within, *small, end_s=drill.end_s - 10)
+    table, first_s = drill.bench(
+        "quick", "--device", drill.device, "--within", within, *small, end_s=drill.end_s - PAGE_S
+    )
     took_s = time.monotonic() - begin_s
     counts = ", ".join(f"{count} {status}" for status, count in Counter(table["status"]).items())
     said = [f"first rows after {first_s:.0f} s, end after {took_s:.0f} s (limit {within}); {counts}"]
@@ -276,8 +286,7 @@ def published(drill: Drill) -> str:
         absent = [f"there is no sweep {name}" for name in FIGURES if name not in names]
     said, agrees = [], []
     for place, name in enumerate(names):
-        now_s = time.monotonic()
-        end_s = now_s + MEASURED * (drill.end_s - now_s) / (len(names) - place)
+        end_s = time.monotonic() + drill.measuring_s / (len(names) - place)
         table, _ = drill.bench(name, "--sweep", name, *words, end_s=end_s)
         verdicts = re.findall(VERDICTS, _said(sys.executable, "-m", "bench", "show", "--reference",
                                               str(drill.folder / name)))  # fmt: skip
