@@ -17,7 +17,7 @@ import torch
 from bench.plan.case import Case
 from bench.plan.layers import peak_bytes
 from tests.drills import gpu as drill
-from tests.drills import gpu_parts, gpu_timers
+from tests.drills import gpu_parts, gpu_torch
 from tests.make.points import point
 from tests.make.simulated_gpu import Event, Gpu, gpu
 
@@ -121,7 +121,7 @@ def test_all_parts_fit_into_eight_minutes_and_eight_files() -> None:
     """Each part is a function."""
     assert drill.WITHIN_S <= 480
     assert len({drill.LINES, drill.LOG, drill.OTHERS, *drill.PACKED.values()}) <= 8
-    missing = [part for part in drill.PARTS if not hasattr(gpu_parts, part) and not hasattr(gpu_timers, part)]
+    missing = [part for part in drill.PARTS if not hasattr(gpu_parts, part) and not hasattr(gpu_torch, part)]
     assert missing == []
 
 
@@ -168,17 +168,17 @@ def test_a_fork_that_dies_says_its_signal() -> None:
     def raises() -> None:
         raise RuntimeError("Cannot re-initialize CUDA\nin forked subprocess")
 
-    assert gpu_timers._forked(lambda: None) == "ok"
-    assert gpu_timers._forked(raises) == "RuntimeError: Cannot re-initialize CUDA in forked subprocess"
-    assert gpu_timers._forked(lambda: os.kill(os.getpid(), 9)) == "ended by SIGKILL"
+    assert gpu_torch._forked(lambda: None) == "ok"
+    assert gpu_torch._forked(raises) == "RuntimeError: Cannot re-initialize CUDA in forked subprocess"
+    assert gpu_torch._forked(lambda: os.kill(os.getpid(), 9)) == "ended by SIGKILL"
 
 
 def test_kernels_of_known_length_read_in_proportion(gpu: Gpu) -> None:
     """Events that take their time are found by the empty pair."""
-    assert "0.00 us" in gpu_timers.known("cuda")
+    assert "0.00 us" in gpu_torch.known("cuda")
     gpu.event_s = 1e-5
     with pytest.raises(drill.FailedError, match=r"an empty pair of events 10\.00 us"):
-        gpu_timers.known("cuda")
+        gpu_torch.known("cuda")
 
 
 def test_a_slowed_host_keeps_the_device_time(gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,12 +187,12 @@ def test_a_slowed_host_keeps_the_device_time(gpu: Gpu, monkeypatch: pytest.Monke
     def pause(seconds: float) -> None:
         gpu.now_s += seconds
 
-    monkeypatch.setattr(gpu_timers, "pause", pause)
-    assert "with 1 ms of the host 266.7 us" in gpu_timers.slowed("cuda")
+    monkeypatch.setattr(gpu_torch, "pause", pause)
+    assert "with 1 ms of the host 266.7 us" in gpu_torch.slowed("cuda")
     monkeypatch.setattr(torch.cuda, "Event", lambda **_options: Event(gpu))
-    monkeypatch.setattr(gpu_timers, "_device_s", lambda call, _timing: gpu_timers._by_events_alone(call))
+    monkeypatch.setattr(gpu_torch, "_device_s", lambda call, _timing: gpu_torch._by_events_alone(call))
     with pytest.raises(drill.FailedError, match=r"of the host 1[0-9]{3}\."):
-        gpu_timers.slowed("cuda")
+        gpu_torch.slowed("cuda")
 
 
 def faked(monkeypatch: pytest.MonkeyPatch, table: pd.DataFrame) -> None:

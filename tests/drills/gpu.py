@@ -36,6 +36,8 @@ PARTS: dict[str, int] = {
     "hacks": 60,
     "backends": 25,
     "compiled": 60,
+    "tests": 60,
+    "correct": 90,
 }
 """The seconds that each part may take, in order: what is broken, what the timers do, and what is measured with them."""
 

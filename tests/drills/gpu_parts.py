@@ -2,7 +2,7 @@
 
 The last line that it prints says what was seen. The exit status is 0 if the part passed, 1 if it failed, and SKIPPED if
 it can't be tried on this device. END is the monotonic time at which it is ended. Runs are measured by the command that
-users type; this process imports torch only for the parts that time by themselves.
+users type; this process imports torch only for the parts that use it themselves.
 """
 
 import faulthandler
@@ -246,7 +246,7 @@ def _unheld(drill: Drill, points: Sequence[dict[str, int]]) -> Iterator[list[flo
     on = f"device={drill.device},timing={COLD},dtype={drill.dtype}"
     words = [",".join([on, *(f"{name}={value}" for name, value in columns.items())]) for columns in points]
     for _ in range(PROCESSES):
-        said = _said(sys.executable, "-m", "tests.drills.gpu_timers", *words)
+        said = _said(sys.executable, "-m", "tests.drills.gpu_torch", *words)
         yield [float(line.split()[1]) for line in said.splitlines() if line.startswith("ratio ")]
 
 
@@ -381,6 +381,20 @@ def compiled(drill: Drill) -> str:
     return f"{said}; {times}"
 
 
+def tests(_drill: Drill) -> str:
+    """Run the tests that need a GPU; other files may import packages that are not here."""
+    files = [str(path) for path in sorted(Path("tests").rglob("test_*.py")) if "mark.cuda" in path.read_text()]
+    command = [sys.executable, "-m", "pytest", "-m", "cuda", "-q", "-p", "no:cacheprovider", *files]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    print(done.stdout, done.stderr)
+    last = done.stdout.strip().splitlines()[-1].strip("= ") if done.stdout.strip() else done.stderr[-200:]
+    if done.returncode not in (0, 5):
+        raise FailedError(last)
+    if " passed" not in last:
+        raise SkippedError(last)
+    return last
+
+
 def streams(drill: Drill) -> str:
     """Leave work of some 20 µs and of a millisecond on another stream, and join it: only the first is blamed."""
     drill.need_gpu("it has streams")
@@ -398,21 +412,20 @@ def streams(drill: Drill) -> str:
     return "; ".join(said)
 
 
-OF_TIMERS = ("imports", "forks", "known", "slowed")
-"""The parts that time by themselves, or look at the device."""
-
-ON_ANY_DEVICE = ("imports", "forks")
+WITH_EVENTS = ("known", "slowed")
+WITH_TORCH = ("imports", "forks", "correct", *WITH_EVENTS)
+"""The parts that use torch in this process."""
 
 
 def _part(name: str, drill: Drill) -> str:
-    """Try a part: each that gpu.PARTS names is a function here or of the timers."""
-    if name not in OF_TIMERS:
+    """Try a part: each that gpu.PARTS names is a function here or in gpu_torch."""
+    if name not in WITH_TORCH:
         return str(globals()[name](drill))
-    if name not in ON_ANY_DEVICE:
+    if name in WITH_EVENTS:
         drill.need_gpu("it has events")
-    from tests.drills import gpu_timers  # imports torch
+    from tests.drills import gpu_torch  # imports torch
 
-    return str(getattr(gpu_timers, name)(drill.device))
+    return str(getattr(gpu_torch, name)(drill.device))
 
 
 def main(name: str, device: str, folder: str, end_s: str) -> int:

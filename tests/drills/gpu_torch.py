@@ -1,4 +1,4 @@
-"""The parts of the drill on a GPU that time by themselves: `python -m tests.drills.gpu_timers POINT…`.
+"""The parts of the drill on a GPU that use torch in their own process: `python -m tests.drills.gpu_torch POINT…`.
 
 As a program it times the same layer under two names without a hold, and prints the ratio at each point.
 """
@@ -9,8 +9,11 @@ import signal
 import statistics
 import sys
 import time
+import warnings
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
+from itertools import product
 from typing import Any
 
 import torch
@@ -18,9 +21,11 @@ import torch
 from bench.measure import compilation, cuda, workload
 from bench.measure.clock import Call, timed
 from bench.measure.devices import device
-from bench.plan.device import COLD, HOT
+from bench.plan.device import COLD, CPU, HOT, kind
+from impls.catalogue import IMPLEMENTATIONS
 from impls.contract import Unsupported
 from tests.drills.gpu import FailedError
+from tests.make.checks import SHAPES, compared, expected
 from tests.make.points import point
 
 CYCLES = 2_000_000
@@ -36,6 +41,9 @@ PAUSE_S = 1e-3
 """By so much the host part of a call is slowed."""
 
 REPEATS = 15
+
+CHECKED_ON_CPU = ("eager", "sdpa")
+"""The implementations that the rehearsal checks: tests check all on a CPU."""
 
 pause: Callable[[float], object] = time.sleep
 
@@ -132,6 +140,42 @@ def slowed(_name: str) -> str:
     if wrong:
         raise FailedError("; ".join(said))
     return "; ".join(said)
+
+
+def judged(name: str, mode: str, dtype: str, device: str) -> tuple[Counter[str], float]:
+    """Return how often the check accepted an implementation, its other results, and the largest error in tolerances."""
+    said: Counter[str] = Counter()
+    severity = 0.0
+    for shape in SHAPES:
+        work = workload.make(point(**shape, mode=mode, dtype=dtype, device=device, timing=kind(device).timings[0]))
+        try:
+            subject = workload.subject(work, name)
+            result = compared(subject, work, expected(work))
+            said[result.reason or "accepted"] += 1
+            severity = max(severity, result.severity)
+        except Unsupported as reason:
+            said[f"unsupported: {str(reason)[:70]}"] += 1
+        except Exception as error:
+            said[f"{type(error).__name__}: {' '.join(str(error).split())[:70]}"] += 1
+    return said, severity
+
+
+def correct(name: str) -> str:
+    """Check all implementations that aren't compiled at twelve odd shapes, in each dtype, in inference and train."""
+    warnings.simplefilter("ignore")  # torch says there why a backend is not used, and so do the reasons
+    refused, accepted, is_cpu = [], 0, kind(name) is CPU
+    dtypes = ("float32",) if is_cpu else ("float32", "bfloat16", "float16")
+    ours = [each for each, entry in IMPLEMENTATIONS.items() if not (entry.packages or entry.compiles)]
+    names = CHECKED_ON_CPU if is_cpu else ours
+    for dtype, mode, each in product(dtypes, ("inference", "train"), names):
+        said, severity = judged(each, mode, dtype, name)
+        accepted += said["accepted"]
+        wrong = {text: count for text, count in said.items() if not text.startswith(("accepted", "unsupp"))}
+        refused += [f"{each} {dtype} {mode}: {text} ({count})" for text, count in wrong.items()]
+        print(f"{dtype} {mode} {each}: {dict(said)}, at most {severity:.0%} of the tolerance", flush=True)
+    if refused:
+        raise FailedError("; ".join(refused))
+    return f"{accepted} checks of {len(names)} implementations accepted, none refused, in {', '.join(dtypes)}"
 
 
 def _by_events_alone(call: Call) -> float:
