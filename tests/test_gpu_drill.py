@@ -14,12 +14,13 @@ import pandas as pd
 import pytest
 import torch
 
+from bench.measure import cuda
 from bench.plan.case import Case
 from bench.plan.layers import peak_bytes
 from tests.drills import gpu as drill
 from tests.drills import gpu_parts, gpu_torch
 from tests.make.points import point
-from tests.make.simulated_gpu import Event, Gpu, gpu
+from tests.make.simulated_gpu import CLOCK_HZ, Event, Gpu, gpu
 
 __all__ = ["gpu"]
 
@@ -173,11 +174,15 @@ def test_a_fork_that_dies_says_its_signal() -> None:
     assert gpu_torch._forked(lambda: os.kill(os.getpid(), 9)) == "ended by SIGKILL"
 
 
-def test_kernels_of_known_length_read_in_proportion(gpu: Gpu) -> None:
-    """Events that take their time are found by the empty pair."""
+def test_kernels_of_known_length_read_in_proportion(gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Events that take their time are found by the empty pair, kernels that take too long by their times."""
     assert "0.00 us" in gpu_torch.known("cuda")
     gpu.event_s = 1e-5
     with pytest.raises(drill.FailedError, match=r"an empty pair of events 10\.00 us"):
+        gpu_torch.known("cuda")
+    gpu.event_s = 0.0
+    monkeypatch.setattr(cuda, "_sleep", lambda cycles: gpu.launch(cycles / CLOCK_HZ + 1e-4))
+    with pytest.raises(drill.FailedError, match=r"off by -5\.2%"):
         gpu_torch.known("cuda")
 
 

@@ -150,7 +150,7 @@ class Drill:
         self, name: str, implementations: Sequence[str], *words: str, allowed: Collection[str] = ()
     ) -> tuple[pd.DataFrame, str]:
         """Measure implementations once; return the rows, and how each ended. Raises FailedError as `_ends`."""
-        options = ("--device", self.device, "--impl", ",".join(implementations), *words, *ONCE)
+        options = ("--device", self.device, "--impl", ",".join(implementations), *ONCE, *words)
         table, _ = self.bench(name, *options)
         return table, _ends(table, implementations, allowed)
 
@@ -367,10 +367,10 @@ def backends(drill: Drill) -> str:
 
 
 def compiled(drill: Drill) -> str:
-    """Measure every compiled implementation with a cold and a warm cache; no process may be left."""
+    """Measure every compiled implementation with a cold cache, and in a second process with a warm one."""
     ours = [name for name, entry in IMPLEMENTATIONS.items() if entry.compiles and not entry.packages]
     names = ["eager", *(ours if drill.is_gpu else ours[:1])]
-    table, said = drill.once("compiled", names, *drill.shape())
+    table, said = drill.once("compiled", names, *drill.shape(), "--processes", "2")
     if left := [each.name() for each in psutil.Process().children(recursive=True)]:
         raise FailedError(f"{said}; processes are left: {', '.join(left)}")
     cold = table[(table["status"] == "ok") & (table["implementation"] != "eager")]
