@@ -44,10 +44,10 @@ def test_a_part_has_its_line_and_its_output(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_rehearsed_run_is_packed_with_all_that_a_run_has(tmp_path: Path) -> None:
     """Journal, table, page and pictures of a run are in OUT."""
-    assert drill.main([str(tmp_path), "--device", "cpu", "--parts", "profile", "--within-s", "7200"]) == 0
-    with tarfile.open(tmp_path / drill.PACKED["profile"]) as packed:
-        names = {Path(name).relative_to("profile/profile").as_posix() for name in packed.getnames()}
-    assert {"journal.jsonl", "results.csv", "environment.json", "report.html", "profile.html"} <= names
+    assert drill.main([str(tmp_path), "--device", "cpu", "--parts", "memory", "--within-s", "7200"]) == 0
+    with tarfile.open(tmp_path / drill.OTHERS) as packed:
+        names = {Path(name).relative_to("memory/memory").as_posix() for name in packed.getnames()}
+    assert {"journal.jsonl", "results.csv", "environment.json", "report.html"} <= names
     assert any(name.startswith("plots/") for name in names)
 
 
