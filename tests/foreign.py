@@ -132,3 +132,17 @@ def copies(own: Own, x: Tensor) -> Tensor:
     """Does what `reuses` does, and returns other memory at each call."""
     y = own(x)
     return y.clone()
+
+
+def joined_stream(layer: nn.Module) -> Implementation:
+    """Compute on a stream of its own, for which the current one waits."""
+    stream = torch.cuda.Stream()
+
+    def call(x: Tensor) -> Tensor:
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            y: Tensor = layer(x)
+        torch.cuda.current_stream().wait_stream(stream)
+        return y
+
+    return call

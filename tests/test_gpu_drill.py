@@ -1,42 +1,108 @@
 """The drill for a GPU: a line for each part, whatever becomes of it."""
 
 import importlib.metadata
+import os
+import random
 import subprocess
 import sys
+import tarfile
+import time
+from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
 import pytest
+import torch
 
-from tests.drills import gpu
+from bench.measure import cuda
+from bench.plan.case import Case
+from bench.plan.layers import peak_bytes
+from tests.drills import gpu as drill
+from tests.drills import gpu_parts, gpu_torch
+from tests.make.points import point
+from tests.make.simulated_gpu import CLOCK_HZ, Event, Gpu, gpu
 
-pytestmark = pytest.mark.slow
+__all__ = ["gpu"]
+
+NO_GPU = "needs a CUDA device: it has events"
 
 
+@pytest.mark.slow
 def test_a_part_has_its_line_and_its_output(tmp_path: Path) -> None:
     """Without a GPU what needs one is skipped with the reason; the exit status is 0, and OUT has lines and log."""
-    command = [sys.executable, "-m", "tests.drills.gpu", str(tmp_path), "--device", "cpu", "--parts", "launch"]
-    done = subprocess.run(command, cwd=gpu.ROOT, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "tests.drills.gpu", str(tmp_path), "--device", "cpu", "--parts", "known,slowed"]
+    done = subprocess.run(command, cwd=drill.ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    lines = (tmp_path / gpu.LINES).read_text().splitlines()
+    lines = (tmp_path / drill.LINES).read_text().splitlines()
     assert lines == done.stdout.splitlines()
-    assert lines[1].startswith("launch: skipped: needs a CUDA device: it has launches (")
-    assert lines[2].startswith("0 of 1 parts failed; ")
-    assert "===== launch" in (tmp_path / gpu.LOG).read_text()
-    assert {path.name for path in tmp_path.iterdir()} == {gpu.LINES, gpu.LOG, gpu.RUNS}
+    assert lines[1].startswith(f"known: skipped: {NO_GPU} (")
+    assert lines[2].startswith(f"slowed: skipped: {NO_GPU} (")
+    assert lines[3].startswith("0 of 2 parts failed; ")
+    assert "===== slowed" in (tmp_path / drill.LOG).read_text()
 
 
-def test_a_part_that_takes_too_long_is_ended(tmp_path: Path) -> None:
-    """Such a part has failed, with the last line that it printed."""
-    log = tmp_path / gpu.LOG
-    log.write_text("")
-    line = gpu.tried("correct", "cpu", tmp_path / "runs", log, most_s=0.2)
-    assert line.startswith("correct: failed: took longer: ")
+@pytest.mark.slow
+def test_a_rehearsed_run_is_packed_with_all_that_a_run_has(tmp_path: Path) -> None:
+    """Journal, table, page and pictures of a run are in OUT."""
+    assert drill.main([str(tmp_path), "--device", "cpu", "--parts", "memory", "--within-s", "7200"]) == 0
+    with tarfile.open(tmp_path / drill.OTHERS) as packed:
+        names = {Path(name).relative_to("memory/memory").as_posix() for name in packed.getnames()}
+    assert {"journal.jsonl", "results.csv", "environment.json", "report.html"} <= names
+    assert any(name.startswith("plots/") for name in names)
+
+
+@pytest.mark.slow
+def test_a_part_that_takes_too_long_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such a part has failed; its line says so, and the last of its output is below."""
+    program = "import time\nprint('so far', flush=True)\ntime.sleep(60)"
+    assert ends(tmp_path, monkeypatch, program, most_s=2) == ["rows: failed: took longer than 2 s", "    so far"]
+
+
+def ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, most_s: float = 30) -> list[str]:
+    """Return the lines of a part that is this program."""
+    folder = tmp_path / "tests" / "drills"
+    folder.mkdir(parents=True)
+    (folder / "gpu_parts.py").write_text(program)
+    monkeypatch.setattr(drill, "ROOT", tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    (tmp_path / drill.LOG).write_text("")
+    return drill.tried("rows", "cpu", tmp_path / "runs", tmp_path / drill.LOG, most_s)
+
+
+def test_the_line_of_a_part_that_crashes_names_the_signal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the last that it said."""
+    program = "import os, signal\nprint('about to', flush=True)\nos.kill(os.getpid(), signal.SIGSEGV)"
+    (line,) = ends(tmp_path, monkeypatch, program)
+    assert line.startswith("rows: failed: ended by SIGSEGV: about to (")
+
+
+def test_a_traceback_stands_below_the_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The line has the error itself."""
+    line, *below = ends(tmp_path, monkeypatch, "def broken():\n    raise RuntimeError('no kernel')\nbroken()")
+    assert line.startswith("rows: failed: RuntimeError: no kernel (")
+    assert any("Traceback" in each for each in below)
+    assert any("in broken" in each for each in below)
+
+
+def test_an_unexpected_error_of_a_part_is_its_last_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """After its traceback, in one line, however many the message has."""
+
+    def broken(_drill: gpu_parts.Drill) -> str:
+        raise ValueError("two\nlines")
+
+    monkeypatch.setattr(gpu_parts, "rows", broken)
+    assert gpu_parts.main("rows", "cpu", str(tmp_path), str(time.monotonic() + 60)) == 1
+    said = capsys.readouterr().out.splitlines()
+    assert said[-1] == "ValueError: two lines"
+    assert any("in broken" in line for line in said)
 
 
 def test_an_unknown_part_is_refused(tmp_path: Path) -> None:
     """The line says which there are."""
     with pytest.raises(SystemExit) as end:
-        gpu.main([str(tmp_path), "--parts", "corrects"])
+        drill.main([str(tmp_path), "--parts", "corrects"])
     assert end.value.code == 2
 
 
@@ -49,4 +115,172 @@ def test_old_and_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> 
         return "1.0" if name == "pandas" else "9999"
 
     monkeypatch.setattr(importlib.metadata, "version", version)
-    assert gpu.packages() == ["pandas 1.0 is installed, pandas>=2.2 is needed", "rich is missing"]
+    assert drill.packages() == ["pandas 1.0 is installed, pandas>=2.2 is needed", "rich is missing"]
+
+
+def test_all_parts_fit_into_eight_minutes_and_eight_files() -> None:
+    """Each part is a function."""
+    assert drill.WITHIN_S <= 480
+    assert len({drill.LINES, drill.LOG, drill.OTHERS, *drill.PACKED.values()}) <= 8
+    missing = [part for part in drill.PARTS if not hasattr(gpu_parts, part) and not hasattr(gpu_torch, part)]
+    assert missing == []
+
+
+def test_files_in_out_are_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The largest files of a run are left out, and named; a long log loses its middle."""
+    monkeypatch.setattr(drill, "MOST_BYTES", 5000)
+    runs, out = tmp_path / "runs", tmp_path / "out"
+    for name, size in (("journal.jsonl", 1000), ("trace.json.gz", 9000)):
+        file = runs / "quick" / "quick" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(random.Random(0).randbytes(size))
+    out.mkdir()
+    assert drill.keep("quick", runs, out) == "quick/quick/trace.json.gz"
+    path = out / drill.PACKED["quick"]
+    assert path.stat().st_size <= 5000
+    with tarfile.open(path) as packed:
+        assert packed.getnames() == ["quick/quick/journal.jsonl"]
+    log = out / drill.LOG
+    log.write_bytes(b"first" + b"." * 9000 + b"last")
+    drill.shorten(log)
+    text = log.read_bytes()
+    assert len(text) <= 5000
+    assert text.startswith(b"first")
+    assert text.endswith(b"last")
+
+
+def test_rows_that_are_missing_or_bad_fail_a_part() -> None:
+    """The text has the reason of each."""
+    rows = [("eager", "ok", None), ("sdpa_cudnn", "unsupported", "no cuDNN"), ("sdpa", "error", "no kernel")]
+    table = pd.DataFrame(rows, columns=["implementation", "status", "detail"])
+    good = table[:2]
+    assert gpu_parts._ends(good, ["eager"], ["unsupported"]) == "eager ok; sdpa_cudnn unsupported: no cuDNN"
+    with pytest.raises(drill.FailedError, match="sdpa_cudnn unsupported: no cuDNN"):
+        gpu_parts._ends(good, ["eager"])
+    with pytest.raises(drill.FailedError, match="sdpa error: no kernel"):
+        gpu_parts._ends(table, ["eager"], ["unsupported"])
+    with pytest.raises(drill.FailedError, match="eager ok; not measured in time: mha"):
+        gpu_parts._ends(table[:1], ["eager", "mha"])
+
+
+def test_a_fork_that_dies_says_its_signal() -> None:
+    """A fork that raises says the error."""
+
+    def raises() -> None:
+        raise RuntimeError("Cannot re-initialize CUDA\nin forked subprocess")
+
+    assert gpu_torch._forked(lambda: None) == "ok"
+    assert gpu_torch._forked(raises) == "RuntimeError: Cannot re-initialize CUDA in forked subprocess"
+    assert gpu_torch._forked(lambda: os.kill(os.getpid(), 9)) == "ended by SIGKILL"
+
+
+def test_kernels_of_known_length_read_in_proportion(gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Events that take their time are found by the empty pair, kernels that take too long by their times."""
+    assert "0.00 us" in gpu_torch.known("cuda")
+    gpu.event_s = 1e-5
+    with pytest.raises(drill.FailedError, match=r"an empty pair of events 10\.00 us"):
+        gpu_torch.known("cuda")
+    gpu.event_s = 0.0
+    monkeypatch.setattr(cuda, "_sleep", lambda cycles: gpu.launch(cycles / CLOCK_HZ + 1e-4))
+    with pytest.raises(drill.FailedError, match=r"off by -5\.2%"):
+        gpu_torch.known("cuda")
+
+
+def test_a_slowed_host_keeps_the_device_time(gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a hold its pause is in the time."""
+
+    def pause(seconds: float) -> None:
+        gpu.now_s += seconds
+
+    monkeypatch.setattr(gpu_torch, "pause", pause)
+    assert "with 1 ms of the host 266.7 us" in gpu_torch.slowed("cuda")
+    monkeypatch.setattr(torch.cuda, "Event", lambda **_options: Event(gpu))
+    monkeypatch.setattr(gpu_torch, "_device_s", lambda call, _timing: gpu_torch._by_events_alone(call))
+    with pytest.raises(drill.FailedError, match=r"of the host 1[0-9]{3}\."):
+        gpu_torch.slowed("cuda")
+
+
+def faked(monkeypatch: pytest.MonkeyPatch, table: pd.DataFrame) -> None:
+    """Let every run have these rows."""
+    monkeypatch.setattr(gpu_parts.Drill, "bench", lambda *_words, **_options: (table, 3.0))
+
+
+@pytest.mark.parametrize(
+    ("left", "joined", "said"),
+    [("incorrect", "ok", ""), ("ok", "ok", "side_stream ok"), ("incorrect", "incorrect", "joined_stream incorrect")],
+)
+def test_work_on_another_stream_is_blamed_unless_it_is_joined(
+    left: str, joined: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The part fails if work that was left is `ok`, or if work that was joined is not."""
+    ends = {"eager": "ok", "tests.foreign:joined_stream": joined, "tests.hacks:side_stream": left}
+    rows = [(tokens, name, status, 1e-5, "why") for tokens in (16, 1024) for name, status in ends.items()]
+    table = pd.DataFrame(rows, columns=["num_tokens", "implementation", "status", "latency_s", "detail"])
+    faked(monkeypatch, table)
+    on_gpu = gpu_parts.Drill("cuda", tmp_path, time.monotonic() + 60)
+    if not said:
+        assert gpu_parts.streams(on_gpu).count("incorrect") == 2
+        return
+    with pytest.raises(drill.FailedError, match=said):
+        gpu_parts.streams(on_gpu)
+
+
+@pytest.mark.parametrize(
+    ("at_30_us", "at_1_ms", "is_fine"), [(1.019, 0.991, True), (0.979, 1.0, False), (1.0, 1.011, False)]
+)
+def test_twins_are_within_one_percent_behind_a_hold(
+    at_30_us: float, at_1_ms: float, is_fine: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Within 2 % in short calls; the line has the ratios of both ways to time."""
+    rows = [("control", speedup, time_s) for speedup, time_s in ((at_30_us, 3e-5), (at_1_ms, 1e-3))]
+    faked(monkeypatch, pd.DataFrame([*rows, ("sdpa", 1.0, 1e-3)], columns=["implementation", "speedup", "latency_s"]))
+    monkeypatch.setattr(gpu_parts, "TWINS", gpu_parts.TWINS[:2])
+    monkeypatch.setattr(gpu_parts, "_said", lambda *_command: "ratio 0.84\nratio 1.58\n")
+    on_gpu = gpu_parts.Drill("cuda", tmp_path, time.monotonic() + 60)
+    if is_fine:
+        said = gpu_parts.twins(on_gpu)
+        assert "with a hold 1.019 at 30 us, 0.991 at 1000 us; without" in said
+        assert "0.840 to 0.840, 1.580 to 1.580" in said
+        return
+    with pytest.raises(drill.FailedError, match="2 of 2 points, 1 off"):
+        gpu_parts.twins(on_gpu)
+
+
+@pytest.mark.parametrize(("verdict", "is_fine"), [("within 10%: agrees", True), ("25% longer than published", False)])
+def test_a_published_figure_of_the_card_must_agree(
+    verdict: str, is_fine: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of another card are shown, and decide nothing; a sweep that isn't there is named."""
+    faked(monkeypatch, pd.DataFrame({"status": ["ok", "unsupported"]}))
+    monkeypatch.setattr(gpu_parts, "shipped_names", lambda: ["cudnn-h200", "fa3-paper"])
+    shown = {"cudnn-h200": verdict, "fa3-paper": "another card, no comparison: published for H100"}
+    monkeypatch.setattr(gpu_parts, "_said", lambda *command: shown.get(Path(command[-1]).name, "NVIDIA H200"))
+    on_gpu = gpu_parts.Drill("cuda", tmp_path, time.monotonic() + 60)
+    if is_fine:
+        said = gpu_parts.published(on_gpu)
+        assert "cudnn-h200: 1 ok, 1 unsupported, 1 agrees; fa3-paper: 1 ok, 1 unsupported, 1 another card" in said
+        assert said.endswith("there is no sweep sglang-vit")
+        return
+    with pytest.raises(drill.FailedError, match="no figure of this card agrees"):
+        gpu_parts.published(on_gpu)
+
+
+@pytest.mark.parametrize(("share", "is_fine"), [(1.04, True), (0.97, True), (1.1, False), (float("nan"), False)])
+def test_peaks_are_those_of_the_tensors(
+    share: float, is_fine: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two bytes a number in bfloat16; a peak that is missing fails."""
+    at = point(device="cuda", dtype="bfloat16", batch=32, num_tokens=1024, channels=768, num_heads=12)
+    own = [Case(at, name) for name in ("eager", "sdpa")]
+    of_cpu = [peak_bytes(Case(replace(at, device="cpu", dtype="float32"), case.implementation)) or 0 for case in own]
+    rows = [
+        {**case.columns(), "status": "ok", "detail": "", "peak_bytes": share * bytes_ / 2}
+        for case, bytes_ in zip(own, of_cpu, strict=True)
+    ]
+    faked(monkeypatch, pd.DataFrame(rows))
+    on_gpu = gpu_parts.Drill("cuda", tmp_path, time.monotonic() + 60)
+    if is_fine:
+        assert gpu_parts.memory(on_gpu).startswith("eager ")
+        return
+    with pytest.raises(drill.FailedError, match="its tensors"):
+        gpu_parts.memory(on_gpu)

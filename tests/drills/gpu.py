@@ -1,13 +1,15 @@
-"""Everything that a GPU is needed for: `python -m tests.drills.gpu OUT [--device cpu] [--parts A,B] [--within-s S]`.
+"""A GPU, measured as a GPU: `python -m tests.drills.gpu OUT [--device cpu] [--parts A,B] [--within-s S]`.
 
-Each part has a process and a time limit of its own; a line says at once whether it passed, failed or was skipped.
-OUT gets these lines, all output, and the runs; it needs no network. Exit status 1 if a part failed.
+Each part has a process and a time limit of its own; a line says at once whether it passed, failed or was skipped. Below
+the line of one that failed is the end of its output: a traceback, if there is one.
+OUT gets these lines, all output, and the runs, packed; it needs no network. Exit status 1 if a part failed.
 Packages that are missing can come as wheels from `--wheels FOLDER`.
 """
 
 import argparse
 import importlib.metadata
 import os
+import signal
 import subprocess
 import sys
 import tarfile
@@ -19,34 +21,54 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 
 PARTS: dict[str, int] = {
+    "imports": 15,
+    "forks": 20,
+    "rows": 35,
+    "timings": 30,
+    "twins": 100,
+    "known": 10,
+    "slowed": 10,
+    "streams": 30,
+    "quick": 130,
+    "published": 60,
+    "profile": 30,
+    "memory": 25,
+    "hacks": 60,
+    "backends": 25,
+    "compiled": 60,
     "tests": 60,
     "correct": 90,
-    "kernels": 40,
-    "faults": 60,
-    "events": 30,
-    "spin": 20,
-    "memory": 40,
-    "twins": 100,
-    "quick": 150,
-    "profile": 60,
-    "launch": 30,
-    "recompile": 90,
-    "vit": 90,
-    "papers": 90,
 }
-"""The seconds that each part may take, the most important part first."""
+"""The seconds that each part may take, in order: what is broken, what the timers do, and what is measured with them."""
 
-WITHIN_S = 520
-"""The seconds that all parts may take."""
+WITHIN_S = 480
+"""The seconds that all parts may take: not each of them needs all of its own."""
 
 SKIPPED = 77
 """The exit status of a part that can't be tried here, as in Automake's tests."""
 
-LINES, LOG, RUNS, PAGE = "parts.txt", "log.txt", "runs.tar.gz", "profile.html"
-"""The files in OUT."""
+LINES, LOG = "parts.txt", "log.txt"
+"""The files in OUT beside the packed runs."""
+
+PACKED = {part: f"{part}.tar.gz" for part in ("twins", "quick", "published", "profile")}
+"""The parts whose runs have a file of their own in OUT."""
+
+OTHERS = "others.tar.gz"
+"""The file with the runs of the other parts."""
 
 MOST_BYTES = 15 * 2**20
-"""The most bytes of a file in OUT: larger ones of a run are left out."""
+"""The most bytes of a file in OUT."""
+
+TAIL = 12
+"""The lines of output below the line of a part that failed."""
+
+
+class FailedError(Exception):
+    """A part that found something wrong; its text says what."""
+
+
+class SkippedError(Exception):
+    """A part that can't be tried on this device; its text says why."""
 
 
 def packages() -> list[str]:
@@ -75,10 +97,13 @@ def install(wheels: Path, folder: Path) -> str:
     return "" if done.returncode == 0 else (done.stderr.strip().splitlines() or ["pip failed"])[-1]
 
 
-def tried(part: str, device: str, runs: Path, log: Path, most_s: float) -> str:
-    """Return the line of a part, which writes its runs into a folder; a part that takes longer is ended with all."""
-    command = [sys.executable, "-m", "tests.drills.gpu_parts", part, device, str(runs / part), str(most_s)]
+def tried(part: str, device: str, runs: Path, log: Path, most_s: float) -> list[str]:
+    """Return the line of a part, which writes its runs into a folder, and the end of its output if it failed.
+
+    A part that takes longer is ended, with all processes that it started.
+    """
     begin_s = time.monotonic()
+    command = [sys.executable, "-m", "tests.drills.gpu_parts", part, device, str(runs / part), str(begin_s + most_s)]
     with log.open("a+", encoding="utf-8", errors="replace") as output:
         output.write(f"\n===== {part}\n")
         output.flush()
@@ -87,24 +112,44 @@ def tried(part: str, device: str, runs: Path, log: Path, most_s: float) -> str:
         try:
             status: int | None = process.wait(most_s)
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, 9)
+            os.killpg(process.pid, signal.SIGKILL)
             process.wait()
             status = None
         output.seek(start)
         said = [line for line in output.read().splitlines() if line.strip()]
-    last = said[-1] if said else ""
-    word = {None: "failed: took longer", 0: "passed", SKIPPED: "skipped"}.get(status, "failed")
-    return f"{part}: {word}: {last} ({time.monotonic() - begin_s:.0f} s)"
+    below = [f"    {each}" for each in said[-TAIL:]]
+    if status is None:
+        return [f"{part}: failed: took longer than {most_s:.0f} s", *below]
+    ended = {0: "passed", SKIPPED: "skipped"}.get(status, "failed")
+    if status < 0:
+        ended = f"failed: ended by {signal.Signals(-status).name}"
+    line = f"{part}: {ended}: {said[-1] if said else 'no output'} ({time.monotonic() - begin_s:.0f} s)"
+    return [line, *below[:-1]] if ended.startswith("failed") else [line]
 
 
-def keep(runs: Path, out: Path) -> None:
-    """Pack all runs into one file, and copy the page of profiles."""
-    with tarfile.open(out / RUNS, "w:gz") as packed:
-        for path in sorted(runs.rglob("*")):
-            if path.is_file() and path.stat().st_size < MOST_BYTES and path.suffix != ".svg":
-                packed.add(path, path.relative_to(runs))
-    for page in runs.rglob(PAGE):
-        (out / PAGE).write_bytes(page.read_bytes())
+def keep(part: str, runs: Path, out: Path) -> str:
+    """Pack the runs of a part, or of all parts that share its file; return which files are too large to be in it."""
+    packed = out / PACKED.get(part, OTHERS)
+    parts = [part] if part in PACKED else [name for name in PARTS if name not in PACKED]
+    paths = [path for name in parts for path in sorted((runs / name).rglob("[!.]*")) if path.is_file()]
+    left_out: list[Path] = []
+    while paths:
+        with tarfile.open(packed, "w:gz") as file:
+            for path in paths:
+                file.add(path, path.relative_to(runs))
+        if packed.stat().st_size <= MOST_BYTES:
+            break
+        left_out.append(max(paths, key=lambda path: path.stat().st_size))
+        paths.remove(left_out[-1])
+    return ", ".join(str(path.relative_to(runs)) for path in left_out)
+
+
+def shorten(log: Path) -> None:
+    """Take the middle out of a log that is too long."""
+    text = log.read_bytes()
+    if len(text) > MOST_BYTES:
+        half = MOST_BYTES // 2 - 100
+        log.write_bytes(text[:half] + b"\n===== what was here is left out\n" + text[-half:])
 
 
 def main(words: list[str]) -> int:
@@ -113,13 +158,13 @@ def main(words: list[str]) -> int:
     parser.add_argument("out", type=Path, metavar="OUT")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--parts", default=",".join(PARTS), metavar="A,B", help="of " + ", ".join(PARTS))
-    parser.add_argument("--within-s", type=float, default=WITHIN_S, metavar="S")
+    parser.add_argument("--within-s", type=float, default=WITHIN_S, metavar="S", help="seconds for all; parts share it")
     parser.add_argument("--wheels", type=Path, metavar="FOLDER")
     chosen = parser.parse_args(words)
     parts = chosen.parts.split(",")
     if unknown := [part for part in parts if part not in PARTS]:
         parser.error(f"--parts {','.join(unknown)}: there is no such part; there are {', '.join(PARTS)}")
-    begin_s = time.monotonic()
+    begin_s, slower = time.monotonic(), chosen.within_s / WITHIN_S
     chosen.out.mkdir(parents=True, exist_ok=True)
     lines, log = chosen.out / LINES, chosen.out / LOG
     for path in (lines, log):
@@ -145,10 +190,13 @@ def main(words: list[str]) -> int:
             if left_s < 5:
                 say(f"{part}: skipped: no time was left")
                 continue
-            line = tried(part, chosen.device, runs, log, min(left_s, PARTS[part]))
-            failed += ": failed" in line
-            say(line)
-            keep(runs, chosen.out)
+            line, *below = tried(part, chosen.device, runs, log, min(left_s, slower * PARTS[part]))
+            failed += line.startswith(f"{part}: failed")
+            for each in (line, *below):
+                say(each)
+            if left_out := keep(part, runs, chosen.out):
+                say(f"    left out of {PACKED.get(part, OTHERS)}, which may have {MOST_BYTES >> 20} MiB: {left_out}")
+        shorten(log)
         say(f"{failed} of {len(parts)} parts failed; {time.monotonic() - begin_s:.0f} s")
     return int(failed > 0)
 

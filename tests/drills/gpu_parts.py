@@ -1,114 +1,392 @@
-"""One part of the drill on a GPU: `python -m tests.drills.gpu_parts PART DEVICE FOLDER SECONDS`.
+"""One part of the drill on a GPU: `python -m tests.drills.gpu_parts PART DEVICE FOLDER END`.
 
 The last line that it prints says what was seen. The exit status is 0 if the part passed, 1 if it failed, and SKIPPED if
-it can't be tried on this device.
+it can't be tried on this device. END is the monotonic time at which it is ended. Runs are measured by the command that
+users type; this process imports torch only for the parts that use it themselves.
 """
 
+import faulthandler
+import math
+import os
 import re
 import signal
 import subprocess
 import sys
 import time
-import warnings
+import traceback
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import torch
+import psutil
 
-import impls
-from bench.engine.member import Member
-from bench.engine.pool import Pool
-from bench.engine.replicate import Replicate
-from bench.engine.run import run
-from bench.measure import workload
-from bench.measure.clock import timed
-from bench.measure.devices import device
-from bench.plan.case import Case, Point
-from bench.plan.layers import peak_bytes
-from bench.plan.sweep import Effort, Sweep
-from bench.sampling.rounds import Length
-from bench.store.table import RESULTS, load
-from tests.drills.gpu import SKIPPED
-from tests.make.checks import SHAPES, compared, expected
-from tests.make.points import point
+from bench.plan.case import CONTROL, Case
+from bench.plan.device import COLD, GRAPH, HOST, HOT, kind
+from bench.plan.layers import ITEM_BYTES, peak_bytes
+from bench.plan.sweep import shipped_names
+from bench.store.journal import JOURNAL
+from bench.store.table import RESULTS, cases, load
+from impls.catalogue import IMPLEMENTATIONS
+from tests.drills.gpu import SKIPPED, FailedError, SkippedError
 
-ENDING_S = 15.0
-"""The seconds before its limit at which a run is interrupted: what it has measured is kept."""
+CLOSING, CLOSING_S = 0.2, 10.0
+"""The part of its time, and at most so many seconds, that a run has left when it is interrupted: to make its page."""
 
-CHECKED_ON_CPU = ("eager", "online", "sdpa", "mha")
-"""The implementations that are checked on a CPU, which has a test of all: there it is a rehearsal, in float32."""
+PAGE_S = 5.0
+"""A page needs so many seconds."""
 
-TWIN = "tests.foreign:twin"
+ENDING_S = 1.0
+"""So long before its end a part prints where it stands."""
+
 BACKENDS = {f"sdpa_{part}": part for part in ("flash", "efficient", "cudnn", "math")}
 """Implementations that name a backend of scaled_dot_product_attention, each with a part of its operator's name."""
 
-LONG_S, NEAR = 100e-6, 0.02
-"""Kernels from this length on are timed to this share by events, compared with the profiler."""
+TWINS = ((8, 197, 384, 6), (32, 197, 384, 6), (8, 1024, 768, 12), (32, 1024, 768, 12), (64, 1024, 768, 12),
+         (128, 1024, 768, 12))  # fmt: skip
+"""Batch, tokens, channels and heads at which the layer takes 20 µs to 2 ms on an H200."""
 
+TWINS_ON_CPU = ((1, 50, 64, 2), (2, 100, 64, 2))
+PROCESSES = 5
+SHORT_S, NEAR, NEAR_IF_SHORT = 50e-6, 0.01, 0.02
+"""Twins differ by less than 1 %, in calls of less than 50 µs by less than 2 %."""
 
-class FailedError(Exception):
-    """A part that found something wrong; its text says what."""
+FIGURES = ("cudnn-h200", "fa3-paper", "sglang-vit")
+CARDS = {"cudnn-h200": "H200", "fa3-paper": "H100", "sglang-vit": "H100"}
+"""Sweeps with figures that others published, and the card of each."""
 
+VERDICTS = r"agrees|\d+% (?:longer|shorter) than published|another card|layer: no comparison"
+"""What `show --reference` says of a figure."""
 
-class SkippedError(Exception):
-    """A part that can't be tried on this device; its text says why."""
+SMALL = ("--batch", "8", "--num-tokens", "197", "--channels", "384", "--num-heads", "6")
+LARGE = ("--batch", "32", "--num-tokens", "1024", "--channels", "768", "--num-heads", "12")
+ON_CPU = ("--batch", "8", "--num-tokens", "128", "--channels", "128", "--num-heads", "4")
+"""Options for a shape: small and large ones for a GPU, and one for the rehearsal."""
+
+ON_CPU_S = 20.0
+"""The seconds after which the race of the rehearsal ends."""
+
+NEAR_TENSORS = 0.05
+"""The peak of a call differs by less from the count of its tensors, which leaves out what kernels need."""
+
+FEW_HACKS = ("memo_by_id", "zeroes_its_input", "all_but_one_item")
+"""The dishonest kernels of the rehearsal; tests try all of them on a CPU."""
+
+HARMFUL = {"tests.foreign:hungry": "oom: ", "tests.foreign:exits": "crashed: ", "tests.foreign:raises": "error: "}
+RUINOUS = {"tests.hacks:ruins_the_context": "(error|crashed): "}
+"""Implementations that harm their process or the GPU, with patterns for how they end: the others go on."""
+
+STREAMS = {"eager": "ok", "tests.foreign:joined_stream": "ok", "tests.hacks:side_stream": "incorrect"}
+"""How implementations end of which the last leaves its work on another stream."""
+
+ONCE = ("--no-race", "--no-control", "--processes", "1", "--budget-s", "0.5")
+"""Options of a run that measures each row once."""
 
 
 @dataclass(frozen=True)
 class Drill:
-    """The device, a folder for runs, and the seconds that a part may take."""
+    """The device, a folder for runs, and the monotonic time at which the part is ended."""
 
     device: str
     folder: Path
-    most_s: float
+    end_s: float
 
     @property
     def is_gpu(self) -> bool:
         """Whether the device is a GPU."""
-        return self.device != "cpu"
+        return not kind(self.device).is_timed_by_host
 
-    def at(self, **columns: Any) -> Point:
-        """Return a point on the device, with the timing that it has if nothing is chosen."""
-        on = {"device": self.device, "timing": "device-cold" if self.is_gpu else "host"}
-        return point(**{**on, **columns})
+    @property
+    def dtype(self) -> str:
+        """The dtype of the parts that have one."""
+        return "bfloat16" if self.is_gpu else "float32"
+
+    @property
+    def measuring_s(self) -> float:
+        """The seconds for which a run may go on from now on."""
+        left_s = self.end_s - time.monotonic()
+        return left_s - min(CLOSING * left_s, CLOSING_S)
 
     def need_gpu(self, why: str) -> None:
         """Raise SkippedError on a CPU."""
         if not self.is_gpu:
             raise SkippedError(f"needs a CUDA device: {why}")
 
-    def run(self, name: str, names: Sequence[str], points: Sequence[Point], **effort: Any) -> pd.DataFrame:
-        """Measure a sweep into the folder and return its rows."""
-        effort = {"processes": 2, "budget_s": 0.5, "timeout_s": 60.0, **effort}
-        list(run(Sweep(name, tuple(points), tuple(names), "eager", Effort(**effort)), self.folder / name))
-        return load(self.folder / name)
+    def shape(self, of_gpu: Sequence[str] = SMALL) -> tuple[str, ...]:
+        """Return options for a shape and the dtype."""
+        return *(of_gpu if self.is_gpu else ON_CPU), "--dtype", self.dtype
 
-    def bench(self, name: str, *words: str, budget_s: float = 1) -> pd.DataFrame:
-        """Measure by the command that users type; it is interrupted before the part's time is over."""
-        command = [sys.executable, "-m", "pytest", "bench", "--run", str(self.folder / name), "--device", self.device]
-        command += ["--processes", "2", "--budget-s", f"{budget_s:g}", *words]
+    def bench(self, name: str, *words: str, end_s: float | None = None) -> tuple[pd.DataFrame, float]:
+        """Measure by the command that users type; return the rows, and the seconds to the first two of them.
+
+        The run is interrupted before the part's time is over, so that its page can be made.
+        """
+        folder, begin_s = self.folder / name, time.monotonic()
+        end_s = end_s or begin_s + self.measuring_s
+        command = [sys.executable, "-m", "pytest", "bench", "-p", "no:cacheprovider", "--run", str(folder), *words]
+        first_s = math.nan
         process = subprocess.Popen(command, stdout=sys.stdout, stderr=sys.stdout)
-        try:
-            process.wait(max(1.0, self.most_s - ENDING_S))
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGINT)
-            process.wait()
-        if not (self.folder / name / RESULTS).exists():
-            raise FailedError(f"{name}: no point was finished in {self.most_s - ENDING_S:.0f} s")
-        return load(self.folder / name)
+        while process.poll() is None:
+            if math.isnan(first_s) and _lines(folder / JOURNAL) >= 2:
+                first_s = time.monotonic() - begin_s
+            if time.monotonic() > end_s:
+                process.send_signal(signal.SIGINT)
+                end_s = self.end_s
+            time.sleep(0.1)
+        if process.returncode < 0:
+            raise FailedError(f"{name}: the run was ended by {signal.Signals(-process.returncode).name}")
+        if not (folder / RESULTS).exists():
+            when = f"within {time.monotonic() - begin_s:.0f} s, exit status {process.returncode}"
+            raise FailedError(f"{name}: nothing was measured {when}")
+        for verb, made in (("report", "report.html"), ("plot", "plots")):
+            if not (folder / made).exists() and self.end_s - time.monotonic() > PAGE_S:  # it was interrupted
+                _said(sys.executable, "-m", "bench", verb, str(folder))
+        return load(folder), first_s
+
+    def once(
+        self, name: str, implementations: Sequence[str], *words: str, allowed: Collection[str] = ()
+    ) -> tuple[pd.DataFrame, str]:
+        """Measure implementations once; return the rows, and how each ended. Raises FailedError as `_ends`."""
+        options = ("--device", self.device, "--impl", ",".join(implementations), *ONCE, *words)
+        table, _ = self.bench(name, *options)
+        return table, _ends(table, implementations, allowed)
 
 
-def tests(drill: Drill) -> str:
+def _rows(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the rows of a table; a missing reason is empty."""
+    return table.fillna({"detail": ""}).to_dict("records")  # type: ignore[return-value]
+
+
+def _lines(file: Path) -> int:
+    return file.read_bytes().count(b"\n") if file.exists() else 0
+
+
+def _said(*command: str) -> str:
+    """Return what a command prints, on a wide terminal; raises FailedError if it fails."""
+    wide = {**os.environ, "COLUMNS": "400"}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=wide)
+    print(done.stdout, done.stderr, flush=True)
+    if done.returncode:
+        lines = (done.stderr.strip() or done.stdout.strip() or "no output").splitlines()
+        raise FailedError(f"{' '.join(command[2:4])} ended with {done.returncode}: {lines[-1]}")
+    return done.stdout
+
+
+def _ends(table: pd.DataFrame, names: Collection[str], allowed: Collection[str] = ()) -> str:
+    """Return how each implementation ended.
+
+    Raises FailedError if one has no row, ended neither `ok` nor as allowed, or if none is `ok`.
+    """
+    said = Counter[str]()
+    for row in _rows(table):
+        why = f": {row['detail']}" if row["detail"] and row["status"] != "ok" else ""
+        said[f"{row['implementation']} {row['status']}{why}"] += 1
+    texts = [ending + (f" (at {count} points)" if count > 1 else "") for ending, count in said.items()]
+    if missing := [name for name in names if name not in {*table["implementation"]}]:
+        texts.append(f"not measured in time: {', '.join(missing)}")
+    if missing or "ok" not in {*table["status"]} or {*table["status"]} - {"ok", *allowed}:
+        raise FailedError("; ".join(texts))
+    return "; ".join(texts)
+
+
+def rows(drill: Drill) -> str:
+    """Measure one plain, one SDPA and one compiled implementation at a small point."""
+    return drill.once("rows", ("eager", "sdpa", "compiled_sdpa"), *drill.shape())[1]
+
+
+def timings(drill: Drill) -> str:
+    """Time sdpa once in each way."""
+    ways = [way for way in (COLD, HOT, GRAPH, HOST) if drill.is_gpu or way == HOST]
+    words = ("--impl", "sdpa", "--baseline", "sdpa", "--timing", ",".join(ways), *drill.shape(), *ONCE)
+    table, _ = drill.bench("timings", "--device", drill.device, *words)
+    said = [f"{row['timing']} {_time(row)}" for row in _rows(table)]
+    if len(said) < len(ways) or {*table["status"]} != {"ok"}:
+        raise FailedError("; ".join(said))
+    return "; ".join(said) + ("" if drill.is_gpu else "; the others need a CUDA device")
+
+
+def _time(row: dict[str, Any]) -> str:
+    if row["status"] != "ok":
+        return f"{row['status']}: {row['detail']}"
+    said = f"{row['latency_s'] * 1e6:.1f} us"
+    return said if pd.isna(row["host_s"]) else f"{said}, host {row['host_s'] * 1e6:.1f} us"
+
+
+def twins(drill: Drill) -> str:
+    """Time the same layer under two names behind a hold, and by events around one call without one."""
+    shapes = TWINS if drill.is_gpu else TWINS_ON_CPU
+    named = [dict(zip(("batch", "num_tokens", "channels", "num_heads"), shape, strict=True)) for shape in shapes]
+    file = drill.folder / "twins.toml"
+    grids = ["\n".join(f"{name} = {value}" for name, value in columns.items()) for columns in named]
+    defaults = f'[defaults]\nlayer = "vit"\ndevice = "{drill.device}"\ndtype = "{drill.dtype}"\n'
+    effort = f"race = false\nprocesses = {PROCESSES}\nbudget_s = {2 if drill.is_gpu else 0.5}\n"
+    head = 'implementations = ["sdpa"]\nbaseline = "sdpa"\n' + effort
+    file.write_text(head + defaults + "".join(f"\n[[grid]]\n{grid}\n" for grid in grids), encoding="utf-8")
+    without = ""
+    if drill.is_gpu:
+        ratios = [*_unheld(drill, named)]
+        without = ", ".join(f"{min(each):.3f} to {max(each):.3f}" for each in zip(*ratios, strict=True))
+    table, _ = drill.bench("twins", "--sweep", str(file))
+    own = _rows(table[(table["implementation"] == CONTROL) & table["speedup"].notna()].sort_values("latency_s"))
+    said = "with a hold " if drill.is_gpu else "by the host's clock "
+    said += ", ".join(f"{row['speedup']:.3f} at {row['latency_s'] * 1e6:.0f} us" for row in own)
+    said += f"; without, each of {PROCESSES} processes {without}" if without else ""
+    near = {True: NEAR_IF_SHORT, False: NEAR}
+    off = [row for row in own if abs(row["speedup"] - 1) > near[row["latency_s"] < SHORT_S]]
+    if len(own) < len(shapes) or (off and drill.is_gpu):
+        raise FailedError(f"{said}; {len(own)} of {len(shapes)} points, {len(off)} off by more than 1 %, 2 % if short")
+    return said
+
+
+def _unheld(drill: Drill, points: Sequence[dict[str, int]]) -> Iterator[list[float]]:
+    """Yield the ratios at these points in each process."""
+    on = f"device={drill.device},timing={COLD},dtype={drill.dtype}"
+    words = [",".join([on, *(f"{name}={value}" for name, value in columns.items())]) for columns in points]
+    for _ in range(PROCESSES):
+        said = _said(sys.executable, "-m", "tests.drills.gpu_torch", *words)
+        yield [float(line.split()[1]) for line in said.splitlines() if line.startswith("ratio ")]
+
+
+def quick(drill: Drill) -> str:
+    """Measure the default sweep as a user would."""
+    begin_s = time.monotonic()
+    within = f"{drill.measuring_s if drill.is_gpu else ON_CPU_S:.0f}s"
+    small = () if drill.is_gpu else ("--num-tokens", "50", "--impl", "eager,sdpa,manual", "--budget-s", "1")
+    table, first_s = drill.bench(
+        "quick", "--device", drill.device, "--within", within, *small, end_s=drill.end_s - PAGE_S
+    )
+    took_s = time.monotonic() - begin_s
+    counts = ", ".join(f"{count} {status}" for status, count in Counter(table["status"]).items())
+    said = [f"first rows after {first_s:.0f} s, end after {took_s:.0f} s (limit {within}); {counts}"]
+    for row in _rows(table[table["rank"] == 1]):
+        bound = (
+            f"can cost {row['slowdown_high'] - 1:.1%}" if row["slowdown_high"] == row["slowdown_high"] else "no bound"
+        )
+        size = f"N={row['num_tokens']} C={row['channels']} H={row['num_heads']} {row['dtype']}"
+        said.append(f"{size}: {row['implementation']} {row['latency_s'] * 1e6:.0f} us, {bound}")
+    bad = table[~table["status"].isin(["ok", "unsupported", "skipped"])]
+    if len(bad) or len(said) == 1:
+        ends = {f"{row['implementation']} {row['status']}: {row['detail']}" for row in _rows(bad)}
+        raise FailedError("; ".join([*said, *sorted(ends)]))
+    return "; ".join(said)
+
+
+def published(drill: Drill) -> str:
+    """Measure the settings of publications, those of this card first, and show their figures beside ours."""
+    if not drill.is_gpu:
+        names, words = ["hubhop-layer"], ["--device", "cpu", "--impl", "eager", *ONCE]
+        absent = [f"{', '.join(FIGURES)} need a CUDA device"]
+    else:
+        card = _said(sys.executable, "-c", "import torch; print(torch.cuda.get_device_name())").strip()
+        ordered = sorted(FIGURES, key=lambda name: CARDS[name] not in card)
+        names, words = [name for name in ordered if name in shipped_names()], ["--device", drill.device, *ONCE]
+        absent = [f"there is no sweep {name}" for name in FIGURES if name not in names]
+    said, agrees = [], []
+    for place, name in enumerate(names):
+        end_s = time.monotonic() + drill.measuring_s / (len(names) - place)
+        table, _ = drill.bench(name, "--sweep", name, *words, end_s=end_s)
+        verdicts = re.findall(VERDICTS, _said(sys.executable, "-m", "bench", "show", "--reference",
+                                              str(drill.folder / name)))  # fmt: skip
+        agrees += ["agrees" in verdicts] if drill.is_gpu and CARDS[name] in card else []
+        counts = Counter(re.sub(r"\d+%", "…", verdict) for verdict in verdicts)
+        ended = Counter(table["status"])
+        said.append(f"{name}: {', '.join(f'{count} {verdict}' for verdict, count in (ended + counts).items())}")
+    text = "; ".join([*said, *absent])
+    if not names:
+        raise SkippedError(text)
+    if agrees and not any(agrees):
+        raise FailedError(f"{text}; no figure of this card agrees: the log has each with its ratio")
+    return text
+
+
+def profile(drill: Drill) -> str:
+    """Profile two cases with their page, and read that the kernels of the device are in it."""
+    drill.once("profile", ("eager", "sdpa"), *drill.shape())
+    folder = drill.folder / "profile"
+    _said(sys.executable, "-m", "bench", "profile", str(folder), "--report")
+    page = folder / "profile.html"
+    if not page.exists():
+        raise FailedError("there is no page of profiles")
+    if drill.is_gpu and not re.search(r"gemm|flash|fmha|cutlass|elementwise", page.read_text(encoding="utf-8")):
+        raise FailedError("the page names no kernel of the device")
+    traces = sorted(path.name for path in folder.rglob("*.json.gz"))
+    return f"a page of {page.stat().st_size / 2**10:.0f} KiB, {len(traces)} traces"
+
+
+def memory(drill: Drill) -> str:
+    """Read the peak memory of eager and sdpa, beside the count of their tensors."""
+    table, _ = drill.once("memory", ("eager", "sdpa"), *drill.shape(LARGE))
+    said, wrong = [], False
+    for row, case in zip(_rows(table), cases(table), strict=True):
+        counted = peak_bytes(Case(replace(case.point, device="cpu", dtype="float32"), case.implementation))
+        assert counted is not None
+        tensors = counted * ITEM_BYTES[case.point.dtype] // ITEM_BYTES["float32"]
+        said.append(f"{case.implementation} {row['peak_bytes']} bytes, its tensors {tensors}")
+        wrong |= pd.isna(row["peak_bytes"]) or abs(row["peak_bytes"] / tensors - 1) > NEAR_TENSORS
+    if wrong:
+        raise FailedError("; ".join(said))
+    return "; ".join(said)
+
+
+def hacks(drill: Drill) -> str:
+    """Measure dishonest and harmful kernels: each ends as the tables of `tests` say, and the others go on."""
+    if drill.is_gpu:
+        expected = {**import_module("tests.hacks_of_gpu").EXPECTED, **HARMFUL, **RUINOUS}
+    else:
+        planted = import_module("tests.hacks")
+        expected = {**{f"{planted.__name__}:{name}": planted.EXPECTED[name] for name in FEW_HACKS}, **HARMFUL}
+    expected = {"eager": "ok: $", "sdpa": "ok: $", **expected}
+    shape = (*(LARGE if drill.is_gpu else ON_CPU), "--dtype", "float32")  # some round to another one
+    table, _ = drill.bench("hacks", "--device", drill.device, "--impl", ",".join(expected), *shape, *ONCE)
+    ends = {row["implementation"]: f"{row['status']}: {row['detail']}" for row in _rows(table)}
+    said = [f"{name} {ends[name].partition(':')[0]}" for name in expected if name in ends]
+    if missing := [name for name in expected if name not in ends]:
+        said.append(f"not measured in time: {', '.join(missing)}")
+    wrong = [
+        f"{name} is {end}, expected {expected[name]}" for name, end in ends.items() if not re.match(expected[name], end)
+    ]
+    if wrong:
+        raise FailedError("; ".join([*wrong, *said]))
+    return "; ".join(said)
+
+
+def backends(drill: Drill) -> str:
+    """Ask for each backend of scaled_dot_product_attention by name, and read which kernel ran."""
+    # a row whose process has another order of backends at the end is an error
+    table, said = drill.once("backends", ("eager", "sdpa", *BACKENDS), *drill.shape(), allowed=("unsupported",))
+    ran = dict(zip(table["implementation"], table["kernels"], strict=True))
+    done = {*table[table["status"] == "ok"]["implementation"]}
+    others = [f"{name} ran {ran[name]}" for name, part in BACKENDS.items()
+              if name in done and part not in str(ran[name]).lower()]  # fmt: skip
+    if others:
+        raise FailedError("; ".join([*others, said]))
+    return f"{said}; sdpa ran {ran['sdpa']}"
+
+
+def compiled(drill: Drill) -> str:
+    """Measure every compiled implementation with a cold cache, and in a second process with a warm one."""
+    ours = [name for name, entry in IMPLEMENTATIONS.items() if entry.compiles and not entry.packages]
+    names = ["eager", *(ours if drill.is_gpu else ours[:1])]
+    table, said = drill.once("compiled", names, *drill.shape(), "--processes", "2")
+    if left := [each.name() for each in psutil.Process().children(recursive=True)]:
+        raise FailedError(f"{said}; processes are left: {', '.join(left)}")
+    cold = table[(table["status"] == "ok") & (table["implementation"] != "eager")]
+    if cold[["compile_cold_s", "compile_warm_s"]].isna().any(axis=None):
+        raise FailedError(f"{said}; a time of compilation is missing")
+    times = ", ".join(f"{row['implementation']} {row['compile_cold_s']:.1f} s cold, {row['compile_warm_s']:.1f} s warm"
+                      for row in _rows(cold))  # fmt: skip
+    return f"{said}; {times}"
+
+
+def tests(_drill: Drill) -> str:
     """Run the tests that need a GPU; other files may import packages that are not here."""
     files = [str(path) for path in sorted(Path("tests").rglob("test_*.py")) if "mark.cuda" in path.read_text()]
     command = [sys.executable, "-m", "pytest", "-m", "cuda", "-q", "-p", "no:cacheprovider", *files]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    print(done.stdout)
+    print(done.stdout, done.stderr)
     last = done.stdout.strip().splitlines()[-1].strip("= ") if done.stdout.strip() else done.stderr[-200:]
     if done.returncode not in (0, 5):
         raise FailedError(last)
@@ -117,265 +395,61 @@ def tests(drill: Drill) -> str:
     return last
 
 
-def judged(name: str, mode: str, dtype: str, device: str) -> tuple[Counter[str], float]:
-    """Return how often the check accepted an implementation, its other results, and the largest error in tolerances."""
-    said: Counter[str] = Counter()
-    severity = 0.0
-    for shape in SHAPES:
-        torch.compiler.reset()
-        timing = "host" if device == "cpu" else "device-cold"
-        work = workload.make(point(**shape, mode=mode, dtype=dtype, device=device, timing=timing))
-        try:
-            subject = workload.subject(work, name)
-            result = compared(subject, work, expected(work))
-            said[result.reason or "accepted"] += 1
-            severity = max(severity, result.severity)
-        except impls.Unsupported as reason:
-            said[f"unsupported: {str(reason)[:70]}"] += 1
-        except Exception as error:
-            said[f"{type(error).__name__}: {str(error).strip().splitlines()[0][:70]}"] += 1
-    return said, severity
-
-
-def correct(drill: Drill) -> str:
-    """Check all implementations at twelve shapes, in each dtype, in inference and train."""
-    warnings.simplefilter("ignore")  # torch says there why a backend is not used, and so do the reasons
-    refused, accepted = [], 0
-    dtypes = ("float32", "bfloat16", "float16") if drill.is_gpu else ("float32",)
-    ours = [name for name, entry in impls.IMPLEMENTATIONS.items() if not entry.packages] if drill.is_gpu else []
-    names = [name for name in ours or CHECKED_ON_CPU if not impls.compiles(name)]  # their own part has them
-    for dtype in dtypes:
-        for mode in ("inference", "train"):
-            for name in names:
-                said, severity = judged(name, mode, dtype, drill.device)
-                accepted += said["accepted"]
-                wrong = {text: count for text, count in said.items() if not text.startswith(("accepted", "unsupp"))}
-                refused += [f"{name} {dtype} {mode}: {text} ({count})" for text, count in wrong.items()]
-                print(f"{dtype} {mode} {name}: {dict(said)}, at most {severity:.0%} of the tolerance", flush=True)
-    if refused:
-        raise FailedError("; ".join(refused))
-    return f"{accepted} checks of {len(names)} implementations accepted, none refused, in {', '.join(dtypes)}"
-
-
-def kernels(drill: Drill) -> str:
-    """Ask for each backend of scaled_dot_product_attention by name, and read which kernel ran."""
-    dtype = "bfloat16" if drill.is_gpu else "float32"
-    at = drill.at(batch=4, num_tokens=256, channels=256, num_heads=4, dtype=dtype)
-    table = drill.run("kernels", ("eager", "sdpa", *BACKENDS), [at]).set_index("implementation")
-    said = []
-    for name, part in BACKENDS.items():
-        row = table.loc[name]
-        print(name, row["status"], row["detail"], row["kernels"])
-        if row["status"] == "ok" and part not in str(row["kernels"]).lower():
-            raise FailedError(f"{name} ran {row['kernels']}")
-        if row["status"] not in ("ok", "unsupported"):
-            raise FailedError(f"{name}: {row['status']}: {row['detail']}")
-        said.append(f"{name} {row['status']}")
-    return f"{', '.join(said)}; sdpa ran {table['kernels'].to_dict()['sdpa']}"
-
-
-def faults(drill: Drill) -> str:
-    """Let kernels run out of memory, ruin the CUDA context, hide work and crash: the others go on."""
-    expected = {"tests.foreign:hungry": "oom", "tests.foreign:exits": "crashed", "tests.foreign:raises": "error"}
-    if drill.is_gpu:
-        expected |= {"tests.hacks:ruins_the_context": "error crashed", "tests.hacks:side_stream": "incorrect"}
-    at = drill.at(batch=8, num_tokens=512, channels=256, num_heads=4)
-    table = drill.run("faults", ("eager", "sdpa", *expected), [at]).set_index("implementation")
-    print(table[["status", "detail"]].to_string())
-    status, detail = table["status"].to_dict(), table["detail"].to_dict()
-    wrong = [name for name in ("eager", "sdpa") if status[name] != "ok"]
-    wrong += [name for name, ends in expected.items() if status[name] not in ends.split()]
-    if wrong:
-        raise FailedError("; ".join(f"{name} is {status[name]}: {detail[name]}" for name in wrong))
-    return ", ".join(f"{name.partition(':')[2]} {status[name]}" for name in expected)
-
-
-def events(drill: Drill) -> str:
-    """Compare times by events with the profiler's sum of kernels, and cold with hot."""
-    drill.need_gpu("it has events")
-    from torch.profiler import ProfilerActivity, profile
-
-    said = []
-    hot, cold = (device(drill.device).timer(timing) for timing in ("device-hot", "device-cold"))
-    for size in (2048, 4096, 8192):
-        call = partial(torch.matmul, *torch.randn(2, size, size, device=drill.device, dtype=torch.bfloat16))
-        hot(call, 20)
-        with profile(activities=[ProfilerActivity.CUDA]) as profiled:
-            timed_s = timed(hot, call, 50).call_s
-        sum_s = sum(event.self_device_time_total for event in profiled.key_averages()) / 1e6 / 50
-        hot_s, cold_s = (min(timed(timer, call, 20).call_s for _ in range(5)) for timer in (hot, cold))
-        times = {"events": timed_s, "kernels": sum_s, "hot": hot_s, "cold": cold_s}
-        said.append(f"{size}: " + ", ".join(f"{name} {time_s * 1e6:.1f} us" for name, time_s in times.items()))
-        print(said[-1], flush=True)
-        if sum_s > LONG_S and not abs(timed_s / sum_s - 1) < NEAR:
-            raise FailedError(f"{said[-1]}: events are off by {timed_s / sum_s - 1:+.1%}")
-        if cold_s < hot_s * (1 - NEAR):
-            raise FailedError(f"{said[-1]}: cold is faster than hot")
+def streams(drill: Drill) -> str:
+    """Leave work of some 20 µs and of a millisecond on another stream, and join it: only the first is blamed."""
+    drill.need_gpu("it has streams")
+    shape = ("--batch", "32", "--num-tokens", "16,1024", "--channels", "768", "--num-heads", "12")
+    words = ("--impl", ",".join(STREAMS), *shape, "--dtype", drill.dtype, *ONCE)
+    table, _ = drill.bench("streams", "--device", drill.device, *words)
+    ends = _rows(table)
+    time_s = {row["num_tokens"]: row["latency_s"] for row in ends if row["implementation"] == "eager"}
+    said = [
+        f"{row['implementation']} {row['status']} in calls of {time_s[row['num_tokens']] * 1e6:.0f} us" for row in ends
+    ]
+    wrong = [row["detail"] for row in ends if row["status"] != STREAMS[row["implementation"]]]
+    if wrong or len(ends) < 2 * len(STREAMS):
+        raise FailedError("; ".join([*said, *wrong]))
     return "; ".join(said)
 
 
-def _spun(factor: int) -> None:
-    """Keep the core busy for so many times 5 ms."""
-    end = time.perf_counter() + 5e-3 * factor
-    while time.perf_counter() < end:
-        pass
+WITH_EVENTS = ("known", "slowed")
+WITH_TORCH = ("imports", "forks", "correct", *WITH_EVENTS)
+"""The parts that use torch in this process."""
 
 
-def spin(drill: Drill) -> str:
-    """Time spins of 1, 2 and 4 times a length, of cycles on a GPU: the times must be in proportion."""
-    timer = device(drill.device).timer("device-hot" if drill.is_gpu else "host")
-    calls = [partial(_spun, factor) if not drill.is_gpu else partial(torch.cuda._sleep, 10_000_000 * factor)
-             for factor in (1, 2, 4)]  # fmt: skip
-    timed(timer, calls[0], 3)
-    times_s = [min(timed(timer, call, 5).call_s for _ in range(5)) for call in calls]
-    off = [time_s / times_s[0] / factor - 1 for factor, time_s in zip((1, 2, 4), times_s, strict=True)]
-    said = f"{', '.join(f'{time_s * 1e3:.3f} ms' for time_s in times_s)} for 1, 2 and 4 times the cycles"
-    if max(map(abs, off)) > NEAR:
-        raise FailedError(f"{said}: off by {max(off, key=abs):+.1%}")
-    return said
+def _part(name: str, drill: Drill) -> str:
+    """Try a part: each that gpu.PARTS names is a function here or in gpu_torch."""
+    if name not in WITH_TORCH:
+        return str(globals()[name](drill))
+    if name in WITH_EVENTS:
+        drill.need_gpu("it has events")
+    from tests.drills import gpu_torch  # imports torch
+
+    return str(getattr(gpu_torch, name)(drill.device))
 
 
-def memory(drill: Drill) -> str:
-    """Read the peak memory of eager and sdpa in ten processes each, beside the count of tensors."""
-    at = drill.at(batch=2, num_tokens=256, channels=256, num_heads=4)
-    pool, peaks = Pool(1, ("eager", "sdpa")), Counter[tuple[str, Any]]()
-    try:
-        for number in range(10):
-            members = {name: Member(Case(at, name), pool, "here", thorough=True) for name in ("eager", "sdpa")}
-            baselines, rule = [members["eager"]], Length(0.01)
-            Replicate([*members.values()], baselines, rule, seed=number, number=0).measure(60.0)
-            if bad := [f"{name}: {each.status}: {each.detail}" for name, each in members.items() if not each.is_ok]:
-                raise FailedError("; ".join(bad))
-            peaks.update((name, member.metrics["peak_bytes"]) for name, member in members.items())
-    finally:
-        pool.close()
-    predicted = {name: peak_bytes(Case(at, name)) for name in ("eager", "sdpa")}
-    said = ", ".join(f"{name} {count} times {size} bytes" for (name, size), count in peaks.items())
-    said += f"; by the count of tensors {predicted['eager']} and {predicted['sdpa']}"
-    if {*peaks} != {*predicted.items()}:
-        raise FailedError(said)
-    return said
-
-
-def twins(drill: Drill) -> str:
-    """A/A at six shapes: eager against a copy of itself."""
-    shapes = [(50, 384, 6), (100, 64, 4), (197, 192, 3), (197, 384, 6), (256, 256, 4), (300, 96, 6)]
-    points = [drill.at(batch=8, num_tokens=n, channels=c, num_heads=h) for n, c, h in shapes]
-    table = drill.run("twins", ("eager", TWIN), points, processes=4 if drill.is_gpu else 3, budget_s=1.5)
-    rows = table[table["implementation"] == TWIN]
-    print(rows[["num_tokens", "speedup", "speedup_low", "speedup_high"]].to_string())
-    out = int(((rows["speedup_low"] > 1) | (rows["speedup_high"] < 1)).sum())
-    said = f"ratios {', '.join(f'{ratio:.3f}' for ratio in rows['speedup'])}; {out} of {len(rows)} intervals exclude 1"
-    if out > 1 or len(rows) < len(shapes):
-        raise FailedError(said)
-    return said
-
-
-def launch(drill: Drill) -> str:
-    """Measure a tiny point: its rows are bound by the launch of kernels, those of a large one are not."""
-    drill.need_gpu("it has launches")
-    from bench.analyse.flags import launch_bound
-    from bench.show.rows import plain
-
-    points = [drill.at(batch=1, num_tokens=16, channels=64, num_heads=2),
-              drill.at(batch=32, num_tokens=1024, channels=768, num_heads=12)]  # fmt: skip
-    rows = [row for row in plain(drill.run("launch", ("eager", "sdpa"), points)) if row["status"] == "ok"]
-    said = ", ".join(f"N={row['num_tokens']} {row['implementation']}: host {row['host_s'] * 1e6:.0f} us of "
-                     f"{row['latency_s'] * 1e6:.0f}" for row in rows)  # fmt: skip
-    if not rows or any(launch_bound(row) is not (row["num_tokens"] == 16) for row in rows):
-        raise FailedError(said)
-    return said
-
-
-def recompile(drill: Drill) -> str:
-    """Compile at several shapes one after the other: each has its own graph, and none is a fallback."""
-    shapes = (50, 64, 100, 197, 256, 300, 384, 512, 577) if drill.is_gpu else (50, 64)
-    points = [drill.at(batch=2, num_tokens=n, channels=64, num_heads=2) for n in shapes]
-    table = drill.run("recompile", ("eager", "compiled_eager", "compiled_sdpa"), points, processes=1)
-    rows = table[table["implementation"] != "eager"]
-    said = f"{dict(Counter(rows['status']))} at {len(shapes)} shapes"
-    if {*rows["status"]} != {"ok"}:
-        raise FailedError(f"{said}: {'; '.join({*rows['detail'].dropna()})}")
-    return f"{said}; first compilations took {rows['compile_cold_s'].median():.1f} s in the median"
-
-
-def quick(drill: Drill) -> str:
-    """Measure the sweep quick as a user would, in bfloat16 and float32."""
-    small = [] if drill.is_gpu else ["--num-tokens", "50", "--num-heads", "6", "--channels", "384"]
-    dtypes = "bfloat16,float32" if drill.is_gpu else "float32"
-    return _ends(drill.bench("quick", "--dtype", dtypes, *small))
-
-
-def vit(drill: Drill) -> str:
-    """Measure shapes of models in use."""
-    if not drill.is_gpu:
-        raise SkippedError("needs a CUDA device: quick has such shapes on the CPU")
-    shape = ["--num-tokens", "197,577", "--batch", "8,64", "--dtype", "bfloat16"]
-    return _ends(drill.bench("vit", "--sweep", "vit", *shape))
-
-
-def papers(drill: Drill) -> str:
-    """Measure the settings of two publications and show their figures beside ours."""
-    half = Drill(drill.device, drill.folder, drill.most_s / 2 + ENDING_S / 2)
-    names = ("fa2-paper", "hubhop-layer") if drill.is_gpu else ("hubhop-layer",)
-    said = []
-    for name in names:
-        small = [] if drill.is_gpu else ["--batch", "1", "--impl", "eager,sdpa"]
-        table = half.bench(name, "--sweep", name, *small, budget_s=0.5)
-        command = [sys.executable, "-m", "bench", "show", "--reference", str(drill.folder / name)]
-        shown = subprocess.run(command, capture_output=True, text=True, check=False)
-        print(shown.stdout, shown.stderr)
-        said.append(f"{name}: {_ends(table)}, show --reference ended with {shown.returncode}")
-        if drill.is_gpu and shown.returncode:  # on a CPU the small batch has no published figure
-            raise FailedError(said[-1])
-    return "; ".join(said)
-
-
-def profile(drill: Drill) -> str:
-    """Profile two cases with their page, and read that the kernels of the device are in it."""
-    at = drill.at(batch=8, num_tokens=197, channels=192, num_heads=3)
-    drill.run("profile", ("eager", "sdpa"), [at], processes=1)
-    folder = drill.folder / "profile"
-    command = [sys.executable, "-m", "bench", "profile", str(folder), "--report"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    print(done.stdout, done.stderr)
-    page = folder / "profile.html"
-    if done.returncode or not page.exists():
-        raise FailedError(f"status {done.returncode}: {(done.stderr.strip().splitlines() or ['no page'])[-1]}")
-    if drill.is_gpu and not re.search(r"gemm|flash|fmha|cutlass|elementwise", page.read_text(encoding="utf-8")):
-        raise FailedError("the page names no kernel of the device")
-    traces = sorted(path.name for path in folder.rglob("*.json.gz"))
-    return f"a page of {page.stat().st_size / 2**10:.0f} KiB, {len(traces)} traces"
-
-
-def _ends(table: pd.DataFrame) -> str:
-    """Return the statuses and the winners of a run; raises FailedError if something of it is wrong."""
-    statuses = Counter(table["status"])
-    bad = table[~table["status"].isin(["ok", "unsupported", "skipped"])]
-    said = f"{dict(statuses)} at {table['num_tokens'].nunique()} lengths"
-    if len(bad) or not statuses["ok"]:
-        first = bad.iloc[0] if len(bad) else None
-        raise FailedError(said + (f"; {first['implementation']}: {first['detail']}" if first is not None else ""))
-    best = table[table["rank"] == 1]["implementation"]
-    return f"{said}; fastest: {dict(Counter(best))}"
-
-
-def main(name: str, device: str, folder: str, most_s: str) -> int:
+def main(name: str, device: str, folder: str, end_s: str) -> int:
     """Try a part, and return its exit status."""
-    drill = Drill(device, Path(folder), float(most_s))
+    drill = Drill(device, Path(folder), float(end_s))
     drill.folder.mkdir(parents=True, exist_ok=True)
     try:
-        if drill.is_gpu and not torch.cuda.is_available():
-            raise SkippedError("this machine has no CUDA device")
-        print(globals()[name](drill), flush=True)  # each part that gpu.PARTS names is a function above
+        print(_part(name, drill), flush=True)
     except SkippedError as reason:
         print(reason)
         return SKIPPED
     except FailedError as reason:
         print(reason)
         return 1
+    except Exception as error:
+        traceback.print_exc(file=sys.stdout)
+        print(f"{type(error).__name__}: {' '.join(str(error).split())}")
+        return 1
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    faulthandler.enable()
+    faulthandler.dump_traceback_later(max(0.1, float(sys.argv[-1]) - ENDING_S - time.monotonic()))
+    status = main(*sys.argv[1:])
+    faulthandler.cancel_dump_traceback_later()
+    sys.exit(status)
