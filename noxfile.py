@@ -161,6 +161,13 @@ def gpu(session: nox.Session) -> None:
 
 
 @nox.session
+def cuda(session: nox.Session) -> None:
+    """Test a build of torch for CUDA on a machine without a GPU; where that is the usual build it downloads some GB."""
+    _install(session, "test")
+    session.run("python", "-m", "pytest", "tests/test_cuda_build.py", "tests/measure/test_devices.py", *session.posargs)
+
+
+@nox.session
 def tests(session: nox.Session) -> None:
     """Run the test suite in one process more than there are cores, because some tests wait.
 
