@@ -80,6 +80,11 @@ class TimedCalls:
         """The most calls of a timing."""
         return self._timer.most_calls
 
+    @property
+    def late_s(self) -> float:
+        """The seconds for which the device usually goes on after the calls of a timing."""
+        return self._timer.late_s
+
     def timing(self, call: clock.Call, calls: int, key: int | None = None, hold: Hold | None = None) -> clock.Timing:
         """Return a timing on the inputs of a key, or of a random one; one that is void is repeated.
 
@@ -91,17 +96,19 @@ class TimedCalls:
         key = self._rng.getrandbits(KEY_BITS) if key is None else key
         while True:
             with suppress(clock.Void):
-                return self._timing(call, calls, key, hold)
+                return self._timing(call, int(min(calls, self.most_calls)), key, hold)
 
     def _timing(self, call: clock.Call, calls: int, key: int, hold: Hold | None) -> clock.Timing:
         begin_s = perf_counter()
-        self._timer.hold()  # work on another stream that doesn't wait for the inputs finds old ones
+        self._timer.hold(self._inputs.clear)  # work on another stream that doesn't wait for the inputs finds zeros
         self._inputs.renew(calls, key)
         self.apart_s += perf_counter() - begin_s
         total_s, host_s, made = 0.0, list[float](), 0
         for part, size in enumerate(self._parts(calls), start=1):
             results: list[object] = []
             before, begin_s = self._threads.read(), perf_counter()
+            if part > 1 and self._timer.hold(self._inputs.clear):
+                self._inputs.write()
             clock.prepare(call, size)
             self.apart_s += perf_counter() - begin_s
             start = self._threads.read()

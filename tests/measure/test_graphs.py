@@ -82,9 +82,9 @@ def test_a_stream_that_does_not_wait_for_the_inputs_finds_old_ones(gpu: Gpu, mon
     timer = cuda.timer(COLD)
     hold, renew = timer.hold, inputs.renew
 
-    def noted_hold() -> None:
+    def noted_hold(before: clock.Call) -> bool:
         order.append("hold")
-        hold()
+        return hold(before)
 
     def noted_renew(*of: int) -> None:
         order.append("inputs")
