@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -102,10 +103,11 @@ def works_in_the_hold(own: Own, x: Tensor) -> Tensor:
 def works_in_the_hold_of_a_repeat(own: Own, x: Tensor) -> Tensor:
     """Makes a timing void, and does the same when it is repeated: its inputs are then there already."""
     kept = own.kept
-    kept["is_repeated"] = _in_rounds() and not kept.get("is_repeated", True)
-    if _in_rounds() and not kept["is_repeated"]:
-        time.sleep(SLOW_S)
-    with _elsewhere(own, waits=not kept["is_repeated"], is_joined=True):
+    if _in_rounds() and id(x) == kept.setdefault("first", id(x)):
+        kept["is_repeat"] = not kept.get("is_repeat", True)
+        if not kept["is_repeat"]:
+            time.sleep(SLOW_S)
+    with _elsewhere(own, waits=not kept.get("is_repeat"), is_joined=True):
         return own(x)
 
 
@@ -135,7 +137,7 @@ def _half_ms(start: torch.cuda.Event, end: torch.cuda.Event) -> float:
 
 
 def _patch_events() -> None:
-    torch.cuda.Event.elapsed_time = _half_ms  # type: ignore[method-assign]
+    torch.cuda.Event.elapsed_time = _half_ms  # type: ignore[assignment, method-assign]
     cuda._elapsed_ms = _half_ms
 
 
@@ -151,7 +153,7 @@ def _patch_for_a_moment() -> None:
 
 
 def _replace_the_base() -> None:
-    base = torch.cuda.Event.__bases__[0]
+    base: Any = torch.cuda.Event.__bases__[0]
     half = {"elapsed_time": lambda start, end: base.elapsed_time(start, end) / 2}
     torch.cuda.Event.__bases__ = (type("Half", (base,), half),)
 
@@ -188,7 +190,7 @@ def _checked(status: int) -> None:
 def persists_in_l2(own: Own, x: Tensor) -> Tensor:
     """Lets what it reads persist in L2, so that it is still there after L2 was overwritten."""
     if _in_rounds():
-        driver = cuda.ctypes.CDLL(cuda.DRIVER)
+        driver = cuda.driver()
         _checked(driver.cuCtxSetLimit(cuda.PERSISTING_L2, ctypes.c_size_t(x.nbytes)))
         window = _Window(x.data_ptr(), x.nbytes, 1.0, PERSISTING, 0, b"")
         stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)

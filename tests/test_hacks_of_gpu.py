@@ -2,6 +2,8 @@
 
 import gc
 import random
+import threading
+import time
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any
@@ -33,8 +35,8 @@ def _restored(monkeypatch: pytest.MonkeyPatch, gpu: Gpu) -> Iterator[None]:
     """Put back what a mutant changes; a pause takes the simulated host's time, a thread works at once."""
     events = torch.cuda.Event.__bases__
     monkeypatch.setattr(torch.cuda.Event, "elapsed_time", torch.cuda.Event.elapsed_time)
-    monkeypatch.setattr(hacks_of_gpu.time, "sleep", lambda seconds: setattr(gpu, "now_s", gpu.now_s + seconds))
-    monkeypatch.setattr(hacks_of_gpu.threading, "Thread", _AtOnce)
+    monkeypatch.setattr(time, "sleep", lambda seconds: setattr(gpu, "now_s", gpu.now_s + seconds))
+    monkeypatch.setattr(threading, "Thread", _AtOnce)
     monkeypatch.setattr(hacks_of_gpu, "_real_ms", cuda._elapsed_ms)
     yield
     torch.cuda.Event.__bases__ = events

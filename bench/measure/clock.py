@@ -40,8 +40,9 @@ class Timer(Protocol):
     most_calls: float
     """The most calls of a timing."""
 
-    late_s: float
-    """The seconds for which the device usually goes on after the calls of a timing."""
+    @property
+    def late_s(self) -> float:
+        """The seconds for which the device usually goes on after the calls of a timing."""
 
     def hold(self, before: Call, /) -> bool:
         """Let no work begin on the device until all is queued, after what is to be done `before`.

@@ -45,8 +45,8 @@ CALIBRATED_CYCLES = 1_000_000
 SUBMISSIONS = 15
 """The calls of which the least late work counts."""
 
-DRIVER, PERSISTING_L2 = "libcuda.so.1", 6
-"""CUDA's driver, and its `CU_LIMIT_PERSISTING_L2_CACHE_SIZE`."""
+PERSISTING_L2 = 6
+"""`CU_LIMIT_PERSISTING_L2_CACHE_SIZE` of CUDA's driver."""
 
 L2_FACTOR = 2
 """The size of the buffer in units of L2; writing it removes all data of the last call from L2."""
@@ -228,17 +228,22 @@ def _least_late_s(call: Call) -> float:
     return least_s
 
 
+def driver() -> ctypes.CDLL:
+    """Return CUDA's driver; raises OSError if there is none."""
+    return ctypes.CDLL("libcuda.so.1")
+
+
 def _reset_persisting() -> None:
     """Make lines of L2 ordinary ones that a kernel has let persist: they would survive that it is overwritten."""
     with suppress(OSError, AttributeError):
-        ctypes.CDLL(DRIVER).cuCtxResetPersistingL2Cache()
+        driver().cuCtxResetPersistingL2Cache()
 
 
 def settings() -> tuple[int, int]:
     """Return the current stream, and the bytes of L2 that may persist; CUDA must be in use."""
     size = ctypes.c_size_t()
     with suppress(OSError, AttributeError):
-        ctypes.CDLL(DRIVER).cuCtxGetLimit(ctypes.byref(size), PERSISTING_L2)
+        driver().cuCtxGetLimit(ctypes.byref(size), PERSISTING_L2)
     return torch.cuda.current_stream().cuda_stream, size.value
 
 

@@ -5,7 +5,6 @@ host waits. Tensors are the CPU's: what is computed is right, and takes none of 
 It also has an allocator, a driver that lets lines of L2 persist, and a context that a kernel can ruin.
 """
 
-import ctypes
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -68,10 +67,12 @@ class Event:
 
     def query(self) -> bool:
         """Return whether the GPU has met it."""
+        self.gpu.check()
         return self.at_s <= self.gpu.now_s
 
     def synchronize(self) -> None:
         """Wait for it."""
+        self.gpu.check()
         self.gpu.now_s = max(self.gpu.now_s, self.at_s)
 
     def elapsed_time(self, end: "Event") -> float:
@@ -142,10 +143,14 @@ class Gpu:
         self.launch(1e-5)
         self.is_lost = True
 
-    def synchronize(self, *_device: object) -> None:
-        """Wait for all streams."""
+    def check(self) -> None:
+        """Raise what CUDA says once a kernel has ruined its context."""
         if self.is_lost:
             raise RuntimeError("CUDA error: device-side assert triggered")
+
+    def synchronize(self, *_device: object) -> None:
+        """Wait for all streams."""
+        self.check()
         self.now_s = max(self.now_s, *(stream.end_s for stream in self.streams))
 
     def zero_(self) -> None:
@@ -163,7 +168,7 @@ class Gpu:
         """Let a stream be the current one from now on."""
         self.current = stream
 
-    def driver(self, _file: str) -> SimpleNamespace:
+    def driver(self) -> SimpleNamespace:
         """Return CUDA's driver; its functions return 0."""
 
         def reset() -> int:
@@ -213,7 +218,7 @@ class Gpu:
             "perf_counter": lambda: self.now_s,
             "current_device": lambda: 0,
             "_l2_buffer": lambda _device: self,
-            "ctypes": SimpleNamespace(CDLL=self.driver, c_size_t=ctypes.c_size_t, byref=ctypes.byref),
+            "driver": self.driver,
         }
         for name, value in now.items():
             monkeypatch.setattr(cuda, name, value)

@@ -1,6 +1,8 @@
 """A call as a CUDA graph, on a GPU that is made up: it computes the same, of new inputs each time."""
 
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 import torch
@@ -73,6 +75,21 @@ def test_a_call_that_cannot_be_captured_says_torchs_reason(gpu: Gpu) -> None:
         Unsupported, match=r"can't be captured as a CUDA graph: .*not permitted when stream is capturing$"
     ):
         Graph(workload.subject(work, "as_is"), work, workload.Inputs(work))
+
+
+@pytest.mark.parametrize("in_capture", [False, True])
+def test_a_capture_that_fails_is_unsupported(in_capture: bool, gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether the calls before it fail or itself, and whatever torch says after its first line."""
+
+    @contextmanager
+    def fails(_graph: object) -> Iterator[None]:
+        raise RuntimeError("CUDA error: out of graph memory\nSearch for it")
+        yield
+
+    monkeypatch.setattr(torch.cuda, "graph" if in_capture else "stream", fails)
+    work = workload.make(point())
+    with pytest.raises(Unsupported, match=r"can't be captured as a CUDA graph: CUDA error: out of graph memory$"):
+        Graph(workload.subject(work, "eager"), work, workload.Inputs(work))
 
 
 def test_a_stream_that_does_not_wait_for_the_inputs_finds_old_ones(gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> None:
