@@ -204,13 +204,13 @@ def _same(result: object) -> object:
     return result
 
 
-def late_s(call: Call) -> float:
+def late_s(call: Call, in_timings_s: float = 0.0) -> float:
     """Return the seconds for which a GPU goes on with a call after all of the current stream's work is done.
 
-    It is work on another stream, which events on the current one don't see: the least of several calls, beyond that of
-    calls that do nothing. A hold keeps the GPU from being done before the host looks.
+    It is work on another stream, which events on the current one don't see: the least of several calls, or what was
+    seen in timings, beyond that of calls that do nothing. A hold keeps the GPU from being done before the host looks.
     """
-    return max(0.0, _least_late_s(call) - _least_late_s(_nothing))
+    return max(0.0, max(_least_late_s(call), in_timings_s) - _least_late_s(_nothing))
 
 
 def _least_late_s(call: Call) -> float:

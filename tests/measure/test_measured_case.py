@@ -243,7 +243,7 @@ def test_a_gpus_case_ends_with_its_state_and_a_look_for_late_work(
         monkeypatch.setattr(measured, "_call", recorded)
         monkeypatch.setattr(Gpu, "energy_counter", lambda _gpu: None)
         monkeypatch.setattr(Gpu, "state", gpu_state)
-        monkeypatch.setattr(cuda, "late_s", lambda _call: LATE_S + call_s if late == "in a look" else 5e-6)
+        monkeypatch.setattr(cuda, "late_s", lambda _call, other_s: LATE_S + call_s if late == "in a look" else other_s)
         monkeypatch.setattr(TimedCalls, "late_s", LATE_S + call_s if late == "in timings" else 5e-6)
         reply = process.finish()
     assert events[: events.index("read")][-1:] == ["call"]
