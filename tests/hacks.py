@@ -199,7 +199,7 @@ class _Lazy(Tensor):
 @each_call
 def lazy(own: Own, x: Tensor) -> Tensor:
     """Returns a tensor that does the work when somebody looks at it, which the clock doesn't see."""
-    y = torch.empty(0).as_subclass(_Lazy)
+    y = x.new_empty(0).as_subclass(_Lazy)
     y.compute = lambda: own(x)
     return y
 
@@ -223,7 +223,7 @@ def settles(own: Own, x: Tensor) -> Tensor:
     """Is honest at first, and then returns a tensor that does the work when somebody looks at its memory."""
     if not _in_rounds():
         return own(x)
-    y = torch.empty(0).as_subclass(_Settling)
+    y = x.new_empty(0).as_subclass(_Settling)
     y.compute = lambda: own(x)
     return y
 

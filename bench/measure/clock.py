@@ -40,8 +40,15 @@ class Timer(Protocol):
     most_calls: float
     """The most calls of a timing."""
 
-    def hold(self) -> None:
-        """Let no work begin on the device from now on, until all is queued, if the device has a queue."""
+    @property
+    def late_s(self) -> float:
+        """The seconds for which the device usually goes on after the calls of a timing."""
+
+    def hold(self, before: Call, /) -> bool:
+        """Let no work begin on the device until all is queued, after what is to be done `before`.
+
+        Does nothing, and returns False, if the device has no queue.
+        """
 
     def __call__(self, call: Call, calls: int, results: list[object] | None = None) -> Timing:
         """Return the seconds per call of so many calls."""
@@ -85,9 +92,11 @@ class _Host:
     """Times calls that work in this process by its wall clock."""
 
     most_calls = math.inf
+    late_s = 0.0
 
-    def hold(self) -> None:
+    def hold(self, _before: Call, /) -> bool:
         """Do nothing: there is no queue."""
+        return False
 
     def __call__(self, call: Call, calls: int, results: list[object] | None = None) -> Timing:
         """Return the seconds per call."""

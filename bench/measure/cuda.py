@@ -45,6 +45,9 @@ CALIBRATED_CYCLES = 1_000_000
 SUBMISSIONS = 15
 """The calls of which the least late work counts."""
 
+PERSISTING_L2 = 6
+"""`CU_LIMIT_PERSISTING_L2_CACHE_SIZE` of CUDA's driver."""
+
 L2_FACTOR = 2
 """The size of the buffer in units of L2; writing it removes all data of the last call from L2."""
 
@@ -58,9 +61,11 @@ class _ByHost:
     """Times calls by the wall clock until the GPU has done them: what a user waits for."""
 
     most_calls = math.inf
+    late_s = 0.0
 
-    def hold(self) -> None:
+    def hold(self, _before: Call, /) -> bool:
         """Do nothing: a user's GPU isn't kept busy."""
+        return False
 
     def __call__(self, call: Call, calls: int, results: list[object] | None = None) -> Timing:
         """Return the seconds per call, and those until it was queued."""
@@ -90,14 +95,22 @@ class _BehindHold:
         self._void = 0
         self._cycles_per_s = 0.0
         self._begin_s: float | None = None
+        self._lates_s: list[float] = []
 
-    def hold(self) -> None:
-        """Keep the GPU busy from now on, for as long as the host is expected to need."""
+    @property
+    def late_s(self) -> float:
+        """The seconds for which the GPU usually goes on after the calls of a timing, on other streams."""
+        return statistics.median(self._lates_s) if self._lates_s else 0.0
+
+    def hold(self, before: Call, /) -> bool:
+        """Keep the GPU busy, once it has done what is `before`, for as long as the host is expected to need."""
+        before()
         synchronize()
         self._cycles_per_s = self._cycles_per_s or _cycles_per_s()
         _reset_persisting()
         self._begin_s = perf_counter()
         _sleep(math.ceil(self._hold_s * self._cycles_per_s))
+        return True
 
     def __call__(self, call: Call, calls: int, results: list[object] | None = None) -> Timing:
         """Return the GPU's and the host's seconds per call; raises Void, or Unsupported for a call that waits."""
@@ -111,38 +124,46 @@ class _BehindHold:
     def _behind_one(self, call: Call, calls: int, results: list[object] | None) -> tuple[float, float]:
         """Return the GPU's and the host's seconds of calls behind one hold."""
         if self._begin_s is None:
-            self.hold()
+            self.hold(_nothing)
         begin_s, self._begin_s = self._begin_s or 0.0, None
+        # bound before the calls: what they patch for a moment has no effect
+        record, query, wait, wait_for_all, elapsed_ms = _record, _query, _wait, synchronize, _elapsed_ms
         held: list[object] = []
-        if self._is_cold:
-            parts = [self._queued(call, 1, held, is_cold=True) for _ in range(calls)]
-        else:
-            parts = [self._queued(call, calls, held, is_cold=False)]
-        is_void = _query(parts[0][0])
+        sizes = [1] * calls if self._is_cold else [calls]
+        events = [(Event(enable_timing=True), Event(enable_timing=True)) for _ in sizes]
+        last = Event()
+        hosts_s = [self._queued(call, size, held, record, *pair) for size, pair in zip(sizes, events, strict=True)]
+        is_void = query(events[0][0])
         queued_s = perf_counter() - begin_s
-        _wait(parts[-1][1])
+        record(last)
+        wait(last)
+        ended_s = perf_counter()
+        wait_for_all()
+        late_s = perf_counter() - ended_s
         if is_void:
             self._lengthen(calls, queued_s)
             raise Void
         self._void, self._hold_s = 0, max(LEAST_HOLD_S, min(self._hold_s, HOLD_FACTOR * queued_s))
+        self._lates_s.append(late_s)
         if results is not None:
             results += held
-        return sum(_elapsed_ms(start, end) / 1e3 for start, end, _ in parts), sum(host_s for *_, host_s in parts)
+        return sum(elapsed_ms(*pair) / 1e3 for pair in events), sum(hosts_s)
 
-    def _queued(self, call: Call, calls: int, held: list[object], *, is_cold: bool) -> tuple[Event, Event, float]:
-        """Queue calls between two events, and return these with the host's seconds for the calls."""
-        start, end = Event(enable_timing=True), Event(enable_timing=True)
+    def _queued(
+        self, call: Call, calls: int, held: list[object], record: Callable[[Event], None], start: Event, end: Event
+    ) -> float:
+        """Queue calls between two events, and return the host's seconds for the calls."""
         prepare(call, calls)
         getattr(call, "renew", _nothing)()
-        if is_cold:
+        if self._is_cold:
             _l2_buffer(current_device()).zero_()
-        _record(start)
+        record(start)
         begin_s = perf_counter()
         results = [call() for _ in repeat(None, calls)]
         host_s = perf_counter() - begin_s
-        _record(end)
+        record(end)
         held += map(getattr(call, "keep", _same), results)
-        return start, end, host_s
+        return host_s
 
     def _lengthen(self, calls: int, queued_s: float) -> None:
         """Let the next hold be longer, or have fewer calls; raises Unsupported if that has not helped."""
@@ -183,13 +204,13 @@ def _same(result: object) -> object:
     return result
 
 
-def late_s(call: Call) -> float:
+def late_s(call: Call, in_timings_s: float = 0.0) -> float:
     """Return the seconds for which a GPU goes on with a call after all of the current stream's work is done.
 
-    It is work on another stream, which events on the current one don't see: the least of several calls, beyond that of
-    calls that do nothing. A hold keeps the GPU from being done before the host looks.
+    It is work on another stream, which events on the current one don't see: the least of several calls, or what was
+    seen in timings, beyond that of calls that do nothing. A hold keeps the GPU from being done before the host looks.
     """
-    return max(0.0, _least_late_s(call) - _least_late_s(_nothing))
+    return max(0.0, max(_least_late_s(call), in_timings_s) - _least_late_s(_nothing))
 
 
 def _least_late_s(call: Call) -> float:
@@ -197,7 +218,7 @@ def _least_late_s(call: Call) -> float:
     for _ in range(SUBMISSIONS):
         end = Event()
         prepare(call, 1)
-        timer.hold()
+        timer.hold(_nothing)
         call()
         _record(end)
         _wait(end)
@@ -207,10 +228,23 @@ def _least_late_s(call: Call) -> float:
     return least_s
 
 
+def driver() -> ctypes.CDLL:
+    """Return CUDA's driver; raises OSError if there is none."""
+    return ctypes.CDLL("libcuda.so.1")
+
+
 def _reset_persisting() -> None:
     """Make lines of L2 ordinary ones that a kernel has let persist: they would survive that it is overwritten."""
     with suppress(OSError, AttributeError):
-        ctypes.CDLL("libcuda.so.1").cuCtxResetPersistingL2Cache()
+        driver().cuCtxResetPersistingL2Cache()
+
+
+def settings() -> tuple[int, int]:
+    """Return the current stream, and the bytes of L2 that may persist; CUDA must be in use."""
+    size = ctypes.c_size_t()
+    with suppress(OSError, AttributeError):
+        driver().cuCtxGetLimit(ctypes.byref(size), PERSISTING_L2)
+    return torch.cuda.current_stream().cuda_stream, size.value
 
 
 @cache

@@ -361,7 +361,7 @@ class MeasuredCase:
 
     def _check_late_work(self, call_s: float) -> None:
         """Raise Incorrect if a call's work goes on after its stream is done: events would not time it."""
-        late_s = cuda.late_s(self._call)
+        late_s = cuda.late_s(self._call, self._timed.late_s)
         if late_s > LATE_S + LATE * call_s:
             raise Incorrect(f"works on another stream: the device goes on for {late_s:.2g} s after the call's stream")
 

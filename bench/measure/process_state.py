@@ -43,15 +43,19 @@ TIMERS = ("ITIMER_REAL", "ITIMER_VIRTUAL", "ITIMER_PROF")
 DYNAMO = ("recompile_limit", "accumulated_recompile_limit", "suppress_errors", "disable")
 """The settings of torch.compile that decide whether code for compilation is really compiled."""
 
+OF_TIMER: tuple[tuple[Any, str], ...] = (
+    *((cuda, name) for name in ("perf_counter", "synchronize", "current_device", "Event")),
+    *((cuda, name) for name in ("_sleep", "_record", "_query", "_elapsed_ms", "_wait")),
+)
+"""The functions of a GPU's timer."""
+
 FUNCTIONS: tuple[tuple[Any, str], ...] = (
     *((time, name) for name in ("perf_counter", "perf_counter_ns", "monotonic", "process_time", "time")),
     *((random.Random, name) for name in ("random", "choice", "sample", "shuffle", "randrange", "getrandbits")),
     (os, "urandom"),
     (clock, "perf_counter"),
-    *((cuda, name) for name in ("perf_counter", "synchronize", "current_device", "Event")),
-    *((cuda, name) for name in ("_sleep", "_record", "_query", "_elapsed_ms", "_wait")),
     *((torch.cuda, name) for name in ("synchronize", "current_stream", "current_device")),
-    *((torch.cuda.Event, name) for name in ("record", "query", "synchronize", "elapsed_time")),
+    *((torch.cuda.Event, name) for name in ("__bases__", "record", "query", "synchronize", "elapsed_time")),
     (torch.Tensor, "copy_"),
     (F, "scaled_dot_product_attention"),
     (F, "linear"),
@@ -208,8 +212,18 @@ def _working_directory() -> str | None:
     return None
 
 
+def _functions(of: Sequence[tuple[Any, str]]) -> dict[str, Any]:
+    return {f"{owner.__name__}.{name}": getattr(owner, name) for owner, name in of}
+
+
+def _of_gpu() -> dict[str, Any]:
+    stream, persisting_bytes = cuda.settings() if torch.cuda.is_initialized() else (0, 0)
+    return {"the current stream": stream, "the bytes of L2 that may persist": persisting_bytes}
+
+
 HOOKS: Parts = (
     ("", _hooks),
+    ("", lambda: _functions(OF_TIMER)),
     ("torch.Tensor.", _tensor_class),
     ("the number of kernels of ", lambda: {name: torch._C._dispatch_dump(name).count("\n") for name in OPERATORS}),
     ("the timer ", lambda: {name: "pending" for name in TIMERS if any(signal.getitimer(getattr(signal, name)))}),
@@ -219,7 +233,8 @@ HOOKS: Parts = (
 PARTS: Parts = (
     ("", _settings),
     *HOOKS,
-    ("", lambda: {f"{owner.__name__}.{name}": getattr(owner, name) for owner, name in FUNCTIONS}),
+    ("", lambda: _functions(FUNCTIONS)),
+    ("", _of_gpu),
     (
         "the float32 precision of ",
         lambda: {".".join(part): torch._C._get_fp32_precision_getter(*part) for part in PRECISIONS},

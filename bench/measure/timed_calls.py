@@ -80,6 +80,11 @@ class TimedCalls:
         """The most calls of a timing."""
         return self._timer.most_calls
 
+    @property
+    def late_s(self) -> float:
+        """The seconds for which the device usually goes on after the calls of a timing."""
+        return self._timer.late_s
+
     def timing(self, call: clock.Call, calls: int, key: int | None = None, hold: Hold | None = None) -> clock.Timing:
         """Return a timing on the inputs of a key, or of a random one; one that is void is repeated.
 
@@ -91,16 +96,18 @@ class TimedCalls:
         key = self._rng.getrandbits(KEY_BITS) if key is None else key
         while True:
             with suppress(clock.Void):
-                return self._timing(call, calls, key, hold)
+                return self._timing(call, int(min(calls, self.most_calls)), key, hold)
 
     def _timing(self, call: clock.Call, calls: int, key: int, hold: Hold | None) -> clock.Timing:
         begin_s = perf_counter()
-        self._inputs.renew(calls, key, self._timer.hold)  # work on a stream that doesn't wait for them finds old ones
+        self._inputs.renew(calls, key, self._hold)
         self.apart_s += perf_counter() - begin_s
         total_s, host_s, made = 0.0, list[float](), 0
         for part, size in enumerate(self._parts(calls), start=1):
             results: list[object] = []
             before, begin_s = self._threads.read(), perf_counter()
+            if host_s:  # a part before this one was on a GPU
+                self._inputs.write(self._hold)
             clock.prepare(call, size)
             self.apart_s += perf_counter() - begin_s
             start = self._threads.read()
@@ -119,6 +126,10 @@ class TimedCalls:
             total_s += size * taken.call_s
             host_s += [] if taken.host_s is None else [size * taken.host_s]
         return clock.Timing(total_s / calls, sum(host_s) / calls if host_s else None)
+
+    def _hold(self) -> None:
+        """Hold a GPU with zeros as inputs: that is what work on a stream finds that doesn't wait for them."""
+        self._timer.hold(self._inputs.clear)
 
     def _parts(self, calls: int) -> Iterator[int]:
         """Yield the calls of each part of a timing, which has one part unless all calls return the same memory.

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import cycle
+from itertools import chain, cycle
 from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
@@ -289,6 +289,11 @@ class Inputs:
         size = sum(each.nbytes for each in self._tensors[0])
         self._windows = windows(key, sets(calls, size))
         self._make(len(self._windows))
+        self.write(hold)
+        self.next = cycle(self._tensors[: len(self._windows)]).__next__
+
+    def write(self, hold: Callable[[], None] | None = None) -> None:
+        """Write the values of the last key into the inputs, after `hold`."""
         with torch.no_grad():
             timed, varied = self._workload.timed, len(self._workload.shapes)
             fixed = [timed.fixed(of) for of in self._windows]
@@ -298,7 +303,12 @@ class Inputs:
                 timed.product(of, out=tuple(each.detach() for each in tensors))
                 for tensor, value in zip(tensors[varied:], values, strict=True):
                     tensor.copy_(value)
-        self.next = cycle(self._tensors[: len(self._windows)]).__next__
+
+    def clear(self) -> None:
+        """Write zeros in place of all values."""
+        with torch.no_grad():
+            for each in chain(*self._tensors):
+                each.detach().zero_()
 
     def of_call(self, call: int) -> tuple[int, Tensors]:
         """Return the number among the inputs of the last timing, and the inputs, that a call had."""

@@ -2,6 +2,7 @@
 
 The host queues work to streams, which takes it a while; a stream does its work in order. If too much is queued, the
 host waits. Tensors are the CPU's: what is computed is right, and takes none of this time.
+It also has an allocator, a driver that lets lines of L2 persist, and a context that a kernel can ruin.
 """
 
 import math
@@ -42,6 +43,15 @@ class Stream:
         """When all of its work will have ended."""
         return self.ends_s[-1] if self.ends_s else 0.0
 
+    @property
+    def cuda_stream(self) -> int:
+        """Its number; the default stream is 0."""
+        return self.gpu.streams.index(self)
+
+    def query(self) -> bool:
+        """Return whether all of its work is done."""
+        return self.end_s <= self.gpu.now_s
+
     def wait_stream(self, other: "Stream") -> None:
         """Begin what is queued from now on after the work of another stream so far."""
         self.ends_s.append(max(self.end_s, other.end_s))
@@ -61,10 +71,12 @@ class Event:
 
     def query(self) -> bool:
         """Return whether the GPU has met it."""
+        self.gpu.check()
         return self.at_s <= self.gpu.now_s
 
     def synchronize(self) -> None:
         """Wait for it."""
+        self.gpu.check()
         self.gpu.now_s = max(self.gpu.now_s, self.at_s)
 
     def elapsed_time(self, end: "Event") -> float:
@@ -82,6 +94,11 @@ class Gpu:
         self.overwritten = 0
         self.held_s = 0.0
         self.is_lost = False
+        self.memory = Memory()
+        self.is_in_l2 = self.does_persist = False
+        self.persisting_bytes = 0
+        self.watched: Sequence[torch.Tensor] = ()
+        self._before: dict[int, torch.Tensor] = {}
         self.queue = QUEUE
         self.streams = [Stream(self)]
         self.current = self.streams[0]
@@ -114,22 +131,72 @@ class Gpu:
         """Queue a kernel that does nothing for so many cycles."""
         self.held_s = cycles / CLOCK_HZ
         self.launch(cycles / CLOCK_HZ)
+        self._before = {id(each): each.detach().clone() for each in self.watched}
+
+    def seen(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Return the values of a tensor, one of `watched`, that work which is launched now finds.
+
+        What begins before the hold has ended finds those of before the hold.
+        """
+        is_early = max(self.now_s, self.current.end_s) < self.streams[0].end_s
+        return self._before.get(id(tensor), tensor) if is_early else tensor
+
+    def read(self, from_memory_s: float, from_l2_s: float) -> None:
+        """Queue work on data that take so long to read from its memory, or from L2 if they are there."""
+        self.launch(from_l2_s if self.is_in_l2 else from_memory_s)
+        self.is_in_l2, self.does_persist = True, self.persisting_bytes > 0
+
+    def ruin(self) -> None:
+        """Queue a kernel that asserts: nothing works from then on."""
+        self.launch(1e-5)
+        self.is_lost = True
+
+    def check(self) -> None:
+        """Raise what CUDA says once a kernel has ruined its context."""
+        if self.is_lost:
+            raise RuntimeError("CUDA error: device-side assert triggered")
 
     def synchronize(self, *_device: object) -> None:
         """Wait for all streams."""
-        if self.is_lost:
-            raise RuntimeError("CUDA error: an illegal memory access was encountered")
+        self.check()
         self.now_s = max(self.now_s, *(stream.end_s for stream in self.streams))
 
     def zero_(self) -> None:
         """Overwrite L2."""
         self.overwritten += 1
+        self.is_in_l2 = self.does_persist
         self.launch(3e-5)
 
     def stream(self) -> Stream:
         """Return another stream."""
         self.streams.append(Stream(self))
         return self.streams[-1]
+
+    def set_stream(self, stream: Stream) -> None:
+        """Let a stream be the current one from now on."""
+        self.current = stream
+
+    def driver(self) -> SimpleNamespace:
+        """Return CUDA's driver; its functions return 0."""
+
+        def reset() -> int:
+            self.does_persist = False
+            return 0
+
+        def limit(size: Any, _which: int) -> int:
+            size._obj.value = self.persisting_bytes
+            return 0
+
+        def set_limit(_which: int, size: Any) -> int:
+            self.persisting_bytes = size.value
+            return 0
+
+        return SimpleNamespace(
+            cuCtxResetPersistingL2Cache=reset,
+            cuCtxGetLimit=limit,
+            cuCtxSetLimit=set_limit,
+            cuStreamSetAttribute=lambda *_: 0,
+        )
 
     @contextmanager
     def on(self, stream: Stream) -> Iterator[None]:
@@ -159,7 +226,7 @@ class Gpu:
             "perf_counter": lambda: self.now_s,
             "current_device": lambda: 0,
             "_l2_buffer": lambda _device: self,
-            "_reset_persisting": lambda: None,
+            "driver": self.driver,
         }
         for name, value in now.items():
             monkeypatch.setattr(cuda, name, value)
@@ -167,14 +234,60 @@ class Gpu:
             "Stream": self.stream,
             "current_stream": lambda *_: self.current,
             "stream": self.on,
+            "set_stream": self.set_stream,
             "graph": self.graph,
             "CUDAGraph": lambda: Graph(self),
-            "memory_reserved": lambda *_: 0,
+            **self.memory.functions(),
             "synchronize": self.synchronize,
             "is_initialized": lambda: True,
         }
         for name, value in of_torch.items():
             monkeypatch.setattr(torch.cuda, name, value)
+
+
+class Memory:
+    """Torch's caching allocator: blocks of whole MiB, which it keeps until its cache is emptied."""
+
+    def __init__(self, size: int = 80 << 30) -> None:
+        self.size = size
+        self.allocated = self.reserved = self.peak = self.peak_reserved = 0
+
+    def allocate(self, size: int) -> None:
+        """Allocate bytes; raises OutOfMemoryError with torch's words."""
+        needed = self.allocated + size
+        if needed > self.size:
+            free = self.size - self.reserved
+            raise torch.OutOfMemoryError(
+                f"CUDA out of memory. Tried to allocate {size >> 20} MiB. GPU 0 has a total capacity of "
+                f"{self.size >> 20} MiB of which {free >> 20} MiB is free."
+            )
+        self.allocated, self.peak = needed, max(self.peak, needed)
+        self.reserved = max(self.reserved, math.ceil(needed / 2**20) << 20)
+        self.peak_reserved = max(self.peak_reserved, self.reserved)
+
+    def free(self, size: int) -> None:
+        """Free bytes, which stay reserved."""
+        self.allocated -= size
+
+    def empty(self) -> None:
+        """Give back what is reserved and not allocated."""
+        self.reserved = math.ceil(self.allocated / 2**20) << 20
+
+    def reset(self, _device: object = None) -> None:
+        """Let the peaks be what is there now."""
+        self.peak, self.peak_reserved = self.allocated, self.reserved
+
+    def functions(self) -> Mapping[str, object]:
+        """Return the functions of torch.cuda that ask it."""
+        return {
+            "memory_allocated": lambda *_: self.allocated,
+            "max_memory_allocated": lambda *_: self.peak,
+            "memory_reserved": lambda *_: self.reserved,
+            "max_memory_reserved": lambda *_: self.peak_reserved,
+            "reset_peak_memory_stats": self.reset,
+            "empty_cache": self.empty,
+            "mem_get_info": lambda *_: (self.size - self.reserved, self.size),
+        }
 
 
 class Graph:

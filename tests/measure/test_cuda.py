@@ -82,6 +82,75 @@ def test_the_hold_is_as_long_at_another_clock(gpu: Gpu) -> None:
 
 
 @pytest.mark.parametrize("timing", [HOT, COLD])
+def test_a_clock_that_changes_between_timings_changes_no_hold_unseen(timing: str, gpu: Gpu) -> None:
+    """A GPU that is cool again works four times as fast, and ends a hold before all is queued: it is made longer."""
+    timer, call = cuda.timer(timing), gpu.call(KERNELS, KERNEL_S, 2e-5)
+    gpu.slowed = 4.0
+    assert timed(timer, call).call_s == pytest.approx(4 * WORK_S)
+    before_s, gpu.slowed = gpu.held_s, 1.0
+    assert timed(timer, call).call_s == pytest.approx(WORK_S)
+    assert gpu.held_s > before_s
+
+
+@pytest.mark.parametrize(("does_persist", "call_s"), [(False, 1e-4), (True, 1e-4)])
+def test_what_persists_in_l2_is_not_there_after_a_hold_begins(does_persist: bool, call_s: float, gpu: Gpu) -> None:
+    """Else it would survive that L2 is overwritten: a cold call would find its data there."""
+    gpu.is_in_l2, gpu.does_persist = True, does_persist
+    assert timed(cuda.timer(COLD), lambda: gpu.read(1e-4, 1e-5)).call_s == pytest.approx(call_s)
+    assert timed(cuda.timer(HOT), lambda: gpu.read(1e-4, 1e-5)).call_s == pytest.approx(1e-5)
+
+
+def test_copies_of_results_that_are_queued_behind_a_timing_are_not_late(gpu: Gpu) -> None:
+    """They are work of the current stream, and no part of the call."""
+
+    class Kept:
+        def __call__(self) -> None:
+            gpu.launch(KERNEL_S)
+
+        def keep(self, _result: object) -> None:
+            gpu.launch(1e-3)
+
+    timer = cuda.timer(GRAPH)
+    assert timed(timer, Kept(), 2).call_s == pytest.approx(KERNEL_S)
+    assert timer.late_s == 0
+
+
+@pytest.mark.parametrize("timing", [HOT, COLD])
+def test_work_that_goes_on_is_seen_in_the_timings_too(timing: str, gpu: Gpu) -> None:
+    """So a call that joins its streams only if somebody asks for late work is found."""
+    timer = cuda.timer(timing)
+    timed(timer, _to_another_stream(gpu, waits=True, is_joined=False)(1e-3))
+    assert timer.late_s == pytest.approx(1e-3, rel=0.1)
+    timed(timer := cuda.timer(timing), _to_another_stream(gpu, waits=True, is_joined=True)(1e-3))
+    assert timer.late_s == 0
+
+
+@pytest.mark.parametrize("is_joined", [False, True])
+def test_work_on_a_stream_that_does_not_wait_is_done_in_the_hold(is_joined: bool, gpu: Gpu) -> None:
+    """No event sees it, and it isn't late; but it has begun before its inputs were there."""
+    call = _to_another_stream(gpu, waits=False, is_joined=is_joined)(5e-5)
+    assert timed(cuda.timer(COLD), call).call_s == pytest.approx(KERNEL_S)
+    assert cuda.late_s(call) == 0
+
+
+def test_the_peak_of_a_call_is_beyond_what_was_held(gpu: Gpu) -> None:
+    """What the allocator has reserved for others before, and gave back, is no part of it."""
+    memory, held = gpu.memory, 100 << 20
+    memory.allocate(held + (300 << 20))
+    memory.free(300 << 20)
+
+    def call() -> None:
+        memory.allocate(30_000_000)
+        memory.free(20_000_000)
+        memory.allocate(5_000_000)
+        memory.free(15_000_000)
+
+    call()
+    assert cuda.peak_bytes(call, "cuda") == (30_000_000, 29 << 20)
+    assert memory.allocated == held
+
+
+@pytest.mark.parametrize("timing", [HOT, COLD])
 def test_more_launches_than_fit_into_a_stream_mean_fewer_calls_behind_a_hold(timing: str, gpu: Gpu) -> None:
     """The host waits then, and the GPU is ahead of it."""
     timer = cuda.timer(timing)

@@ -1,6 +1,7 @@
 """Devices as torch knows them, and how a process chooses one; the GPU is a stand-in."""
 
 import dataclasses
+from collections.abc import Callable
 from contextlib import closing
 from typing import Any
 
@@ -10,27 +11,35 @@ from torch.nn import functional as F  # noqa: N812 - PyTorch's own convention
 
 from bench.engine import pool
 from bench.engine.pool import Pool
-from bench.measure.devices import device
+from bench.measure import clock, cuda
+from bench.measure.devices import Device, Gpu, device
 from bench.measure.process_state import ProcessState
 from bench.measure.server import Worker
 from bench.plan.case import Point
+from bench.plan.device import COLD, GRAPH, HOST, HOT
+from tests.make import simulated_gpu
 from tests.make.points import point
-from tests.measure.stub import Announcements
+from tests.make.simulated_gpu import CLOCK_HZ, gpu
+from tests.measure.stub import Announcements, put_nvml
+
+__all__ = ["gpu"]
 
 ASK_S = 60
 
 
 @pytest.fixture
-def gpu(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def chosen(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Put a GPU in place of CUDA's whose tensors are the CPU's; return the numbers of the devices that are chosen."""
-    chosen: list[int] = []
+    numbers: list[int] = []
     zeros = torch.zeros
     monkeypatch.setattr(torch, "zeros", lambda *shape, device: zeros(*shape))  # noqa: ARG005 - its name
-    monkeypatch.setattr(torch.cuda, "set_device", chosen.append)
-    return chosen
+    monkeypatch.setattr(torch.cuda, "set_device", numbers.append)
+    return numbers
 
 
-def test_no_implementation_is_blamed_for_the_order_of_backends(gpu: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_implementation_is_blamed_for_the_order_of_backends(
+    chosen: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The first call of SDPA on a GPU sets the order for the whole process; it is made when the device is chosen."""
     order, sdpa = torch._C._get_sdp_priority_order(), F.scaled_dot_product_attention
 
@@ -43,7 +52,7 @@ def test_no_implementation_is_blamed_for_the_order_of_backends(gpu: list[int], m
         device("cuda:1").choose()
         state = ProcessState()
         F.scaled_dot_product_attention(*torch.ones(3, 1, 1, 2, 8))
-        assert (gpu, state.changes()) == ([1], "")
+        assert (chosen, state.changes()) == ([1], "")
     finally:
         torch._C._set_sdp_priority_order(order)
 
@@ -92,3 +101,92 @@ def test_torchs_reason_is_said_of_a_gpu_that_it_cant_use(monkeypatch: pytest.Mon
 def test_a_torch_without_cuda_says_so() -> None:
     """Its own words are the reason."""
     assert "not compiled with CUDA" in device("cuda").obstacle
+
+
+def test_a_device_is_made_of_its_name_once() -> None:
+    """A number makes another one."""
+    assert type(device("cpu")) is Device
+    assert device("cuda") is device("cuda")
+    assert (Gpu("cuda").index, Gpu("cuda:1").index) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("count", "name", "says"),
+    [(0, "cuda", "sees none"), (2, "cuda:7", "no device cuda:7: this machine has 2 CUDA"), (2, "cuda:1", "")],
+)
+def test_a_gpu_that_is_not_there_is_an_obstacle(
+    count: int, name: str, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The text names the device and what there is."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: count > 0)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: count)
+    assert says in device(name).obstacle
+    assert bool(says) is bool(device(name).obstacle)
+
+
+def test_a_gpu_is_asked_nothing_before_it_was_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A question would begin to use it, after which this process could no more be forked."""
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: False)
+    monkeypatch.setattr(torch.cuda, "synchronize", _unasked)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", _unasked)
+    assert not device("cuda").is_lost()
+    assert device("cuda").free_bytes() is None
+
+
+def _unasked(*_: object) -> None:
+    raise AssertionError("CUDA was asked")
+
+
+def test_free_memory_is_what_the_allocator_has_not_reserved(gpu: simulated_gpu.Gpu) -> None:
+    """Of another process's view: what is freed comes back when the allocator's cache is emptied."""
+    size = gpu.memory.size
+    gpu.memory.allocate(3 << 30)
+    gpu.memory.free(2 << 30)
+    assert device("cuda").free_bytes() == size - (3 << 30)
+    torch.cuda.empty_cache()
+    assert device("cuda").free_bytes() == size - (1 << 30)
+
+
+@pytest.mark.parametrize("fault", [lambda gpu: gpu.ruin(), lambda gpu: gpu.launch(1.0)])
+def test_a_gpu_is_lost_once_it_no_more_answers(
+    fault: Callable[[simulated_gpu.Gpu], None], gpu: simulated_gpu.Gpu
+) -> None:
+    """One that works for long is not."""
+    fault(gpu)
+    assert device("cuda").is_lost() is gpu.is_lost
+
+
+def test_the_state_of_a_gpu_is_that_of_the_moment(gpu: simulated_gpu.Gpu, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A GPU that got hot between two samples has another clock in the second, and the reason."""
+    put_nvml(
+        monkeypatch,
+        NVML_CLOCK_SM=1,
+        nvmlDeviceGetClockInfo=lambda _handle, _kind: CLOCK_HZ / gpu.slowed / 1e6,
+        nvmlDeviceGetCurrentClocksThrottleReasons=lambda _handle: 0x20 if gpu.slowed > 1 else 0,
+    )
+    timer, call, on = device("cuda").timer(COLD), gpu.call(), device("cuda")
+    seconds, states = [], []
+    for gpu.slowed in (1.0, 1.5):
+        seconds.append(clock.timed(timer, call).call_s)
+        states.append(on.state())
+    assert seconds[1] == pytest.approx(1.5 * seconds[0])
+    assert states == [
+        {"clock_hz": CLOCK_HZ, "throttle": ()},
+        {"clock_hz": CLOCK_HZ / 1.5, "throttle": ("software thermal slowdown",)},
+    ]
+
+
+@pytest.mark.parametrize(("timing", "call_s"), [(HOST, 1e-3 + 1e-5), (HOT, 1e-5), (COLD, 1e-5), (GRAPH, 1e-5)])
+def test_a_gpu_has_a_timer_for_each_way_to_time_a_call(timing: str, call_s: float, gpu: simulated_gpu.Gpu) -> None:
+    """That by the host has the host's time in it, the others have none of it."""
+    taken = clock.timed(device("cuda").timer(timing), gpu.call(kernel_s=1e-5, host_s=1e-3))
+    assert taken.call_s == pytest.approx(call_s)
+    assert taken.host_s == pytest.approx(1e-3)
+
+
+def test_a_cpu_has_no_queue_no_state_and_no_memory_of_its_own() -> None:
+    """So nothing is held, and nothing of it can be lost."""
+    cpu = device("cpu")
+    assert (cpu.state(), cpu.free_bytes(), cpu.is_lost(), cpu.peak_bytes(lambda: None)) == ({}, None, False, None)
+    assert cpu.timer(HOST) is clock.host
+    assert clock.host.hold(cuda._nothing) is False

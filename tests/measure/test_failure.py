@@ -7,27 +7,44 @@ from pathlib import Path
 import pytest
 import torch
 
-from bench.measure import failure
+from bench.measure import cuda, failure
+from bench.measure.clock import timed
+from bench.measure.devices import device
 from bench.measure.failure import Outcome
+from bench.plan.device import COLD
+from tests.make.simulated_gpu import Gpu, gpu
+
+__all__ = ["gpu"]
 
 
-def test_an_error_that_leaves_a_gpu_unusable_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_that_leaves_a_gpu_unusable_ends_the_process(gpu: Gpu) -> None:
     """Where the device answers no more, nothing else is measured in this process; where it answers, a row ends."""
-    calls = []
-
-    def synchronize(device: str) -> None:
-        calls.append(device)
-        if len(calls) > 1:
-            raise RuntimeError("CUDA error: an illegal memory access was encountered")
-
-    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
-    monkeypatch.setattr(torch.cuda, "synchronize", synchronize)
     outcome = Outcome()
     with failure.caught(outcome, "cuda"):
         raise ValueError("a shape\nerror: two")
     assert (outcome.status, outcome.detail) == ("error", "ValueError: a shape")  # what no compiler wrote is left out
+    gpu.ruin()
     with pytest.raises(SystemExit, match="RuntimeError: the kernel's own words"), failure.caught(outcome, "cuda"):
         raise RuntimeError("the kernel's own words")
+
+
+def test_a_kernel_that_asserts_on_the_device_ends_the_process_at_its_timing(gpu: Gpu) -> None:
+    """The call itself returns; whoever waits for the GPU next gets CUDA's words, which the process ends with."""
+    with (
+        pytest.raises(SystemExit, match="RuntimeError: CUDA error: device-side assert triggered"),
+        failure.caught(Outcome(), "cuda"),
+    ):
+        timed(cuda.timer(COLD), gpu.ruin)
+
+
+def test_a_gpu_without_free_memory_is_not_lost(gpu: Gpu) -> None:
+    """The row says what was asked for, and the process goes on."""
+    outcome = Outcome()
+    with failure.caught(outcome, "cuda"):
+        gpu.memory.allocate(64 << 40)
+    assert outcome.status == "oom"
+    assert f"Tried to allocate {64 << 20} MiB" in outcome.detail
+    assert not device("cuda").is_lost()
 
 
 @pytest.mark.parametrize(

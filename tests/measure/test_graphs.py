@@ -1,6 +1,8 @@
 """A call as a CUDA graph, on a GPU that is made up: it computes the same, of new inputs each time."""
 
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -76,6 +78,21 @@ def test_a_call_that_cannot_be_captured_says_torchs_reason(gpu: Gpu) -> None:
         Graph(workload.subject(work, "as_is"), work, workload.Inputs(work))
 
 
+@pytest.mark.parametrize("in_capture", [False, True])
+def test_a_capture_that_fails_is_unsupported(in_capture: bool, gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether the calls before it fail or itself, and whatever torch says after its first line."""
+
+    @contextmanager
+    def fails(_graph: object) -> Iterator[None]:
+        raise RuntimeError("CUDA error: out of graph memory\nSearch for it")
+        yield
+
+    monkeypatch.setattr(torch.cuda, "graph" if in_capture else "stream", fails)
+    work = workload.make(point())
+    with pytest.raises(Unsupported, match=r"can't be captured as a CUDA graph: CUDA error: out of graph memory$"):
+        Graph(workload.subject(work, "eager"), work, workload.Inputs(work))
+
+
 def test_a_stream_that_does_not_wait_for_the_inputs_finds_old_ones(gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> None:
     """The GPU is held before they are written: else work on another stream would be done before the time begins."""
     work = workload.make(point())
@@ -83,9 +100,9 @@ def test_a_stream_that_does_not_wait_for_the_inputs_finds_old_ones(gpu: Gpu, mon
     timer = cuda.timer(COLD)
     hold, product = timer.hold, work.timed.product
 
-    def noted_hold() -> None:
+    def noted_hold(before: clock.Call) -> bool:
         order.append("hold")
-        hold()
+        return hold(before)
 
     def noted_product(*of: Any, **named: Any) -> Any:
         order.append("inputs")

@@ -234,9 +234,9 @@ def timed(process: Case) -> TimedCalls:
     return process.worker._case._timed
 
 
-@pytest.mark.parametrize("is_late", [False, True])
+@pytest.mark.parametrize("late", ["", "in a look", "in timings"])
 def test_a_gpus_case_ends_with_its_state_and_a_look_for_late_work(
-    is_late: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    late: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """The state is read right after calls, because the clock of an idle GPU says nothing.
 
@@ -263,12 +263,13 @@ def test_a_gpus_case_ends_with_its_state_and_a_look_for_late_work(
         monkeypatch.setattr(measured, "_call", recorded)
         monkeypatch.setattr(Gpu, "energy_counter", lambda _gpu: None)
         monkeypatch.setattr(Gpu, "state", gpu_state)
-        monkeypatch.setattr(cuda, "late_s", lambda _call: LATE_S + call_s if is_late else 5e-6)
+        monkeypatch.setattr(cuda, "late_s", lambda _call, other_s: LATE_S + call_s if late == "in a look" else other_s)
+        monkeypatch.setattr(TimedCalls, "late_s", LATE_S + call_s if late == "in timings" else 5e-6)
         reply = process.finish()
     assert events[: events.index("read")][-1:] == ["call"]
     assert (reply["metrics"]["clock_hz"], reply["metrics"]["throttle"]) == (1.98e9, ("software power cap",))
-    assert reply["status"] == ("incorrect" if is_late else "ok")
-    assert ("works on another stream" in reply["detail"]) is is_late
+    assert reply["status"] == ("incorrect" if late else "ok")
+    assert ("works on another stream" in reply["detail"]) is bool(late)
 
 
 def test_parts_of_many_timed_calls_are_kept(tmp_path: Path) -> None:

@@ -9,12 +9,16 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from bench.measure import clock, outputs, workload
+from bench.measure import clock, cuda, outputs, workload
 from bench.measure.outputs import Incorrect
 from bench.measure.threads import Threads
 from bench.measure.timed_calls import TimedCalls, TimedOutputs
+from bench.plan.device import COLD, HOT
 from bench.sampling.inputs import TimedCall
 from tests.make.points import point
+from tests.make.simulated_gpu import Gpu, gpu
+
+__all__ = ["gpu"]
 
 
 @pytest.mark.parametrize("frozen", [None, 0, 1])
@@ -142,3 +146,47 @@ def test_work_that_is_done_when_a_result_is_held_is_no_work_of_the_timing(later_
             timed.check_later()
     else:
         timed.check_later()
+
+
+@pytest.mark.parametrize("reuses", [False, True])
+def test_inputs_on_a_gpu_are_there_only_behind_a_hold(reuses: bool, gpu: Gpu) -> None:
+    """Work on another stream that doesn't wait finds zeros, in each part of a timing."""
+    work, other = workload.make(point()), gpu.stream()
+    work.timed.begin(1)
+    inputs = workload.Inputs(work)
+    memory, early = torch.zeros(1), list[bool]()
+
+    def call() -> torch.Tensor:
+        (x,) = inputs.next()
+        assert gpu.seen(x).any()
+        with gpu.on(other):
+            early.append(bool(gpu.seen(x).any()))
+        gpu.launch(1e-5)
+        return memory.view_as(memory) if reuses else torch.zeros(1)
+
+    timed = TimedCalls(call, inputs, cuda.timer(HOT), random.Random(1), Threads(1), reuses=reuses)
+    timed.timing(call, CALLS)
+    early.clear()
+    gpu.watched = inputs.tensors
+    for _ in range(4):
+        timed.timing(call, CALLS)
+    assert early == [False] * 4 * CALLS
+    assert timed.reuses is reuses
+
+
+def test_a_timing_has_no_more_calls_than_fit_behind_one_hold(gpu: Gpu) -> None:
+    """The inputs of the others would be there before a second hold begins."""
+    timer, made, held = cuda.timer(COLD), list[torch.Tensor](), list[int]()
+    timer.most_calls = 3
+
+    def call() -> torch.Tensor:
+        gpu.launch(1e-5)
+        made.append(torch.zeros(1))
+        return made[-1]
+
+    inputs = workload.Inputs(workload.make(point()))
+    timed = TimedCalls(call, inputs, timer, random.Random(1), Threads(1), reuses=False)
+    assert timed.timing(call, 8, hold=lambda number, _result: held.append(number)).call_s == pytest.approx(1e-5)
+    assert len(made) == 3
+    assert len(held) == 1
+    assert held[0] < 3
