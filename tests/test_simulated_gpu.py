@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_each_way_to_time_a_call_has_a_row(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """All are ok, with the host's seconds beside the GPU's; a graph's launch costs the host less than a call."""
+    """All are ok, with the host's seconds beside the GPU's."""
     monkeypatch.setattr(pool, "MODULE", "tests.simulated_server")
     monkeypatch.setattr(facts, "torch_cuda", lambda: "12.8")
     monkeypatch.setattr(facts, "gpus", lambda: [NAME])
@@ -32,5 +32,3 @@ def test_each_way_to_time_a_call_has_a_row(monkeypatch: pytest.MonkeyPatch, tmp_
     assert {*rows["timing"]} == {*timings}
     assert (rows["host_s"] > 0).all()
     assert {*rows["device_name"]} == {f"{NAME} 8 GiB"}
-    host_s = rows[rows["implementation"] == "eager"].set_index("timing")["host_s"]
-    assert host_s[GRAPH] < host_s[COLD]

@@ -382,8 +382,8 @@ class InRealTime(Gpu):
             "mem_get_info": lambda *_: (7 << 30, 8 << 30),
             "empty_cache": lambda: None,
             "reset_peak_memory_stats": lambda *_: None,
-            "memory_allocated": lambda *_: 0,
-            "max_memory_allocated": lambda *_: 1 << 20,
+            "memory_allocated": lambda *_: 1 << 20,
+            "max_memory_allocated": lambda *_: 3 << 20,
             "max_memory_reserved": lambda *_: 2 << 20,
         }
         for name, value in of_torch.items():
