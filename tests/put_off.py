@@ -34,6 +34,7 @@ EXPECTED = {
     "leaves_a_dispatch_mode": LEFT.format("dispatch modes"),
     "leaves_a_function_mode": LEFT.format("function modes"),
     "replaces_a_method": "error: left torch.Tensor.detach changed",
+    "replaces_a_function": "error: left the suite's own share_memory changed",
     "replaces_a_kernel": LEFT.format("kernels of aten::copy_"),
     "profiles_the_suite": "error: left the profile function changed",
     "waits_for_an_alarm": "error: left the timer ITIMER_REAL changed: pending instead of nothing",
@@ -185,6 +186,24 @@ def _replace_a_kernel(own: Own, y: Tensor, fill: Callable[[], Tensor]) -> None:
 
 replaces_a_kernel = _later(_replace_a_kernel)
 """Does the work when its output is copied, by a kernel of its own that is gone afterwards."""
+
+
+def _replace_a_function(own: Own, _y: Tensor, fill: Callable[[], Tensor]) -> None:
+    suite: Any = sys.modules["bench.measure.timed_calls"]
+    real = own.kept.setdefault("real", suite.share_memory)
+    own.kept.setdefault("fills", []).append(fill)
+
+    def share_memory(tensors: Any) -> bool:
+        suite.share_memory = real
+        while own.kept["fills"]:
+            own.kept["fills"].pop()()
+        return bool(real(tensors))
+
+    suite.share_memory = share_memory
+
+
+replaces_a_function = _later(_replace_a_function)
+"""Does the work in the suite's function that looks at outputs first, and puts that back."""
 
 
 def _profile(own: Own, y: Tensor, fill: Callable[[], Tensor]) -> None:

@@ -63,7 +63,7 @@ class TimedCalls:
         self._inputs = inputs
         self._timer = timer
         self._rng = rng
-        self._hooks = ProcessState(HOOKS)
+        self._hooks = ProcessState((*HOOKS, ("the suite's own ", _own)))
         self._threads = threads
         self.reuses = reuses
         self.used = Used()
@@ -112,7 +112,9 @@ class TimedCalls:
             self.apart_s += perf_counter() - begin_s
             start = self._threads.read()
             self.prepared_s += start.since(before).others_s
+            check = self._hooks.check
             taken = self._timer(call, size, results)
+            check()
             used = self._threads.read().since(start)
             self.used = self.used.plus(used)
             is_lost = share_memory(self._plain_outputs(results)) and not self.reuses
@@ -149,8 +151,7 @@ class TimedCalls:
             raise Incorrect(f"works when its output is kept: {share:.0%} of the work of its calls ({TIMED})")
 
     def _plain_outputs(self, results: Sequence[Any]) -> list[Tensor]:
-        """Return the outputs among results that were not touched yet; raises LeftChanged or Incorrect."""
-        self._hooks.check()
+        """Return the outputs among results that were not touched yet; raises Incorrect."""
         ys, of_inputs = [*results], []
         if self._inputs.with_directions:
             ys, of_inputs = [y for y, _ in results], [each for _, each in results]
@@ -241,6 +242,13 @@ class TimedOutputs:
         filled = zip(self._filled, (wholes, parts), strict=True)
         self._filled = tuple(max([count, *(place + 1 for place, *_ in kept)]) for count, kept in filled)
         self._last = None
+
+
+def _own() -> dict[str, Any]:
+    """Return what is called after a timing, before a result is kept."""
+    called = {name: value for name, value in globals().items() if callable(value)}
+    methods = {f"{of.__name__}.{name}": value for of in (TimedCalls, TimedOutputs) for name, value in vars(of).items()}
+    return called | methods
 
 
 def _copy(copies: Sequence[Tensor], tensors: Sequence[Tensor]) -> None:
