@@ -46,7 +46,7 @@ seen to take 40,000 page faults at 1024 tokens, and a third more time, because t
 huge pages once or twice the memory made no difference: samples then take 0 to 3 faults in the median.
 If the system must first make room for huge pages, it does so here: that was seen to take seconds."""
 
-LATE, LATE_S = 0.02, 8e-6
+LATE, LATE_S = 0.02, 1e-5
 """The part of a call, and the seconds, for which a GPU may go on after the call's stream is done."""
 
 WORKED_S = 0.05

@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend
 
 import impls
-from bench.measure import cuda, forking
+from bench.measure import cuda, forking, reference
 from bench.measure.devices import Device, Gpu
 from bench.measure.measured_case import LATE_S, load
 from bench.measure.timed_calls import TimedCalls
@@ -221,6 +221,7 @@ def test_what_a_backend_refuses_is_unsupported_with_torchs_reason(tmp_path: Path
 def test_what_the_first_call_takes_of_a_gpus_memory_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The free memory of the device is read before and after it; a CPU has none of its own."""
     free_bytes = iter([1000, 700])
+    monkeypatch.setattr(reference, "_exact_place", lambda _work: "cpu")  # it asks too
     with case(point(), "eager", tmp_path) as process:
         assert "device_used_bytes" not in process.prepare()["metrics"]
     monkeypatch.setattr(Device, "free_bytes", lambda _device: next(free_bytes, 100))

@@ -106,6 +106,7 @@ def test_what_a_call_needs_before_is_no_part_of_the_systems_peak() -> None:
 PRINT = """
 import torch
 from bench.measure import inspection, memory, workload
+from bench.measure.devices import device
 from bench.plan.case import Case
 from tests.make.points import point
 
