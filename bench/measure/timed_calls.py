@@ -122,7 +122,8 @@ class TimedCalls:
             if hold is not None and (part == 1 or (made < calls and not _below(part))):
                 chosen = size - 1 if self.reuses or is_lost else _below(size)
                 hold(made - size + chosen, results[chosen])
-                timed_s = size * taken.call_s if taken.host_s is None else used.main_s
+                # the clock's seconds have those in which the thread waited for its core
+                timed_s = used.main_s if taken.host_s is not None else min(used.main_s, size * taken.call_s)
                 self._later.append((thread_time() - start.main_s - timed_s - LATER_S) / timed_s)
             self.reuses |= is_lost
             total_s += size * taken.call_s
