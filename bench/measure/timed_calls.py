@@ -69,7 +69,7 @@ class TimedCalls:
         self.used = Used()
         self.prepared_s = self.apart_s = 0.0
         self._later: list[float] = []
-        """Of each timing the main thread's seconds beyond its time and LATER_S, as a share of its time."""
+        """Of each timing the main thread's seconds beyond its time and LATER_S, as a share of the processor's."""
 
     def of(self, call: clock.Call) -> "TimedCalls":
         """Return timings of another call of the same inputs, each result of which has memory of its own."""
@@ -124,7 +124,7 @@ class TimedCalls:
                 hold(made - size + chosen, results[chosen])
                 # the clock's seconds have those in which the thread waited for its core
                 timed_s = used.main_s if taken.host_s is not None else min(used.main_s, size * taken.call_s)
-                self._later.append((thread_time() - start.main_s - timed_s - LATER_S) / timed_s)
+                self._later.append((thread_time() - start.main_s - timed_s - LATER_S) / used.all_s)
             self.reuses |= is_lost
             total_s += size * taken.call_s
             host_s += [] if taken.host_s is None else [size * taken.host_s]
