@@ -24,8 +24,8 @@ from bench.sampling.inputs import KEY_BITS, TIMED
 from bench.sampling.rounds import Sample
 
 LATER_SHARE, LATER_S = 0.2, 1e-3
-"""The main thread's seconds until a result is held, beyond those that the clock has timed: at most LATER_SHARE of them,
-and LATER_S.
+"""The main thread's seconds until a result is held, beyond those that the clock has timed: at most LATER_SHARE of the
+processor's seconds in a timing, and LATER_S.
 Honest ones used 0.2 to 0.8 ms, which is 1 to 3 % where a call takes longer than a timing."""
 
 Hold = Callable[[int, object], None]

@@ -127,7 +127,7 @@ def test_whether_a_call_in_one_memory_is_the_last_before_it_is_looked_at_follows
 
 @pytest.mark.parametrize(("later_s", "objects"), [(0.0, False), (0.006, True)])
 def test_work_that_is_done_when_a_result_is_held_is_no_work_of_the_timing(later_s: float, objects: bool) -> None:
-    """A call takes 4 ms, and so long is worked when its result is held; it may take a millisecond, and a fifth of a call."""
+    """A call takes 4 ms, and 6 are worked when its result is held; a millisecond and a fifth of a call may be."""
 
     def work(seconds: float) -> None:
         end = time.thread_time() + seconds
