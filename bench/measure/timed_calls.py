@@ -114,8 +114,8 @@ class TimedCalls:
             self.prepared_s += start.since(before).others_s
             check = self._hooks.check
             taken = self._timer(call, size, results)
-            check()
             used = self._threads.read().since(start)
+            check()
             self.used = self.used.plus(used)
             is_lost = share_memory(self._plain_outputs(results)) and not self.reuses
             made += size
