@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, entry_points, version
 
+import torch
 from torch import nn
 from torch.nn import attention
 
@@ -64,7 +65,8 @@ def _refusal(entry: Entry, layer: nn.Module) -> str:
         reason := entry.refusal(kind.__name__)
     ):
         return reason
-    if entry.on_gpu and "cuda" not in {weight.device.type for weight in layer.parameters()}:
+    places = {each.device.type for each in (*layer.parameters(), *layer.buffers())}
+    if entry.on_gpu and "cuda" not in places and (places or not torch.cuda.is_initialized()):
         return "it runs on a GPU alone"
     missing = [package for package in entry.packages if not _version(package)]
     how = entry.source or f"pip install {' '.join(missing)}"

@@ -77,7 +77,7 @@ def _is_looked_at() -> bool:
     frame = sys._getframe()
     while frame.f_back:
         frame = frame.f_back
-        if frame.f_code.co_name == "_least_late_s":
+        if frame.f_code is cuda._late_s.__code__:
             return True
     return False
 

@@ -88,10 +88,10 @@ class _BehindHold:
     that doesn't wait for it finds old inputs. The length of a hold follows from what the host needed before.
     """
 
-    def __init__(self, *, is_cold: bool) -> None:
+    def __init__(self, *, is_cold: bool, hold_s: float = LEAST_HOLD_S) -> None:
         self.most_calls: float = MOST_CALLS
         self._is_cold = is_cold
-        self._hold_s = LEAST_HOLD_S
+        self._hold_s = max(LEAST_HOLD_S, hold_s)
         self._void = 0
         self._cycles_per_s = 0.0
         self._begin_s: float | None = None
@@ -167,8 +167,8 @@ class _BehindHold:
 
     def _lengthen(self, calls: int, queued_s: float) -> None:
         """Let the next hold be longer, or have fewer calls; raises Unsupported if that has not helped."""
-        self._void += 1
-        if self._void > MOST_VOID or self._hold_s >= MOST_HOLD_S:
+        self._void, self._cycles_per_s = self._void + 1, 0.0  # the clock may have risen since it was measured
+        if self._void > MOST_VOID:
             raise Unsupported(
                 "a call waits for the GPU, or queues more than fits into a stream: the host needed "
                 f"{queued_s:.2g} s behind a hold of {self._hold_s:.2g} s; --timing host measures it"
@@ -210,7 +210,8 @@ def late_s(call: Call, in_timings_s: float = 0.0) -> float:
     It is work on another stream, which events on the current one don't see: that of three calls in four, or what was
     seen in timings, beyond that of calls that do nothing. A hold keeps the GPU from being done before the host looks.
     """
-    return max(0.0, max(_late_s(call), in_timings_s) - _late_s(_nothing))
+    host_s = timed(_BehindHold(is_cold=False), call).host_s or 0.0
+    return max(0.0, max(_late_s(call, host_s), in_timings_s) - _late_s(_nothing, host_s))
 
 
 def _low(values: Sequence[float]) -> float:
@@ -218,8 +219,9 @@ def _low(values: Sequence[float]) -> float:
     return sorted(values)[len(values) // 4] if values else 0.0
 
 
-def _late_s(call: Call) -> float:
-    timer, lates_s = _BehindHold(is_cold=False), list[float]()
+def _late_s(call: Call, host_s: float) -> float:
+    """Return the late work of a call behind a hold that is long enough for the host's seconds."""
+    timer, lates_s = _BehindHold(is_cold=False, hold_s=HOLD_FACTOR * host_s), list[float]()
     for _ in range(SUBMISSIONS):
         end = Event()
         prepare(call, 1)

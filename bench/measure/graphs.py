@@ -1,5 +1,6 @@
 """CUDA graphs: one call, captured once and replayed, as a user does whose layer is bound by the launch of kernels."""
 
+import gc
 from collections.abc import Callable
 
 import torch
@@ -10,6 +11,9 @@ from impls.contract import Unsupported
 
 WARM_CALLS = 3
 """The calls on the stream of the capture before it, as torch's documentation asks for."""
+
+WHOLE = ("inference", "train")
+"""The modes whose call is all that happens, so that it can be captured."""
 
 
 class _Static:
@@ -45,24 +49,35 @@ class Graph:
     """
 
     def __init__(self, subject: Subject, workload: Workload, inputs: Inputs) -> None:
+        if (mode := workload.point.mode) not in WHOLE:
+            raise Unsupported(
+                f"timing graph needs mode {' or '.join(WHOLE)}, got {mode}: a replay leaves nothing for a backward pass"
+            )
         self._static = _Static(inputs)
         call = step(subject, workload, self._static)
         self._graph = torch.cuda.CUDAGraph()
-        reserved = torch.cuda.memory_reserved()
-        try:
-            with workload.gradient_mode():
-                stream = torch.cuda.Stream()
-                stream.wait_stream(torch.cuda.current_stream())
-                with torch.cuda.stream(stream):
-                    for _ in range(WARM_CALLS):
-                        call()
-                torch.cuda.current_stream().wait_stream(stream)
+        with workload.gradient_mode():
+            before, stream = torch.cuda.current_stream(), torch.cuda.Stream()
+            stream.wait_stream(before)
+            with torch.cuda.stream(stream):
+                for _ in range(WARM_CALLS):
+                    call()
+            before.wait_stream(stream)
+            gc.collect()
+            torch.cuda.synchronize()
+            torch.cuda.empty_cache()
+            reserved_bytes = torch.cuda.memory_reserved()
+            try:
                 with torch.cuda.graph(self._graph):
                     self._result = call()
-        except RuntimeError as error:
-            reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
-            raise Unsupported(f"a call can't be captured as a CUDA graph: {reason}") from error
-        self.reserved_bytes = torch.cuda.memory_reserved() - reserved
+            except torch.OutOfMemoryError:
+                raise
+            except RuntimeError as error:
+                torch.cuda.set_stream(before)  # the end of a capture that failed leaves its own
+                cause = error.__context__ if isinstance(error.__context__, RuntimeError) else error
+                reason = next(iter(str(cause).strip().splitlines()), type(cause).__name__)
+                raise Unsupported(f"a call can't be captured as a CUDA graph: {reason}") from error
+        self.reserved_bytes = max(0, torch.cuda.memory_reserved() - reserved_bytes)
         self.renew: Callable[[], None] = self._static.renew
 
     def __call__(self) -> object:

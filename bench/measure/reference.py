@@ -271,9 +271,12 @@ def _exact(
 def _exact_place(workload: Workload) -> str:
     """Return where float64 is computed: on a GPU if its free memory is ROOM times what that holds, else on the CPU."""
     on, point = device(workload.point.device), workload.point
-    items = max(1, min(point.batch, WHOLE_BATCH_SCORES // scores(point)))
+    of_item = scores(point)
+    items = max(1, min(point.batch, WHOLE_BATCH_SCORES // of_item))
+    if _is_long(workload):  # then they are never held together
+        of_item = max(LONG_SCORES, ROWS * point.num_heads * point.keys)
     tensors = [*workload.inputs(), workload.direction, *workload.layer.parameters()]
-    held_bytes = EXACT_BYTES * (sum(each.numel() for each in tensors) + items * scores(point))
+    held_bytes = EXACT_BYTES * (sum(each.numel() for each in tensors) + items * of_item)
     return on.place if (on.free_bytes() or 0) >= ROOM * held_bytes else CPU.name
 
 

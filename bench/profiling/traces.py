@@ -79,7 +79,8 @@ def _ask(case: Case, path: Path, scratch: Path) -> dict[str, Any]:
         "scratch": str(scratch),
     }
     try:
-        with Worker(started(MODULE, case.point.allocator, case.point.threads, scratch / WARM)) as worker:
+        at = case.point
+        with Worker(started(MODULE, at.allocator, at.threads, scratch / WARM, kind=at.kind)) as worker:
             worker.ready()
             return worker.ask(request, CASE_S)
     except Died as death:

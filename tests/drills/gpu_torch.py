@@ -11,8 +11,8 @@ import sys
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Sequence
+from functools import cache, partial
 from itertools import product
 from typing import Any
 
@@ -91,7 +91,11 @@ def forks(name: str) -> str:
         torch.ones(8, device=name).sum().item()
 
     def after_compiling() -> str:
-        compilation.warm_toolchain("cpu")
+        os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")  # else its processes stay
+        try:
+            compilation.warm_toolchain("cpu")
+        except Exception as error:  # there may be no C++ compiler
+            return f"not tried: {type(error).__name__}"
         return _forked(use)
 
     plain = _forked(use)
@@ -142,22 +146,22 @@ def slowed(_name: str) -> str:
     return "; ".join(said)
 
 
-def judged(name: str, mode: str, dtype: str, device: str) -> tuple[Counter[str], float]:
-    """Return how often the check accepted an implementation, its other results, and the largest error in tolerances."""
-    said: Counter[str] = Counter()
-    severity = 0.0
+def judged(names: Sequence[str], mode: str, dtype: str, device: str) -> dict[str, tuple[Counter[str], float]]:
+    """Return of each implementation how often the check accepted it, its other results, and its error in tolerances."""
+    of = {name: (Counter[str](), 0.0) for name in names}
     for shape in SHAPES:
         work = workload.make(point(**shape, mode=mode, dtype=dtype, device=device, timing=kind(device).timings[0]))
-        try:
-            subject = workload.subject(work, name)
-            result = compared(subject, work, expected(work))
-            said[result.reason or "accepted"] += 1
-            severity = max(severity, result.severity)
-        except Unsupported as reason:
-            said[f"unsupported: {str(reason)[:70]}"] += 1
-        except Exception as error:
-            said[f"{type(error).__name__}: {' '.join(str(error).split())[:70]}"] += 1
-    return said, severity
+        checks = cache(partial(expected, work))  # the same for all
+        for name, (said, severity) in of.items():
+            try:
+                result = compared(workload.subject(work, name), work, checks())
+                said[result.reason or "accepted"] += 1
+                of[name] = said, max(severity, result.severity)
+            except Unsupported as reason:
+                said[f"unsupported: {str(reason)[:70]}"] += 1
+            except Exception as error:
+                said[f"{type(error).__name__}: {' '.join(str(error).split())[:70]}"] += 1
+    return of
 
 
 def correct(name: str) -> str:
@@ -167,12 +171,12 @@ def correct(name: str) -> str:
     dtypes = ("float32",) if is_cpu else ("float32", "bfloat16", "float16")
     ours = [each for each, entry in IMPLEMENTATIONS.items() if not (entry.packages or entry.compiles)]
     names = CHECKED_ON_CPU if is_cpu else ours
-    for dtype, mode, each in product(dtypes, ("inference", "train"), names):
-        said, severity = judged(each, mode, dtype, name)
-        accepted += said["accepted"]
-        wrong = {text: count for text, count in said.items() if not text.startswith(("accepted", "unsupp"))}
-        refused += [f"{each} {dtype} {mode}: {text} ({count})" for text, count in wrong.items()]
-        print(f"{dtype} {mode} {each}: {dict(said)}, at most {severity:.0%} of the tolerance", flush=True)
+    for dtype, mode in product(dtypes, ("inference", "train")):
+        for each, (said, severity) in judged(names, mode, dtype, name).items():
+            accepted += said["accepted"]
+            wrong = {text: count for text, count in said.items() if not text.startswith(("accepted", "unsupp"))}
+            refused += [f"{each} {dtype} {mode}: {text} ({count})" for text, count in wrong.items()]
+            print(f"{dtype} {mode} {each}: {dict(said)}, at most {severity:.0%} of the tolerance", flush=True)
     if refused:
         raise FailedError("; ".join(refused))
     return f"{accepted} checks of {len(names)} implementations accepted, none refused, in {', '.join(dtypes)}"

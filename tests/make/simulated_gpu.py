@@ -209,9 +209,13 @@ class Gpu:
 
     @contextmanager
     def graph(self, graph: "Graph") -> Iterator[None]:
-        """Capture what is computed."""
-        with _Recorded() as graph.recorded:
-            yield
+        """Capture what is computed; if that fails, the end of the capture fails too, on its own stream."""
+        try:
+            with _Recorded() as graph.recorded:
+                yield
+        except RuntimeError:
+            self.current = self.stream()
+            raise RuntimeError("CUDA error: operation failed due to a previous error during capture")  # noqa: B904
 
     def put(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Let this be the GPU of the suite."""

@@ -26,7 +26,7 @@ def _tensors(result: object) -> list[Tensor]:
     return [y.detach(), *gradients]
 
 
-@pytest.mark.parametrize("mode", ["inference", "forward", "train"])
+@pytest.mark.parametrize("mode", ["inference", "train"])
 def test_a_replay_computes_what_the_call_computes_for_the_next_inputs(mode: str, gpu: Gpu) -> None:
     """In training, with the gradients for the direction of the timing."""
     work = workload.make(point(mode=mode))
@@ -70,24 +70,32 @@ def test_a_timing_of_a_graph_holds_the_output_of_a_drawn_replay(gpu: Gpu) -> Non
 
 
 def test_a_call_that_cannot_be_captured_says_torchs_reason(gpu: Gpu) -> None:
-    """Here it looks at a value, for which the host must wait."""
+    """Here it looks at a value, for which the host must wait. The end of the capture says less."""
     work = workload.make(point(layer="tests.own_layers:OfValues", num_heads=1))
     with pytest.raises(
         Unsupported, match=r"can't be captured as a CUDA graph: .*not permitted when stream is capturing$"
     ):
         Graph(workload.subject(work, "as_is"), work, workload.Inputs(work))
+    assert gpu.current is gpu.streams[0]
 
 
-@pytest.mark.parametrize("in_capture", [False, True])
-def test_a_capture_that_fails_is_unsupported(in_capture: bool, gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether the calls before it fail or itself, and whatever torch says after its first line."""
+@pytest.mark.parametrize("mode", ["forward", "backward"])
+def test_a_part_of_a_training_step_is_no_graph(mode: str, gpu: Gpu) -> None:
+    """A replay leaves nothing for a backward pass, and one alone would have the forward pass in it."""
+    work = workload.make(point(mode=mode))
+    with pytest.raises(Unsupported, match=f"timing graph needs mode inference or train, got {mode}"):
+        Graph(workload.subject(work, "eager"), work, workload.Inputs(work))
+
+
+def test_a_capture_that_fails_is_unsupported(gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever torch says after its first line."""
 
     @contextmanager
     def fails(_graph: object) -> Iterator[None]:
         raise RuntimeError("CUDA error: out of graph memory\nSearch for it")
         yield
 
-    monkeypatch.setattr(torch.cuda, "graph" if in_capture else "stream", fails)
+    monkeypatch.setattr(torch.cuda, "graph", fails)
     work = workload.make(point())
     with pytest.raises(Unsupported, match=r"can't be captured as a CUDA graph: CUDA error: out of graph memory$"):
         Graph(workload.subject(work, "eager"), work, workload.Inputs(work))
