@@ -17,7 +17,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from bench.measure import cuda, devices
+from bench.measure import cuda, devices, measured_case
 from bench.plan.device import CUDA
 
 CLOCK_HZ = 1.5e9
@@ -400,4 +400,5 @@ class InRealTime(Gpu):
         }.items():
             object.__setattr__(CUDA, name, value)  # the CPU computes them
         monkeypatch.setattr(devices.Gpu, "place", "cpu")
+        monkeypatch.setattr(measured_case, "LATE_S", 1.0)  # the host's delays are real, and no work of another stream
         monkeypatch.setattr(devices.Gpu, "activities", devices.Device.activities)  # else each operator is an error
