@@ -362,7 +362,6 @@ class Taken(Struct):
     timings_s: list[Seconds]
     switches: Count
     faults: Count
-    others: Amount = 0.0
     host_s: Seconds | None = None
 
 

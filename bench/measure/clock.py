@@ -44,10 +44,10 @@ class Timer(Protocol):
     def late_s(self) -> float:
         """The seconds for which the device usually goes on after the calls of a timing."""
 
-    def hold(self, before: Call, /) -> bool:
+    def hold(self, before: Call, /) -> None:
         """Let no work begin on the device until all is queued, after what is to be done `before`.
 
-        Does nothing, and returns False, if the device has no queue.
+        Does nothing if the device has no queue.
         """
 
     def __call__(self, call: Call, calls: int, results: list[object] | None = None) -> Timing:
@@ -94,9 +94,8 @@ class _Host:
     most_calls = math.inf
     late_s = 0.0
 
-    def hold(self, _before: Call, /) -> bool:
+    def hold(self, _before: Call, /) -> None:
         """Do nothing: there is no queue."""
-        return False
 
     def __call__(self, call: Call, calls: int, results: list[object] | None = None) -> Timing:
         """Return the seconds per call."""

@@ -63,9 +63,8 @@ class _ByHost:
     most_calls = math.inf
     late_s = 0.0
 
-    def hold(self, _before: Call, /) -> bool:
+    def hold(self, _before: Call, /) -> None:
         """Do nothing: a user's GPU isn't kept busy."""
-        return False
 
     def __call__(self, call: Call, calls: int, results: list[object] | None = None) -> Timing:
         """Return the seconds per call, and those until it was queued."""
@@ -102,7 +101,7 @@ class _BehindHold:
         """The seconds for which the GPU goes on after the calls of most timings, on other streams."""
         return _low(self._lates_s)
 
-    def hold(self, before: Call, /) -> bool:
+    def hold(self, before: Call, /) -> None:
         """Keep the GPU busy, once it has done what is `before`, for as long as the host is expected to need."""
         before()
         synchronize()
@@ -110,7 +109,6 @@ class _BehindHold:
         _reset_persisting()
         self._begin_s = perf_counter()
         _sleep(math.ceil(self._hold_s * self._cycles_per_s))
-        return True
 
     def __call__(self, call: Call, calls: int, results: list[object] | None = None) -> Timing:
         """Return the GPU's and the host's seconds per call; raises Void, or Unsupported for a call that waits."""

@@ -7,6 +7,8 @@ from typing import Any, TypeVar
 
 import torch
 
+from bench.machine.gpus import MODES
+
 T = TypeVar("T")
 
 THROTTLE_REASONS = {
@@ -18,9 +20,6 @@ THROTTLE_REASONS = {
 }
 """Bits of `nvmlClocksThrottleReasons` that slow a kernel; the bits for an idle GPU and a clock setting are left out.
 Source: NVML API reference, group nvmlClocksEventReasons."""
-
-EXCLUSIVE_PROCESS = 3
-"""`NVML_COMPUTEMODE_EXCLUSIVE_PROCESS`."""
 
 
 def driver() -> str | None:
@@ -41,7 +40,9 @@ def is_exclusive(device: str) -> bool:
     """Return whether only one process at a time can use a CUDA device; False if there is none or NVML doesn't say."""
     if (Path(os.environ.get("CUDA_MPS_PIPE_DIRECTORY", "/tmp/nvidia-mps")) / "control").exists():  # noqa: S108
         return False  # MPS lets processes share it
-    return _answer(lambda nvml: nvml.nvmlDeviceGetComputeMode(handle(device)) == EXCLUSIVE_PROCESS) or False
+    return (
+        _answer(lambda nvml: MODES.get(nvml.nvmlDeviceGetComputeMode(handle(device))) == "EXCLUSIVE_PROCESS") or False
+    )
 
 
 def state(device: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The kinds of devices, and all that depends on the kind and needs no torch; `bench.measure.device` has the rest."""
+"""The kinds of devices, and all that depends on the kind and needs no torch; `bench.measure.devices` has the rest."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -11,7 +11,7 @@ from torch.nn import functional as F  # noqa: N812 - PyTorch's own convention
 
 from bench.engine import pool
 from bench.engine.pool import Pool
-from bench.measure import clock, cuda
+from bench.measure import clock
 from bench.measure.devices import Device, Gpu, device
 from bench.measure.process_state import ProcessState
 from bench.measure.server import Worker
@@ -189,4 +189,3 @@ def test_a_cpu_has_no_queue_no_state_and_no_memory_of_its_own() -> None:
     cpu = device("cpu")
     assert (cpu.state(), cpu.free_bytes(), cpu.is_lost(), cpu.peak_bytes(lambda: None)) == ({}, None, False, None)
     assert cpu.timer(HOST) is clock.host
-    assert clock.host.hold(cuda._nothing) is False

@@ -108,9 +108,9 @@ def test_a_stream_that_does_not_wait_for_the_inputs_finds_old_ones(gpu: Gpu, mon
     timer = cuda.timer(COLD)
     hold, product = timer.hold, work.timed.product
 
-    def noted_hold(before: clock.Call) -> bool:
+    def noted_hold(before: clock.Call) -> None:
         order.append("hold")
-        return hold(before)
+        hold(before)
 
     def noted_product(*of: Any, **named: Any) -> Any:
         order.append("inputs")
