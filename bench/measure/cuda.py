@@ -42,6 +42,9 @@ MOST_VOID = 8
 CALIBRATED_CYCLES = 1_000_000
 """The cycles of a hold that is timed, because clocks differ and change: about half a millisecond."""
 
+WAKING_S = 0.05
+"""A GPU that was idle has a low clock; it works for so long before the first hold of a process is calibrated."""
+
 SUBMISSIONS = 15
 """The calls that are looked at for late work."""
 
@@ -179,13 +182,23 @@ class _BehindHold:
 
 def _cycles_per_s() -> float:
     """Return the cycles of a hold in a second, at the clock of now."""
+    _wake(current_device())
     start, end = Event(enable_timing=True), Event(enable_timing=True)
-    _sleep(CALIBRATED_CYCLES)  # the first one loads the kernel
+    _sleep(CALIBRATED_CYCLES)  # the GPU works on it until the next one is queued
     _record(start)
     _sleep(CALIBRATED_CYCLES)
     _record(end)
     _wait(end)
     return CALIBRATED_CYCLES / max(_elapsed_ms(start, end) / 1e3, 1e-9)
+
+
+@cache
+def _wake(_device: int) -> None:
+    """Let the current device work, once in a process, until its clock has risen."""
+    begin_s = perf_counter()
+    while perf_counter() - begin_s < WAKING_S:
+        _sleep(CALIBRATED_CYCLES)
+        synchronize()
 
 
 def event_s() -> float:

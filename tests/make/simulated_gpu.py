@@ -234,6 +234,7 @@ class Gpu:
         }
         for name, value in now.items():
             monkeypatch.setattr(cuda, name, value)
+        cuda._wake.cache_clear()
         of_torch: Mapping[str, object] = {
             "Stream": self.stream,
             "current_stream": lambda *_: self.current,

@@ -81,6 +81,26 @@ def test_the_hold_is_as_long_at_another_clock(gpu: Gpu) -> None:
     assert gpu.held_s == pytest.approx(as_fast_s / 2, rel=0.01)
 
 
+def test_a_gpu_that_was_idle_works_until_its_clock_has_risen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the first hold is a quarter as long as the host needs, and the timing void. A process does it once."""
+
+    class Idle(Gpu):
+        def launch(self, seconds: float, host_s: float = LAUNCH_S) -> None:
+            self.slowed = 4.0 if self.now_s < cuda.WAKING_S / 10 else 1.0
+            super().launch(seconds, host_s)
+
+    gpu, made = Idle(), list[float]()
+    gpu.put(monkeypatch)
+
+    def call() -> None:
+        gpu.launch(KERNEL_S, cuda.LEAST_HOLD_S / 2)
+        made.append(gpu.now_s)
+
+    cuda.timer(HOT)(call, 1)
+    cuda.timer(HOT)(call, 1)
+    assert made[1] - made[0] < cuda.WAKING_S / 2
+
+
 @pytest.mark.parametrize("timing", [HOT, COLD])
 def test_a_clock_that_changes_between_timings_changes_no_hold_unseen(timing: str, gpu: Gpu) -> None:
     """A GPU that is cool again works four times as fast, and ends a hold before all is queued: it is made longer."""
