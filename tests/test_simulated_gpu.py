@@ -31,4 +31,5 @@ def test_each_way_to_time_a_call_has_a_row(monkeypatch: pytest.MonkeyPatch, tmp_
     assert [*rows["status"]] == ["ok"] * 8, rows[["timing", "implementation", "status", "detail"]].to_string()
     assert {*rows["timing"]} == {*timings}
     assert (rows["host_s"] > 0).all()
+    assert [*rows["event_s"].notna()] == [*(rows["timing"] != HOST)]
     assert {*rows["device_name"]} == {f"{NAME} 8 GiB"}

@@ -5,6 +5,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from bench.analyse.rows import FASTER, OPEN, SLOWER, Row, pair
+from bench.plan.device import HOT
 from impls.catalogue import compiled_from
 
 FAULT_S = 1e-6
@@ -33,6 +34,8 @@ SLOW_SPEED = 0.75
 """A row is flagged if the machine was at a smaller share of its highest known speed: nvbench leaves out samples below
 this share of a GPU's clock."""
 
+EVENTS_SHARE = 0.05
+"""A row is flagged if two events are at least this part of its time, as 1 µs is of 20 µs."""
 
 APART = 1.05
 """A ratio from one process and that of the medians beside it may differ by so much without a word on it."""
@@ -76,6 +79,11 @@ LAUNCH_BOUND = Flag(
     "launch-bound: the host takes as long to submit a call as the device to do it",
     "a larger shape keeps the device busy",
 )
+EVENTS = Flag(
+    "E",
+    "two events with nothing between them take 5 % of its time or more, and are part of it: see the column event_s",
+    "--timing device-hot has two for all calls of a timing",
+)
 THROTTLED = Flag("T", "the GPU held its clock down: see the column throttle", "cool it, or set a lower power limit")
 OPPOSED = Flag(
     "R",
@@ -95,7 +103,10 @@ def disturbed(threads: int) -> Flag:
     )
 
 
-FLAGS = (UNSETTLED, FAULTS, disturbed(2), MEMORY, NO_HUGE_PAGES, SLOW, LAUNCH_BOUND, THROTTLED, OPPOSED, ONE_PROCESS)
+FLAGS = (
+    *(UNSETTLED, FAULTS, disturbed(2), MEMORY, NO_HUGE_PAGES, SLOW, LAUNCH_BOUND, EVENTS, THROTTLED, OPPOSED),
+    ONE_PROCESS,
+)
 """All flags; what helps against other processes is that for several threads."""
 
 
@@ -114,6 +125,7 @@ def flags(row: Row) -> list[Flag]:
         (MEMORY, difference_bytes > max(MEMORY_BYTES, MEMORY_SHARE * held_bytes)),
         (NO_HUGE_PAGES, row["huge_bytes"] == 0 and held_bytes >= HUGE_BYTES),
         (LAUNCH_BOUND, launch_bound(row)),
+        (EVENTS, _events_share(row) >= EVENTS_SHARE),
         (THROTTLED, row["throttle"]),
         (OPPOSED, row.get("is_opposed")),
     )
@@ -129,6 +141,12 @@ def legend(raised: Collection[Flag]) -> list[Flag]:
 def launch_bound(row: Row) -> bool:
     """Return whether the host takes as long to submit a call as the device to do it; a CPU's case has no such time."""
     return bool(row["host_s"] is not None and row["host_s"] >= LAUNCH_SHARE * row["latency_s"])
+
+
+def _events_share(row: Row) -> float:
+    """Return the part of a row's time that its two events take; 0 where there are none."""
+    calls = (row["calls_per_timing"] if row["timing"] == HOT else None) or 1
+    return float(row["event_s"] / (calls * row["latency_s"])) if row["event_s"] else 0.0
 
 
 def is_opposed(row: Row, base: Row | None) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch.nn import functional as F  # noqa: N812 - PyTorch's own convention
@@ -61,9 +61,9 @@ class Device:
         """Return a counter of the joules that it has used, None if there is no readable one."""
         return energy.of_packages()
 
-    def state(self) -> dict[str, Any]:
-        """Return the metrics of it at this moment."""
-        return {}
+    def states(self) -> nvml.States | None:
+        """Return what reads its clock and its heat; None if nobody asks."""
+        return None
 
     def is_lost(self) -> bool:
         """Return whether an error has left it unusable for this process."""
@@ -123,9 +123,9 @@ class Gpu(Device):
         """Return a counter of the joules that its board has used, None if NVML gives none."""
         return energy.of_gpu(self.name)
 
-    def state(self) -> dict[str, Any]:
-        """Return its clock, and the reasons that limit it."""
-        return nvml.state(self.name)
+    def states(self) -> nvml.States | None:
+        """Return what reads its clock, power and temperature."""
+        return nvml.States(self.name)
 
     def is_lost(self) -> bool:
         """Return whether an error has left it unusable for this process."""

@@ -6,7 +6,6 @@ calls, and that of a call after the last round.
 
 import dataclasses
 import gc
-import math
 import os
 import random
 import statistics
@@ -31,7 +30,7 @@ from bench.measure.process_state import ANY, LeftChanged, ProcessState, kept
 from bench.measure.threads import Threads, run_on
 from bench.measure.timed_calls import TimedCalls, TimedOutputs
 from bench.plan.case import HUGE, RETAINED, Point
-from bench.plan.device import GRAPH
+from bench.plan.device import GRAPH, HOST
 from bench.sampling.inputs import AFTERWARDS, KEY_BITS, NORMAL, PEAKED, TIMED, InputValues
 from impls.catalogue import parse
 from impls.modules.core import explained
@@ -48,9 +47,6 @@ If the system must first make room for huge pages, it does so here: that was see
 
 LATE, LATE_S = 0.02, 1e-5
 """The part of a call, and the seconds, for which a GPU may go on after the call's stream is done."""
-
-WORKED_S = 0.05
-"""The time of the calls before a GPU's state is read: an idle GPU lowers its clock."""
 
 
 @dataclass(frozen=True)
@@ -146,6 +142,7 @@ class MeasuredCase:
         if point.timing == GRAPH:
             self._capture()
         self._warm_up(calls_s)
+        self._states = device(point.device).states()
         self._state, self._processes = ProcessState(), descendants()
 
     def _capture(self) -> None:
@@ -182,6 +179,8 @@ class MeasuredCase:
         idle_s = before.all_s + before_children_s - self._last_cpu_s
         migrations = forking.migrations()
         sample, timings = self._timed.sample(keys, self._pace.calls, self._outputs)
+        if self._states is not None:
+            self._states.read()
         self._hosts_s += [] if sample.host_s is None else [sample.host_s]
         self._state.check()
         if self._core is not None and forking.migrations() != migrations:
@@ -209,7 +208,7 @@ class MeasuredCase:
                 raise Incorrect(f"edited its input in place ({TIMED})")
 
     def finish(self, call_s: float, core: int | None, files: Mapping[str, int]) -> None:
-        """End the rounds: hand over the last outputs, and measure the energy of a call of `call_s` and a GPU's state.
+        """End the rounds: hand over the last outputs, measure the energy of a call of `call_s`, look for late work.
 
         `files` are the descriptors of empty files for them.
         """
@@ -231,10 +230,9 @@ class MeasuredCase:
             self.outcome.metrics["energy_j"] = energy.per_call_j(counter, self._call, call_s, on.synchronize)
         if self._hosts_s:
             self.outcome.metrics["host_s"] = statistics.median(self._hosts_s)
+        if self._states is not None:
+            self.outcome.metrics |= self._states.metrics
         if not on.kind.is_timed_by_host:
-            for _ in range(math.ceil(WORKED_S / call_s)):
-                self._call()  # the GPU still works on these calls, or has just ended them, when its state is read
-            self.outcome.metrics |= on.state()
             self._check_late_work(call_s)
         self._state.check()
         self._last_cpu_s = forking.cpu_s()  # more samples may follow, and this work is not between them
@@ -355,6 +353,8 @@ class MeasuredCase:
             timed = self._timed
             self._pace = clock.warm_up(self._call, timed.timing, *limits, previous_s, lambda: timed.most_calls)
         self.outcome.metrics |= {"calls_per_timing": self._pace.calls, "settled": self._pace.settled}
+        if point.timing != HOST:
+            self.outcome.metrics["event_s"] = cuda.event_s()
         self.reuses = self._timed.reuses
         gc.collect()
         gc.disable()

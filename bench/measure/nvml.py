@@ -1,7 +1,9 @@
 """What NVML says of NVIDIA GPUs; each answer is empty without its package, or without a driver that responds."""
 
 import os
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,6 +22,14 @@ THROTTLE_REASONS = {
 }
 """Bits of `nvmlClocksThrottleReasons` that slow a kernel; the bits for an idle GPU and a clock setting are left out.
 Source: NVML API reference, group nvmlClocksEventReasons."""
+
+READINGS: Mapping[str, Callable[[Any, Any], float]] = {
+    "clock_hz": lambda nvml, gpu: nvml.nvmlDeviceGetClockInfo(gpu, nvml.NVML_CLOCK_SM) * 1e6,
+    "power_w": lambda nvml, gpu: nvml.nvmlDeviceGetPowerUsage(gpu) / 1e3,
+    "temperature_c": lambda nvml, gpu: nvml.nvmlDeviceGetTemperature(gpu, nvml.NVML_TEMPERATURE_GPU),
+    "reasons": lambda nvml, gpu: nvml.nvmlDeviceGetCurrentClocksThrottleReasons(gpu),
+}
+"""What is read of a GPU's state, by a function of NVML and the GPU's handle; each takes 10 to 100 µs."""
 
 
 def driver() -> str | None:
@@ -45,17 +55,35 @@ def is_exclusive(device: str) -> bool:
     )
 
 
-def state(device: str) -> dict[str, Any]:
-    """Return the metrics of a GPU at this moment: the clock of its multiprocessors, and the reasons that limit it."""
+class States:
+    """The states of a GPU that were read one after the other."""
 
-    def answer(nvml: Any) -> dict[str, Any]:
-        gpu = handle(device)
-        clock_mhz = nvml.nvmlDeviceGetClockInfo(gpu, nvml.NVML_CLOCK_SM)
-        bits = nvml.nvmlDeviceGetCurrentClocksThrottleReasons(gpu)
-        reasons = tuple(name for bit, name in THROTTLE_REASONS.items() if bits & bit)
-        return {"clock_hz": clock_mhz * 1e6, "throttle": reasons}
+    def __init__(self, device: str) -> None:
+        self._gpu = _answer(lambda _: handle(device))
+        self._read: dict[str, list[Any]] = defaultdict(list)
 
-    return _answer(answer) or {"clock_hz": None, "throttle": ()}
+    def read(self) -> None:
+        """Read the state of this moment, outside of timings and right after one: an idle GPU lowers its clock."""
+
+        def ask(nvml: Any) -> None:
+            for name, reading in READINGS.items():
+                with suppress(Exception):  # what one GPU doesn't say, another does
+                    self._read[name].append(reading(nvml, self._gpu))
+
+        if self._gpu is not None:
+            _answer(ask)
+
+    @property
+    def metrics(self) -> dict[str, Any]:
+        """The range of the multiprocessors' clock, the highest power and temperature, and all that slowed the clock."""
+        clocks_hz, powers_w, temperatures_c, all_bits = (self._read[name] for name in READINGS)
+        return {
+            "clock_low_hz": min(clocks_hz, default=None),
+            "clock_high_hz": max(clocks_hz, default=None),
+            "power_w": max(powers_w, default=None),
+            "temperature_c": max(temperatures_c, default=None),
+            "throttle": tuple(name for bit, name in THROTTLE_REASONS.items() if any(bits & bit for bits in all_bits)),
+        }
 
 
 def _answer(question: Callable[[Any], T]) -> T | None:

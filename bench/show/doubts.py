@@ -10,7 +10,7 @@ from bench.analyse.control import control
 from bench.analyse.flags import SLOW, Flag, flags, legend
 from bench.analyse.rows import grouped
 from bench.plan.device import Kind, kind
-from bench.show.rows import Row, clocks, measured, plain
+from bench.show.rows import Row, gpu_state, measured, plain
 from bench.show.text import capital, counted, differences, more, varying
 from bench.store import units
 from bench.store.table import cases, without_control
@@ -80,7 +80,7 @@ def _of_kind(of: Kind, rows: Sequence[Row], differ: str, noise: str) -> tuple[bo
         by_control = [f"{capital(differ or noise)}."] if differ or noise else []
         return False, " ".join([f"{it} was {how}.", *(by_control + told if differ else told + by_control)])
     share = units.percent(max(row["flagged_share"] or 0.0 for row in rows))
-    disturbed = f"at most {share} of the samples of a case were disturbed" if of.has_cores else clocks(rows)
+    disturbed = f"at most {share} of the samples of a case were disturbed" if of.has_cores else gpu_state(rows)
     facts = "; ".join(filter(None, (disturbed, noise)))
     return True, f"{was}: {facts}." if facts else ""
 

@@ -11,6 +11,7 @@ from bench.plan.case import Point
 from bench.plan.work import Roof
 from bench.show.text import counted
 from bench.store import units
+from bench.store.metrics import Unit
 from bench.store.roofline import roof_of, work_of
 
 Row = dict[str, Any]
@@ -86,13 +87,24 @@ def _share(what: str, seen: float, said: float, unit: str) -> str:
     return f"{what} {units.rate(seen, unit)}, {of}"
 
 
-def clocks(rows: Iterable[Row]) -> str:
-    """Return the clocks of the GPU after some rows: `clock 1,755 to 1,980 MHz`, empty if none is known."""
-    mhz = [round(row["clock_hz"] / 1e6) for row in rows if row["clock_hz"]]
-    if not mhz:
-        return ""
-    low, high = min(mhz), max(mhz)
-    return f"clock {low:,} to {high:,} MHz" if low < high else f"clock {low:,} MHz"
+def gpu_state(rows: Sequence[Row]) -> str:
+    """Return the state of the GPU in some rows: `clock 1,755 to 1,980 MHz, at most 640 W, at most 61 °C`.
+
+    What held the clock down is said at the end. Empty if nothing is known.
+    """
+    lows_hz, highs_hz, powers_w, temperatures_c = (
+        [row[name] for row in rows if row[name] is not None]
+        for name in ("clock_low_hz", "clock_high_hz", "power_w", "temperature_c")
+    )
+    reasons = dict.fromkeys(reason for row in rows if row["throttle"] for reason in row["throttle"].split(";"))
+    words = []
+    if lows_hz:
+        low, high = (f"{hz / 1e6:,.0f}" for hz in (min(lows_hz), max(highs_hz)))
+        words.append(f"clock {low} MHz" if low == high else f"clock {low} to {high} MHz")
+    words += [f"at most {units.formatted(max(powers_w), Unit.WATTS)}"] if powers_w else []
+    words += [f"at most {units.formatted(max(temperatures_c), Unit.CELSIUS)}"] if temperatures_c else []
+    words += [f"held down by {' and '.join(reasons)}"] if reasons else []
+    return ", ".join(words)
 
 
 def versions(rows: Iterable[Row]) -> list[str]:

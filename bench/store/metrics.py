@@ -27,6 +27,8 @@ class Unit(Enum):
     BYTES = "B"
     JOULES = "J"
     HERTZ = "Hz"
+    WATTS = "W"
+    CELSIUS = "°C"
     FLOPS = "FLOP/s"
     BYTE_RATE = "B/s"
     RATIO = "ratio"
@@ -184,6 +186,8 @@ _TABLE = (
         "if that is more than 10 %; or 0"),
     Metric("host_s", unit=Unit.SECONDS, reported=True, only_ok=True, combined=MEDIAN,
         meaning="the host's time to submit a call; on a GPU with device timing"),
+    Metric("event_s", unit=Unit.SECONDS, reported=True, only_ok=True, combined=MEDIAN,
+        meaning="what two CUDA events with nothing between them show: it is part of a timing with device timing"),
     # work
     Metric("flops", kind=int, reported=True, combined=FIRST,
         meaning="operations of the layer's matrix products in a call; a mask leaves those of visible pairs; empty "
@@ -284,9 +288,16 @@ _TABLE = (
         meaning="the deviation from the reference, relative to the largest value, that came nearest to its tolerance"),
     Metric("tolerance", reported=True, combined=OF_WORST_ERROR, meaning="the largest that is accepted there"),
     # the GPU's state
-    Metric("clock_hz", unit=Unit.HERTZ, reported=True, combined=MEDIAN, meaning="the GPU's clock after the rounds"),
+    Metric("clock_low_hz", unit=Unit.HERTZ, reported=True, combined=SMALLEST,
+        meaning="the lowest clock of the GPU's multiprocessors, read after each sample"),
+    Metric("clock_high_hz", unit=Unit.HERTZ, reported=True, combined=LARGEST, meaning="the highest one"),
+    Metric("power_w", unit=Unit.WATTS, reported=True, combined=LARGEST,
+        meaning="the most that the GPU's board drew, read after each sample; newer GPUs say the average of the last "
+        "second, pauses included"),
+    Metric("temperature_c", unit=Unit.CELSIUS, reported=True, combined=LARGEST,
+        meaning="the highest temperature of the GPU in degrees, read after each sample"),
     Metric("throttle", kind=tuple, reported=True, combined=EACH_ONCE,
-        meaning="why the GPU's clock was reduced then"),
+        meaning="why the GPU's clock was reduced, read after each sample"),
 )  # fmt: skip
 
 METRICS: Mapping[str, Metric] = {metric.name: metric for metric in _TABLE}

@@ -129,6 +129,8 @@ FORMATS: Mapping[Unit, Callable[[Any, bool], str]] = {
     Unit.BYTES: lambda value, trim: size(value, trim=trim),
     Unit.JOULES: lambda value, trim: _scaled(float(value), ENERGY_UNITS, trim),
     Unit.HERTZ: lambda value, trim: rate(value, "Hz", trim=trim),
+    Unit.WATTS: lambda value, _trim: f"{value:,.0f} W",
+    Unit.CELSIUS: lambda value, _trim: f"{value:.0f} °C",
     Unit.FLOPS: lambda value, trim: rate(value, "FLOP/s", trim=trim),
     Unit.BYTE_RATE: lambda value, trim: rate(value, "B/s", trim=trim),
     Unit.RATIO: lambda value, trim: ratio(value, trim=trim),

@@ -11,7 +11,7 @@ SURE: dict[str, Any] = {
     "latency_s": 0.1, "latency_low_s": 0.099, "latency_high_s": 0.101, "speedup_low": 1.19, "speedup_high": 1.21,
     "settled": True, "slow_start": 0.0, "page_faults": 0.0, "flagged_share": 0.0, "host_s": None, "throttle": None,
     "threads": 2, "memory_bytes": 100 * 2**20, "peak_bytes": 100 * 2**20, "system_peak_bytes": None,
-    "huge_bytes": None, "compute_speed": 0.95,
+    "huge_bytes": None, "compute_speed": 0.95, "timing": "host", "calls_per_timing": 16, "event_s": None,
 }  # fmt: skip
 
 
@@ -31,12 +31,18 @@ def letters(**changes: object) -> str:
         ({"huge_bytes": 0}, "H"),
         ({"compute_speed": 0.7}, "S"),
         ({"host_s": 0.095}, "L"),
+        ({"timing": "device-cold", "event_s": 0.0051}, "E"),
+        ({"timing": "graph", "event_s": 0.0051}, "E"),
+        ({"timing": "device-hot", "event_s": 0.081}, "E"),
         ({"throttle": "software power cap"}, "T"),
         ({"latency_low_s": None, "slowdown_high": None}, "1"),
     ],
 )
 def test_each_doubt_has_a_letter(changes: dict[str, object], letter: str) -> None:
-    """Drift, faults, neighbour, memory, huge pages, speed, launches, clock, one process: each has its own."""
+    """Drift, faults, neighbour, memory, huge pages, speed, launches, events, clock, one process: each has its own.
+
+    Sixteen hot calls share their two events.
+    """
     assert letters(**changes) == letter
 
 
@@ -55,6 +61,8 @@ def test_each_doubt_has_a_letter(changes: dict[str, object], letter: str) -> Non
         {"compute_speed": None},
         {"huge_bytes": 0, "memory_bytes": 2**20},
         {"host_s": 0.08},
+        {"timing": "device-cold", "event_s": 0.0049},
+        {"timing": "device-hot", "event_s": 0.079},
         {"latency_low_s": None, "slowdown_high": 1.3},
         {},
     ],

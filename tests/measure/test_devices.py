@@ -156,24 +156,24 @@ def test_a_gpu_is_lost_once_it_no_more_answers(
     assert device("cuda").is_lost() is gpu.is_lost
 
 
-def test_the_state_of_a_gpu_is_that_of_the_moment(gpu: simulated_gpu.Gpu, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A GPU that got hot between two samples has another clock in the second, and the reason."""
+def test_the_states_of_a_gpu_are_those_of_its_samples(gpu: simulated_gpu.Gpu, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that got hot between two samples has another clock after the second, and the reason."""
     put_nvml(
         monkeypatch,
         NVML_CLOCK_SM=1,
         nvmlDeviceGetClockInfo=lambda _handle, _kind: CLOCK_HZ / gpu.slowed / 1e6,
         nvmlDeviceGetCurrentClocksThrottleReasons=lambda _handle: 0x20 if gpu.slowed > 1 else 0,
     )
-    timer, call, on = device("cuda").timer(COLD), gpu.call(), device("cuda")
-    seconds, states = [], []
+    timer, call, states = device("cuda").timer(COLD), gpu.call(), device("cuda").states()
+    assert states is not None
+    seconds = []
     for gpu.slowed in (1.0, 1.5):
         seconds.append(clock.timed(timer, call).call_s)
-        states.append(on.state())
+        states.read()
     assert seconds[1] == pytest.approx(1.5 * seconds[0])
-    assert states == [
-        {"clock_hz": CLOCK_HZ, "throttle": ()},
-        {"clock_hz": CLOCK_HZ / 1.5, "throttle": ("software thermal slowdown",)},
-    ]
+    of = states.metrics
+    assert (of["clock_low_hz"], of["clock_high_hz"]) == (CLOCK_HZ / 1.5, CLOCK_HZ)
+    assert of["throttle"] == ("software thermal slowdown",)
 
 
 @pytest.mark.parametrize(("timing", "call_s"), [(HOST, 1e-3 + 1e-5), (HOT, 1e-5), (COLD, 1e-5), (GRAPH, 1e-5)])
@@ -187,5 +187,5 @@ def test_a_gpu_has_a_timer_for_each_way_to_time_a_call(timing: str, call_s: floa
 def test_a_cpu_has_no_queue_no_state_and_no_memory_of_its_own() -> None:
     """So nothing is held, and nothing of it can be lost."""
     cpu = device("cpu")
-    assert (cpu.state(), cpu.free_bytes(), cpu.is_lost(), cpu.peak_bytes(lambda: None)) == ({}, None, False, None)
+    assert (cpu.states(), cpu.free_bytes(), cpu.is_lost(), cpu.peak_bytes(lambda: None)) == (None, None, False, None)
     assert cpu.timer(HOST) is clock.host

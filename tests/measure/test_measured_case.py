@@ -239,7 +239,7 @@ def timed(process: Case) -> TimedCalls:
 def test_a_gpus_case_ends_with_its_state_and_a_look_for_late_work(
     late: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The state is read right after calls, because the clock of an idle GPU says nothing.
+    """The state is read right after each sample, because the clock of an idle GPU says nothing.
 
     Work on another stream is incorrect: the device goes on for as long as the call takes, after the call's stream is
     done.
@@ -250,25 +250,26 @@ def test_a_gpus_case_ends_with_its_state_and_a_look_for_late_work(
         measured = process.worker._case
         assert measured is not None
         on_gpu = dataclasses.replace(measured.request, point=point(device="cuda", dtype="float16"))
-        call, events = measured._call, list[str]()
+        taken, events = measured._timed.sample, list[str]()
 
-        def recorded() -> object:
-            events.append("call")
-            return call()
+        def recorded(*arguments: Any) -> object:
+            sample = taken(*arguments)
+            events.append("sample")
+            return sample
 
-        def gpu_state(_device: str) -> dict[str, Any]:
-            events.append("read")
-            return {"clock_hz": 1.98e9, "throttle": ("software power cap",)}
-
+        of_gpu = {"clock_low_hz": 1.98e9, "throttle": ("software power cap",)}
+        states = SimpleNamespace(read=lambda: events.append("read"), metrics=of_gpu)
         monkeypatch.setattr(measured, "request", on_gpu)
-        monkeypatch.setattr(measured, "_call", recorded)
+        monkeypatch.setattr(measured, "_states", states)
+        monkeypatch.setattr(measured._timed, "sample", recorded)
+        process.sample()
+        process.sample()
         monkeypatch.setattr(Gpu, "energy_counter", lambda _gpu: None)
-        monkeypatch.setattr(Gpu, "state", gpu_state)
         monkeypatch.setattr(cuda, "late_s", lambda _call, other_s: LATE_S + call_s if late == "in a look" else other_s)
         monkeypatch.setattr(TimedCalls, "late_s", LATE_S + call_s if late == "in timings" else 5e-6)
         reply = process.finish()
-    assert events[: events.index("read")][-1:] == ["call"]
-    assert (reply["metrics"]["clock_hz"], reply["metrics"]["throttle"]) == (1.98e9, ("software power cap",))
+    assert events == ["sample", "read"] * 2
+    assert of_gpu.items() <= reply["metrics"].items()
     assert reply["status"] == ("incorrect" if late else "ok")
     assert ("works on another stream" in reply["detail"]) is bool(late)
 

@@ -54,7 +54,9 @@ def test_headings_have_a_place_of_their_own() -> None:
         ("huge_bytes", [4 << 20, None, 0], 0),
         ("kernels", [(), ("a", "b"), ("c",)], "a;b"),
         ("throttle", [("x", "y"), ("y", "z")], "x;y;z"),
-        ("clock_hz", [None, None], None),
+        ("clock_low_hz", [None, 1.98e9, 1.755e9], 1.755e9),
+        ("clock_high_hz", [None, 1.98e9, 1.755e9], 1.98e9),
+        ("clock_high_hz", [None, None], None),
     ],
 )
 def test_processes_are_combined(name: str, values: list[Any], cell: Any) -> None:

@@ -25,13 +25,14 @@ CONTRACT = """
     status, detail,
     point, latency_s, latency_low_s, latency_high_s, latency_min_s, rounds, processes, calls_per_timing, flagged_share,
     compute_speed, memory_speed, full_speed_share, products_per_s, copies_per_s, page_faults, settled,
-    slow_start, host_s,
+    slow_start, host_s, event_s,
     flops, least_bytes, flops_per_s, roofline_share, ceiling_flops_per_s, ceiling_bytes_per_s, energy_j,
     baseline, speedup, speedup_low, speedup_high, log_ratio_error, log_ratio_freedom, log_time_error,
     rank, standing, slowdown, slowdown_low, slowdown_high, further_s,
     memory_bytes, peak_bytes, held_bytes, saved_bytes, reserved_bytes, device_used_bytes, system_peak_bytes, huge_bytes,
     compile_cold_s, compile_warm_s, graphs,
-    kernels, adapted_by, error, tolerance, clock_hz, throttle,
+    kernels, adapted_by, error, tolerance,
+    clock_low_hz, clock_high_hz, power_w, temperature_c, throttle,
     env_id, device_name, torch_version, commit, started_at, schema_version
 """
 """The columns of results.csv, which are a format that others read."""

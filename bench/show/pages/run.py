@@ -19,7 +19,7 @@ from bench.show.columns import latency_text, memory_text, of_any, of_page
 from bench.show.pages import run_data, shell
 from bench.show.pages.profiles import PAGE as PROFILES
 from bench.show.pages.run_data import Shown, View, view_of
-from bench.show.rows import against_data_sheets, clocks, measured, plain
+from bench.show.rows import against_data_sheets, gpu_state, measured, plain
 from bench.show.side_by_side import precision_words
 from bench.show.summary import for_programs
 from bench.show.text import counted, shared, symbols
@@ -144,7 +144,7 @@ def _facts(saved: AnalysedRun) -> Iterator[tuple[str, Any]]:
     for name, column in (("device", "device_name"), ("torch", "torch_version"), ("commit", "commit")):
         yield name, ", ".join(dict.fromkeys(str(row[column]) for row in rows if row[column]))
     yield "rates by the data sheet", "; ".join(against_data_sheets(rows))
-    yield "GPU", clocks(measured(rows))
+    yield "GPU", gpu_state(measured(rows))
     if between := saved.summary.period():
         first, last = between
         end = last.strftime("%H:%M" if last.date() == first.date() else "%Y-%m-%d %H:%M")

@@ -19,8 +19,8 @@ from bench.show.rows import (
     Row,
     against_data_sheets,
     by_point,
-    clocks,
     devices,
+    gpu_state,
     measured,
     process_count,
     unmeasured,
@@ -61,7 +61,7 @@ class Results:
         fitted = fit(columns(self.baseline), times, options.max_width - INDENT) if times else []
         every = {**self.points, **dict.fromkeys(self.planned)}
         different = varying(every)
-        about = filter(None, [*devices(everything), clocks(times), *versions(everything), _processes(times)])
+        about = filter(None, [*devices(everything), gpu_state(times), *versions(everything), _processes(times)])
         head = (Lines([self.warning] * bool(self.warning), BAD), Lines([shared(every)], HEAD))
         yield render([*head, Lines([" · ".join(about), *against_data_sheets(times)])])
         for point, rows in self.points.items():

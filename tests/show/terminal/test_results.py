@@ -127,13 +127,25 @@ def test_the_head_and_the_rows_say_what_was_measured() -> None:
 
 
 def test_the_head_of_a_gpus_table_has_its_clock_and_no_threads() -> None:
-    """The clock goes from the lowest to the highest of the rows; one that never changed is one number."""
+    """The clock goes from the lowest to the highest of the rows; one that never changed is one number.
+
+    The highest power and temperature are said with it, and once what held it down.
+    """
     at = vit_s(device="cuda", timing="device-cold", threads=15)
-    table = timed([at], {"eager": 2.0, "sdpa": 1.0}).assign(clock_hz=[1.98e9, 1.755e9])
+    table = timed([at], {"eager": 2.0, "sdpa": 1.0})
+    table = table.assign(clock_low_hz=[1.9e9, 1.755e9], clock_high_hz=[1.98e9, 1.9e9])
     text = shown(table)
     assert "clock 1,755 to 1,980 MHz" in text
     assert "15 threads" not in text
-    assert "clock 1,980 MHz" in shown(table.assign(clock_hz=1.98e9))
+    assert "clock 1,980 MHz" in shown(table.assign(clock_low_hz=1.98e9, clock_high_hz=1.98e9))
+    table = table.assign(
+        power_w=[640.2, 500],
+        temperature_c=[61, 70.0],
+        throttle=["software power cap", "software power cap;hardware slowdown"],
+    )
+    said = " ".join(shown(table, 200).split())
+    assert "MHz, at most 640 W, at most 70 °C, held down by software power cap and hardware slowdown" in said
+    assert "T the GPU held its clock down" in said
 
 
 @pytest.mark.parametrize("width", [60, 80, 100, 120, 200])
