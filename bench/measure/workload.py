@@ -14,7 +14,6 @@ from functools import cached_property
 from itertools import chain, cycle
 from typing import Any, NamedTuple, Protocol, cast
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
@@ -57,6 +56,9 @@ INPUTS = f"normal(0, {SPREAD})"
 
 VALUES_SEED = 1
 """What is added to the seed for the values of inputs: they must be the same for layers that draw other weights."""
+
+DIRECTION_SEED = 2
+"""What is added to the seed for the gradient of the output, where it doesn't follow the values in one generator."""
 
 NORM_WEIGHTS, TABLE_SD = (1.0, 2.0), 1.0
 """The least and the largest weight of norms of queries and keys, and the standard deviation of a table of biases. At
@@ -190,14 +192,8 @@ class TimedValues:
     def begin(self, key: int) -> None:
         """Make the random numbers of a key, unless they are here."""
         if key != self._key:
-            generator = torch.Generator().manual_seed(key)
-            first, second = torch.rand((2, len(self._radii)), generator=generator).numpy()
-            # by NumPy: on an Intel Xeon, torch's log1p was seen to have 11 right bits in the part of one thread of two,
-            # in one of 30 judges; the outputs that it expected were then off by 1e-4
-            np.multiply(np.sqrt(-2 * np.log1p(-first)), spread_of(self._workload.layer), out=first)
-            np.cos(2 * math.pi * second, out=second)
-            self._radii.copy_(torch.from_numpy(first))
-            self._waves.copy_(torch.from_numpy(second))
+            work = self._workload
+            device(work.point.device).write_pairs(key, spread_of(work.layer), *self.numbers)
             self._key = key
 
     def product(self, of: tuple[int, int], item: int | slice = slice(None), out: Tensors | None = None) -> Tensors:
@@ -375,20 +371,22 @@ def make(point: Point, seed: int = SEED, given: Given | None = None) -> Workload
     Raises `impls.Unresolved` if a user's own layer can't be imported or breaks the contract, `impls.Unsupported` if it
     doesn't take the point's mask.
     """
+    on, dtype = device(point.device), getattr(torch, point.dtype)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         layer, shapes = _made(point)
         layer.train(point.mode != "inference")
         torch.manual_seed(seed + VALUES_SEED)
-        values = torch.randn(sum(map(math.prod, shapes)) + SHIFTS) * spread_of(layer)
+        number, spread = sum(map(math.prod, shapes)) + SHIFTS, spread_of(layer)
+        values = on.normal((number,), spread, seed + VALUES_SEED, dtype)
         saved = load(layer, given) if given else {}
         values = saved.get("values", values)
         fixed = _padding(point)
         output_shape, flops = _traced(point, layer, (*_window(values, 0, shapes), *fixed))
-        direction = torch.randn(output_shape)
+        direction = on.normal(output_shape, 1.0, seed + DIRECTION_SEED, dtype)
         direction = saved.get("direction", direction)
-    there = (place := device(point.device).place), getattr(torch, point.dtype)
-    fixed = tuple(each.to(place) for each in fixed)
+    there = on.place, dtype
+    fixed = tuple(each.to(on.place) for each in fixed)
     made = Workload(point, seed, layer.to(*there), values.to(*there), shapes, direction.to(*there), fixed, flops)
     return dataclasses.replace(made, given=_of_given(layer, given, saved)) if given else made
 
@@ -534,14 +532,19 @@ def _made(point: Point) -> tuple[nn.Module, Shapes]:
 
 
 def _traced(point: Point, layer: nn.Module, xs: Tensors) -> tuple[torch.Size, int | None]:
-    """Return the shape of the layer's output and the operations of a call, None if they are unknown."""
+    """Return the shape of the layer's output and the operations of a call, None if they are unknown.
+
+    The layer lies on the CPU in float32; its inputs may be on another device, in another dtype.
+    """
+    on_meta = tuple(cast_to(x, "meta", torch.float32) for x in xs)
     if not layers.is_own(point.layer):
-        output: Tensor = copy.deepcopy(layer).to("meta")(*(x.to("meta") for x in xs))
+        output: Tensor = copy.deepcopy(layer).to("meta")(*on_meta)
         return output.shape, layers.flops(point)
     try:
-        result, counted = _counted(point, copy.deepcopy(layer).to("meta"), tuple(x.to("meta") for x in xs))
+        result, counted = _counted(point, copy.deepcopy(layer).to("meta"), on_meta)
     except Exception:  # a layer may need tensors with values
-        result, counted = _counted_with_values(point, layer, xs)
+        # first to the CPU: a cast on a GPU would need more of its memory
+        result, counted = _counted_with_values(point, layer, tuple(cast_to(x.cpu(), None, torch.float32) for x in xs))
     if type(result) is not Tensor or result.shape[:1] != (point.batch,):
         got = list(result.shape) if isinstance(result, Tensor) else type(result).__name__
         raise impls.Unresolved(

@@ -10,24 +10,61 @@ from torch import Tensor
 
 import impls
 from bench.machine import sealed
-from bench.measure import outputs, workload
+from bench.measure import devices, outputs, workload
 from bench.plan.case import Point
-from bench.sampling.inputs import TimedCall
+from bench.sampling.inputs import SHIFTS, TimedCall
 from tests.make.points import WITH_CONTEXT, of_layer, point
 
 
-def test_the_values_follow_from_the_seed_and_the_shape_alone() -> None:
+@pytest.fixture(params=["cpu", "cuda"])
+def on(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Return the name of a device; a GPU's tensors are the CPU's, and it draws them as a GPU does."""
+    monkeypatch.setattr(devices.Gpu, "place", "cpu")
+    return str(request.param)
+
+
+def test_the_values_follow_from_the_seed_and_the_shape_alone(on: str) -> None:
     """Whatever was drawn in between, two workloads of a point are equal; the user's own random numbers stay."""
     torch.manual_seed(3)
     expected = torch.randn(17)
     torch.manual_seed(3)
-    first = workload.make(point())
+    first = workload.make(point(device=on))
     assert torch.equal(torch.randn(17), expected)
-    second = workload.make(point())
+    second = workload.make(point(device=on))
     for one, other in zip(
-        (*first.inputs(), *first.layer.parameters()), (*second.inputs(), *second.layer.parameters()), strict=True
+        (*first.inputs(), first.direction, *first.layer.parameters()),
+        (*second.inputs(), second.direction, *second.layer.parameters()),
+        strict=True,
     ):
         assert torch.equal(one, other)
+    another = workload.make(point(device=on), seed=first.seed + 1)
+    assert not torch.equal(another.values, first.values)
+    assert not torch.equal(another.direction, first.direction)
+
+
+def test_a_cpus_values_are_torchs_normal_numbers() -> None:
+    """Values and then the gradient of the output come from one generator; the weights have a seed of their own."""
+    work = workload.make(point(), seed=11)
+    generator = torch.Generator().manual_seed(11 + workload.VALUES_SEED)
+    assert torch.equal(work.values, torch.randn(len(work.values), generator=generator) * workload.SPREAD)
+    assert torch.equal(work.direction, torch.randn(work.direction.shape, generator=generator))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_a_gpus_values_are_normal_and_alike_in_all_dtypes(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The gradient of the output, with a standard deviation of 1, is none of the values of the inputs."""
+    monkeypatch.setattr(devices.Gpu, "place", "cpu")
+    large = {"device": "cuda", "batch": 4, "num_tokens": 100, "channels": 96}
+    work, wide = workload.make(point(**large, dtype=dtype)), workload.make(point(**large))
+    assert torch.equal(work.values, wide.values.to(work.values.dtype))
+    assert torch.equal(work.direction, wide.direction.to(work.values.dtype))
+    values, direction = work.values.double(), work.direction.double().flatten()
+    for numbers, sd in ((values, workload.SPREAD), (direction, 1.0)):
+        assert abs(float(numbers.mean())) < 0.1 * sd
+        assert float(numbers.std()) == pytest.approx(sd, rel=0.05)
+    for window in (0, SHIFTS):
+        both = torch.stack([direction, values[window : window + len(direction)]])
+        assert abs(float(torch.corrcoef(both)[0, 1])) < 0.05
 
 
 @pytest.mark.parametrize(
@@ -84,9 +121,9 @@ def test_a_call_keeps_a_graph_in_mode_forward_alone(mode: str) -> None:
 
 
 @pytest.mark.parametrize("calls", [1, 2, 6])
-def test_the_calls_of_a_timing_get_the_values_of_its_key(calls: int) -> None:
+def test_the_calls_of_a_timing_get_the_values_of_its_key(calls: int, on: str) -> None:
     """Each call has a tensor and values of its own, which the judge makes from the keys whatever came before."""
-    work, judge = workload.make(point()), workload.make(point())
+    work, judge = workload.make(point(device=on)), workload.make(point(device=on))
     inputs = workload.Inputs(work)
     work.timed.begin(5)
     for key in (1, 2):
@@ -116,9 +153,9 @@ def test_an_edit_of_any_input_is_seen(columns: dict[str, Any]) -> None:
         assert inputs.are_edited()
 
 
-def test_timed_inputs_are_normal_and_follow_from_both_keys() -> None:
+def test_timed_inputs_are_normal_and_follow_from_both_keys(on: str) -> None:
     """Another key of the numbers or of the timing, or another place in it, gives other values."""
-    work = workload.make(point(batch=4, num_tokens=100, channels=96))
+    work = workload.make(point(batch=4, num_tokens=100, channels=96, device=on))
     values = {
         key: work.timed.inputs(key[0], TimedCall(*key[1:]))[0] for key in [(1, 1, 0), (1, 1, 1), (1, 2, 0), (2, 1, 0)]
     }
@@ -197,17 +234,18 @@ def test_the_items_of_a_padding_mask_change_their_order_from_call_to_call() -> N
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize(("name", "prefix"), [("Renamed", "to_"), ("Reordered", "")])
-def test_a_layer_can_have_the_weights_and_values_of_another(name: str, prefix: str, dtype: str) -> None:
+def test_a_layer_can_have_the_weights_and_values_of_another(name: str, prefix: str, dtype: str, on: str) -> None:
     """Each weight and buffer is that of its name there, also rounded; its own seed changes nothing.
 
     Gradients of weights come in the order that they have there.
     """
-    first = own("Separate", dtype=dtype, mode="train")
+    first = own("Separate", dtype=dtype, mode="train", device=on)
     file = sealed.made()
     workload.save(first, file)
     saved = workload.weights(first.layer)
     given = workload.Given(file, {prefix + each: [(each, 0, len(saved[each]))] for each in saved})
-    second = workload.make(point(layer=f"tests.own_layers:{name}", dtype=dtype, mode="train"), seed=1, given=given)
+    at = point(layer=f"tests.own_layers:{name}", dtype=dtype, mode="train", device=on)
+    second = workload.make(at, seed=1, given=given)
     assert all(
         torch.equal(each, saved[name.removeprefix(prefix)]) for name, each in workload.weights(second.layer).items()
     )
@@ -215,6 +253,7 @@ def test_a_layer_can_have_the_weights_and_values_of_another(name: str, prefix: s
         (first.values, second.values),
         (first.direction, second.direction),
         (first.inputs()[0], second.inputs()[0]),
+        (first.timed.inputs(5, TimedCall(1, 0))[0], second.timed.inputs(5, TimedCall(1, 0))[0]),
     ):
         assert torch.equal(one, other)
     output, of_x = torch.zeros(1), torch.ones(1)
@@ -282,6 +321,12 @@ def test_the_operations_of_a_users_layer_are_stated_or_counted(
 ) -> None:
     """Torch counts what a layer doesn't state, backward too; with a mask nobody knows what a call needs."""
     assert own(name, **columns).flops == flops
+
+
+def test_a_layer_that_needs_values_is_traced_on_the_cpu(on: str) -> None:
+    """In float32, as it was made: the values of the inputs are elsewhere, in the point's dtype."""
+    work = own("OfValues", device=on, dtype="bfloat16")
+    assert (work.flops, work.values.dtype) == (PROJECTION + CORE, torch.bfloat16)
 
 
 def test_a_users_layer_takes_tokens_unless_it_states_another_shape() -> None:
