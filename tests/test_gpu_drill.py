@@ -7,6 +7,9 @@ import subprocess
 import sys
 import tarfile
 import time
+import warnings
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -62,6 +65,8 @@ def ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, most_s: 
     """Return the lines of a part that is this program."""
     folder = tmp_path / "tests" / "drills"
     folder.mkdir(parents=True)
+    for package in (folder, folder.parent):  # else the suite's own would come first where that is installed
+        (package / "__init__.py").touch()
     (folder / "gpu_parts.py").write_text(program)
     monkeypatch.setattr(drill, "ROOT", tmp_path)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
@@ -284,3 +289,25 @@ def test_peaks_are_those_of_the_tensors(
         return
     with pytest.raises(drill.FailedError, match="its tensors"):
         gpu_parts.memory(on_gpu)
+
+
+def test_a_peak_of_a_row_that_failed_is_missing_for_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The line says how the row ended, not only that there is no number."""
+    rows = [("eager", "ok", ""), ("sdpa", "error", "it changed the order of backends")]
+    faked(monkeypatch, pd.DataFrame(rows, columns=["implementation", "status", "detail"]))
+    with pytest.raises(drill.FailedError, match="sdpa error: it changed the order of backends"):
+        gpu_parts.memory(gpu_parts.Drill("cuda", tmp_path, time.monotonic() + 60))
+
+
+def test_torchs_warnings_are_not_in_the_log_of_checks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They would be the reasons of backends that refuse, again and again; those stand in the counts."""
+
+    def judged(names: Sequence[str], *_at: str) -> dict[str, tuple[Counter[str], float]]:
+        warnings.warn("Flash attention kernel not used because:", stacklevel=1)
+        return {name: (Counter(accepted=1), 0.3) for name in names}
+
+    monkeypatch.setattr(gpu_torch, "judged", judged)
+    with warnings.catch_warnings(record=True) as shown:
+        warnings.simplefilter("always")
+        assert gpu_torch.correct("cuda").endswith("none refused, in float32, bfloat16, float16")
+    assert shown == []
