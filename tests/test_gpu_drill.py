@@ -81,6 +81,34 @@ def test_the_line_of_a_part_that_crashes_names_the_signal(tmp_path: Path, monkey
     assert line.startswith("rows: failed: ended by SIGSEGV: about to (")
 
 
+@pytest.mark.slow
+def test_a_part_that_crashes_says_where_and_ends_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The innermost calls stand below the line with the signal, however many there are."""
+    deep = "import os\ndef inner(depth):\n    inner(depth - 1) if depth else os.kill(os.getpid(), 11)\ninner(30)"
+    (tmp_path / "torch.py").write_text(deep)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    assert drill.main([str(tmp_path), "--device", "cpu", "--parts", "imports,known"]) == 1
+    _, line, *below, other, last = (tmp_path / drill.LINES).read_text().splitlines()
+    assert line.startswith("imports: failed: ended by SIGSEGV: Fatal Python error: Segmentation fault (")
+    assert any(each.endswith(f'File "{tmp_path}/torch.py", line 3 in inner') for each in below)
+    assert len(below) <= drill.TAIL + 1
+    assert other.startswith(f"known: skipped: {NO_GPU}")
+    assert last.startswith("1 of 2 parts failed; ")
+
+
+@pytest.mark.slow
+def test_a_part_that_takes_too_long_says_where_it_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the last that it said: the calls of the main thread."""
+    program = "import threading, time\nthreading.Thread(target=time.sleep, args=(60,)).start()\ntime.sleep(60)"
+    (tmp_path / "torch.py").write_text(f"print('so far', flush=True)\n{program}")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    line, *below = drill.tried("imports", "cpu", tmp_path / "runs", tmp_path / drill.LOG, 6)
+    assert line == "imports: failed: took longer than 6 s"
+    assert below[0].startswith("    Timeout (")
+    assert below[1] == "    so far"
+    assert below[3].endswith(f'File "{tmp_path}/torch.py", line 4 in <module>')
+
+
 def test_a_traceback_stands_below_the_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The line has the error itself."""
     line, *below = ends(tmp_path, monkeypatch, "def broken():\n    raise RuntimeError('no kernel')\nbroken()")

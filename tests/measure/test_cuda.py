@@ -7,6 +7,7 @@ from contextlib import nullcontext
 import pytest
 import torch
 
+from bench.analyse.flags import launch_bound
 from bench.measure import cuda
 from bench.measure.clock import Call, Timing, Void, timed
 from bench.plan.device import COLD, GRAPH, HOST, HOT
@@ -65,6 +66,16 @@ def test_the_same_call_has_the_same_time_again_while_the_host_scatters(timing: s
     alone_s = [by_events_alone(gpu, call) for _ in range(20)]
     assert max(held_s) == pytest.approx(min(held_s))
     assert max(alone_s) > 2 * min(alone_s)
+
+
+@pytest.mark.parametrize("timing", [HOT, COLD])
+@pytest.mark.parametrize(("kernel_s", "is_bound"), [(2.5e-5, True), (1e-4, False)])
+def test_a_call_is_bound_by_launches_that_take_longer_than_its_work(
+    kernel_s: float, timing: str, gpu: Gpu, *, is_bound: bool
+) -> None:
+    """By events alone no call is: its last kernel ends after the last launch."""
+    taken = timed(cuda.timer(timing), gpu.call(5, kernel_s, 4e-5))
+    assert launch_bound({"latency_s": taken.call_s, "host_s": taken.host_s}) is is_bound
 
 
 def test_by_the_host_the_time_is_what_a_user_waits_for(gpu: Gpu) -> None:
