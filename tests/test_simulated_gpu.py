@@ -1,11 +1,13 @@
 """A run on a GPU that is made up goes through all of the suite: engine, judge, journal, answer."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bench.engine import pool
 from bench.engine.run import run
+from bench.engine.worker import Worker
 from bench.machine import facts
 from bench.plan.device import COLD, GRAPH, HOST, HOT
 from bench.plan.sweep import Request, load_sweep
@@ -16,7 +18,15 @@ pytestmark = pytest.mark.slow
 
 
 def test_each_way_to_time_a_call_has_a_row(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """All are ok, with the host's seconds beside the GPU's."""
+    """All are ok, with the host's seconds beside the GPU's; the processes of a point start side by side."""
+    asked_for: list[str] = []
+    post = Worker.post
+
+    def noted(worker: Worker, request: dict[str, Any], **options: Any) -> None:
+        asked_for.append(request["request"])
+        post(worker, request, **options)
+
+    monkeypatch.setattr(Worker, "post", noted)
     monkeypatch.setattr(pool, "MODULE", "tests.simulated_server")
     monkeypatch.setattr(facts, "torch_cuda", lambda: "12.8")
     monkeypatch.setattr(facts, "gpus", lambda: [NAME])
@@ -31,4 +41,7 @@ def test_each_way_to_time_a_call_has_a_row(monkeypatch: pytest.MonkeyPatch, tmp_
     assert [*rows["status"]] == ["ok"] * 8, rows[["timing", "implementation", "status", "detail"]].to_string()
     assert {*rows["timing"]} == {*timings}
     assert (rows["host_s"] > 0).all()
+    steps = [name for name in asked_for if name in ("arrive", "expect", "prepare")]
+    members = 3  # with the control
+    assert steps == [*["arrive"] * members, "expect", *["prepare"] * members] * len(timings)
     assert {*rows["device_name"]} == {f"{NAME} 8 GiB"}

@@ -145,9 +145,15 @@ class Replicate:
                     pool.renew()
 
     def _measure(self, judged: Mapping[tuple[Pool, Point], Sequence[Member]], *, together: bool) -> None:
+        if not self._point.kind.is_forked_warm:
+            self._start_all()  # they arrive while judges compute what is expected
         for at, members in judged.items():
             self._judges[at] = Judge(members, self._draws, self._timeout_s, partial(self._heard, ""))
             self._judges[at].begin()
+        for member in self._members:
+            if member.worker is not None and member.is_ok:
+                with self._ending(member):
+                    member.reply()
         self._prepare_all(together=together)
         active = [member for member in self._members if member.is_ok]
         if together and len(active) < len(self._members):
@@ -160,6 +166,15 @@ class Replicate:
 
     def _judge(self, member: Member) -> Judge:
         return self._judges[member.judged_by]
+
+    def _start_all(self) -> None:
+        """Start all members side by side: each needs seconds until it can use its device and the compiler."""
+        for member in self._members:
+            with self._ending(member):
+                member.start(self._number)
+                cache = str(member.pool.caches.path(member.case))
+                case = {"point": dataclasses.asdict(member.point), "implementation": member.implementation}
+                member.post({"request": "arrive", **case, "cache": cache})
 
     def _prepare_all(self, *, together: bool) -> None:
         """Prepare the members, one on each core of a CPU, as long as there is memory for another one.
@@ -198,6 +213,8 @@ class Replicate:
         if not member.is_ok:
             return None
         member.lacks_memory = memory.prepared >= FEWEST and room < 1 and member not in self._baselines
+        if member.lacks_memory:
+            member.close()
         return None if member.lacks_memory else member
 
     def _take_prepared(self, member: Member, memory: Memory, busy: Sequence[Member]) -> None:
@@ -215,7 +232,8 @@ class Replicate:
 
     def _preparing(self, member: Member, core: Core) -> Worker:
         """Return the process of a member after the request to prepare it on a core; raises Died."""
-        member.start(self._number)
+        if member.worker is None:
+            member.start(self._number)
         self._neighbours.note()
         inputs = self._judge(member).inputs(member)
         case = {

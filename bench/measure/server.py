@@ -6,6 +6,7 @@
 import contextlib
 import gc
 import importlib
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -16,7 +17,19 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 import impls
-from bench.measure import compilation, failure, identity, judge, look, memory, nvml, outputs, references, user_code
+from bench.measure import (
+    compilation,
+    failure,
+    identity,
+    judge,
+    look,
+    memory,
+    nvml,
+    outputs,
+    references,
+    user_code,
+    workload,
+)
 from bench.measure.devices import device
 from bench.measure.forking import Channel, Server, serve
 from bench.measure.measured_case import CaseRequest, MeasuredCase
@@ -74,7 +87,7 @@ def _unresolved(names: Iterable[str]) -> Iterator[str]:
 
 
 class Worker:
-    """Serves `check` and `memory`; for a case `prepare` and then steps: `begin`, `sample` and `keep`, `finish`."""
+    """Serves `check` and `memory`; for a case `arrive`, `prepare` and steps: `begin`, `sample` and `keep`, `finish`."""
 
     def __init__(self) -> None:
         self._case: MeasuredCase | None = None
@@ -111,6 +124,19 @@ class Worker:
         channel.announce("memory")
         case = Case(Point(**request["point"]), request["implementation"])
         return {"peak_bytes": memory.system_peak_bytes(case)}
+
+    def arrive(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
+        """Begin to use the device of a case, and the compiler if it compiles; nothing of a user is imported.
+
+        That takes seconds if the process was not forked warm. Errors are left to `prepare`, which does the same.
+        """
+        os.environ[compilation.CACHE] = request["cache"]
+        point, name = Point(**request["point"]), request["implementation"]
+        with contextlib.suppress(Exception):
+            workload.set_up(point)
+            if not is_own(name) and impls.compiles(name):
+                compilation.warm_toolchain(device(point.device).place)
+        return {}
 
     def prepare(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
         """Prepare a case; reply with its outcome so far."""
@@ -165,7 +191,7 @@ def _seen(look_at: Callable[..., dict[str, Any]], request: dict[str, Any], chann
 def work(channel: Channel) -> None:
     """Serve the requests of a worker until the parent closes the pipe."""
     worker = Worker()
-    requests = {"check": worker.check, "memory": worker.memory, "prepare": worker.prepare}
+    requests = {"check": worker.check, "memory": worker.memory, "arrive": worker.arrive, "prepare": worker.prepare}
     steps = dict.fromkeys(("begin", "sample", "keep", "finish"), worker.step)
     looks = {"look": look.look, "shape": look.shape, "describe": look.described}
     looks |= {"compute": look.computed, "match": look.matched}

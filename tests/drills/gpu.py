@@ -27,7 +27,7 @@ PARTS: dict[str, int] = {
     "forks": 20,
     "rows": 35,
     "timings": 30,
-    "twins": 100,
+    "twins": 140,
     "known": 10,
     "slowed": 10,
     "streams": 30,

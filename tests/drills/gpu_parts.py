@@ -222,7 +222,7 @@ def twins(drill: Drill) -> str:
     file = drill.folder / "twins.toml"
     grids = ["\n".join(f"{name} = {value}" for name, value in columns.items()) for columns in named]
     defaults = f'[defaults]\nlayer = "vit"\ndevice = "{drill.device}"\ndtype = "{drill.dtype}"\n'
-    effort = f"race = false\nprocesses = {PROCESSES}\nbudget_s = {2 if drill.is_gpu else 0.5}\n"
+    effort = f"race = false\nprocesses = {PROCESSES}\nbudget_s = {1 if drill.is_gpu else 0.5}\n"
     head = 'implementations = ["sdpa"]\nbaseline = "sdpa"\n' + effort
     file.write_text(head + defaults + "".join(f"\n[[grid]]\n{grid}\n" for grid in grids), encoding="utf-8")
     without = ""
