@@ -321,8 +321,12 @@ def test_peaks_are_those_of_the_tensors(
 
 def test_a_peak_of_a_row_that_failed_is_missing_for_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The line says how the row ended, not only that there is no number."""
-    rows = [("eager", "ok", ""), ("sdpa", "error", "it changed the order of backends")]
-    faked(monkeypatch, pd.DataFrame(rows, columns=["implementation", "status", "detail"]))
+    at, ends = point(device="cuda"), {"eager": ("ok", ""), "sdpa": ("error", "it changed the order of backends")}
+    rows = [
+        {**Case(at, name).columns(), "status": status, "detail": detail, "peak_bytes": None}
+        for name, (status, detail) in ends.items()
+    ]
+    faked(monkeypatch, pd.DataFrame(rows))
     with pytest.raises(drill.FailedError, match="sdpa error: it changed the order of backends"):
         gpu_parts.memory(gpu_parts.Drill("cuda", tmp_path, time.monotonic() + 60))
 
