@@ -7,6 +7,9 @@ import subprocess
 import sys
 import tarfile
 import time
+import warnings
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -62,6 +65,8 @@ def ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, most_s: 
     """Return the lines of a part that is this program."""
     folder = tmp_path / "tests" / "drills"
     folder.mkdir(parents=True)
+    for package in (folder, folder.parent):  # else the suite's own would come first where that is installed
+        (package / "__init__.py").touch()
     (folder / "gpu_parts.py").write_text(program)
     monkeypatch.setattr(drill, "ROOT", tmp_path)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
@@ -74,6 +79,34 @@ def test_the_line_of_a_part_that_crashes_names_the_signal(tmp_path: Path, monkey
     program = "import os, signal\nprint('about to', flush=True)\nos.kill(os.getpid(), signal.SIGSEGV)"
     (line,) = ends(tmp_path, monkeypatch, program)
     assert line.startswith("rows: failed: ended by SIGSEGV: about to (")
+
+
+@pytest.mark.slow
+def test_a_part_that_crashes_says_where_and_ends_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The innermost calls stand below the line with the signal, however many there are."""
+    deep = "import os\ndef inner(depth):\n    inner(depth - 1) if depth else os.kill(os.getpid(), 11)\ninner(30)"
+    (tmp_path / "torch.py").write_text(deep)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    assert drill.main([str(tmp_path), "--device", "cpu", "--parts", "imports,known"]) == 1
+    _, line, *below, other, last = (tmp_path / drill.LINES).read_text().splitlines()
+    assert line.startswith("imports: failed: ended by SIGSEGV: Fatal Python error: Segmentation fault (")
+    assert any(each.endswith(f'File "{tmp_path}/torch.py", line 3 in inner') for each in below)
+    assert len(below) <= drill.TAIL + 1
+    assert other.startswith(f"known: skipped: {NO_GPU}")
+    assert last.startswith("1 of 2 parts failed; ")
+
+
+@pytest.mark.slow
+def test_a_part_that_takes_too_long_says_where_it_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the last that it said: the calls of the main thread."""
+    program = "import threading, time\nthreading.Thread(target=time.sleep, args=(60,)).start()\ntime.sleep(60)"
+    (tmp_path / "torch.py").write_text(f"print('so far', flush=True)\n{program}")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    line, *below = drill.tried("imports", "cpu", tmp_path / "runs", tmp_path / drill.LOG, 6)
+    assert line == "imports: failed: took longer than 6 s"
+    assert below[0].startswith("    Timeout (")
+    assert below[1] == "    so far"
+    assert below[3].endswith(f'File "{tmp_path}/torch.py", line 4 in <module>')
 
 
 def test_a_traceback_stands_below_the_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -284,3 +317,29 @@ def test_peaks_are_those_of_the_tensors(
         return
     with pytest.raises(drill.FailedError, match="its tensors"):
         gpu_parts.memory(on_gpu)
+
+
+def test_a_peak_of_a_row_that_failed_is_missing_for_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The line says how the row ended, not only that there is no number."""
+    at, ends = point(device="cuda"), {"eager": ("ok", ""), "sdpa": ("error", "it changed the order of backends")}
+    rows = [
+        {**Case(at, name).columns(), "status": status, "detail": detail, "peak_bytes": None}
+        for name, (status, detail) in ends.items()
+    ]
+    faked(monkeypatch, pd.DataFrame(rows))
+    with pytest.raises(drill.FailedError, match="sdpa error: it changed the order of backends"):
+        gpu_parts.memory(gpu_parts.Drill("cuda", tmp_path, time.monotonic() + 60))
+
+
+def test_torchs_warnings_are_not_in_the_log_of_checks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They would be the reasons of backends that refuse, again and again; those stand in the counts."""
+
+    def judged(names: Sequence[str], *_at: str) -> dict[str, tuple[Counter[str], float]]:
+        warnings.warn("Flash attention kernel not used because:", stacklevel=1)
+        return {name: (Counter(accepted=1), 0.3) for name in names}
+
+    monkeypatch.setattr(gpu_torch, "judged", judged)
+    with warnings.catch_warnings(record=True) as shown:
+        warnings.simplefilter("always")
+        assert gpu_torch.correct("cuda").endswith("none refused, in float32, bfloat16, float16")
+    assert shown == []

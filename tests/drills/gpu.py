@@ -9,6 +9,7 @@ Packages that are missing can come as wheels from `--wheels FOLDER`.
 import argparse
 import importlib.metadata
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import tarfile
 import tempfile
 import time
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -61,6 +63,9 @@ MOST_BYTES = 15 * 2**20
 
 TAIL = 12
 """The lines of output below the line of a part that failed."""
+
+ENDS = ("Fatal Python error: ", "Timeout (")
+"""What faulthandler writes before the calls of all threads, the innermost first: a part crashed, or took too long."""
 
 
 class FailedError(Exception):
@@ -117,14 +122,28 @@ def tried(part: str, device: str, runs: Path, log: Path, most_s: float) -> list[
             status = None
         output.seek(start)
         said = [line for line in output.read().splitlines() if line.strip()]
-    below = [f"    {each}" for each in said[-TAIL:]]
+    end = (_stack(said) if status is None or status < 0 else []) or said[-TAIL:]
     if status is None:
-        return [f"{part}: failed: took longer than {most_s:.0f} s", *below]
+        return [f"{part}: failed: took longer than {most_s:.0f} s", *(f"    {each}" for each in end)]
     ended = {0: "passed", SKIPPED: "skipped"}.get(status, "failed")
     if status < 0:
         ended = f"failed: ended by {signal.Signals(-status).name}"
-    line = f"{part}: {ended}: {said[-1] if said else 'no output'} ({time.monotonic() - begin_s:.0f} s)"
-    return [line, *below[:-1]] if ended.startswith("failed") else [line]
+    last = end.pop(0 if end[0].startswith(ENDS) else -1) if end else "no output"
+    line = f"{part}: {ended}: {last} ({time.monotonic() - begin_s:.0f} s)"
+    return [line, *(f"    {each}" for each in end)] if ended.startswith("failed") else [line]
+
+
+def _stack(said: Sequence[str]) -> list[str]:
+    """Return the innermost calls of the thread that crashed, or else of the main one, after a line that says why.
+
+    The last that was said before stands below that line. Empty if faulthandler wrote nothing.
+    """
+    begin = next((number for number, line in enumerate(said) if line.startswith(ENDS)), len(said))
+    threads = [number for number in range(begin, len(said)) if re.match(r"(Current t|T)hread 0x", said[number])]
+    if not threads:
+        return []
+    of = next((number for number in threads if said[number].startswith("Current")), threads[-1])
+    return [said[begin], *said[:begin][-1:], *said[of : of + TAIL]]
 
 
 def keep(part: str, runs: Path, out: Path) -> str:

@@ -82,6 +82,10 @@ class Worker:
             end(1)
         return {"peak_bytes": int(os.environ.get("MALLOC_TRIM_THRESHOLD_", "65536"))}
 
+    def arrive(self, _request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
+        """Need no time for that."""
+        return {}
+
     def prepare(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
         """Leave outputs for the judge, or end as the name says."""
         case = request["case"]
@@ -366,7 +370,7 @@ LIVING: set[Worker] = set()
 def work(channel: Channel) -> None:
     """Serve the requests of a worker."""
     worker = Worker()
-    of_case = (worker.prepare, worker.begin, worker.sample, worker.keep, worker.finish)
+    of_case = (worker.arrive, worker.prepare, worker.begin, worker.sample, worker.keep, worker.finish)
     requests = (worker.check, worker.describe, worker.memory, *of_case, worker.do)
     try:
         serve({request.__name__: request for request in requests}, channel)

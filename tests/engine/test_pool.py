@@ -128,6 +128,15 @@ def test_the_processes_of_a_gpu_are_forked_from_a_server_that_has_imported_torch
     assert threads == [os.environ.get("TORCHINDUCTOR_COMPILE_THREADS"), "1"]
 
 
+def test_a_process_of_a_gpu_starts_no_interpreter(two: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its server has imported torch, which takes seconds: no process does that again."""
+    at = point(device="cuda")
+    two.worker(at)
+    monkeypatch.setattr(subprocess, "Popen", no_more_processes)
+    workers = [two.worker(at, number) for number in range(4)]
+    assert len({worker.pid for worker in (*workers, two.judge(at))}) == 5
+
+
 def test_a_server_that_has_not_compiled_forks_what_describes_the_machine(
     two: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,6 +16,7 @@ import pytest
 
 from bench.engine.worker import Died, Process, Server, Worker, environment, first_done, launch, started, unheard
 from bench.plan.case import HUGE
+from bench.plan.device import CUDA
 from tests.clock import wait_by_hand
 from tests.engine.interpreters import interpreter
 
@@ -354,6 +355,22 @@ def test_huge_pages_are_asked_for_at_the_start_of_the_process(tmp_path: Path, mo
     assert huge["THP_MEM_ALLOC_ENABLE"] == "1"
     assert retained["GLIBC_TUNABLES"] == "glibc.rtld.nns=5"
     assert "THP_MEM_ALLOC_ENABLE" not in retained
+
+
+@pytest.mark.slow
+@pytest.mark.toolchain
+def test_the_compiler_starts_no_processes_in_that_of_a_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many cores there are: the first Triton kernel would start one for each, and they would stay."""
+    monkeypatch.delenv("TORCHINDUCTOR_COMPILE_THREADS", raising=False)
+    code = (
+        "import os\n"
+        "os.cpu_count, os.sched_getaffinity = lambda: 8, lambda _: range(8)\n"
+        "from torch._inductor import config\n"
+        "print(config.compile_threads)\n"
+    )
+    variables = environment("retained", 1, tmp_path, kind=CUDA)
+    done = subprocess.run([sys.executable, "-c", code], env=variables, capture_output=True, text=True, check=True)
+    assert int(done.stdout) == 1
 
 
 def test_another_environment_imports_this_checkout_and_its_own_packages(

@@ -1,11 +1,13 @@
 """The timers of a GPU, on one that is made up; and on a real one, if there is one."""
 
+import random
 from collections.abc import Callable
 from contextlib import nullcontext
 
 import pytest
 import torch
 
+from bench.analyse.flags import launch_bound
 from bench.measure import cuda
 from bench.measure.clock import Call, Timing, Void, timed
 from bench.plan.device import COLD, GRAPH, HOST, HOT
@@ -49,6 +51,31 @@ def test_device_times_are_those_of_the_gpu_alone(timing: str, overwritten: int, 
     assert gpu.overwritten - before == overwritten
     if host_s > KERNEL_S:
         assert by_events_alone(gpu, call) > 2 * WORK_S
+
+
+@pytest.mark.parametrize("timing", [HOT, COLD])
+def test_the_same_call_has_the_same_time_again_while_the_host_scatters(timing: str, gpu: Gpu) -> None:
+    """Events alone say that it is half as fast as before, or less."""
+    rng, timer = random.Random(1), cuda.timer(timing)
+
+    def call() -> None:
+        for _ in range(KERNELS):
+            gpu.launch(KERNEL_S, rng.uniform(1e-6, 5e-5))
+
+    held_s = [timed(timer, call).call_s for _ in range(20)]
+    alone_s = [by_events_alone(gpu, call) for _ in range(20)]
+    assert max(held_s) == pytest.approx(min(held_s))
+    assert max(alone_s) > 2 * min(alone_s)
+
+
+@pytest.mark.parametrize("timing", [HOT, COLD])
+@pytest.mark.parametrize(("kernel_s", "is_bound"), [(2.5e-5, True), (1e-4, False)])
+def test_a_call_is_bound_by_launches_that_take_longer_than_its_work(
+    kernel_s: float, timing: str, gpu: Gpu, *, is_bound: bool
+) -> None:
+    """By events alone no call is: its last kernel ends after the last launch."""
+    taken = timed(cuda.timer(timing), gpu.call(5, kernel_s, 4e-5))
+    assert launch_bound({"latency_s": taken.call_s, "host_s": taken.host_s}) is is_bound
 
 
 def test_by_the_host_the_time_is_what_a_user_waits_for(gpu: Gpu) -> None:
@@ -243,6 +270,19 @@ def test_work_that_goes_on_after_the_call_is_found(seconds: float, gpu: Gpu) -> 
     """The GPU still works when the call's stream is done."""
     late_s = cuda.late_s(_to_another_stream(gpu, waits=True, is_joined=False)(seconds))
     assert late_s == pytest.approx(seconds - KERNEL_S, rel=0.5)
+
+
+def test_short_work_that_goes_on_is_found_though_the_host_is_slow(gpu: Gpu) -> None:
+    """Without a hold the GPU would be done with it before the host has queued the rest and looks."""
+    other = gpu.stream()
+
+    def call() -> None:
+        other.wait_stream(gpu.current)
+        with gpu.on(other):
+            gpu.launch(3e-5)
+        gpu.launch(KERNEL_S, 1e-4)
+
+    assert cuda.late_s(call) == pytest.approx(3e-5 - KERNEL_S, rel=0.5)
 
 
 def test_work_of_another_stream_that_is_joined_is_not_late(gpu: Gpu) -> None:

@@ -16,10 +16,10 @@ from torch.nn import functional as F  # noqa: N812 - PyTorch's own convention
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
-from bench.measure import workload
-from bench.measure.devices import device
+from bench.measure import clock, cuda, workload
+from bench.measure.devices import Device, device
 from bench.plan.case import Point
-from bench.plan.device import CPU
+from bench.plan.device import COLD, CPU, HOT
 from bench.plan.layers import flops, steps
 from bench.profiling import capture
 from bench.profiling.capture import Capture, Pair, operators, stages
@@ -27,7 +27,10 @@ from bench.profiling.recorded import Call
 from bench.store.profile import BACKWARD, FORWARD, ProfiledOperator, Stage
 from impls.whole import stepwise
 from tests.make.points import STEPWISE, featured, of_layer, point
+from tests.make.simulated_gpu import Gpu, gpu
 from tests.profiling.taken import AT, TRAIN, captured
+
+__all__ = ["gpu"]
 
 SCORES, VALUES = 4 * (2 * 4 * 64 * 64), 4 * (2 * 64 * 32)
 """Bytes of the scores, and of the values of all heads."""
@@ -55,6 +58,21 @@ def test_pairs_that_are_not_calm_are_made_again(
     taken = capture.capture(lambda: None, "call", device("cpu"), "host", tmp_path)
     assert [each.profiled_s for each in taken.pairs] == kept_s
     assert next(planted, None) is None
+
+
+@pytest.mark.parametrize("timing", [COLD, HOT])
+def test_a_profile_on_a_gpu_is_timed_as_its_run(
+    timing: str, gpu: Gpu, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """By the timer of a way to time a call: the host's launches are in neither of its times."""
+
+    class Timed(Device):
+        def timer(self, timing: str) -> clock.Timer:
+            return cuda.timer(timing)
+
+    monkeypatch.setattr(capture, "BUDGET_S", 0.0)
+    taken = capture.capture(gpu.call(4, 1e-5, 1e-4), "call", Timed("cpu"), timing, tmp_path)
+    assert [taken.timed_s, taken.profiled_s] == pytest.approx([4e-5] * 2)
 
 
 def test_however_long_a_call_takes_there_are_three_pairs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from bench.analyse.summary import summarise
 from bench.plan.case import CONTROL, Case
 from bench.show.answer import points_of
-from bench.show.doubts import control_noise, control_warning, machine, warnings
+from bench.show.doubts import advice, control_noise, control_warning, machine, warnings
 from tests.make.points import vit_s
 from tests.make.records import record, samples
 from tests.make.results import results, timed
@@ -76,6 +76,19 @@ def test_a_gpu_has_a_sentence_of_its_own() -> None:
     assert machine(both.assign(compute_speed=0.5))[1].count("was slow. In 2 of 2") == 2
     unknown = of_gpu[of_gpu["implementation"] != CONTROL].assign(clock_low_hz=None, clock_high_hz=None)
     assert machine(unknown) == (True, "")
+
+
+def test_a_gpu_on_which_identical_code_differs_is_not_told_to_be_quiet() -> None:
+    """Other processes of the host don't move its times, and neither do launches that take longer than the work."""
+    points = [vit_s(num_tokens=tokens, device="cuda", timing="device-cold", threads=15) for tokens in (50, 197, 577)]
+    slow = {CONTROL: lambda at: 0.01 * (1.58 if at == points[-1] else 1.0)}
+    table = timed(points, {"eager": 0.01, "sdpa": 0.005, **slow}).assign(host_s=0.02, clock_hz=1.98e9)
+    is_steady, said = machine(table)
+    assert not is_steady
+    assert said.startswith("The GPU was not steady. Identical code differs here")
+    told = " ".join([said, *advice(table)])
+    assert "launch-bound" in told
+    assert not re.search("machine|quiet|threads", told)
 
 
 def test_each_warning_is_counted_once() -> None:
