@@ -24,6 +24,7 @@ from bench.harness.progress import imported, waiting
 from bench.plan import names
 from bench.plan.case import AS_IS
 from bench.plan.columns import flag
+from bench.plan.device import GRAPH
 from bench.plan.errors import WrongRequest
 from bench.plan.invocation import suite
 from bench.plan.sweep import Sweep
@@ -136,7 +137,7 @@ def _tried(trial: Trial, name: str, last: str, baseline: str) -> bool:
                 rounds.setdefault(each, {})[number] = taken
     tell("; ".join(_judged(values(rounds), name, {baseline: baseline, last: "the last version"})))
     for sentence in bound_by_host(
-        [row] if launch_bound(row := _row(member, rounds[name])) else [], "Here", [row["timing"]]
+        [row] if launch_bound(row := _row(member, rounds[name])) else [], "Here", (row["timing"], GRAPH)
     ):
         tell(sentence)
     return True
