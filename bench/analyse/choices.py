@@ -1,12 +1,13 @@
 """The core to use at each point of a run."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from bench.analyse.standing import cost, places
 from bench.analyse.summary import Summary
 from bench.plan.case import Point
+from bench.plan.device import Kind
 from bench.stats.estimates import PAIR, Interval, interval
 from impls.catalogue import IMPLEMENTATIONS, parse, shapes_itself
 from impls.table import SDPA
@@ -31,10 +32,10 @@ class CoreChoice:
 
 def choices(summary: Summary) -> list[CoreChoice]:
     """Return the choice at each point at which sdpa was measured, other than points of whole models and those apart."""
-    chosen = []
+    chosen, timings = [], first_timings(summary)
     for point in summary:
         of = summary.contrasts(point)
-        if shapes_itself(point.layer) or SDPA not in of.names or apart(point):
+        if shapes_itself(point.layer) or SDPA not in of.names or apart(point, timings):
             continue
         gains = {name: interval(of.speedup(name, SDPA), PAIR).exp() for name in of.names if is_core(name)}
         compared = of.only([name for name, gain in gains.items() if name == SDPA or gain.is_known])
@@ -47,9 +48,19 @@ def choices(summary: Summary) -> list[CoreChoice]:
     return chosen
 
 
-def apart(point: Point) -> str:
-    """Return what a call of a point's core has that a table of choices doesn't know, empty if it has nothing such."""
+def first_timings(points: Iterable[Point]) -> dict[Kind, str]:
+    """Return for each kind of device the first of its timings that points have: a table has one core for a shape."""
+    found = {(point.kind, point.timing) for point in points}
+    return {kind: next(each for each in kind.timings if (kind, each) in found) for kind, _ in found}
+
+
+def apart(point: Point, timings: Mapping[Kind, str]) -> str:
+    """Return what a call of a point's core has that a table of choices doesn't know, empty if it has nothing such.
+
+    `timings` are those of the table.
+    """
     found = {
+        f"timing {point.timing}": point.timing != timings[point.kind],
         "mode backward": point.mode == "backward",
         "windows": point.window_size is not None,
         "a bias": point.attn_bias not in (None, "none"),

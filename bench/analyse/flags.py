@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from bench.analyse.rows import FASTER, OPEN, SLOWER, Row, pair
-from bench.plan.device import HOT
+from bench.plan.device import HOST, HOT, kind
 from impls.catalogue import compiled_from
 
 FAULT_S = 1e-6
@@ -74,6 +74,12 @@ SLOW = Flag(
     "end other programs, or measure when the machine is less busy",
     "In {} it ran at less than 75 % of the highest speed that was ever measured on it.",
 )
+SLOW_GPU = Flag(
+    "S",
+    "the GPU computed at less than 75 % of its highest known speed; ratios may differ at full speed",
+    "end other programs on the GPU, or let it cool",
+    SLOW.of_machine,
+)
 LAUNCH_BOUND = Flag(
     "L",
     "launch-bound: the host takes as long to submit a call as the device to do it",
@@ -116,12 +122,13 @@ def flags(row: Row) -> list[Flag]:
     both = system_bytes is not None and allocator_bytes is not None
     difference_bytes = abs(system_bytes - allocator_bytes) if both else 0
     held_bytes = row["memory_bytes"] or 0
+    of = kind(row["device"])
     raised = (
         (ONE_PROCESS, row["latency_low_s"] is None and row["slowdown_high"] is None),
         (UNSETTLED, (row["slow_start"] or 0) > (SLOW_START if row["settled"] is False else SETTLED_SLOW_START)),
-        (FAULTS, (row["page_faults"] or 0) * FAULT_S >= FAULT_SHARE * row["latency_s"]),
-        (disturbed(row["threads"]), (row["flagged_share"] or 0) >= FLAGGED_SHARE),
-        (SLOW, row["compute_speed"] is not None and row["compute_speed"] < SLOW_SPEED),
+        (FAULTS, is_with_faults(row) and (row["page_faults"] or 0) * FAULT_S >= FAULT_SHARE * row["latency_s"]),
+        (disturbed(row["threads"] if of.has_cores else 1), (row["flagged_share"] or 0) >= FLAGGED_SHARE),
+        (SLOW if of.has_cores else SLOW_GPU, row["compute_speed"] is not None and row["compute_speed"] < SLOW_SPEED),
         (MEMORY, difference_bytes > max(MEMORY_BYTES, MEMORY_SHARE * held_bytes)),
         (NO_HUGE_PAGES, row["huge_bytes"] == 0 and held_bytes >= HUGE_BYTES),
         (LAUNCH_BOUND, launch_bound(row)),
@@ -130,6 +137,11 @@ def flags(row: Row) -> list[Flag]:
         (OPPOSED, row.get("is_opposed")),
     )
     return [flag for flag, is_raised in raised if is_raised]
+
+
+def is_with_faults(row: Row) -> bool:
+    """Return whether a row's time is the host's, whose page faults are part of it."""
+    return bool(row["timing"] == HOST)
 
 
 def legend(raised: Collection[Flag]) -> list[Flag]:

@@ -16,7 +16,7 @@ from typing import Any, cast
 
 from bench.analyse import table_check
 from bench.analyse.analysed_run import AnalysedRun
-from bench.analyse.choices import CoreChoice, apart, is_core
+from bench.analyse.choices import CoreChoice, apart, first_timings, is_core
 from bench.commands import FINE, say
 from bench.engine.table_check import TableCheck
 from bench.harness import options
@@ -139,7 +139,8 @@ def _measured(check: Sweep, out: Path, saved: AnalysedRun) -> dict[str, Any]:
 
 def _left_out(saved: AnalysedRun) -> str:
     """Return how many points are no choices, with what a table does not know of them; empty if there are none."""
-    number = Counter(what for point in saved.summary if (what := apart(point)))
+    timings = first_timings(saved.summary)
+    number = Counter(what for point in saved.summary if (what := apart(point, timings)))
     if not number:
         return ""
     return f"left out: {counted(number.total(), 'point')} with {any_of([*number])}, for which a table has no kind"

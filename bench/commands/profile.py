@@ -3,7 +3,9 @@
 import argparse
 
 from bench.commands import BAD, FINE, say
+from bench.engine.admission import check_devices
 from bench.plan.errors import WrongRequest
+from bench.plan.sweep import Sweep
 from bench.profiling import traces
 from bench.show.charts import catalogue
 from bench.show.doubts import control_warning
@@ -14,7 +16,7 @@ from bench.show.terminal.console import console, render
 def run(arguments: argparse.Namespace) -> int:
     """Profile the cases one after the other and print each, then draw the pictures of all profiles of the run.
 
-    BAD if a case could not be profiled.
+    BAD if a case could not be profiled. Raises WrongRequest if this machine has the device of none.
     """
     if arguments.top < 1:
         raise WrongRequest(f"--top {arguments.top} must be at least 1")
@@ -23,6 +25,10 @@ def run(arguments: argparse.Namespace) -> int:
     if not saved.is_folder:
         raise WrongRequest(f"{saved} is a file; profile needs the run folder, to write traces/ into it")
     cases = traces.with_stages(traces.chosen(table, arguments.case, saved.baseline or ""), table)
+    points, names = (
+        tuple(dict.fromkeys(each)) for each in zip(*((at.point, at.implementation) for at in cases), strict=True)
+    )
+    check_devices(Sweep("profile", points, names))
     status = FINE
     for traced in traces.write(cases, saved.folder):
         say(f"{traced.case.name}: {traced.reason or traced.trace}")

@@ -6,24 +6,30 @@ import importlib.util
 import re
 import shlex
 import shutil
+import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
+from bench.analyse.flags import launch_bound
 from bench.commands import FINE, say
+from bench.engine.member import Member
 from bench.engine.trial import Trial
 from bench.harness import options
 from bench.harness.progress import imported, waiting
 from bench.plan import names
 from bench.plan.case import AS_IS
 from bench.plan.columns import flag
+from bench.plan.device import GRAPH
 from bench.plan.errors import WrongRequest
 from bench.plan.invocation import suite
 from bench.plan.sweep import Sweep
 from bench.show import intervals
+from bench.show.answer import bound_by_host
 from bench.show.text import shared
 from bench.stats.contrasts import Values, contrasts, prior, values
 from bench.stats.estimates import PAIR, interval
@@ -130,7 +136,17 @@ def _tried(trial: Trial, name: str, last: str, baseline: str) -> bool:
                 taken = dict(zip(of.samples.rounds, of.samples.values_s, strict=True))
                 rounds.setdefault(each, {})[number] = taken
     tell("; ".join(_judged(values(rounds), name, {baseline: baseline, last: "the last version"})))
+    for sentence in bound_by_host(
+        [row] if launch_bound(row := _row(member, rounds[name])) else [], "Here", (row["timing"], GRAPH)
+    ):
+        tell(sentence)
     return True
+
+
+def _row(member: Member, rounds: Mapping[int, Mapping[int, float]]) -> dict[str, Any]:
+    """Return what a row of results would have of a version: its time, and the host's."""
+    latency_s = statistics.median(each for of in rounds.values() for each in of.values())
+    return {"timing": member.case.point.timing, "latency_s": latency_s, "host_s": member.metrics.get("host_s")}
 
 
 def _judged(of: Values, name: str, others: Mapping[str, str]) -> Iterator[str]:

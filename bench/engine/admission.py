@@ -37,7 +37,8 @@ def check_devices(sweep: Sweep) -> None:
     missing, reasons = missing_devices(sweep.points, there), list[str]()
     if missing:
         version, seen = facts.torch_version(), f"NVIDIA GPUs that this process sees: {', '.join(there) or 'none'}"
-        why = seen if facts.torch_cuda() else f"torch {version} is built without CUDA"
+        built = "for HIP: only NVIDIA GPUs are measured" if facts.torch_hip() else "without CUDA"
+        why = seen if facts.torch_cuda() else f"torch {version} is built {built}"
         reasons.append(
             f"device = {', '.join(missing)} can't be used here ({why}); expected {' or '.join([CPU.name, *there])}"
         )

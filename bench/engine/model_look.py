@@ -36,6 +36,7 @@ def look(
     """
     # one server: shares of the time hardly depend on the code layout
     with closing(Pool(1, (), libraries=libraries(point.layer for point in points))) as pool:
+        pool.check(points)
         return {
             point: [
                 asked(pool, "look", point, number, timeout_s, heard, settings=[*settings] if number == 0 else [])

@@ -82,6 +82,12 @@ def done(work: Work) -> tuple[list[str], str]:
     except WrongRequest as error:
         return files, str(error)
     except Exception as error:  # whatever a library of charts raises
-        first = next(iter(str(error).splitlines()), "")
-        return files, ": ".join(filter(None, (type(error).__name__, first)))
+        return files, ": ".join(filter(None, (type(error).__name__, _reason(str(error)))))
     return files, ""
+
+
+def _reason(message: str) -> str:
+    """Return the first line of a message, and the next ones as long as each ends with a colon."""
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    number = next((at for at, line in enumerate(lines) if not line.endswith(":")), len(lines) - 1)
+    return " ".join(lines[: number + 1])

@@ -263,6 +263,11 @@ def torch_cuda() -> str:
     return _declared("cuda")
 
 
+def torch_hip() -> str:
+    """Return the version of HIP that the installed torch was built for, which AMD's GPUs need; empty if it has none."""
+    return _declared("hip")
+
+
 def gpus() -> list[str]:
     """Return the names of the NVIDIA GPUs that a process may use, in their order; none without a driver."""
     handles = gpu_handles()

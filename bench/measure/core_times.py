@@ -15,7 +15,7 @@ from torch.profiler import profile, record_function
 import impls
 from bench.measure import workload
 from bench.measure.devices import Device, device
-from bench.measure.inspection import MICROSECOND_S, with_children
+from bench.measure.inspection import MICROSECOND_S, NO_KERNEL, with_children
 from bench.plan.device import HOST, Kind
 from impls.modules import flow, watch
 from impls.modules.proposal import Proposal
@@ -45,7 +45,10 @@ Span = tuple[float, float]
 
 
 def profiled(call: Callable[[], object], model: Wrapper, seen: watch.Watch, on: Device) -> dict[str, Any]:
-    """Return the seconds of a profiled call: in all, in its cores, and in each layer that has one."""
+    """Return the seconds of a profiled call: in all, in its cores, and in each layer that has one.
+
+    Raises `impls.Unsupported` if the profiler saw nothing of it.
+    """
     with _labelled(model, {core.layer for core in seen.cores}):
         with profile(activities=on.activities) as profiler, record_function(CALL):
             on.timer(HOST)(call, 1)
@@ -59,8 +62,10 @@ def profiled(call: Callable[[], object], model: Wrapper, seen: watch.Watch, on: 
     for event in events:
         if event.name.startswith(LAYER):
             layers.setdefault(event.name.removeprefix(LAYER), []).append(_span(event))
+    if not (total_s := _seconds(events, [_span(whole)], on.kind)):
+        raise impls.Unsupported(NO_KERNEL)
     return {
-        "total_s": _seconds(events, [_span(whole)], on.kind),
+        "total_s": total_s,
         "core_s": _seconds(events, spans_of_cores(forward, seen.operators, seen.steps), on.kind),
         "layers": {path: _seconds(events, spans, on.kind) for path, spans in layers.items()},
     }

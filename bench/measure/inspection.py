@@ -50,6 +50,9 @@ REPEATED = "k and v repeated to all heads"
 MICROSECOND_S = 1e-6
 """The unit of an event's times."""
 
+NO_KERNEL = "torch's profiler saw no kernel of the call; may this user read the GPU's counters?"
+"""Why a profile says nothing of a call on a GPU."""
+
 COMPILED_GRAPH = re.compile(r"## Call (CompiledFxGraph)")
 """Inductor's event for one of its graphs; the fused kernels inside have names only if `name_kernels` was called."""
 

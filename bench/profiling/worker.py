@@ -8,6 +8,7 @@ from typing import Any
 from bench.measure import compilation, identity, workload
 from bench.measure.devices import device
 from bench.measure.forking import Channel, die_with_parent, serve
+from bench.measure.inspection import NO_KERNEL
 from bench.measure.references import obstacle
 from bench.plan.case import Case, Point
 from bench.profiling import capture, trace_files
@@ -39,7 +40,7 @@ def _profile(case: Case, path: Path, scratch: Path) -> dict[str, Any]:
         with work.gradient_mode():
             captured = capture.capture(call, trace_files.label(case), device(point.device), point.timing, Path(folder))
             if not (point.kind.is_timed_by_host or captured.median.call.device):
-                raise RuntimeError("torch's profiler saw no kernel of the call; may this user read the GPU's counters?")
+                raise RuntimeError(NO_KERNEL)
             trace_files.record(call, path.parents[1], case)
         trace_files.write(trace_files.repaired(trace_files.read(captured.median.trace)), path)
     return {

@@ -5,9 +5,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from bench.analyse.advice import LITTLE, WHOLE_ENCODER, Advice, LayerKind, PerItem, disagrees
+from bench.analyse.flags import launch_bound
 from bench.analyse.rows import grouped
 from bench.plan.case import AS_IS
 from bench.show import intervals
+from bench.show.answer import bound_by_host
 from bench.show.blocks import GAP, GOOD, HEAD, PLAIN, QUIET, WARNING, Block, Code, Column, Lines, Table, of_texts
 from bench.show.text import capital, memory_setting, more, names, parts
 from bench.stats.estimates import Interval
@@ -65,12 +67,15 @@ def after(advice: Advice) -> list[Block]:
         for each in advice.alternatives
         if each.status == "ok"
     ]
+    chosen = dict(advice.chosen)
+    bound = [chosen] if chosen.get("host_s") and launch_bound(chosen) else []
     return [
         Table(_columns(advice), [{"name": AS_IS, "measured": "baseline", **times}, *others]),
         Lines([*not_measured(advice), *differences(advice)], WARNING, is_list=True),
         Lines([*predictions(advice)], QUIET, is_list=True),
         GAP,
         Lines([recommendation(advice)], HEAD),
+        Lines([*bound_by_host(bound, "Here", [advice.point.timing])]),
         Code(paste(advice.library, advice.recommendation) if advice.recommendation else []),
     ]
 

@@ -1,7 +1,7 @@
 """What to use, in sentences: at a point, the same wherever a point is shown, and over a whole run."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import pandas as pd
@@ -10,7 +10,7 @@ from bench.analyse.flags import launch_bound
 from bench.analyse.rows import grouped
 from bench.analyse.standing import ALONE, FASTEST, NAMED, NOT_TOLD, NOTHING, SLOWER, Choice, choice, is_for_profiles
 from bench.plan.case import Point
-from bench.plan.device import HOST, QUESTIONS
+from bench.plan.device import GRAPH, HOST, QUESTIONS
 from bench.plan.names import is_own
 from bench.plan.sweep import Sweep
 from bench.show import blocks
@@ -184,21 +184,35 @@ def answers(points: Sequence[At], baseline: str | None) -> list[list[str]]:
         has_others = any(each is kind and other != timing for each, other in groups)
         of = [f"on the {kind.title}"] * (len(kinds) > 1) + [QUESTIONS[timing]] * has_others
         first = f"{capital(', '.join(of))}, {first[0].lower()}{first[1:]}" if of else first
-        told.append([first, *rest, *_waiting(members)])
+        measured = [other for each, other in groups if each is kind]
+        told.append([first, *rest, *_waiting(members, measured)])
     return told
 
 
-def _waiting(points: Sequence[At]) -> Iterator[str]:
+def _waiting(points: Sequence[At], timings: Collection[str]) -> Iterator[str]:
     """Yield at which points nobody sees the GPU's time of the one to use, because the host needs longer."""
-    bound = [at for at in points if at.point.timing != HOST and (row := at.first) and launch_bound(row)]
-    if bound:
-        needs = [float(row["host_s"]) for at in bound if (row := at.first)]
-        ends = dict.fromkeys([units.seconds(min(needs)), units.seconds(max(needs))])
-        where = f"At {_where(len(bound), points)}" if points[1:] else "Here"
-        yield (
-            f"{where} the host needs {' to '.join(ends)} to queue a call, and the GPU no longer: "
-            "who calls it waits for the host, unless it is captured as a graph; --timing host,graph measures both."
-        )
+    bound = [at for at in points if (row := at.first) and launch_bound(row)]
+    where = f"At {_where(len(bound), points)}" if points[1:] else "Here"
+    yield from bound_by_host([row for at in bound if (row := at.first)], where, timings)
+
+
+def bound_by_host(rows: Sequence[Row], where: str, timings: Collection[str]) -> Iterator[str]:
+    """Yield that who calls these launch-bound rows of one timing waits for the host; nothing if it is the host's.
+
+    `timings` are those that were measured: the sentence names the others that tell what a user waits for.
+    """
+    if not rows or rows[0]["timing"] == HOST:
+        return
+    needs = [float(row["host_s"]) for row in rows]
+    ends = " to ".join(dict.fromkeys([units.seconds(min(needs)), units.seconds(max(needs))]))
+    is_graph = rows[0]["timing"] == GRAPH
+    others = [each for each in ([HOST] if is_graph else [HOST, GRAPH]) if each not in timings]
+    measures = f"; --timing {','.join(others)} measures {'both' if others[1:] else 'that'}" if others else ""
+    yield (
+        f"{where} the host needs {ends} to {'launch the graph' if is_graph else 'queue a call'}, which is no less than "
+        f"what the GPU needs: who calls it waits for the host"
+        f"{'' if is_graph else ', unless it is captured as a graph'}{measures}."
+    )
 
 
 def answer(points: Sequence[At], baseline: str | None) -> list[str]:

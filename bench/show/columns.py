@@ -6,7 +6,7 @@ The tables in the terminal, on pages, in Markdown and in docs/terms.md read thes
 import math
 from collections.abc import Callable, Sequence
 
-from bench.analyse.flags import calls_until_paid, flags, is_opposed
+from bench.analyse.flags import calls_until_paid, flags, is_opposed, is_with_faults
 from bench.analyse.rows import speedup_of
 from bench.plan.case import Case
 from bench.plan.layers import peak_bytes
@@ -146,6 +146,7 @@ def _calls_number(row: Row) -> float | None:
 TEXTS: dict[str, Callable[[Row], str]] = {
     "kernels": lambda row: algorithm(row["kernels"]),
     "memory_bytes": memory_text,
+    "page_faults": lambda row: units.count(row["page_faults"]) if is_with_faults(row) else "",
 }
 """The cells of metrics that say more than a value in its unit."""
 

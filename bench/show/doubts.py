@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from bench.analyse.control import control
-from bench.analyse.flags import SLOW, Flag, flags, legend
+from bench.analyse.flags import SLOW, SLOW_GPU, Flag, flags, legend
 from bench.analyse.rows import grouped
 from bench.plan.device import Kind, kind
 from bench.show.rows import Row, gpu_state, measured, plain
@@ -75,7 +75,7 @@ def _of_kind(of: Kind, rows: Sequence[Row], differ: str, noise: str) -> tuple[bo
     was = f"{it} was {quiet}" if of.has_cores else it
     warned = sorted((each for each in _warned(rows) if each.flag.of_machine), key=lambda each: each.flag.letter)
     if differ or warned:
-        how = "slow" if [each.flag for each in warned] == [SLOW] and not differ else f"not {quiet}"
+        how = "slow" if [each.flag for each in warned] in ([SLOW], [SLOW_GPU]) and not differ else f"not {quiet}"
         told = [each.flag.of_machine.format(each.where) for each in warned]
         by_control = [f"{capital(differ or noise)}."] if differ or noise else []
         return False, " ".join([f"{it} was {how}.", *(by_control + told if differ else told + by_control)])

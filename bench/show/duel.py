@@ -10,15 +10,18 @@ from operator import itemgetter
 from typing import Any
 
 from bench.analyse.advice import Advice
-from bench.analyse.flags import is_opposed
+from bench.analyse.flags import is_opposed, launch_bound
+from bench.analyse.rows import grouped
 from bench.analyse.verdict import AS_FAST, DIFFERENT, FASTER, KINDS, OPEN, SLOWER, UNMEASURED, Verdict
 from bench.plan.again import MOST_COMMANDS, Again
 from bench.plan.case import AFTER, BEFORE, Case, Point
+from bench.plan.device import CPU
 from bench.plan.weights import ADDED, NAMES, ORDER, ROWS
 from bench.show import intervals
+from bench.show.answer import bound_by_host
 from bench.show.blocks import BAD, GOOD, HEAD, PLAIN, WARNING, Block, Code, Column, Folded, Lines, Table, right
 from bench.show.rows import Row, reason
-from bench.show.text import capital, memory_setting, more, names, shared, slower
+from bench.show.text import capital, memory_setting, more, names, share_of, shared, slower
 from bench.stats.estimates import Interval
 from bench.store import units
 from bench.store.environment import Environment
@@ -155,6 +158,7 @@ def blocks(told: Told) -> Iterator[Block]:
     yield Lines([headline(told)], HEAD)
     yield Lines([*_allowed(told)], BAD if told.is_bad else PLAIN)
     yield Lines([*_doubts(told)], WARNING)
+    yield Lines([*_waiting(told)])
     yield Table(_columns(told), told.verdicts)
     yield Lines([*_opposed(told)])
     yield Lines([*_failures(told)], BAD, is_list=True)
@@ -164,7 +168,7 @@ def blocks(told: Told) -> Iterator[Block]:
 def markdown_blocks(told: Told) -> Iterator[Block]:
     """Yield what a duel says for a comment on a pull request: the answer, and the rest folded away."""
     yield Lines([headline(told)], HEAD)
-    yield Lines([*_allowed(told), *_doubts(told)])
+    yield Lines([*_allowed(told), *_doubts(told), *_waiting(told)])
     points = [each.point for each in told.verdicts]
     yield Lines([shared(points), *map(capital, memory_setting(points))])
     yield Table(_columns(told), told.verdicts)
@@ -274,6 +278,18 @@ def _doubts(told: Told) -> Iterator[str]:
         yield "No difference was found between the code of the sides."
 
 
+def _waiting(told: Told) -> Iterator[str]:
+    """Yield for each timing at which points nobody sees the GPU's time of a side, because the host needs longer."""
+    of_timings = grouped(told.verdicts, lambda each: each.point.timing)
+    for verdicts in of_timings.values():
+        sides = [
+            [row for row in (each.before, each.after) if row.get("host_s") and launch_bound(row)] for each in verdicts
+        ]
+        number = sum(map(bool, sides))
+        where = f"At {share_of(number, len(verdicts))} points" if verdicts[1:] else "Here"
+        yield from bound_by_host([row for rows in sides for row in rows], where, of_timings)
+
+
 def _columns(told: Told) -> list[Column]:
 
     def cell(name: str, text: Any, side: str) -> Any:
@@ -322,7 +338,10 @@ def _facts(told: Told, *, is_folded: bool = False) -> Iterator[str]:
     yield from _code(told)
     identity = told.here.identity
     software = f"Python {identity['python']}, torch {identity['torch']}"
-    yield f"machine: {identity['cpu']}, {identity['cores']} cores, {software}"
+    gpus = dict.fromkeys(
+        told.here.device_name(each.point.device) for each in told.verdicts if each.point.kind is not CPU
+    )
+    yield f"machine: {', '.join([*gpus, identity['cpu']])}, {identity['cores']} cores, {software}"
     if commit := told.here.context.get("commit"):
         yield f"attention-bench: commit {commit}"
     is_quiet, machine = told.machine

@@ -185,6 +185,7 @@ _TABLE = (
         "interval over processes; or by how much all of it was slower than all of the last quarter in most processes, "
         "if that is more than 10 %; or 0"),
     Metric("host_s", unit=Unit.SECONDS, reported=True, only_ok=True, combined=MEDIAN,
+        heading=Heading("host", place=25, rank=4),
         meaning="the host's time to submit a call; on a GPU with device timing"),
     Metric("event_s", unit=Unit.SECONDS, reported=True, only_ok=True, combined=MEDIAN,
         meaning="what two CUDA events with nothing between them show: it is part of a timing with device timing"),

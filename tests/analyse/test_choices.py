@@ -71,6 +71,25 @@ def test_calls_that_a_table_does_not_know_have_no_choice(columns: dict[str, Any]
     assert choice.implementation == "eager"
 
 
+def test_a_shape_has_one_core_whatever_timings_a_run_has() -> None:
+    """That by the first timing of its device: the others are answers to other questions."""
+    seconds = {
+        ("host", "eager"): 1.0,
+        ("device-cold", "eager"): 3.0,
+        ("host", "sdpa"): 2.0,
+        ("device-cold", "sdpa"): 2.0,
+    }
+    records = [
+        measured(Case(vit_s(device="cuda", timing=timing), name), process, value_s)
+        for process in range(5)
+        for (timing, name), value_s in seconds.items()
+    ]
+    (choice,) = choices(of_records(records, "eager"))
+    assert (choice.point.timing, choice.implementation) == ("device-cold", "sdpa")
+    only = [record for record in records if record.case.point.timing == "host"]
+    assert [each.implementation for each in choices(of_records(only, "eager"))] == ["eager"]
+
+
 def test_what_replaces_the_core_alone_is_a_core() -> None:
     """A user's own may do so: the table's reader says if it doesn't."""
     cores = "eager", "online[block_tokens=16]", "sdpa_flash", "flash_attn", "mykernel:attend"

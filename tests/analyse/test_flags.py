@@ -8,10 +8,11 @@ import pytest
 from bench.analyse.flags import calls_until_paid, flags, is_opposed, legend
 
 SURE: dict[str, Any] = {
+    "device": "cpu", "timing": "host",
     "latency_s": 0.1, "latency_low_s": 0.099, "latency_high_s": 0.101, "speedup_low": 1.19, "speedup_high": 1.21,
     "settled": True, "slow_start": 0.0, "page_faults": 0.0, "flagged_share": 0.0, "host_s": None, "throttle": None,
     "threads": 2, "memory_bytes": 100 * 2**20, "peak_bytes": 100 * 2**20, "system_peak_bytes": None,
-    "huge_bytes": None, "compute_speed": 0.95, "timing": "host", "calls_per_timing": 16, "event_s": None,
+    "huge_bytes": None, "compute_speed": 0.95, "calls_per_timing": 16, "event_s": None,
 }  # fmt: skip
 
 
@@ -85,6 +86,22 @@ def test_the_legend_explains_each_letter_once() -> None:
     assert legend([*one, *two]) == one
 
 
+def test_a_gpu_has_its_own_words() -> None:
+    """Threads are the CPU's, and a speed that is too low is that of the GPU; the CPU's words hold for both."""
+    of_gpu = {**SURE, "device": "cuda:1", "timing": "host", "flagged_share": 0.5, "compute_speed": 0.5}
+    disturbed, slow = flags(of_gpu)
+    assert "threads" not in disturbed.meaning
+    assert (slow.letter, "GPU" in slow.meaning, "GPU" in slow.advice) == ("S", True, True)
+    (of_cpu,) = flags({**SURE, "compute_speed": 0.5})
+    assert legend([slow, of_cpu]) == legend([of_cpu, slow]) == [of_cpu]
+
+
+def test_page_faults_are_part_of_the_hosts_time_alone() -> None:
+    """Behind a hold the GPU's time has none of them."""
+    assert letters(device="cuda", timing="device-cold", page_faults=34_000.0) == ""
+    assert letters(device="cuda", timing="host", page_faults=34_000.0) == "F"
+
+
 def row(
     implementation: str, latency_s: float | None, speedup: float | None = None, width: float = 0.002, **columns: Any
 ) -> dict[str, Any]:
@@ -95,6 +112,8 @@ def row(
     slowdown = (10e-3 / speedup if speedup else latency_s or math.nan) / 8e-3
     return {
         "implementation": implementation,
+        "device": "cpu",
+        "timing": "host",
         "status": "ok" if latency_s is not None else "error",
         "compile_cold_s": None,
         "baseline": "eager",

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.machine import facts
 from bench.plan.case import Case
 from bench.profiling import traces
 from bench.profiling.traces import Traced
@@ -74,6 +75,17 @@ def test_pictures_of_all_profiles_are_drawn_and_a_page_where_it_is_asked_for(
     assert "stepwise" in (run / "profile.html").read_text(encoding="utf-8")
     assert all(output.count(str(picture)) == 2 for picture in pictures)
     assert output.count(str(run / "profile.html")) == 1
+
+
+def test_a_run_of_a_gpu_is_refused_where_there_is_none(
+    tmp_path: Path, asked: list[Case], refused: Printed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In one line, before any process starts for one of its cases."""
+    monkeypatch.setattr(facts, "gpus", list)
+    at = vit_s(device="cuda", timing="device-cold")
+    table.save(results([Case(at, name) for name in ("eager", "sdpa")]), tmp_path)
+    assert "device = cuda can't be used here" in refused("profile", tmp_path)
+    assert asked == []
 
 
 def test_a_run_without_a_case_that_is_ok_is_refused(run: Path, refused: Printed) -> None:

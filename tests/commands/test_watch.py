@@ -13,12 +13,15 @@ from bench.cli import main
 from bench.commands import duel, watch
 from bench.commands.watch import Versions
 from bench.plan import names
-from bench.plan.case import Point
+from bench.plan.case import Case, Point
 from bench.plan.sweep import Effort, Sweep
+from tests.make.points import vit_s
 from tests.make.records import samples
 
 Capture = pytest.CaptureFixture[str]
 Printed = Callable[..., str]
+
+AT = vit_s()
 
 KERNEL = """
 from impls import with_attend
@@ -81,7 +84,7 @@ def test_each_saved_version_has_a_name_of_its_own(kernel: Path, tmp_path: Path) 
     assert Versions("kernels.fast:adapt", kernel, folder).saved() == "kernels.fast:adapt"
 
 
-def scripted(times_s: dict[str, float]) -> Any:
+def scripted(times_s: dict[str, float], at: Point = AT, host_s: float | None = None) -> Any:
     """Return tries of three replicates whose times are made up; a name without a time is incorrect."""
 
     def member(name: str, number: int) -> Any:
@@ -91,7 +94,8 @@ def scripted(times_s: dict[str, float]) -> Any:
             status="incorrect",
             detail=f"output of {name} is off, at tokens 64 to 196: /tmp/x/{name.partition(':')[0]}.py, line 3",
             samples=samples(*(call_s * factor for factor in (1.0, 1.001, 0.999, 1.002, 0.998))),
-            metrics={"error": 1e-7, "kernels": ["bmm"]},
+            metrics={"error": 1e-7, "kernels": ["bmm"], "host_s": host_s},
+            case=Case(at, name),
             doubt="its import takes 3 s in every process",
         )
 
@@ -113,6 +117,17 @@ def test_a_version_is_judged_beside_the_baseline_and_the_last_one(
     assert "slower than the last version: 0.9" in judged
     assert not watch._tried(tries, "k_save_3:adapt", "k_save_1:adapt", "eager")
     assert "incorrect: output of k:adapt is off, at tokens 64 to 196: k.py, line 3\n" in capsys.readouterr().out
+
+
+def test_a_version_whose_caller_waits_for_the_host_is_told_so(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a GPU its launches take longer than its kernels; then a faster kernel changes nothing for who calls it."""
+    monkeypatch.setattr(names, "mistake_of", lambda *_: "")
+    on_gpu = vit_s(device="cuda", timing="device-cold")
+    for host_s, is_told in ((1.5, True), (0.5, False)):
+        assert watch._tried(
+            scripted({"eager": 2.0, "k_save_1:adapt": 1.0}, on_gpu, host_s), "k_save_1:adapt", "", "eager"
+        )
+        assert ("the host needs 1.50 s" in capsys.readouterr().out) is is_told
 
 
 LAYER = "class MyAttention: ...\n"

@@ -51,19 +51,21 @@ def on(*points: Point) -> Sweep:
 
 
 @pytest.mark.parametrize(
-    ("cuda", "gpus", "rule"),
+    ("cuda", "hip", "gpus", "rule"),
     [
-        ("", ["A"], "(torch 2.13.0 is built without CUDA); expected cpu"),
-        ("13.0", [], "(NVIDIA GPUs that this process sees: none); expected cpu"),
-        ("13.0", ["A"], "(NVIDIA GPUs that this process sees: cuda:0); expected cpu or cuda:0"),
+        ("", "", ["A"], "(torch 2.13.0 is built without CUDA); expected cpu"),
+        ("", "6.4", [], "(torch 2.13.0 is built for HIP: only NVIDIA GPUs are measured); expected cpu"),
+        ("13.0", "", [], "(NVIDIA GPUs that this process sees: none); expected cpu"),
+        ("13.0", "", ["A"], "(NVIDIA GPUs that this process sees: cuda:0); expected cpu or cuda:0"),
     ],
 )
 def test_a_gpu_that_is_not_there_is_refused(
-    monkeypatch: pytest.MonkeyPatch, cuda: str, gpus: list[str], rule: str
+    monkeypatch: pytest.MonkeyPatch, cuda: str, hip: str, gpus: list[str], rule: str
 ) -> None:
     """With the reason and what is there in a line; a sweep that also has the CPU or a GPU that is there is measured."""
     monkeypatch.setattr(facts, "torch_version", lambda: "2.13.0")
     monkeypatch.setattr(facts, "torch_cuda", lambda: cuda)
+    monkeypatch.setattr(facts, "torch_hip", lambda: hip)
     monkeypatch.setattr(facts, "gpus", lambda: gpus)
     away = point(device="cuda:1", timing="device-cold")
     assert refusal(check_devices, on(away)) == f"device = cuda:1 can't be used here {rule}"

@@ -34,6 +34,9 @@ def test_however_it_ends_the_others_go_on(capfd: pytest.CaptureFixture[str]) -> 
     def fail() -> list[Path]:
         raise MemoryError
 
+    def fail_in_lines() -> list[Path]:
+        raise ValueError("Vega-Lite to SVG conversion failed:\nTypeError: no mark\n    at line 7")
+
     def abort() -> list[Path]:
         os.write(2, b"a long dump")
         os.kill(os.getpid(), signal.SIGABRT)
@@ -42,10 +45,11 @@ def test_however_it_ends_the_others_go_on(capfd: pytest.CaptureFixture[str]) -> 
     def leave() -> list[Path]:
         raise KeyboardInterrupt
 
-    reasons = [reason for _, reason in done_apart(refuse, fail, abort, leave, lambda: [])]
+    reasons = [reason for _, reason in done_apart(refuse, fail, fail_in_lines, abort, leave, lambda: [])]
     assert reasons == [
         "plots can't be written",
         "MemoryError",
+        "ValueError: Vega-Lite to SVG conversion failed: TypeError: no mark",
         "its process ended by SIGABRT",
         "its process ended with 1",
         "",

@@ -46,6 +46,14 @@ def test_the_answer_fits_a_screen() -> None:
     assert "    module.fused_attn = False" in written
 
 
+def test_a_model_whose_caller_waits_for_the_host_is_told_so() -> None:
+    """On a GPU another core changes nothing then for who calls the model."""
+    of = advised({"as_is": 1.0, "eager": 0.8})
+    row = {**of.chosen, "timing": "device-cold", "host_s": 2 * of.chosen["latency_s"]}
+    assert "Here the host needs" in screen(after(dataclasses.replace(of, chosen=row)))
+    assert "the host needs" not in screen(after(of))
+
+
 CONTRACT = {
     *("name", "status", "speedup", "speedup_low", "speedup_high"),
     *("predicted", "predicted_low", "predicted_high", "kernels"),

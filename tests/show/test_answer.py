@@ -93,6 +93,26 @@ def test_a_time_that_nobody_waits_for_is_told(host_s: float, said: str) -> None:
     assert (said in text) if said else ("the host needs" not in text)
 
 
+@pytest.mark.parametrize(
+    ("timings", "measures"),
+    [
+        (("device-cold",), ["--timing host,graph measures both"]),
+        (("device-cold", "host"), ["--timing graph measures that"]),
+        (("device-hot", "graph"), ["--timing host measures that"] * 2),
+        (("device-cold", "graph", "host"), []),
+        (("host",), []),
+    ],
+)
+def test_only_a_timing_that_was_not_measured_is_proposed(timings: tuple[str, ...], measures: list[str]) -> None:
+    """A graph is not proposed for a graph, and the host's time is what its caller waits for."""
+    points = [vit_s(device="cuda", timing=timing) for timing in timings]
+    said = answers(points_of(timed(points, {"eager": 2.0, "sdpa": 1.0}).assign(host_s=1.5)), "eager")
+    bound = [sentence for of in said for sentence in of if "the host needs" in sentence]
+    assert len(bound) == sum(timing != "host" for timing in timings)
+    assert [words for sentence in bound for words in re.findall(r"--timing \S+ measures \w+", sentence)] == measures
+    assert not any("as a graph" in each for each in bound if "launch the graph" in each)
+
+
 def test_a_smaller_bound_is_surer() -> None:
     """A choice that is shown to be the fastest is as sure as can be, one without a bound isn't sure at all."""
     named = [Choice(NAMED, "a", high) for high in (1.005, 1.01, 1.05, 1.5)]

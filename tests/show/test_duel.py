@@ -335,6 +335,22 @@ def test_the_code_of_each_side_is_said() -> None:
     assert "A CPU, 2 cores" in facts(of_sides, "machine")[0]
 
 
+def test_a_duel_on_a_gpu_names_it_and_says_what_nobody_sees() -> None:
+    """The machine line has the card, and launch-bound sides that who calls them waits for the host."""
+
+    def on_gpu(host_s: float, tokens: int = 7) -> Verdict:
+        at = point(num_tokens=tokens, device="cuda", timing="device-cold")
+        columns: dict[str, Any] = {"host_s": host_s, "timing": at.timing}
+        sides = [row(BEFORE, **columns), row(AFTER, speedup=1.5, speedup_low=1.4, speedup_high=1.6, **columns)]
+        return verdict(at, sides, BEFORE, AFTER, BOUND)
+
+    here = Environment({**IDENTITY, "gpus": {"cuda:0": "A GPU 80 GiB"}}, {}, {"weights": NAMES})
+    text = said(dataclasses.replace(told(on_gpu(2e-3), on_gpu(1e-4, tokens=9)), here=here))
+    assert "machine: A GPU 80 GiB, A CPU" in text
+    assert "At 1 of 2 points the host needs 2.00 ms to queue a call" in text
+    assert "the host needs" not in said(dataclasses.replace(told(on_gpu(1e-4)), here=here))
+
+
 def test_what_weakens_the_answer_stands_below_it() -> None:
     """A machine that wasn't quiet and sides of the same code are said outside of the fold; a quiet one is a fact."""
     same = {BEFORE: side(), AFTER: side()}

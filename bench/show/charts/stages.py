@@ -88,11 +88,14 @@ def _stages(profile: Profile) -> tuple[Segment, ...]:
 
 
 def _operators(operators: Sequence[ProfiledOperator]) -> tuple[Segment, ...]:
-    """Return the largest operators in the order of the work they do, and all others as one at the end."""
+    """Return the largest operators in the order of the work they do, and all others with a time as one at the end.
+
+    On a GPU those that launch nothing have none.
+    """
     ordered = sorted(operators, key=lambda operator: -operator.time_s)
     least_s = LEAST_NAMED * sum(each.time_s for each in ordered)
     largest = [operator for operator in ordered[:MOST_NAMED] if operator.time_s >= least_s]
-    rest = ordered[len(largest) :]
+    rest = [operator for operator in ordered[len(largest) :] if operator.time_s]
     places = list(CATEGORY_COLOURS)
     largest.sort(key=lambda operator: places.index(category(operator.name)))
     segments = [Segment(short(each.name), each.time_s, CATEGORY_COLOURS[category(each.name)]) for each in largest]

@@ -44,9 +44,10 @@ def _times(profile: Profile, row: Row | None) -> Iterator[Lines]:
     yield Lines([f"latency {timed}, under the profiler {profiled} ({share:+.1%}); {where}"])
     warnings = []
     if factor:
+        what = "GPU" if analyse.is_on_gpu(profile) else "machine"
         warnings.append(
             f"Without the profiler too a call takes {factor:.2g} times as long here as in the run: it is another time, "
-            "at which the machine may run at another speed or be busy, and the case is alone in its process. "
+            f"at which the {what} may run at another speed or be busy, and the case is alone in its process. "
             "Compare times of this profile with each other, not with the run's."
         )
     if distorted := analyse.distortion(profile):

@@ -109,7 +109,11 @@ def test_a_few_operators_are_named_and_the_rest_are_one() -> None:
         *(ProfiledOperator(name, 1, 1e-3, 0) for name in ("aten::add", "aten::_softmax", "aten::bmm", "aten::mm"))
     )
     assert [each.name for each in bar.segments] == ["mm", "bmm", "_softmax", "add"]
-    assert bar_of(ProfiledOperator("aten::mm", 1, 5e-6, 0, device_s=2e-3)).sum_s == 2e-3
+    gpu = bar_of(
+        ProfiledOperator("aten::mm", 1, 5e-6, 0, device_s=2e-3),
+        ProfiledOperator("aten::view", 1, 3e-6, 0, device_s=0.0),
+    )
+    assert (gpu.sum_s, [each.name for each in gpu.segments]) == (2e-3, ["mm"])
 
 
 def test_stages_come_first_and_then_the_slowest() -> None:

@@ -110,5 +110,7 @@ def test_a_latency_unlike_that_of_the_run_is_said_with_a_reason(factor: float, w
     text = " ".join(lines(other, row=row))
     assert ("times as long" in text) is ("another speed" in text) is bool(words)
     assert words in text
+    of_gpu = replace(other, operators=tuple(replace(each, device_s=each.self_s) for each in other.operators))
+    assert ("the GPU may run at another speed" in " ".join(lines(of_gpu, row=row))) is bool(words)
     elsewhere = replace(other, origin=replace(ORIGIN, env_id="another"))
     assert "times as long" not in " ".join(lines(elsewhere, row=row))
