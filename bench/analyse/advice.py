@@ -1,9 +1,9 @@
-"""What attention is worth in a model: its share of the time, and each setting's gain, predicted and measured."""
+"""What attention is worth in a model: its share of the time, and the measured gain of each setting."""
 
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from operator import itemgetter
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,26 +13,22 @@ from bench.analyse.precision import WIDEST, across_precisions, in_precision
 from bench.analyse.rows import grouped, log_latencies, log_speedups
 from bench.analyse.standing import SLOWER
 from bench.plan.case import AS_IS, Point
-from bench.stats.estimates import PAIR, UNKNOWN, Estimates, Interval, combined, interval, intervals, joined, mean
+from bench.stats.estimates import PAIR, UNKNOWN, Estimates, Interval, combined, interval, intervals, mean
 from bench.store.record import Record
 from bench.store.saved_run import Seen
+from impls.catalogue import compiled_from
 
 LITTLE = 1.1
 """A bound below this is little: attention can't be worth much."""
 
-MOST_SHARE = 0.999
-"""A larger share is taken for this one, so that its bound is a number."""
+GRAPH = "graph"
+"""The module's graph, traced and unchanged: the control of settings that go by it, and the word for this way."""
 
-MEASURED_SHARE, MOST_LAYERS = 0.9, 3
-"""The layers that are measured by themselves: the largest, until they have this share of the time of all, but no more
-kinds than MOST_LAYERS."""
-
-REST_FREEDOM = 1e6
-"""The degrees of freedom of what is taken for layers that were not measured."""
-
-WHOLE_ENCODER = "_transformer_encoder_layer_fwd"
-WHOLE = ("_native_multi_head_attention", WHOLE_ENCODER)
+WHOLE = ("_native_multi_head_attention", "_transformer_encoder_layer_fwd")
 """The operators that compute a whole layer: the fast paths of torch's own modules."""
+
+FAR = 10.0
+"""The ratio of an interval's ends from which on it says nothing."""
 
 
 @dataclass(frozen=True)
@@ -43,17 +39,22 @@ class LayerKind:
     count: int
     core: Mapping[str, Any]
     time: Estimates
-    """The share of the time that all of them take."""
+    """The share of the time that their cores take."""
 
     @property
     def share(self) -> float:
         """The value of that share."""
         return float(self.time.value)
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether one operator computes the whole layer, so that a setting replaces more than the core."""
-        return str(self.core["operator"]).startswith(WHOLE)
+
+@dataclass(frozen=True)
+class OtherSoftmax:
+    """Softmaxes at the same lines that belong to no known core: their layers, why, and their share of the time."""
+
+    layers: tuple[str, ...]
+    lines: str
+    reason: str
+    share: Interval
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,6 @@ class Alternative:
     status: str
     detail: str = ""
     speedup: Interval = UNKNOWN
-    predicted: Interval = UNKNOWN
     kernels: tuple[str, ...] = ()
     latency_s: float = math.nan
     peak_bytes: float = math.nan
@@ -72,25 +72,28 @@ class Alternative:
     compile_s: float = math.nan
     slowdown_high: float = math.nan
     """What it can cost, as in the table of the model's run."""
-    unpredicted: str = ""
-    """Why nothing is predicted: how a layer by itself ended."""
+    by: str = ""
+    """How the core was replaced: GRAPH if the model itself has no way for it."""
 
 
 @dataclass(frozen=True)
 class Advice:
     """The answer for a model at a point.
 
-    `share` is that of the time in what settings replace: attention cores, or the whole layers if one operator computes
-    a whole layer. `core_share` and `layer_share` are those of cores and of layers. `objections` say where what was
-    observed differs from a plain call, and which switches of the model are left as they are. `recommendation` is the
-    setting to use, None if none is shown to be faster than the model as it is.
+    `share` is that of the time in attention cores, `layer_share` that of their layers, and `others` are the softmaxes
+    that belong to no core. `objections` say where the graph differs from a plain call, and which switches of the model
+    are left as they are. `has_whole` is true if the model as it is computes whole layers by one operator, so that
+    settings change more than attention. `untraced` is the reason if there is no graph. `recommendation` is the setting
+    to use, None if none is shown to be faster than the model as it is.
     """
 
     point: Point
     share: Interval
-    core_share: Interval
     layer_share: Interval
     kinds: tuple[LayerKind, ...]
+    others: tuple[OtherSoftmax, ...]
+    has_whole: bool
+    untraced: str
     library: str
     call_s: float
     objections: tuple[str, ...] = ()
@@ -100,77 +103,69 @@ class Advice:
     processes: int = 0
     chosen: Mapping[Any, Any] = field(default_factory=dict)
     """The row of the setting to use, or of the model as it is."""
-    rewritten: Interval = UNKNOWN
-    """The gain if `F.scaled_dot_product_attention` computed the cores that separate operators compute, from their times
-    by themselves and from the share of cores; unknown if a setting does that."""
 
     @property
     def bound(self) -> Interval:
-        """The most that any setting of attention can gain."""
-        return Interval(
-            *(1 / (1 - min(end, MOST_SHARE)) for end in (self.share.value, self.share.low, self.share.high))
-        )
+        """The most that a setting of attention alone can gain.
+
+        It is unknown without a core, if a share of all of the time can't be ruled out, and if settings change more than
+        attention.
+        """
+        ends = self.share.value, self.share.low, self.share.high
+        if not self.kinds or self.has_whole or 1.0 in ends:
+            return UNKNOWN
+        return Interval(*(1 / (1 - end) for end in ends))
 
     @property
     def is_little(self) -> bool:
-        """Whether the bound is too small to go on unasked."""
-        return self.bound.value < LITTLE
+        """Whether there is too little to gain to go on unasked: by the bound, or because there is no core."""
+        return self.bound.value < LITTLE or not (self.kinds or self.untraced)
 
 
 def seen(point: Point, looks: Sequence[Seen]) -> Advice:
     """Return the answer as far as the looks of some processes at a model give it."""
-    core_share = _share(looks, itemgetter("core_s"))
-    layer_share = _share(looks, lambda call: sum(call["layers"].values()))
-    all_kinds = tuple(kinds(looks))
     return Advice(
         point,
-        layer_share if any(kind.is_whole for kind in all_kinds) else core_share,
-        core_share,
-        layer_share,
-        all_kinds,
+        _share(looks, lambda call: sum(call["cores"])),
+        _share(looks, lambda call: call["layers"]),
+        tuple(kinds(looks)),
+        tuple(_others(looks)),
+        any(name.startswith(WHOLE) for name in looks[0]["kernels"]),
+        str(looks[0]["untraced"]),
         str(looks[0]["library"]),
         float(np.median([call["plain_s"] for each in looks for call in each["calls"]])),
         tuple(_objections(looks)),
-        rewritten=_rewritten(looks, all_kinds),
     )
 
 
-def _rewritten(looks: Sequence[Seen], all_kinds: Sequence[LayerKind]) -> Interval:
-    """Return the gain of fused cores in a model that can't be switched to them, unknown without a proposal for all."""
-    if not all(kind.core.get("proposal") and kind.path in each["written"] for kind in all_kinds for each in looks):
-        return UNKNOWN
-    kept = list[float]()
-    for each in looks:
-        medians = [np.median(each["written"][kind.path], axis=0) * kind.count for kind in all_kinds]
-        kept.append(sum(fused for _, fused in medians) / sum(written for written, _ in medians))
-    parts = joined([_shares(looks, itemgetter("core_s")), mean(kept)])
-    share, left = parts.value
-    return _gain(1 - share * (1 - left), combined(np.array([left - 1, share]), parts))
+def _others(looks: Sequence[Seen]) -> Iterator[OtherSoftmax]:
+    """Yield the softmaxes that belong to no core, those of the same lines together."""
+    every = grouped(enumerate(looks[0]["others"]), lambda each: (each[1]["lines"], each[1]["reason"]))
+    for (lines, reason), those in every.items():
+        share = _share(looks, partial(_sum, "others", [number for number, _ in those]))
+        yield OtherSoftmax(tuple(dict.fromkeys(each["layer"] for _, each in those)), lines, reason, share)
+
+
+def _sum(name: str, numbers: Collection[int], call: Mapping[str, Any]) -> float:
+    """Return the seconds of a call in some of its cores or other softmaxes."""
+    return math.fsum(call[name][number] for number in numbers)
 
 
 def kinds(looks: Sequence[Seen]) -> list[LayerKind]:
     """Return the distinct layers of a model, those that take the most time first."""
-    groups = grouped(looks[0]["cores"], lambda core: repr([core[name] for name in core if name != "layer"])).values()
-
-    def time(paths: Collection[str]) -> Estimates:
-        return _shares(looks, lambda call: sum(call["layers"].get(path, 0.0) for path in paths))
-
+    groups = grouped(
+        enumerate(looks[0]["cores"]), lambda each: repr([each[1][name] for name in each[1] if name != "layer"])
+    )
     all_kinds = [
-        LayerKind(group[0]["layer"], len(group), group[0], time(dict.fromkeys(core["layer"] for core in group)))
-        for group in groups
+        LayerKind(
+            group[0][1]["layer"],
+            len(group),
+            group[0][1],
+            _shares(looks, partial(_sum, "cores", [number for number, _ in group])),
+        )
+        for group in groups.values()
     ]
     return sorted(all_kinds, key=lambda kind: -kind.share)
-
-
-def measured_kinds(all_kinds: Sequence[LayerKind]) -> list[LayerKind]:
-    """Return the kinds of layers that are measured by themselves; none if the model has no layer of its own for it."""
-    chosen: list[LayerKind] = []
-    whole = sum(kind.share for kind in all_kinds)
-    for kind in all_kinds:
-        if not kind.path or len(chosen) == MOST_LAYERS or sum(each.share for each in chosen) >= MEASURED_SHARE * whole:
-            break
-        chosen.append(kind)
-    return chosen
 
 
 def advised(
@@ -178,30 +173,26 @@ def advised(
     looks: Sequence[Seen],
     table: pd.DataFrame,
     records: Sequence[Record],
-    layers: Mapping[str, pd.DataFrame],
     settings: Sequence[str],
 ) -> Advice:
     """Return the whole answer.
 
-    `table` and `records` are those of the model's run. `layers` has by path the table of a layer by itself. `settings`
-    are all that were asked for, in their order.
+    `table` and `records` are those of the model's run. `settings` are all that were asked for, in their order.
     """
     rows: dict[str, dict[Any, Any]] = {str(row["implementation"]): row for row in table.to_dict("records")}
     by_name = grouped(records, lambda record: record.case.implementation)
     as_is = rows.get(AS_IS, {})
-    gains = speedups(table, settings)
-    by_path = {path: speedups(of_layer, settings) for path, of_layer in layers.items()}
+    gains, tried = speedups(table, settings), looks[0]["settings"]
     alternatives = (
         replace(
-            _alternative(name, rows.get(name), by_name.get(name, []), looks[0]["settings"].get(name, {})),
+            _alternative(name, rows.get(name), by_name.get(name, []), tried.get(name, {})),
+            by=_way(by_name.get(name, [])) or tried.get(compiled_from(name) or name, {}).get("by", ""),
             speedup=interval(gains[name], PAIR).exp() if name in gains else UNKNOWN,
-            predicted=predicted(before.kinds, by_path, name),
-            unpredicted=_unpredicted(layers, name),
         )
         for name in settings
     )
     is_slower = as_is.get("standing") == SLOWER
-    recommendation = next(name for name, row in rows.items() if row["rank"] == 1) if is_slower else None
+    recommendation = _best(rows, gains) if is_slower else None
     return replace(
         before,
         alternatives=tuple(alternatives),
@@ -212,13 +203,18 @@ def advised(
     )
 
 
-def _unpredicted(layers: Mapping[str, pd.DataFrame], name: str) -> str:
-    """Return how the first layer ended that has no time with a setting, or as it is; empty if all have one."""
-    for path, table in layers.items():
-        for row in table[table["implementation"].isin([AS_IS, name])].to_dict("records"):
-            if row["status"] != "ok":
-                return f"{path} is {row['status']}: {row['detail']}"
-    return ""
+def _way(records: Sequence[Record]) -> str:
+    """Return how the core of a setting was replaced, by its records."""
+    return next((str(each.metrics["adapted_by"]) for each in records if each.metrics["adapted_by"]), "")
+
+
+def _best(rows: Mapping[str, Mapping[Any, Any]], gains: Mapping[str, Estimates]) -> str | None:
+    """Return the fastest setting that somebody can use: a graph alone is a control, so another one must be shown."""
+    first = next(name for name, row in rows.items() if row["rank"] == 1)
+    if first != GRAPH:
+        return first
+    others = [name for name, of in gains.items() if name != GRAPH and interval(of, PAIR).low > 0]
+    return min(others, key=lambda name: float(rows[name]["rank"]), default=None)
 
 
 @dataclass(frozen=True)
@@ -271,42 +267,6 @@ def speedups(table: pd.DataFrame, names: Sequence[str]) -> dict[str, Estimates]:
     return {name: by_name[name] for name in names if name in by_name}
 
 
-def predicted(all_kinds: Sequence[LayerKind], layers: Mapping[str, Mapping[str, Estimates]], name: str) -> Interval:
-    """Return the gain that follows from the layers' shares and their own gains, with an interval from both.
-
-    A model takes 1 - Σ s (1 - 1/k) of its time if layers with the share s become k times as fast. Layers that were not
-    measured are taken to gain half as much as the others do together; the interval has both no gain and all of it.
-    """
-    chosen = measured_kinds(all_kinds)
-    if not chosen or not all(name in layers.get(kind.path, {}) for kind in chosen):
-        return UNKNOWN
-    shares = joined(kind.time for kind in chosen)
-    gains = joined(layers[kind.path][name] for kind in chosen)
-    times = np.exp(-gains.value)
-    rest = max(0.0, sum(kind.share for kind in all_kinds) - shares.value.sum())
-    lost = 1 - float((shares.value * times).sum() / shares.value.sum())
-    values = np.append(times, 1 - lost / 2)
-    parts = Estimates(
-        np.array([*shares.value, rest, *values]),
-        np.array([*shares.error, 0.0, *(times * gains.error), abs(lost) / 4]),
-        np.array([*shares.freedom, REST_FREEDOM, *gains.freedom, REST_FREEDOM]),
-    )
-    around = combined(np.array([*(values - 1), *shares.value, rest]), parts)
-    return _gain(1 + (np.append(shares.value, rest) * (values - 1)).sum(), around)
-
-
-def _gain(time: float, around: Estimates) -> Interval:
-    """Return the gain of a model that takes this share of its time, with the error of an estimate."""
-    of = interval(Estimates(np.asarray(time), around.error, around.freedom), PAIR)
-    return Interval(1 / of.value, 1 / of.high, 1 / of.low if of.low > 0 else math.inf)
-
-
-def disagrees(alternative: Alternative) -> bool:
-    """Return whether the predicted and the measured gain differ beyond both intervals."""
-    one, other = alternative.speedup, alternative.predicted
-    return one.is_known and other.is_known and (one.high < other.low or other.high < one.low)
-
-
 def _alternative(
     name: str, row: Mapping[Any, Any] | None, records: Sequence[Record], setting: Mapping[str, str]
 ) -> Alternative:
@@ -331,13 +291,13 @@ def _number(value: Any) -> float:
 
 
 def _objections(looks: Sequence[Seen]) -> Iterator[str]:
-    """Yield how an observed call differs from a plain one, and which switches of the model stay as they are."""
-    plain, observed = ({*looks[0][name]} for name in ("kernels", "observed_kernels"))
-    if plain != observed:
-        other, usual = (", ".join(sorted(each)) or "nothing" for each in (observed - plain, plain - observed))
+    """Yield how the graph differs from a plain call, and which switches of the model stay as they are."""
+    plain, in_graph = ({*looks[0][name]} for name in ("kernels", "graph_kernels"))
+    if plain != in_graph and not looks[0]["untraced"]:
+        other, usual = (", ".join(sorted(each)) or "nothing" for each in (in_graph - plain, plain - in_graph))
         yield (
-            f"while it is observed, the model runs {other} in place of {usual}: the layers, the share and what is "
-            "predicted may be wrong; gains are measured without it"
+            f"the model's graph runs {other} in place of {usual}: the layers and the share are those of the graph; "
+            "gains are measured in the model as it is"
         )
     for flag in looks[0].get("flags", ()):
         yield (
@@ -348,6 +308,8 @@ def _objections(looks: Sequence[Seen]) -> Iterator[str]:
 
 def _share(looks: Sequence[Seen], part_s: Callable[[Mapping[str, Any]], float]) -> Interval:
     """Return the share of the time in a part of the calls, without what no share can be."""
+    if looks[0]["untraced"]:
+        return UNKNOWN
     share = interval(_shares(looks, part_s), PAIR)
     return Interval(*np.clip([share.value, share.low, share.high], 0.0, 1.0).tolist())
 

@@ -12,15 +12,16 @@ from pathlib import Path
 import pandas as pd
 
 from bench.analyse import advice as analyse
-from bench.analyse.advice import Advice, LayerKind
+from bench.analyse.advice import Advice
 from bench.analyse.precision import changes
 from bench.analyse.summary import summarise
 from bench.commands import BAD, FINE, say, write
 from bench.commands.arguments import CORE, FORMATS, MODEL
-from bench.engine.model_look import NotSeen, completed, layer_of, look, working
+from bench.engine.model_look import NotSeen, completed, control, layer_of, look, working
 from bench.engine.run import Run
 from bench.harness import options
 from bench.harness.progress import moving, waiting
+from bench.machine import monotonic
 from bench.plan import names
 from bench.plan.case import AS_IS, Point
 from bench.plan.device import CUDA
@@ -36,6 +37,7 @@ from bench.show.markdown import markdown
 from bench.show.side_by_side import precision_words
 from bench.show.terminal.console import console, render
 from bench.store import saved_run as stored
+from bench.store import units
 from bench.store.record import Record
 from bench.store.saved_run import Seen
 from impls.catalogue import COMPILED, SOURCES, advised, compiled_from, parse, split, with_option
@@ -46,10 +48,13 @@ LOOKS = 3
 WITHIN_S = 90.0
 """The seconds of a race for each of its points if nothing says another number."""
 
-PROCESSES, BUDGET_S, LAYER_BUDGET_S = 2, 10.0, 6.0
-"""The replicates of a model's base and of its layers, and the seconds of rounds in all of them."""
+LOOK_SHARE, LEAST_RACE_S = 0.5, 1.0
+"""The share of --within after which no further process looks at a model, and the least time of the race."""
 
-FILES = ("advice.md", "advice.json", "look.json", "results.csv", "journal.jsonl", "layers")
+PROCESSES, BUDGET_S = 2, 10.0
+"""The replicates of a model's base, and the seconds of rounds in all of them."""
+
+FILES = ("advice.md", "advice.json", "look.json", "results.csv", "journal.jsonl")
 """What a run may leave in its folder."""
 
 SWEEP_COLUMNS = ("layer", "device", "dtype", "mode", "batch", "num_tokens", "channels", "num_heads", "threads")
@@ -66,9 +71,22 @@ def run(arguments: argparse.Namespace) -> int:
     is_quiet = arguments.format != FORMATS[0]
     kind = asked.points[0].kind.name
     settings = advised(kind, compiled=False)
+    within_s, begin_s = asked.effort.seconds(len(asked.points)), monotonic.now_s()
+    if not (is_quiet or arguments.look):
+        say(
+            f"this takes about {units.duration(within_s)} (--within): up to {LOOKS} looks at the model, then a race of "
+            "its settings; one measurement of each setting is taken in any case"
+        )
     try:
         with waiting(f"looking: {LOOKS} processes import torch and {name}"), moving(console(stderr=is_quiet)) as move:
-            seen = look(asked.points, settings, LOOKS, asked.effort.timeout_s, lambda stage: move(f"looking: {stage}"))
+            seen = look(
+                asked.points,
+                settings,
+                LOOKS,
+                asked.effort.timeout_s,
+                lambda stage: move(f"looking: {stage}"),
+                most_s=LOOK_SHARE * within_s,
+            )
     except NotSeen as reason:
         say(f"attention-bench: {name} could not be looked at: {reason}", stderr=True)
         return BAD
@@ -85,7 +103,9 @@ def run(arguments: argparse.Namespace) -> int:
     records: list[Record] = []
     if worth:
         compiled = [] if arguments.no_compile else advised(kind, compiled=True)
-        asked = dataclasses.replace(asked, points=tuple(worth))
+        left_s = max(LEAST_RACE_S, within_s - (monotonic.now_s() - begin_s))
+        effort = dataclasses.replace(asked.effort, within_s=left_s)
+        asked = dataclasses.replace(asked, points=tuple(worth), effort=effort)
         records = _compared(asked, answers, looks, compiled, extra, folder, is_quiet)
     for point, advice in answers.items():
         blocks = show.after(advice) if point in worth else show.stopped(advice)
@@ -170,11 +190,12 @@ def _compared(
     folder: Path,
     is_quiet: bool,
 ) -> list[Record]:
-    """Measure the settings of a model and of its layers, put the answers in place, and return the model's records."""
+    """Measure the settings of a model, put the answers in place, and return the records."""
     works = [name for point in asked.points for name in working(looks[point])]
+    controls = [name for point in asked.points for name in control(looks[point])]
     # a compiled setting has the name of what it compiles, which must be another one than that of the model
     compiled = [name for name in compiled if name == COMPILED or compiled_from(name) in works]
-    measured = tuple(dict.fromkeys([AS_IS, *works, *compiled, *extra]))
+    measured = tuple(dict.fromkeys([AS_IS, *controls, *works, *compiled, *extra]))
     with _opened(dataclasses.replace(asked, implementations=measured), folder, is_quiet) as run:
         if not is_quiet:
             say(f"results go to {folder}", *(f"warning: {warning}" for warning in run.warnings))
@@ -182,32 +203,16 @@ def _compared(
         done = [point for point in asked.points if point in run.summary]  # the base of others waits
         records = {point: run.records.of(point) for point in done}
         tables = {point: run.records.rows(point) for point in done}
-    of_layers = tuple(name for name in measured if name not in advised(CUDA.name, compiled=True))
-    kinds = {point: analyse.measured_kinds(answers[point].kinds) if of_layers[1:] else [] for point in done}
-    layers = _layers(asked, kinds, of_layers, folder / "layers", is_quiet) if any(kinds.values()) else {}
     for point, table in tables.items():
-        names = list(dict.fromkeys([*looks[point][0]["settings"], *compiled, *extra]))
-        own = layers.get(point, {})
-        answers[point] = analyse.advised(answers[point], looks[point], table, records[point], own, names)
+        names = list(dict.fromkeys([*controls, *looks[point][0]["settings"], *compiled, *extra]))
+        answers[point] = analyse.advised(answers[point], looks[point], table, records[point], names)
     return [record for own in records.values() for record in own]
 
 
-def _layers(
-    asked: Sweep, kinds: Mapping[Point, Sequence[LayerKind]], names: tuple[str, ...], folder: Path, is_quiet: bool
-) -> dict[Point, dict[str, pd.DataFrame]]:
-    """Measure layers of a model by themselves; return for each of its points the table of each layer by its path."""
-    points = {model: {kind.path: layer_of(model, kind) for kind in own} for model, own in kinds.items()}
-    effort = dataclasses.replace(asked.effort, race=False, within_s=None, budget_s=LAYER_BUDGET_S)
-    every = tuple(point for own in points.values() for point in own.values())
-    with _opened(Sweep("advise-layers", every, names, AS_IS, effort), folder, is_quiet, servers=1) as run:
-        [*run.measured()]
-        return {model: {path: run.records.rows(point) for path, point in own.items()} for model, own in points.items()}
-
-
 @contextmanager
-def _opened(sweep: Sweep, folder: Path, is_quiet: bool, servers: int | None = None) -> Iterator[Run]:
+def _opened(sweep: Sweep, folder: Path, is_quiet: bool) -> Iterator[Run]:
     """Open a run that shows its events in one line that is rewritten; a log shows none."""
-    with moving(console(stderr=is_quiet)) as move, Run(sweep, folder, servers) as run:
+    with moving(console(stderr=is_quiet)) as move, Run(sweep, folder) as run:
         run.heard = lambda point, process, implementation, stage: move(
             f"process {process + 1}: {implementation or 'reference'}, {stage} ({point.layer})"
         )

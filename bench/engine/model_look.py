@@ -1,13 +1,16 @@
 """A look at the models of points: where their attention is, what it takes, and which shapes they have."""
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
+from itertools import product
 from typing import Any
 
-from bench.analyse.advice import LayerKind, kinds
+from bench.analyse.advice import GRAPH, LayerKind, kinds
 from bench.engine.pool import Pool
 from bench.engine.worker import Died, unheard
+from bench.machine import monotonic
 from bench.plan import layers
 from bench.plan.case import Point
 from bench.plan.errors import WrongRequest
@@ -27,28 +30,40 @@ class NotSeen(Exception):  # noqa: N818 - an outcome that becomes a line
 
 
 def look(
-    points: Sequence[Point], settings: Sequence[str], processes: int, timeout_s: float, heard: Any = unheard
+    points: Sequence[Point],
+    settings: Sequence[str],
+    processes: int,
+    timeout_s: float,
+    heard: Any = unheard,
+    most_s: float = math.inf,
 ) -> dict[Point, list[Seen]]:
     """Return what each of some processes sees at the models of the points; the first also tries the settings.
 
-    `heard(stage)` is called for every event. Raises WrongRequest if a model can't be made, called or compared, or has
-    no attention; NotSeen if there is no memory for it or its process ends.
+    `heard(stage)` is called for every event. One process looks at each point; further ones do while they are expected
+    to end within `most_s` seconds. Raises WrongRequest if a model can't be made, called or compared, or has
+    no softmax; NotSeen if there is no memory for it or its process ends.
     """
     # one server: shares of the time hardly depend on the code layout
+    looks: dict[Point, list[Seen]] = {point: [] for point in points}
+    begin_s, took_s = monotonic.now_s(), 0.0
     with closing(Pool(1, (), libraries=libraries(point.layer for point in points))) as pool:
         pool.check(points)
-        return {
-            point: [
-                asked(pool, "look", point, number, timeout_s, heard, settings=[*settings] if number == 0 else [])
-                for number in range(processes)
-            ]
-            for point in points
-        }
+        for number, point in product(range(processes), points):
+            look_s = monotonic.now_s() - begin_s
+            if number and look_s + took_s > most_s:
+                break
+            tried = [*settings] if number == 0 else []
+            looks[point].append(asked(pool, "look", point, number, timeout_s, heard, settings=tried))
+            took_s = max(took_s, monotonic.now_s() - begin_s - look_s)
+    return looks
 
 
 def completed(looks: Mapping[Point, Sequence[Seen]]) -> dict[Point, Sequence[Seen]]:
     """Return what was seen at each point, with the columns of the layer that takes the most time at the first one."""
-    path = kinds(next(iter(looks.values())))[0].path
+    known = kinds(next(iter(looks.values())))
+    if not known:
+        return {**looks}
+    path = known[0].path
     cores = {point: {core["layer"]: core for core in seen[0]["cores"]} for point, seen in looks.items()}
     return {_with_core(point, cores[point][path]): seen for point, seen in looks.items()}
 
@@ -62,6 +77,11 @@ def _with_core(point: Point, core: Mapping[str, Any], layer: str = "") -> Point:
 def working(seen: Sequence[Seen]) -> list[str]:
     """Return the settings that a model has and that change it."""
     return [name for name, each in seen[0]["settings"].items() if each["status"] == "ok"]
+
+
+def control(seen: Sequence[Seen]) -> list[str]:
+    """Return the control of the settings that go by the model's graph; nothing if none does."""
+    return [GRAPH] * any(each.get("by") == GRAPH for each in seen[0]["settings"].values())
 
 
 def layer_of(model: Point, kind: LayerKind) -> Point:

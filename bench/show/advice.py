@@ -1,17 +1,16 @@
 """The answer of `advise`: its sentences, as blocks before and after settings are compared, and as JSON."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from bench.analyse.advice import LITTLE, WHOLE_ENCODER, Advice, LayerKind, PerItem, disagrees
+from bench.analyse.advice import FAR, GRAPH, LITTLE, Advice, Alternative, LayerKind, OtherSoftmax, PerItem
 from bench.analyse.flags import launch_bound
-from bench.analyse.rows import grouped
 from bench.plan.case import AS_IS
 from bench.show import intervals
 from bench.show.answer import bound_by_host
 from bench.show.blocks import GAP, GOOD, HEAD, PLAIN, QUIET, WARNING, Block, Code, Column, Lines, Table, of_texts
-from bench.show.text import capital, memory_setting, more, names, parts
+from bench.show.text import capital, counted, memory_setting, more, names, parts
 from bench.stats.estimates import Interval
 from bench.stats.limits import LEVEL
 from bench.store import units
@@ -31,9 +30,8 @@ UNFUSED = "unfused"
 STATUS_OF_SAME = "same"
 """The status of a setting that runs what the model runs anyway, and so is not measured."""
 
-
-NO_LAYER = "no layer of the model was measured by itself"
-"""Why nothing is predicted if no layer has a row."""
+NOT_KNOWN = "not known yet"
+"""What stands in place of a number whose interval says nothing."""
 
 
 def before(advice: Advice) -> list[Block]:
@@ -42,6 +40,7 @@ def before(advice: Advice) -> list[Block]:
         Lines([bound(advice)], HEAD),
         Lines([about(advice), *map(capital, memory_setting([advice.point]))]),
         Lines(layers(advice), QUIET, is_list=True, indent=2),
+        Lines(map(other, advice.others), is_list=True, indent=2),
         Lines(advice.objections, WARNING, is_list=True, indent=2),
         Lines(rewriting(advice), is_list=True, indent=2),
         Code(proposals(advice)),
@@ -51,6 +50,8 @@ def before(advice: Advice) -> list[Block]:
 def stopped(advice: Advice) -> list[Block]:
     """Return why nothing is compared."""
     why = f"That is below {units.ratio(LITTLE)}, so nothing was compared"
+    if not advice.kinds:
+        why = "Without a core that can be replaced nothing was compared"
     how = f"--anyway compares the settings all the same. A call takes {units.seconds(advice.call_s)}."
     return [Lines([f"{why}; {how}"])]
 
@@ -62,21 +63,16 @@ def after(advice: Advice) -> list[Block]:
     if not advice.alternatives:
         return []
     times = {name: advice.as_is.get(name) for name in ("latency_s", "peak_bytes")}
-    others = [
-        {**vars(each), "measured": gain(each.speedup), "gain": gain(each.predicted)}
-        for each in advice.alternatives
-        if each.status == "ok"
-    ]
+    others = [{**vars(each), "measured": gain(each.speedup)} for each in advice.alternatives if each.status == "ok"]
     chosen = dict(advice.chosen)
     bound = [chosen] if chosen.get("host_s") and launch_bound(chosen) else []
     return [
         Table(_columns(advice), [{"name": AS_IS, "measured": "baseline", **times}, *others]),
-        Lines([*not_measured(advice), *differences(advice)], WARNING, is_list=True),
-        Lines([*predictions(advice)], QUIET, is_list=True),
+        Lines(not_measured(advice), WARNING, is_list=True),
         GAP,
         Lines([recommendation(advice)], HEAD),
         Lines([*bound_by_host(bound, "Here", [advice.point.timing])]),
-        Code(paste(advice.library, advice.recommendation) if advice.recommendation else []),
+        Code(to_paste(advice)),
     ]
 
 
@@ -112,7 +108,6 @@ def _columns(advice: Advice) -> list[Column]:
     return [
         Column("setting", lambda row: row["name"], tone=tone, is_code=True),
         Column("measured", lambda row: row["measured"]),
-        Column("predicted", lambda row: row.get("gain", "")),
         number("latency", "latency_s", units.seconds),
         number("peak memory", "peak_bytes", units.size),
         number("first compile", "compile_s", units.duration),
@@ -129,7 +124,7 @@ def as_json(answers: Sequence[Advice]) -> str:
 
 def as_object(advice: Advice) -> dict[str, Any]:
     """Return an answer as a JSON object; a number that is not known is null."""
-    shares = ("share", "core_share", "layer_share", "bound", "rewritten", "call_s")
+    shares = ("share", "layer_share", "bound", "call_s")
     return {
         "model": advice.point.layer,
         "point": {name: value for name, value in vars(advice.point).items() if value is not None},
@@ -138,11 +133,13 @@ def as_object(advice: Advice) -> dict[str, Any]:
             {"path": kind.path, "count": kind.count, "share": intervals.finite(kind.share), **kind.core}
             for kind in advice.kinds
         ],
+        "softmaxes": [_plain(vars(each)) for each in advice.others],
+        "untraced": advice.untraced,
         "objections": advice.objections,
         "baseline": {"name": AS_IS, **_plain({name: advice.as_is.get(name) for name in ("latency_s", "peak_bytes")})},
         "alternatives": [_plain(vars(each)) for each in advice.alternatives],
         "recommendation": advice.recommendation,
-        "paste": paste(advice.library, advice.recommendation) if advice.recommendation else [],
+        "paste": to_paste(advice),
         "processes": advice.processes,
         "slowdown_high": intervals.finite(advice.as_is.get("slowdown_high")),
     }
@@ -168,13 +165,18 @@ def about(advice: Advice) -> str:
 
 def bound(advice: Advice) -> str:
     """Return the first line: the share of the time in attention, and the most that this leaves to gain."""
-    what = "attention takes"
-    if any(str(kind.core["operator"]).startswith(WHOLE_ENCODER) for kind in advice.kinds):
-        what = "encoder layers, each one operator with its feed-forward part, take"
-    elif any(kind.is_whole for kind in advice.kinds):
-        what = "attention layers, each one operator, take"
-    most = f"no setting of attention alone can gain more than {intervals.ratio(advice.bound)}"
-    return f"{what} {share(advice.share)} of the time: {most}"
+    if advice.untraced:
+        return f"what attention takes is {NOT_KNOWN}: {advice.untraced}"
+    if not advice.kinds:
+        number = sum(len(each.layers) for each in advice.others)
+        return f"no attention that could be replaced was found, and softmaxes in {counted(number, 'layer')}"
+    what = f"attention takes {share(advice.share)} of the time"
+    if advice.has_whole:
+        whole = "the model as it is computes whole layers by one operator, so settings change more than attention"
+        return f"{what}, as the graph computes it: {whole}"
+    if not _says_something(advice.bound):
+        return f"{what}; what a setting can gain at most is {NOT_KNOWN}"
+    return f"{what}: no setting of attention alone can gain more than {intervals.ratio(advice.bound)}"
 
 
 def share(of: Interval) -> str:
@@ -186,10 +188,17 @@ def share(of: Interval) -> str:
 
 def layers(advice: Advice) -> list[str]:
     """Return a line for each kind of layer, and one for the share of all of them."""
-    lines = [kind(each) for each in advice.kinds]
-    cores, layers = share(advice.core_share), share(advice.layer_share)
-    lines.append(f"attention cores take {cores} of the time, whole layers with their projections {layers}")
-    return lines
+    if not advice.kinds:
+        return []
+    whole = f"the layers of these cores, with their projections, take {share(advice.layer_share)} of the time"
+    return [*map(kind, advice.kinds), whole]
+
+
+def other(of: OtherSoftmax) -> str:
+    """Return the line of softmaxes that belong to no core: where they are, their share of the time, and why."""
+    first = of.layers[0] or "the model itself"
+    more_of = f" and {len(of.layers) - 1} more" if len(of.layers) > 1 else ""
+    return f"a softmax at {of.lines} ({first}{more_of}) takes {share(of.share)} of the time: {of.reason}"
 
 
 def kind(of: LayerKind) -> str:
@@ -226,41 +235,52 @@ def _why_unfused(core: Mapping[str, Any]) -> str:
     return "".join(f", because {reason}" for reason in [reason for reason, holds in reasons.items() if holds][:1])
 
 
+def _says_something(of: Interval) -> bool:
+    """Return whether an interval of a ratio has ends near enough to say something; a value alone says what it is."""
+    return of.value == of.value and not (of.is_known and not 0 < of.high < FAR * of.low)
+
+
 def gain(of: Interval) -> str:
     """Return a gain with its interval, empty if there is none."""
-    return "" if of.value != of.value else intervals.ratio(of, 3, least=2)
+    if of.value != of.value:
+        return ""
+    return intervals.ratio(of, 3, least=2) if _says_something(of) else NOT_KNOWN
 
 
 def recommendation(advice: Advice) -> str:
     """Return what to use, or that nothing is shown to be faster."""
     best = next((each for each in advice.alternatives if each.name == advice.recommendation), None)
-    if best is None:
-        if advice.rewritten.is_known and advice.rewritten.low > 1:
-            gained = f"about {gain(advice.rewritten)} as fast as it is"
-            return f"put F.scaled_dot_product_attention into the model, by the lines above: {gained}"
-        if not any(each.status == "ok" for each in advice.alternatives):
-            if proposals(advice):
-                gained = f": {gain(advice.rewritten)} as fast" if advice.rewritten.is_known else ""
-                return f"keep the model as it is: the lines above are not shown to make it faster{gained}"
-            return "keep the model as it is: none of the settings can be made in it"
-        ahead = [each for each in advice.alternatives if each.speedup.low > 1]
-        if ahead:
-            likely = max(ahead, key=lambda each: each.speedup.value)
-            return (
-                f"keep the model as it is so far: {likely.name} is likely faster, {gain(likely.speedup)}, "
-                "but not shown to be; a longer --within decides"
-            )
-        return f"keep the model as it is: no setting is shown to be faster; {_most(advice)}"
-    most = f"; no setting is more than {more(best.slowdown_high)} faster" if best.slowdown_high > 1 else ""
-    return f"use {best.name}: {gain(best.speedup)} as fast as the model as it is{most}"
+    if best is not None:
+        most = f"; no setting is more than {more(best.slowdown_high)} faster" if 1 < best.slowdown_high < FAR else ""
+        return f"use {best.name}: {gain(best.speedup)} as fast as the model as it is{most}{_how(advice, best)}"
+    if not any(each.status == "ok" and each.name != GRAPH for each in advice.alternatives):
+        return "keep the model as it is: none of the settings can be made in it"
+    ahead = [each for each in advice.alternatives if each.speedup.low > 1 and each.name != GRAPH]
+    if ahead:
+        likely = max(ahead, key=lambda each: each.speedup.value)
+        return (
+            f"keep the model as it is so far: {likely.name} is likely faster, {gain(likely.speedup)}, "
+            "but not shown to be; a longer --within decides"
+        )
+    return f"keep the model as it is: no setting is shown to be faster; {_most(advice)}"
+
+
+def _how(advice: Advice, best: Alternative) -> str:
+    """Return how a setting that goes by the graph gets into the model, and what the graph alone brings."""
+    if not best.by.startswith(GRAPH):
+        return ""
+    graph = next((gain(each.speedup) for each in advice.alternatives if each.name == GRAPH), "")
+    alone = f" ({GRAPH}, the model traced and unchanged, is {graph} as fast)" if graph else ""
+    lines = "write the lines above in place of its own" if proposals(advice) else "there is no line to write for it yet"
+    return f". It was measured in the model's graph{alone}; in the model, {lines}"
 
 
 def _most(advice: Advice) -> str:
     """Return how much faster another setting may be: by its bound, and by the share if it changes attention alone."""
     high = advice.as_is.get("slowdown_high")
-    if units.is_missing(high):
-        return "how much faster one may be is not known yet; a longer --within tells"
     measured = float(high or 1)
+    if units.is_missing(high) or not measured < FAR:
+        return f"how much faster one may be is {NOT_KNOWN}; a longer --within tells"
     are_compiled = any(each.name.startswith(COMPILED) for each in advice.alternatives)
     limit = advice.bound.high
     if measured > limit and not are_compiled:
@@ -269,25 +289,13 @@ def _most(advice: Advice) -> str:
 
 
 def rewriting(advice: Advice) -> list[str]:
-    """Return what can be written in place of cores that no setting reaches, and what it brings, or what prevents it.
-
-    Empty without such cores.
-    """
+    """Return what can be written in place of cores that the model's source computes, or what prevents it."""
     obstacles = dict.fromkeys(str(each.core["obstacle"]) for each in advice.kinds if each.core.get("obstacle"))
-    lines = [
-        f"F.scaled_dot_product_attention can't express what stands between the products: {each}" for each in obstacles
-    ]
-    proposed = [each for each in advice.kinds if each.core.get("proposal")]
-    if not proposed:
+    lines = [f"no core in its place computes what the model's source computes here: {each}" for each in obstacles]
+    places = dict.fromkeys(str(each.core["lines"]) for each in advice.kinds if each.core.get("proposal"))
+    if not places:
         return lines
-    places = dict.fromkeys(str(each.core["lines"]) for each in proposed if each.core["lines"])
-    gained = "from the time of both by themselves, on the tensors of the call, and from the share of the cores"
-    return [
-        *lines,
-        f"no setting reaches the attention of this model: its source computes it, at {', '.join(places)}",
-        "the lines below compute the same there, within rounding: they were run on the tensors of the call",
-        *([f"they would make the model {gain(advice.rewritten)} as fast: {gained}"] * advice.rewritten.is_known),
-    ]
+    return [*lines, f"the model's source computes attention by itself, at {', '.join(places)}; there it can say"]
 
 
 def proposals(advice: Advice) -> list[str]:
@@ -300,28 +308,6 @@ def proposals(advice: Advice) -> list[str]:
     return [line for lines in first.values() for line in lines]
 
 
-def differences(advice: Advice) -> list[str]:
-    """Return a line for each setting whose predicted and measured gains disagree beyond both intervals."""
-    return [
-        f"{each.name}: predicted {gain(each.predicted)}, measured {gain(each.speedup)}; what is left over comes from "
-        "outside the attention layers, or from layers that run otherwise in the model than alone"
-        for each in advice.alternatives
-        if disagrees(each)
-    ]
-
-
-def predictions(advice: Advice) -> Iterator[str]:
-    """Yield which predicted gains agree with the measured ones, and for which measured settings there is none."""
-    measured = [each for each in advice.alternatives if each.speedup.is_known]
-    predicted = [each for each in measured if each.predicted.is_known]
-    agreeing = [each.name for each in predicted if not disagrees(each)]
-    if agreeing:
-        yield f"predicted and measured gains agree within both intervals: {', '.join(agreeing)}"
-    lacking = [each for each in measured if each not in predicted and not each.name.startswith(COMPILED)]
-    for reason, those in grouped(lacking, lambda each: each.unpredicted or NO_LAYER).items():
-        yield f"no prediction for {', '.join(each.name for each in those)}: {reason}"
-
-
 def not_measured(advice: Advice) -> list[str]:
     """Return a line for each setting without a time, with the reason."""
     return [
@@ -331,6 +317,12 @@ def not_measured(advice: Advice) -> list[str]:
         for each in advice.alternatives
         if each.status != "ok"
     ]
+
+
+def to_paste(advice: Advice) -> list[str]:
+    """Return the lines that bring what is recommended into a program, empty if they stand above or are not known."""
+    best = next((each for each in advice.alternatives if each.name == advice.recommendation), None)
+    return [] if best is None or best.by.startswith(GRAPH) else paste(advice.library, best.name)
 
 
 def paste(library: str, name: str) -> list[str]:
@@ -389,11 +381,8 @@ def legend(answers: Iterable[Advice]) -> list[str]:
     alternatives = [each for advice in answers for each in advice.alternatives]
     if not alternatives:
         return []
-    lines = [
+    return [
         "measured: how many times as fast as the model as it is, paired round by round, with its 99 % interval; "
         f"the probability that a setting is wrongly recommended is at most {LEVEL:.0%}",
         "output error: the largest deviation from float64, relative to the largest value",
     ]
-    if any(each.predicted.is_known for each in alternatives):
-        lines.append("predicted: from the share of the attention layers and from their own gains, measured alone")
-    return lines
