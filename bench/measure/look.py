@@ -1,7 +1,7 @@
 """A look at a model: where its attention is, which kernels run there, and its share of the time.
 
-A call is looked at in three ways: plainly under the profiler, under a dispatch mode that sees operators with their
-shapes, and under hooks that tell the profiler which layer begins. The kernels of all three must agree.
+A call is traced as a graph, in which cores are found; the profiler tells their shares of the time of the graph. A plain
+call of the model is timed beside it, and its kernels are compared with those of the graph.
 """
 
 import copy
@@ -10,25 +10,28 @@ import math
 import re
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
-from torch.profiler import profile
+from torch.profiler import ProfilerActivity, profile
 
 import impls
-from bench.measure import core_times, function, inspection, user_code, workload
+from bench.measure import function, inspection, shares, user_code, workload
 from bench.measure.devices import Device, device
 from bench.measure.forking import Channel
 from bench.plan import layers
 from bench.plan.case import Point
 from bench.plan.device import CPU, HOST
 from impls.catalogue import parse
+from impls.graph import cores
+from impls.graph.rewriting import BY_GRAPH
+from impls.graph.tracing import Traced, Untraceable, traced
 from impls.lookup import check
-from impls.modules import flow, proof, watch
-from impls.modules.core import cores_of
+from impls.modules.watch import numbers_of_heads
 from impls.modules.wrapper import Wrapper, wrapped
 
 CALLS, LEAST_CALLS, BUDGET_S = 7, 3, 4.0
@@ -37,9 +40,11 @@ CALLS, LEAST_CALLS, BUDGET_S = 7, 3, 4.0
 WARM_CALLS = 2
 """Calls before all others: the first one is slower."""
 
-WHOLE = re.compile(f"{watch.FUSED.pattern}|{watch.WHOLE.pattern}")
-"""The operators that compute a core or a layer in one."""
+ATTENTION = re.compile(r"\w*attention\w*|_transformer_encoder_layer_fwd|_?softmax|\w*flex_attention\w*")
+"""The operators that tell how attention is computed."""
 
+PRODUCTS = re.compile(r"bmm|baddbmm|addmm|mm|linear")
+"""Further operators by which two ways to compute attention differ."""
 
 FLAG = re.compile(r"((use|enable|with)_\w*)?(flash|sdpa|fused|memory_efficient|xformers)")
 """The names of flags by which layers choose how they compute attention."""
@@ -57,8 +62,8 @@ COMPARED = 2
 def look(request: Mapping[str, Any], channel: Channel) -> dict[str, Any]:
     """Look at the model of a point; reply with its cores, the times of profiled calls, and what settings it has.
 
-    Raises `impls.Unresolved` if the model can't be made or called, `impls.Unsupported` if it has no attention or
-    returns other values for the same input.
+    Raises `impls.Unresolved` if the model can't be made or called, `impls.Unsupported` if it has no softmax or returns
+    other values for the same input.
     """
     point = Point(**request["point"])
     workload.set_up(point)
@@ -71,30 +76,41 @@ def look(request: Mapping[str, Any], channel: Channel) -> dict[str, Any]:
         function.check(work)
         for _ in range(WARM_CALLS):
             call()
-        channel.announce("look")
+        channel.announce("graph")
+        graph, untraced = _traced(model, work)
+        of = cores.found(graph) if graph else cores.Found((), ())
         plain = _kernels(call, on)
-        with watch.watched(model) as seen:
-            observed = _kernels(call, on)
-        if not seen.cores:
-            raise impls.Unsupported("no attention was found in the model: no fused operator, no product with a softmax")
+        if graph and not (of.cores or of.unknown or plain):
+            raise impls.Unsupported("the model has no softmax and no operator that computes attention")
         channel.announce("profile")
-        calls = [*_profiled(call, model, seen, on)]
-        tried = _settings(model, request["settings"], channel)
-        channel.announce("core")
-        is_switched = tried.get("sdpa", {}).get("status") in ("ok", "same")
-        cores, written = (seen.cores, {}) if is_switched else _beside_sdpa(seen, work)
+        timed = [*_profiled(call, _step(shares.labelled(graph, of), model, work) if graph else None, of, on)]
+        tried = _settings(model, work, request["settings"], channel)
     return {
-        "written": written,
-        "cores": [dataclasses.asdict(core) for core in cores],
-        "calls": calls,
+        "cores": [dataclasses.asdict(core) for core in of.cores],
+        "others": [{"layer": each.layer, "lines": each.lines, "reason": each.reason} for each in of.unknown],
+        "untraced": untraced,
+        "calls": timed,
         "kernels": plain,
-        "observed_kernels": observed,
+        "graph_kernels": _kernels(_step(graph.module, model, work), on) if graph else [],
         "settings": tried,
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "item": list(model.items[0]),
         "library": _library(model),
-        "flags": _flags(model.inner.get_submodule(layer) for layer in {core.layer for core in cores}),
+        "flags": _flags(model.inner.get_submodule(layer) for layer in {core.layer for core in of.cores}),
     }
+
+
+def _traced(model: Wrapper, work: workload.Workload) -> tuple[Traced | None, str]:
+    """Return the graph of a model, or why there is none."""
+    try:
+        return traced(model, work.inputs(), model.inner), ""
+    except Untraceable as reason:
+        return None, str(reason)
+
+
+def _step(graph: Callable[..., torch.Tensor], model: Wrapper, work: workload.Workload) -> Callable[[], object]:
+    """Return a call of a graph as the point's mode has it."""
+    return workload.step(workload.Subject(model, graph), work)
 
 
 def shape(request: Mapping[str, Any], channel: Channel) -> dict[str, int]:
@@ -106,8 +122,10 @@ def shape(request: Mapping[str, Any], channel: Channel) -> dict[str, int]:
     channel.announce("model")
     model, (item, *_) = workload.shown(point)
     channel.announce("first call")
-    with torch.inference_mode():
-        seen = watch.cores(model, *model.zeros())
+    try:
+        seen = cores.found(traced(model, model.zeros(), model.inner)).cores
+    except Untraceable:
+        seen = ()
     if not seen:
         tokens = max(1, math.prod(item[:-1]))
         return {"num_tokens": tokens, "token_len": item[-1], "channels": item[-1], "num_heads": 1}
@@ -133,7 +151,7 @@ def described(request: Mapping[str, Any], channel: Channel) -> dict[str, Any]:
         "input": " and ".join(str([*shape]) for shape in work.shapes),
         "output": str([*work.direction.shape]),
         "weights": weights,
-        "heads": sorted({heads for module in work.layer.modules() for heads in watch.numbers_of_heads(module)}),
+        "heads": sorted({heads for module in work.layer.modules() for heads in numbers_of_heads(module)}),
         "modules": {name: (*of, getattr(sys.modules[name], "__version__", "")) for name, of in modules.items()},
     }
 
@@ -190,61 +208,53 @@ def _in_float64(layer: nn.Module, work: workload.Workload) -> torch.Tensor:
         return y.double()
 
 
-def _beside_sdpa(seen: watch.Watch, work: workload.Workload) -> tuple[list[watch.Core], dict[str, Any]]:
-    """Return the cores with what `F.scaled_dot_product_attention` can express of them, and the times of both.
-
-    The times are those of one core of each kind, by its layer.
-    """
-    findings = {id(trace): proof.found(trace) for trace in seen.traces.values()}
-    own = {number: findings[id(trace)] for number, trace in seen.traces.items()}
-    cores = [
-        dataclasses.replace(core, **_known(own[number])) if number in own else core
-        for number, core in enumerate(seen.cores)
-    ]
-    kinds = {dataclasses.replace(core, layer=""): number for number, core in reversed([*enumerate(cores)])}
-    proposals = {cores[number].layer: own[number].proposal for number in kinds.values() if number in own}
-    return cores, {layer: core_times.beside_sdpa(each, work) for layer, each in proposals.items() if each}
-
-
-def _known(of: proof.Proof) -> dict[str, Any]:
-    """Return the fields of a core that a proof gives."""
-    return {"proposal": of.lines, "obstacle": of.obstacle, "weights_are_used": of.weights_are_used}
-
-
 def _kernels(call: Callable[[], object], on: Device) -> list[str]:
-    """Return the operators of a call that can be part of attention; products have several names for the same."""
+    """Return the operators of a call that tell how attention is computed."""
     with profile(activities=on.activities) as profiler:
         call()
-    names = inspection.kernels(profiler, on.kind)
-    return sorted({flow.KINDS.get(name, name) for name in names if name in flow.KINDS or WHOLE.search(name)})
+    return sorted(name for name in inspection.kernels(profiler, on.kind) if ATTENTION.fullmatch(name))
 
 
-def _profiled(call: Callable[[], object], model: Wrapper, seen: watch.Watch, on: Device) -> Iterator[dict[str, Any]]:
-    """Yield the seconds of profiled calls, each beside those of a plain call before it."""
+def _profiled(
+    call: Callable[[], object], graph: Callable[[], object] | None, of: cores.Found, on: Device
+) -> Iterator[dict[str, Any]]:
+    """Yield the seconds of profiled calls of a graph, if there is one, each beside those of a plain call before it."""
     timed, begin = on.timer(HOST), time.perf_counter()
+    for _ in range(WARM_CALLS):
+        (graph or call)()
     for number in range(CALLS):
         if number >= LEAST_CALLS and time.perf_counter() - begin > BUDGET_S:
             return
-        yield {"plain_s": timed(call, 1).call_s, **core_times.profiled(call, model, seen, on)}
+        yield {"plain_s": timed(call, 1).call_s, **(shares.profiled(graph, of, on) if graph else {})}
 
 
-def _settings(model: Wrapper, names: Sequence[str], channel: Channel) -> dict[str, dict[str, str]]:
-    """Return for each setting whether the model has it: its status, a reason, and whether it runs the same as it is."""
-    now = _fingerprint(model)
+def _settings(
+    model: Wrapper, work: workload.Workload, names: Sequence[str], channel: Channel
+) -> dict[str, dict[str, str]]:
+    """Return for each setting whether the model has it: its status, a reason, and by which way.
+
+    Its status is `same` if it runs what the model runs as it is.
+    """
+    now = _fingerprint(model, work)
     tried: dict[str, dict[str, str]] = {}
     for name in names:
         channel.announce(f"setting {name}")
         try:
             changed = impls.build(model, name)
-            is_same = isinstance(changed, Wrapper) and _fingerprint(changed) == now
-            tried[name] = {"status": "same" if is_same else "ok", "detail": ""}
+            by = str(getattr(changed, "adapted_by", ""))
+            is_same = by != BY_GRAPH and isinstance(changed, Wrapper) and _fingerprint(changed, work) == now
+            tried[name] = {"status": "same" if is_same else "ok", "detail": "", "by": by}
         except impls.Unsupported as reason:
-            tried[name] = {"status": "unsupported", "detail": str(reason)}
+            tried[name] = {"status": "unsupported", "detail": str(reason), "by": ""}
     return tried
 
 
-def _fingerprint(model: Wrapper) -> list[tuple[str, bool]]:
-    return [(core.operator, core.by_sdpa) for core in cores_of(model)]
+def _fingerprint(model: Wrapper, work: workload.Workload) -> Counter[str]:
+    """Return how often one call on an item runs each operator by which ways to compute attention differ."""
+    with profile(activities=[ProfilerActivity.CPU]) as profiler:
+        model(*(each[:1] for each in work.inputs()))
+    names = (event.name.removeprefix("aten::") for event in profiler.events() or [])
+    return Counter(name for name in names if ATTENTION.fullmatch(name) or PRODUCTS.fullmatch(name))
 
 
 def _flags(layers: Iterable[nn.Module]) -> list[str]:

@@ -40,7 +40,7 @@ def before(advice: Advice) -> list[Block]:
         Lines([bound(advice)], HEAD),
         Lines([about(advice), *map(capital, memory_setting([advice.point]))]),
         Lines(layers(advice), QUIET, is_list=True, indent=2),
-        Lines(map(other, advice.others), is_list=True, indent=2),
+        Lines([*map(other, advice.others)], is_list=True, indent=2),
         Lines(advice.objections, WARNING, is_list=True, indent=2),
         Lines(rewriting(advice), is_list=True, indent=2),
         Code(proposals(advice)),
@@ -170,7 +170,8 @@ def bound(advice: Advice) -> str:
     if not advice.kinds:
         number = sum(len(each.layers) for each in advice.others)
         return f"no attention that could be replaced was found, and softmaxes in {counted(number, 'layer')}"
-    what = f"attention takes {share(advice.share)} of the time"
+    which = "attention that can be replaced" if advice.others else "attention"
+    what = f"{which} takes {share(advice.share)} of the time"
     if advice.has_whole:
         whole = "the model as it is computes whole layers by one operator, so settings change more than attention"
         return f"{what}, as the graph computes it: {whole}"

@@ -4,6 +4,7 @@ import json
 import textwrap
 from collections.abc import Mapping, Sequence
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
 from bench.analyse import core_points
@@ -32,6 +33,7 @@ def text(looks: Mapping[Point, Sequence[Seen]]) -> str:
         for lines, cores in grouped(by_obstacle.pop("", []), partial(_grid, point)).items():
             masks = dict.fromkeys(f"mask {core['mask']}" for core in cores if core["mask"])
             grids.setdefault(lines, _comment(cores, ", ".join(masks)))
+        by_obstacle |= grouped(seen["others"], itemgetter("reason"))
         left_out |= {_comment(cores, reason, "left out: "): reason for reason, cores in by_obstacle.items()}
     if not grids:
         raise WrongRequest(f"the layer core can express no core of the model: {next(iter(left_out.values()))}")

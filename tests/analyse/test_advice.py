@@ -1,7 +1,6 @@
-"""What attention is worth in a model, predicted and measured."""
+"""What attention is worth in a model, and what its settings gain."""
 
 import dataclasses
-import math
 
 import pytest
 
@@ -9,10 +8,9 @@ from bench.analyse import advice
 from bench.analyse.advice import Advice
 from bench.analyse.summary import summarise
 from bench.plan.case import Case
-from bench.stats.estimates import Interval, mean
-from tests.make import records, rows
+from tests.make import records
 from tests.make.advice import POINT, advised, core, looks, seen
-from tests.make.records import case, record
+from tests.make.records import record
 
 
 def test_the_bound_is_amdahls() -> None:
@@ -24,83 +22,46 @@ def test_the_bound_is_amdahls() -> None:
     assert (answer.is_little, advice.seen(POINT, looks(core_share=0.05)).is_little) == (False, True)
 
 
-def test_a_layer_that_is_one_operator_counts_as_a_whole() -> None:
-    """A setting replaces its projections too."""
-    cores = [core("a", operator="_native_multi_head_attention", by_sdpa=False)]
-    answer = advice.seen(POINT, [seen(cores, 0.1, 0.5, number=number) for number in range(3)])
-    assert (answer.bound.value, answer.core_share.value) == pytest.approx((2, 0.1), rel=0.05)
+def test_no_bound_follows_from_a_share_that_may_be_all() -> None:
+    """Nor from a graph beside which the model computes whole layers by one operator, nor without a graph or a core."""
+    wide = [seen([core("a")], share, share, number=number) for number, share in enumerate((0.5, 0.9, 0.99))]
+    answer = advice.seen(POINT, wide)
+    assert (answer.share.high, answer.bound.is_known, answer.is_little) == (1.0, False, False)
+    for changes in ({"kernels": ["_native_multi_head_attention"]}, {"untraced": "no graph", "cores": []}):
+        answer = advice.seen(POINT, [{**each, **changes} for each in looks()])
+        assert not answer.bound.is_known
+        assert not answer.is_little
+    nothing = advice.seen(POINT, [{**each, "cores": []} for each in looks()])
+    assert (nothing.bound.is_known, nothing.is_little) == (False, True)
 
 
-def test_a_core_that_no_setting_reaches_has_the_gain_of_a_fused_one() -> None:
-    """Half of its time, which is a fifth of the model's, makes the model 1 / 0.9 times as fast.
-
-    Nothing is known of it if a core has no line by SDPA, or if another process found none.
-    """
-    times = {"blocks.0.attn": [[2.0, 1.0], [4.0, 2.0], [2.2, 1.1]]}
-    written = core("blocks.0.attn", operator="unfused", by_sdpa=False, proposal=["o = F(q)"], lines="model.py:3-5")
-    at = [seen([written], 0.2, 0.4, number=number, settings={}, written=times) for number in range(3)]
-    assert advice.seen(POINT, at).rewritten.value == pytest.approx(1 / 0.9, rel=0.01)
-    talking = [{**each, "cores": [{**written, "proposal": []}], "written": {}} for each in at]
-    for other in (talking, [*at[:2], {**at[2], "written": {}}]):
-        assert not advice.seen(POINT, other).rewritten.is_known
+def test_softmaxes_of_no_core_have_their_share() -> None:
+    """Those of the same lines together, with all of their layers."""
+    others = [{"layer": path, "lines": "model.py:3", "reason": "tanh"} for path in ("a", "b")]
+    others.append({"layer": "c", "lines": "model.py:9", "reason": "a gate"})
+    one, other = advice.seen(POINT, looks(others=others)).others
+    assert (one.layers, one.lines, one.reason) == (("a", "b"), "model.py:3", "tanh")
+    assert (one.share.value, other.share.value) == pytest.approx((0.2, 0.1), rel=0.05)
 
 
 def test_layers_that_are_alike_are_one_kind() -> None:
     """Those with another shape or mask are another, and the longest comes first."""
     kinds = advice.kinds([seen([core("a"), core("b"), core("c", mask="float32 [7, 7]")], 0.2, 0.3)])
     assert [(kind.path, kind.count) for kind in kinds] == [("a", 2), ("c", 1)]
-    assert kinds[0].share == pytest.approx(0.2, rel=0.05)
+    assert kinds[0].share == pytest.approx(0.2 * 2 / 3, rel=0.05)
 
 
-def test_the_largest_kinds_are_measured() -> None:
-    """Until they have nine tenths of the time; none if the core is in the model itself."""
-    shares = {"a": 0.5, "b": 0.3, "c": 0.15, "d": 0.05}
-    kinds = [advice.LayerKind(path, 1, {}, mean([share])) for path, share in shares.items()]
-    assert [kind.path for kind in advice.measured_kinds(kinds)] == ["a", "b", "c"]
-    assert advice.measured_kinds([advice.LayerKind("", 1, {}, mean([0.5]))]) == []
-
-
-def test_a_difference_between_observed_and_plain_is_an_objection() -> None:
+def test_a_difference_between_graph_and_plain_is_an_objection() -> None:
     """It names the kernels; and a switch of the model that no setting changes is named."""
-    (objection,) = advice.seen(POINT, looks(observed_kernels=["product", "softmax"])).objections
+    (objection,) = advice.seen(POINT, looks(graph_kernels=["product", "softmax"])).objections
     assert "product, softmax in place of" in objection
     (objection,) = advice.seen(POINT, looks(flags=["Block.use_flash_attention = False"])).objections
     assert objection.startswith("Block.use_flash_attention = False is a switch")
 
 
-def test_a_gain_is_predicted_from_share_and_layer() -> None:
-    """Layers with 40 % of the time that become twice as fast make the model 1.25 times as fast."""
-    kinds = advice.kinds(looks(layer_share=0.4))
-    gains = {"blocks.0.attn": {"eager": mean([math.log(2) + step for step in (-0.01, 0.0, 0.01)])}}
-    gain = advice.predicted(kinds, gains, "eager")
-    assert gain.value == pytest.approx(1.25, rel=0.02)
-    assert gain.low < 1.25 < gain.high
-    assert not advice.predicted(kinds, gains, "other").is_known
-
-
-def test_layers_that_were_not_measured_widen_the_prediction() -> None:
-    """They may gain nothing, or as much as the others: four kinds with 10 % each, of which three are halved."""
-    cores = [core(f"blocks.{number}.attn", shapes=[[2, 3, 7 + number, 4]] * 3) for number in range(4)]
-    kinds = advice.kinds([seen(cores, 0.2, 0.4, number=number) for number in range(3)])
-    halved = {"sdpa": mean([math.log(2) + step for step in (-0.001, 0.0, 0.001)])}
-    gain = advice.predicted(kinds, {each["layer"]: halved for each in cores}, "sdpa")
-    assert gain.value == pytest.approx(1 / (1 - 0.15 - 0.025), rel=0.02)
-    assert gain.low < 1 / (1 - 0.15) * 1.01
-    assert gain.high > 1 / (1 - 0.20) * 0.99
-
-
 def answer(**times_s: float) -> Advice:
     """Return the answer for settings that take these times; the model as it is takes a second."""
     return advised({"as_is": 1.0, **times_s})
-
-
-def test_a_layer_that_fails_is_why_nothing_is_predicted() -> None:
-    """The setting that failed in it has the reason, and all have that of the layer as it is."""
-    failed = rows.table(rows.row(case("as_is"), [0.0]), rows.failed(case("eager"), "unsupported", "no mask"))
-    records = advised({"as_is": 1.0, "eager": 0.8})
-    of = advice.advised(records, looks(), summarise([], "as_is"), [], {"blocks.0.attn": failed}, ["eager", "sdpa"])
-    by_name = {each.name: each.unpredicted for each in of.alternatives}
-    assert by_name == {"eager": "blocks.0.attn is unsupported: no mask", "sdpa": ""}
 
 
 def test_points_are_compared_for_each_item() -> None:
@@ -141,15 +102,18 @@ def test_what_is_the_same_or_slower_is_not(time_s: float) -> None:
     assert (by_name["sdpa"], by_name["sdpa_flash"]) == (("same", ""), ("unsupported", "no kernel"))
 
 
-def test_intervals_that_do_not_meet_disagree() -> None:
-    """A prediction and a measurement, each with its own."""
-    for measured, is_other in ((Interval(1.3, 1.25, 1.35), True), (Interval(1.1, 1.05, 1.15), False)):
-        row = advice.Alternative("eager", "ok", speedup=measured, predicted=Interval(1.1, 1.06, 1.14))
-        assert advice.disagrees(row) is is_other
+def test_a_graph_alone_is_no_recommendation() -> None:
+    """It is a control; another setting that is shown to be faster is one, by the way on which it was measured."""
+    settings = {"eager": {"status": "ok", "detail": "", "by": advice.GRAPH}}
+    of = advised({"as_is": 1.0, "graph": 0.7, "eager": 0.8, "compiled_eager": 0.9}, settings=settings)
+    assert of.recommendation == "eager"
+    ways = {each.name: each.by for each in of.alternatives}
+    assert (ways["eager"], ways["compiled_eager"]) == (advice.GRAPH, advice.GRAPH)
+    assert advised({"as_is": 1.0, "graph": 0.7, "eager": 1.2}, settings=settings).recommendation is None
 
 
 def test_a_run_without_the_model_as_it_is_has_no_answer() -> None:
     """Nothing can be compared with a baseline that had no memory."""
     row = record(case=Case(POINT, "as_is"), status="oom", detail="no memory")
-    of = advice.advised(advice.seen(POINT, looks()), looks(), summarise([row], "as_is"), [row], {}, ["eager"])
+    of = advice.advised(advice.seen(POINT, looks()), looks(), summarise([row], "as_is"), [row], ["eager"])
     assert (of.recommendation, of.as_is["status"]) == (None, "oom")

@@ -44,6 +44,14 @@ def test_the_first_process_tries_the_settings(pool: Any) -> None:
     assert vars(model_look)["Pool"].call_args.kwargs == {"libraries": ("timm",)}
 
 
+def test_no_further_process_looks_if_the_time_is_up(pool: Any) -> None:
+    """One looks at each point in any case."""
+    requests = pool({"status": "ok", "detail": "", "seen": {"cores": []}})
+    points = [AT, dataclasses.replace(AT, batch=2)]
+    assert model_look.look(points, (), 3, 10.0, most_s=0.0) == {at: [{"cores": []}] for at in points}
+    assert len(requests) == 2
+
+
 @pytest.mark.parametrize(
     ("reply", "kind"),
     [

@@ -4,25 +4,25 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import pandas as pd
-
 from bench.analyse import advice as analyse
 from bench.analyse.advice import Advice
 from bench.analyse.summary import summarise
 from bench.plan.case import Case
 from bench.store.record import Record
 from tests.make.points import point
-from tests.make.records import case, measured
-from tests.make.rows import row, table
+from tests.make.records import measured
 
 POINT = point(layer="timm:vit_tiny_patch16_224", batch=2)
 
 SDPA = "_scaled_dot_product_flash_attention_for_cpu"
 
+OTHER_SHARE = 0.1
+"""The share of the time of each softmax that belongs to no core."""
+
 SETTINGS = {
-    "sdpa": {"status": "same", "detail": ""},
-    "eager": {"status": "ok", "detail": ""},
-    "sdpa_flash": {"status": "unsupported", "detail": "no kernel"},
+    "sdpa": {"status": "same", "detail": "", "by": "fused_attn"},
+    "eager": {"status": "ok", "detail": "", "by": "fused_attn"},
+    "sdpa_flash": {"status": "unsupported", "detail": "no kernel", "by": ""},
 }
 
 
@@ -63,16 +63,19 @@ def seen(
         {
             "plain_s": 0.9,
             "total_s": 1.0,
-            "core_s": core_share * factor,
-            "layers": {each["layer"]: layer_share * factor / len(cores) for each in cores},
+            "cores": [core_share * factor / len(cores)] * len(cores),
+            "others": [OTHER_SHARE * factor] * len(changes.get("others", ())),
+            "layers": layer_share * factor,
         }
         for factor in factors
     ]
     return {
         "cores": [*cores],
         "calls": calls,
-        "kernels": [SDPA, "addmm"],
-        "observed_kernels": [SDPA, "addmm"],
+        "others": [],
+        "untraced": "",
+        "kernels": [SDPA],
+        "graph_kernels": [SDPA],
         "settings": SETTINGS,
         "parameters": 100,
         "item": [3, 32, 32],
@@ -100,15 +103,9 @@ def run_of(times_s: Mapping[str, float], processes: int = 8, scatter: float = 0.
     ]
 
 
-def layer(gains: Mapping[str, Sequence[float]]) -> pd.DataFrame:
-    """Return the table of a layer whose implementations have these log ratios, one for each process."""
-    return table(*(row(case(name), logs) for name, logs in gains.items()))
-
-
-def advised(times_s: Mapping[str, float], gains: Mapping[str, Sequence[float]] | None = None) -> Advice:
-    """Return the answer for settings that take these times; `gains` are the layers' log ratios."""
-    records, seen_there = run_of(times_s), looks()
+def advised(times_s: Mapping[str, float], **seen_too: Any) -> Advice:
+    """Return the answer for settings that take these times, at a model of which looks see something besides."""
+    records, seen_there = run_of(times_s), looks(**seen_too)
     before = analyse.seen(POINT, seen_there)
     asked = list(dict.fromkeys([*SETTINGS, *(name for name in times_s if name != "as_is")]))
-    layers = {"blocks.0.attn": layer(gains or {})}
-    return analyse.advised(before, seen_there, summarise(records, "as_is"), records, layers, asked)
+    return analyse.advised(before, seen_there, summarise(records, "as_is"), records, asked)

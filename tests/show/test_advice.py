@@ -56,7 +56,7 @@ def test_a_model_whose_caller_waits_for_the_host_is_told_so() -> None:
 
 CONTRACT = {
     *("name", "status", "speedup", "speedup_low", "speedup_high"),
-    *("predicted", "predicted_low", "predicted_high", "kernels"),
+    "kernels",
 }
 
 
@@ -95,43 +95,53 @@ def test_keys_of_another_shape_than_queries_are_printed() -> None:
     assert " k [" not in words.kind(analyse.kinds(looks())[0])
 
 
-@pytest.mark.parametrize(
-    ("operator", "words_of_it"),
-    [
-        ("_transformer_encoder_layer_fwd", "encoder layers, each one operator with its feed-forward part, take"),
-        ("_native_multi_head_attention", "attention layers, each one operator, take"),
-    ],
-)
-def test_an_operator_that_is_more_than_attention_is_said(operator: str, words_of_it: str) -> None:
-    """And no share is above 1, however calls scatter."""
-    scattered = [seen([core("a", operator=operator)], 0.1, share) for share in (0.75, 0.99, 0.99)]
-    line = words.bound(analyse.seen(POINT, scattered))
-    assert line.startswith(f"{words_of_it} 91")
-    assert ", 100.0] of the time" in line
+def test_no_number_is_said_that_is_not_known() -> None:
+    """A bound that can't be known, an interval that says nothing, a graph that is not there, and no core."""
+    wide = [seen([core("a")], share, share, number=number) for number, share in enumerate((0.5, 0.9, 0.99))]
+    assert words.bound(analyse.seen(POINT, wide)).endswith("what a setting can gain at most is not known yet")
+    whole = analyse.seen(POINT, looks(kernels=["_native_multi_head_attention"]))
+    assert "no setting" not in words.bound(whole)
+    assert "whole layers" in words.bound(whole)
+    untraced = analyse.seen(POINT, looks(untraced="a branch at model.py:3"))
+    assert "not known yet: a branch at model.py:3" in words.bound(untraced)
+    assert words.gain(Interval(1.0, 0.001, 1000.0)) == "not known yet"
+    assert words.gain(UNKNOWN) == ""
+    unsure = dataclasses.replace(SLOWER, as_is={**SLOWER.as_is, "slowdown_high": 393.0})
+    assert "not known yet" in words.recommendation(unsure)
+    assert "%" not in words.recommendation(unsure)
 
 
-def test_what_to_write_in_a_model_that_can_not_be_switched_is_said() -> None:
-    """The lines of its source, those in their place, each once, and what they bring."""
-    times = {"blocks.0.attn": [[2.0, 1.0]] * 3, "blocks.1.attn": [[2.0, 1.0]] * 3}
+def test_softmaxes_of_no_core_are_named_with_their_share() -> None:
+    """Also without any core: what is there is never denied."""
+    others = [{"layer": "gate", "lines": "model.py:3", "reason": "over a layer's output"}]
+    advice = analyse.seen(POINT, looks(others=others))
+    (line,) = map(words.other, advice.others)
+    assert re.fullmatch(r"a softmax at model.py:3 \(gate\) takes [\d.]+ % \[.*\] of the time: over a .* output", line)
+    assert words.bound(advice).startswith("attention that can be replaced takes 20")
+    alone = dataclasses.replace(advice, kinds=())
+    assert "softmaxes in 1 layer" in words.bound(alone)
+    assert line.partition(":")[0] in screen(before(alone)).replace("\n", " ")
+
+
+def test_what_to_write_in_a_model_is_said() -> None:
+    """The lines of its source, those in their place, each once; the recommendation points at them."""
     facts = {"operator": "unfused", "by_sdpa": False, "lines": "model.py:3-5"}
-    cores = [core(path, **facts, proposal=["o = F(q)", f"# q of {path}"]) for path in times]
-    advice = analyse.seen(POINT, [seen(cores, 0.2, 0.4, number=number, written=times) for number in range(3)])
-    where, _, gain = words.rewriting(advice)
+    cores = [
+        core(path, **facts, proposal=["o = F(q)", f"# q of {path}"]) for path in ("blocks.0.attn", "blocks.1.attn")
+    ]
+    settings = {"sdpa": {"status": "ok", "detail": "", "by": analyse.GRAPH}}
+    advice = advised({"as_is": 1.0, "graph": 0.98, "sdpa": 0.7}, cores=cores, settings=settings)
+    (where,) = words.rewriting(advice)
     assert "model.py:3-5" in where
-    assert "1.11" in gain
     first = advice.kinds[0].path
     assert words.proposals(advice) == [f"# {first}", "o = F(q)", f"# q of {first}"]
-    assert words.recommendation(advice).startswith("put F.scaled_dot_product_attention into the model")
-    assert (words.rewriting(analyse.seen(POINT, looks())), words.proposals(analyse.seen(POINT, looks()))) == ([], [])
-
-
-def test_a_line_whose_gain_is_not_shown_is_the_reason_to_keep_the_model() -> None:
-    """Not that a setting can't be made: no sentence contradicts the line above it."""
-    cores = [core("a", operator="unfused", by_sdpa=False, lines="model.py:3-5", proposal=["o = F(q)"])]
-    advice = analyse.seen(POINT, [seen(cores, 0.2, 0.4, settings={}, written={})])
-    unsure = dataclasses.replace(advice, rewritten=Interval(1.03, 0.97, 1.09))
-    assert words.recommendation(unsure).endswith("not shown to make it faster: 1.03x [0.97, 1.09] as fast")
-    assert words.recommendation(dataclasses.replace(advice, rewritten=UNKNOWN)).endswith("to make it faster")
+    line = words.recommendation(advice)
+    assert line.startswith("use sdpa: 1.4")
+    assert "the model traced and unchanged, is 1.02" in line
+    assert line.endswith("write the lines above in place of its own")
+    assert json.loads(as_json([advice]))["paste"] == []
+    plain = analyse.seen(POINT, looks())
+    assert (words.rewriting(plain), words.proposals(plain)) == ([], [])
 
 
 def test_the_setting_of_memory_is_said_in_words() -> None:
@@ -143,9 +153,9 @@ def test_the_setting_of_memory_is_said_in_words() -> None:
 
 
 def test_what_a_fused_core_can_not_express_is_said() -> None:
-    """In one line; nothing is predicted, and nothing is proposed."""
+    """In one line; nothing is proposed."""
     capped = core("blocks.0.attn", operator="unfused", by_sdpa=False, obstacle="a soft cap (tanh) at model.py:4")
-    advice = analyse.seen(POINT, [seen([capped], 0.2, 0.4, settings={}, written={})])
+    advice = analyse.seen(POINT, [seen([capped], 0.2, 0.4, settings={})])
     (line,) = words.rewriting(advice)
     assert "a soft cap (tanh) at model.py:4" in line
     assert words.proposals(advice) == []
@@ -195,22 +205,11 @@ def test_each_answer_has_its_recommendation(advice: Advice, line: str) -> None:
     assert re.fullmatch(re.escape(line).replace(r"\#", r"[\d.]+"), words.recommendation(advice))
 
 
-def test_what_was_not_measured_and_predictions_are_said() -> None:
-    """Each with its reason; those that fail with both gains, those that agree by name."""
+def test_what_was_not_measured_is_said() -> None:
+    """Each with its reason."""
     same, unsupported = words.not_measured(advised({"as_is": 1.0, "eager": 1.1}))
     assert same == "sdpa: runs the same kernels as the model as it is, so it was not measured"
     assert unsupported == "sdpa_flash: unsupported: no kernel"
-    failing = advised({"as_is": 1.0, "eager": 0.5}, {"eager": [0.001, 0.0, -0.001]})
-    (line,) = words.differences(failing)
-    assert line.startswith("eager: predicted")
-    assert [*words.predictions(failing)] == []
-    (eager,) = (each for each in failing.alternatives if each.name == "eager")
-    agreeing = dataclasses.replace(eager, predicted=eager.speedup)
-    (line,) = words.predictions(dataclasses.replace(failing, alternatives=(agreeing,)))
-    assert line == "predicted and measured gains agree within both intervals: eager"
-    lacking = dataclasses.replace(eager, name="online", predicted=UNKNOWN, unpredicted="a is unsupported: no mask")
-    _, line = words.predictions(dataclasses.replace(failing, alternatives=(agreeing, lacking)))
-    assert line == "no prediction for online: a is unsupported: no mask"
 
 
 def test_of_several_points_the_fastest_for_each_item_is_said() -> None:

@@ -1,0 +1,155 @@
+"""The shares of a profiled call that attention takes: its cores, their layers, and softmaxes that belong to no core."""
+
+import copy
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import torch
+from torch.fx import GraphModule, Node
+from torch.profiler import profile, record_function
+
+import impls
+from bench.measure.devices import Device
+from bench.measure.inspection import MICROSECOND_S, NO_KERNEL, with_children
+from bench.plan.device import HOST, Kind
+from impls.graph.cores import Core, Found, Softmax
+from impls.graph.tracing import Traced, is_tensor, module_of, name, shape
+
+CALL = "model call"
+"""The label of a call."""
+
+PART = "model part "
+"""The beginning of the label of operators that belong to a core, to another softmax or to a layer; a number follows."""
+
+PRODUCTS = ("matmul", "bmm", "mm", "baddbmm", "einsum")
+"""The operators at which the surroundings of a softmax that belongs to no core end."""
+
+ALIKE = 2
+"""How many times smaller than a softmax the tensors may be that are taken for its scores."""
+
+BACKWARD = "autograd::engine::evaluate_function"
+
+Part = Core | Softmax | str
+"""What operators can belong to; a text is the path of a layer."""
+
+Span = tuple[float, float]
+"""Begin and end in microseconds."""
+
+
+def parts(of: Found) -> list[Part]:
+    """Return the parts whose time is told apart, in the order of their labels."""
+    return [*of.cores, *of.unknown, *dict.fromkeys(core.layer for core in of.cores)]
+
+
+def labelled(graph: Traced, of: Found) -> GraphModule:
+    """Return a copy of a graph that tells the profiler to which of the `parts` its operators belong."""
+    own = copy.deepcopy(graph.module.graph)
+    belongs = _belongs(graph, of)
+    running, handle = -1, None
+    for before, node in zip(graph.module.graph.nodes, [*own.nodes], strict=True):
+        number = belongs.get(before, -1)
+        if number == running:
+            continue
+        with own.inserting_before(node):
+            if handle is not None:
+                own.call_function(torch.ops.profiler._record_function_exit._RecordFunction, (handle,))
+            enter, label = torch.ops.profiler._record_function_enter_new.default, f"{PART}{number}"
+            handle = own.call_function(enter, (label, None)) if number >= 0 else None
+        running = number
+    return GraphModule(graph.module, own)
+
+
+def _belongs(graph: Traced, of: Found) -> dict[Node, int]:
+    """Return the number of the part to which each node belongs."""
+    belongs: dict[Node, int] = {}
+    layers = {path: number for number, path in enumerate(parts(of)) if isinstance(path, str)}
+    for node in graph.module.graph.nodes:
+        if node.op == "call_function" and (inside := [path for path in layers if _is_in(module_of(node), path)]):
+            belongs[node] = layers[max(inside, key=len)]
+    for number, softmax in enumerate(of.unknown, len(of.cores)):
+        belongs |= dict.fromkeys(_around(softmax.node), number)
+    for number, core in enumerate(of.cores):
+        belongs |= dict.fromkeys(_between(core.way.first, core.node), number)
+    return belongs
+
+
+def _is_in(path: str, layer: str) -> bool:
+    return not layer or path == layer or path.startswith(f"{layer}.")
+
+
+def _between(first: Node, last: Node) -> set[Node]:
+    """Return the nodes on the ways from one to another."""
+    places = {node: place for place, node in enumerate(first.graph.nodes)}
+    ahead = _reached(first, lambda node: [user for user in node.users if places[user] <= places[last]])
+    return _reached(last, lambda node: [each for each in node.all_input_nodes if each in ahead])
+
+
+def _around(softmax: Node) -> set[Node]:
+    """Return a softmax, the products beside it, and what is done to scores and weights between."""
+    least = math.prod(shape(softmax)) / ALIKE
+
+    def beside(node: Node, others: Iterable[Node]) -> list[Node]:
+        if node.op != "call_function" or (node is not softmax and name(node) in PRODUCTS):
+            return []
+        return [each for each in others if is_tensor(each) and each.op == "call_function" and _is_alike(each, least)]
+
+    before = _reached(softmax, lambda node: beside(node, node.all_input_nodes))
+    return before | _reached(softmax, lambda node: beside(node, node.users))
+
+
+def _is_alike(node: Node, least: float) -> bool:
+    return name(node) in PRODUCTS or math.prod(shape(node)) >= least
+
+
+def _reached(start: Node, following: Callable[[Node], Iterable[Node]]) -> set[Node]:
+    """Return a node and all that are reached from it."""
+    reached, todo = {start}, [start]
+    while todo:
+        new = {*following(todo.pop())} - reached
+        reached |= new
+        todo += new
+    return reached
+
+
+def profiled(call: Callable[[], object], of: Found, on: Device) -> dict[str, Any]:
+    """Return the seconds of a profiled call of a labelled graph: in all, in each core and other softmax, in layers.
+
+    `layers` is the time of all layers that have a core, with the cores. Raises `impls.Unsupported` if the profiler saw
+    nothing of the call.
+    """
+    with profile(activities=on.activities) as profiler, record_function(CALL):
+        on.timer(HOST)(call, 1)
+    events = [event for event in profiler.events() or [] if event.device_type.name == "CPU"]
+    spans: dict[str, list[Span]] = {}
+    for event in events:
+        if event.name == CALL or event.name.startswith(PART):
+            spans.setdefault(event.name, []).append(_span(event))
+    times = {label: seconds(events, those, on.kind) for label, those in spans.items()}
+    if not times[CALL]:
+        raise impls.Unsupported(NO_KERNEL)
+    by_part = [times.get(f"{PART}{number}", 0.0) for number in range(len(parts(of)))]
+    cores, rest = by_part[: len(of.cores)], by_part[len(of.cores) :]
+    others, layers = rest[: len(of.unknown)], rest[len(of.unknown) :]
+    return {"total_s": times[CALL], "cores": cores, "others": others, "layers": sum(layers) + sum(cores)}
+
+
+def seconds(events: Sequence[Any], spans: Sequence[Span], kind: Kind) -> float:
+    """Return the seconds of spans, with those of the backward pass of what ran in them; on a GPU those of kernels."""
+
+    def is_inside(event: Any) -> bool:
+        return any(begin <= event.time_range.start < end for begin, end in spans)
+
+    inside = [event for event in events if is_inside(event)]
+    numbers = {event.sequence_nr for event in inside if event.sequence_nr >= 0}
+    nodes = (event for event in events if event.name.startswith(BACKWARD) and event.sequence_nr in numbers)
+    backward = [node for node in nodes if not is_inside(node)]
+    if not kind.is_timed_by_host:
+        kernels = (kernel for event in (*inside, *with_children(backward)) for kernel in event.kernels)
+        return float(sum(kernel.duration for kernel in kernels)) * MICROSECOND_S
+    forward_us = sum(end - begin for begin, end in spans)
+    return float(forward_us + sum(event.cpu_time_total for event in backward)) * MICROSECOND_S
+
+
+def _span(event: Any) -> Span:
+    return float(event.time_range.start), float(event.time_range.end)
