@@ -81,7 +81,7 @@ def working(seen: Sequence[Seen]) -> list[str]:
 
 def control(seen: Sequence[Seen]) -> list[str]:
     """Return the control of the settings that go by the model's graph; nothing if none does."""
-    return [GRAPH] * any(each.get("by") == GRAPH for each in seen[0]["settings"].values())
+    return [GRAPH] * any(each.get("by", "").startswith(GRAPH) for each in seen[0]["settings"].values())
 
 
 def layer_of(model: Point, kind: LayerKind) -> Point:

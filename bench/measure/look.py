@@ -28,7 +28,7 @@ from bench.plan.case import Point
 from bench.plan.device import CPU, HOST
 from impls.catalogue import parse
 from impls.graph import cores
-from impls.graph.rewriting import BY_GRAPH
+from impls.graph.running import BY_GRAPH
 from impls.graph.tracing import Traced, Untraceable, traced
 from impls.lookup import check
 from impls.modules.watch import numbers_of_heads
@@ -242,7 +242,7 @@ def _settings(
         try:
             changed = impls.build(model, name)
             by = str(getattr(changed, "adapted_by", ""))
-            is_same = by != BY_GRAPH and isinstance(changed, Wrapper) and _fingerprint(changed, work) == now
+            is_same = not by.startswith(BY_GRAPH) and isinstance(changed, Wrapper) and _fingerprint(changed, work) == now
             tried[name] = {"status": "same" if is_same else "ok", "detail": "", "by": by}
         except impls.Unsupported as reason:
             tried[name] = {"status": "unsupported", "detail": str(reason), "by": ""}

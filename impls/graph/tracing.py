@@ -238,3 +238,10 @@ def dtype(node: Node) -> torch.dtype:
 def is_tensor(node: Any) -> bool:
     """Return whether something is a node that holds a tensor."""
     return isinstance(node, Node) and isinstance(node.meta.get("val"), Tensor)
+
+
+@contextmanager
+def without_traces(inner: nn.Module, xs: Sequence[Tensor]) -> Iterator[None]:
+    """Let calls inside compute what a traced call computes, and leave buffers and random numbers as they were."""
+    with torch.inference_mode(False), torch.no_grad(), _undone(inner, xs), _no_fast_path():
+        yield
