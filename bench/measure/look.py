@@ -81,7 +81,9 @@ def look(request: Mapping[str, Any], channel: Channel) -> dict[str, Any]:
         of = cores.found(graph) if graph else cores.Found((), ())
         plain = _kernels(call, on)
         if graph and not (of.cores or of.unknown or plain):
-            raise impls.Unsupported("the model has no softmax and no operator that computes attention")
+            raise impls.Unsupported(
+                "no attention was found: the model has no softmax, and no operator that computes attention"
+            )
         channel.announce("profile")
         timed = [*_profiled(call, _step(shares.labelled(graph, of), model, work) if graph else None, of, on)]
         tried = _settings(model, work, request["settings"], channel)
@@ -242,7 +244,9 @@ def _settings(
         try:
             changed = impls.build(model, name)
             by = str(getattr(changed, "adapted_by", ""))
-            is_same = not by.startswith(BY_GRAPH) and isinstance(changed, Wrapper) and _fingerprint(changed, work) == now
+            is_same = (
+                not by.startswith(BY_GRAPH) and isinstance(changed, Wrapper) and _fingerprint(changed, work) == now
+            )
             tried[name] = {"status": "same" if is_same else "ok", "detail": "", "by": by}
         except impls.Unsupported as reason:
             tried[name] = {"status": "unsupported", "detail": str(reason), "by": ""}
