@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.fx import GraphModule, Node, traceback
 from torch.fx.experimental.proxy_tensor import PythonKeyTracer, make_fx
-from torch.fx.traceback import current_meta, preserve_node_meta
+from torch.fx.traceback import preserve_node_meta
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
 from impls.contract import Unsupported
@@ -110,12 +110,12 @@ def _with_paths(inner: nn.Module) -> Iterator[None]:
 
     def enter(module: nn.Module, _args: Any) -> None:
         around.append(known.get(id(module), around[-1]))
-        current_meta[CUSTOM] = {"module": around[-1]}
+        traceback.current_meta[CUSTOM] = {"module": around[-1]}
 
     def leave(_module: nn.Module, _args: Any, _output: Any) -> None:
         if len(around) > 1:
             around.pop()
-        current_meta[CUSTOM] = {"module": around[-1]}
+        traceback.current_meta[CUSTOM] = {"module": around[-1]}
 
     hooks = register_module_forward_pre_hook(enter), register_module_forward_hook(leave, always_call=True)
     try:
@@ -123,7 +123,7 @@ def _with_paths(inner: nn.Module) -> Iterator[None]:
     finally:
         for hook in hooks:
             hook.remove()
-        current_meta.pop(CUSTOM, None)
+        traceback.current_meta.pop(CUSTOM, None)
 
 
 @contextmanager
