@@ -28,7 +28,6 @@ from bench.plan.case import Point
 from bench.plan.device import CPU, HOST
 from impls.catalogue import parse
 from impls.graph import cores
-from impls.graph.running import BY_GRAPH
 from impls.graph.tracing import Traced, Untraceable, traced
 from impls.lookup import check
 from impls.modules.watch import numbers_of_heads
@@ -48,6 +47,8 @@ PRODUCTS = re.compile(r"bmm|baddbmm|addmm|mm|linear")
 
 FLAG = re.compile(r"((use|enable|with)_\w*)?(flash|sdpa|fused|memory_efficient|xformers)")
 """The names of flags by which layers choose how they compute attention."""
+
+NO_SOFTMAX = "no attention was found: the model has no softmax, and no operator that computes attention"
 
 SET_HERE = "fused_attn"
 """The flag that settings set."""
@@ -81,9 +82,7 @@ def look(request: Mapping[str, Any], channel: Channel) -> dict[str, Any]:
         of = cores.found(graph) if graph else cores.Found((), ())
         plain = _kernels(call, on)
         if graph and not (of.cores or of.unknown or plain):
-            raise impls.Unsupported(
-                "no attention was found: the model has no softmax, and no operator that computes attention"
-            )
+            raise impls.Unsupported(NO_SOFTMAX)
         channel.announce("profile")
         timed = [*_profiled(call, _step(shares.labelled(graph, of), model, work) if graph else None, of, on)]
         tried = _settings(model, work, request["settings"], channel)
@@ -244,9 +243,7 @@ def _settings(
         try:
             changed = impls.build(model, name)
             by = str(getattr(changed, "adapted_by", ""))
-            is_same = (
-                not by.startswith(BY_GRAPH) and isinstance(changed, Wrapper) and _fingerprint(changed, work) == now
-            )
+            is_same = isinstance(changed, Wrapper) and _fingerprint(changed, work) == now
             tried[name] = {"status": "same" if is_same else "ok", "detail": "", "by": by}
         except impls.Unsupported as reason:
             tried[name] = {"status": "unsupported", "detail": str(reason), "by": ""}

@@ -8,6 +8,7 @@ import pytest
 
 from bench.engine import model_look
 from bench.engine.worker import Died
+from bench.machine import monotonic
 from bench.plan.errors import WrongRequest
 from tests.make.points import point
 
@@ -44,8 +45,9 @@ def test_the_first_process_tries_the_settings(pool: Any) -> None:
     assert vars(model_look)["Pool"].call_args.kwargs == {"libraries": ("timm",)}
 
 
-def test_no_further_process_looks_if_the_time_is_up(pool: Any) -> None:
+def test_no_further_process_looks_if_the_time_is_up(pool: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """One looks at each point in any case."""
+    monkeypatch.setattr(monotonic, "now_s", iter(range(100)).__next__)
     requests = pool({"status": "ok", "detail": "", "seen": {"cores": []}})
     points = [AT, dataclasses.replace(AT, batch=2)]
     assert model_look.look(points, (), 3, 10.0, most_s=0.0) == {at: [{"cores": []}] for at in points}

@@ -45,14 +45,14 @@ def test_a_look_sees_what_a_plain_call_runs(name: str, mode: str) -> None:
     seen = looked(name, mode=mode)
     assert seen["graph_kernels"]
     is_fast = any(kernel.startswith(WHOLE) for kernel in seen["kernels"])
-    assert is_fast is (name.startswith(("Heads", "Encoder", "normalised")))
+    assert is_fast is (name.startswith(("Heads", "Encoder")))
     assert is_fast or seen["kernels"] == seen["graph_kernels"]
     assert len(seen["cores"]) in (1, 2)
     for call in seen["calls"]:
         assert len(call["cores"]) == len(seen["cores"])
         assert 0 < min(call["cores"]) <= sum(call["cores"]) < call["layers"] <= call["total_s"]
     assert seen["others"] == []
-    assert all(".py:" in core["lines"] for core in seen["cores"])
+    assert all(".py:" in core["lines"] and core["layer"] for core in seen["cores"])
 
 
 def test_a_softmax_of_no_core_has_a_share_and_a_reason() -> None:
@@ -72,11 +72,8 @@ def test_a_model_that_can_not_be_traced_is_looked_at_all_the_same(monkeypatch: p
 
     monkeypatch.setattr(look, "traced", traced)
     seen = looked("Net[input=1x5x16]", ("eager",))
-    assert (seen["untraced"], seen["cores"], seen["settings"]["eager"]["status"]) == (
-        "a branch at model.py:3",
-        [],
-        "ok",
-    )
+    assert (seen["untraced"], seen["cores"]) == ("a branch at model.py:3", [])
+    assert seen["settings"]["eager"]["status"] == "ok"
     assert all(call["plain_s"] > 0 for call in seen["calls"])
 
 

@@ -85,7 +85,7 @@ def test_the_first_lines_are_the_bound_and_a_line_for_each_kind_of_layer() -> No
     kind, whole = words.layers(advice)
     q = "q [2, 3, 7, 4] strides [252, 4, 36, 1], float32, no mask"
     assert kind.startswith(f"2 layers Attention (blocks.0.attn): {q}")
-    assert "whole layers" in whole
+    assert "layers of these cores" in whole
 
 
 def test_keys_of_another_shape_than_queries_are_printed() -> None:
