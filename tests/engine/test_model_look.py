@@ -49,7 +49,7 @@ def test_no_further_process_looks_if_the_time_is_up(pool: Any, monkeypatch: pyte
     """One looks at each point in any case."""
     monkeypatch.setattr(monotonic, "now_s", iter(range(100)).__next__)
     requests = pool({"status": "ok", "detail": "", "seen": {"cores": []}})
-    points = [AT, dataclasses.replace(AT, batch=2)]
+    points = [AT, dataclasses.replace(AT, batch=4)]
     assert model_look.look(points, (), 3, 10.0, most_s=0.0) == {at: [{"cores": []}] for at in points}
     assert len(requests) == 2
 
