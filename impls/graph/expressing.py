@@ -109,7 +109,7 @@ def attention(way: Way) -> Attention:
     if not first.summed:
         raise Odd("a product without a sum", first.node)
     if last.added is not None or last.scale != 1:
-        raise Odd("a last product that adds something", last.node)
+        raise Odd(f"{name(last.node)} on the weights", last.node)
     key_label, is_right = _keys(scores)
     of_query, of_key = (first.of_left, first.of_right) if is_right else (first.of_right, first.of_left)
     own = [label for label in first.out if label in of_query and label not in of_key]

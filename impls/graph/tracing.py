@@ -16,7 +16,6 @@ import torch
 from torch import Tensor, nn
 from torch.fx import GraphModule, Node
 from torch.fx.experimental.proxy_tensor import PythonKeyTracer, make_fx
-from torch.fx.traceback import current_meta, preserve_node_meta
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
 from impls.contract import Unsupported
@@ -25,7 +24,7 @@ from impls.modules.wrapper import first_tensor
 NOT_SOURCE = (str(Path(torch.__file__).parent) + "/", "/einops/", "/einx/", "/opt_einsum/", "/impls/", "<")
 """Parts of the names of files whose lines are no source of a model."""
 
-FRAMES, LOCALS, FUNCTION, CUSTOM = "frames", "locals", "function", "custom"
+FRAMES, LOCALS, FUNCTION, MODULE = "frames", "locals", "function", "module"
 """What the `meta` of a node holds: places in the source, what names are bound to there, the function, the module."""
 
 Frame = tuple[str, int, int | None, int | None, int | None]
@@ -91,7 +90,7 @@ def _graph(function: Callable[..., Any], xs: Sequence[Tensor], inner: nn.Module,
 
     with torch.inference_mode(False), torch.no_grad(), _undone(inner, xs), _no_fast_path():
         own = [x.detach().clone() for x in xs]
-        with preserve_node_meta(), _with_paths(inner) as layer_inputs, _with_frames():
+        with _with_paths(inner) as (around, layer_inputs), _with_places(around):
             graph: GraphModule = make_fx(
                 first, tracing_mode="real", pre_dispatch=pre_dispatch, _error_on_data_dependent_ops=False
             )(*own)
@@ -122,37 +121,35 @@ def _no_fast_path() -> Iterator[None]:
 
 
 @contextmanager
-def _with_paths(inner: nn.Module) -> Iterator[dict[str, tuple[int, ...]]]:
-    """Let each node that is traced inside know the path of its module; yield the shapes that modules got, by paths."""
+def _with_paths(inner: nn.Module) -> Iterator[tuple[list[str], dict[str, tuple[int, ...]]]]:
+    """Yield the paths of the modules that are running, the innermost last, and the shapes that modules got."""
     known, around = {id(module): path for path, module in inner.named_modules()}, [""]
     got: dict[str, tuple[int, ...]] = {}
 
     def enter(module: nn.Module, args: Any) -> None:
         around.append(known.get(id(module), around[-1]))
         got.setdefault(around[-1], next((tuple(each.shape) for each in args if isinstance(each, Tensor)), ()))
-        current_meta[CUSTOM] = {"module": around[-1]}
 
     def leave(_module: nn.Module, _args: Any, _output: Any) -> None:
         if len(around) > 1:
             around.pop()
-        current_meta[CUSTOM] = {"module": around[-1]}
 
     hooks = register_module_forward_pre_hook(enter), register_module_forward_hook(leave, always_call=True)
     try:
-        yield got
+        yield around, got
     finally:
         for hook in hooks:
             hook.remove()
-        current_meta.pop(CUSTOM, None)
 
 
 @contextmanager
-def _with_frames() -> Iterator[None]:
-    """Let each node that is traced inside know its places in the source."""
+def _with_places(around: Sequence[str]) -> Iterator[None]:
+    """Let each node that is traced inside know its places in the source, and the module that is running."""
     usual, is_own = PythonKeyTracer.create_node, "create_node" in vars(PythonKeyTracer)
 
     def create_node(self: PythonKeyTracer, *args: Any, **kwargs: Any) -> Node:
         node = usual(self, *args, **kwargs)
+        node.meta[MODULE] = around[-1]
         _note(node, sys._getframe(1))
         return node
 
@@ -232,7 +229,7 @@ def where(node: Node) -> str:
 
 def module_of(node: Node) -> str:
     """Return the path of the module whose call made a node."""
-    path: str = (node.meta.get(CUSTOM) or {}).get("module", "")
+    path: str = node.meta.get(MODULE, "")
     return path
 
 
