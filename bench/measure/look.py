@@ -30,7 +30,6 @@ from impls.catalogue import parse
 from impls.graph import cores
 from impls.graph.tracing import Traced, Untraceable, traced
 from impls.lookup import check
-from impls.modules.watch import numbers_of_heads
 from impls.modules.wrapper import Wrapper, wrapped
 
 CALLS, LEAST_CALLS, BUDGET_S = 7, 3, 4.0
@@ -152,7 +151,7 @@ def described(request: Mapping[str, Any], channel: Channel) -> dict[str, Any]:
         "input": " and ".join(str([*shape]) for shape in work.shapes),
         "output": str([*work.direction.shape]),
         "weights": weights,
-        "heads": sorted({heads for module in work.layer.modules() for heads in numbers_of_heads(module)}),
+        "heads": sorted({heads for module in work.layer.modules() for heads in cores.numbers_of_heads(module)}),
         "modules": {name: (*of, getattr(sys.modules[name], "__version__", "")) for name, of in modules.items()},
     }
 

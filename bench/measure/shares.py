@@ -14,6 +14,7 @@ from bench.measure.devices import Device
 from bench.measure.inspection import MICROSECOND_S, NO_KERNEL, with_children
 from bench.plan.device import HOST, Kind
 from impls.graph.cores import Core, Found, Softmax
+from impls.graph.expressing import Attention
 from impls.graph.tracing import Traced, is_tensor, module_of, name, shape
 
 CALL = "model call"
@@ -70,8 +71,12 @@ def _belongs(graph: Traced, of: Found) -> dict[Node, int]:
     for number, softmax in enumerate(of.unknown, len(of.cores)):
         belongs |= dict.fromkeys(_around(softmax.node), number)
     for number, core in enumerate(of.cores):
-        belongs |= dict.fromkeys(_between(core.way.first, core.node), number)
+        belongs |= dict.fromkeys(_between(_first(core), core.node), number)
     return belongs
+
+
+def _first(core: Core) -> Node:
+    return core.found.first.node if isinstance(core.found, Attention) else core.found.node
 
 
 def _is_in(path: str, layer: str) -> bool:
