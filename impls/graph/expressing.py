@@ -112,8 +112,6 @@ class Attention:
 def attention(way: Way) -> Attention:
     """Return scores and a last product as attention; raises `Odd` if the softmax or a sum is over other dimensions."""
     scores, first, last = way.scores, way.scores.product, way.last
-    if not first.summed:
-        raise Odd("a product without a sum", first.node)
     if last.added is not None or last.scale != 1:
         raise Odd(f"{name(last.node)} on the weights", last.node)
     key_label, is_right = _keys(scores)
