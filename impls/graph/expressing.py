@@ -10,6 +10,7 @@ from torch.fx import Graph, Node
 
 from impls.graph.constants import constant
 from impls.graph.dimensions import ATEN, Dim, Dims, Odd, called, rearranged, reshaped
+from impls.graph.groups import before_repeat
 from impls.graph.memory import Memory
 from impls.graph.products import Labels, Product
 from impls.graph.scores import ADD, FACTOR, HIDE, LOWEST, ROW, TIMES, Scores, Term, Way
@@ -97,6 +98,11 @@ class Attention:
         return tuple(dims)
 
     @property
+    def values(self) -> Dim:
+        """The width of the values."""
+        return next(dim for dim in self.value_dims if dim.axis == VALUES)
+
+    @property
     def output_dims(self) -> Dims:
         """The dimensions of the output as the last product returns it."""
         by_label = dict(zip(self.of_value, self.value_dims, strict=True))
@@ -106,8 +112,6 @@ class Attention:
 def attention(way: Way) -> Attention:
     """Return scores and a last product as attention; raises `Odd` if the softmax or a sum is over other dimensions."""
     scores, first, last = way.scores, way.scores.product, way.last
-    if not first.summed:
-        raise Odd("a product without a sum", first.node)
     if last.added is not None or last.scale != 1:
         raise Odd(f"{name(last.node)} on the weights", last.node)
     key_label, is_right = _keys(scores)
@@ -198,10 +202,30 @@ def expressed(core: Attention, graph: Graph, memory: Memory) -> Call:
     for term in core.scores.terms:
         making.add(term)
     making.add_sink()
-    query, key, value = (making.headed(each) for each in (making.query, making.key, making.value))
-    mask = making.headed_mask()
-    call = Call(query, key, value, making.scale, mask, dropout=core.scores.dropout, terms=tuple(making.terms))
+    query = making.headed(making.query, core.lead)
+    key, value = (making.headed(each, making.lead_of_keys) for each in (making.key, making.value))
+    call = Call(
+        query,
+        key,
+        value,
+        making.scale,
+        making.headed_mask(),
+        has_groups=making.lead_of_keys != core.lead,
+        dropout=core.scores.dropout,
+        terms=tuple(making.terms),
+    )
     return _with_kind(call, memory)
+
+
+def _before_groups(core: Attention) -> tuple[tuple[Node, Dims], tuple[Node, Dims], Dims]:
+    """Return keys and values with their dimensions, and those of items and heads, before heads were repeated."""
+    key, value = (core.key, core.label_dims(core.of_key)), (core.value, core.value_dims)
+    if len(core.lead) == len("BH"):
+        *items, heads = core.lead
+        own = before_repeat(*key, heads), before_repeat(*value, heads)
+        if own[0] and own[1] and own[0].heads == own[1].heads:
+            return (own[0].node, own[0].dims), (own[1].node, own[1].dims), (*items, own[0].heads)
+    return key, value, core.lead
 
 
 def _check_memory(core: Attention, memory: Memory) -> None:
@@ -236,19 +260,17 @@ class _Making:
         self.core = core
         self.graph = graph
         self.scale = 1.0
-        self.query = self._operand(core.query, core.label_dims(core.of_query), core.rows)
-        self.key = self._operand(core.key, core.label_dims(core.of_key), core.columns)
-        self.value = rearranged(graph, core.value, core.value_dims, [*core.lead, core.columns, self._values()])
+        key, value, self.lead_of_keys = _before_groups(core)
+        self.query = self._operand(core.query, core.label_dims(core.of_query), core.lead, core.rows)
+        self.key = self._operand(*key, self.lead_of_keys, core.columns)
+        self.value = rearranged(graph, *value, [*self.lead_of_keys, core.columns, core.values])
         self.dtype = dtype(self.value)
         self.mask: Node | None = None
         self.terms: list[tuple[Term, Node]] = []
 
-    def _values(self) -> Dim:
-        return next(dim for dim in self.core.value_dims if dim.axis == VALUES)
-
-    def _operand(self, node: Node, dims: Dims, rows: Dim) -> Node:
+    def _operand(self, node: Node, dims: Dims, lead: Dims, rows: Dim) -> Node:
         widths = self.core.label_dims(self.core.first.summed)
-        node = rearranged(self.graph, node, dims, [*self.core.lead, rows, *widths])
+        node = rearranged(self.graph, node, dims, [*lead, rows, *widths])
         return reshaped(self.graph, node, [*shape(node)[: -len(widths)], self.core.width])
 
     def call(self, target: Any, *args: Any, **kwargs: Any) -> Node:
@@ -337,9 +359,9 @@ class _Making:
             column = self.call(ATEN.to.dtype, column, dtype(mask))
         self.mask = self.call(ATEN.cat.default, [mask, column], -1)
 
-    def headed(self, node: Node) -> Node:
+    def headed(self, node: Node, dims: Dims) -> Node:
         """Return a tensor as `[B, H, N, D]`, of the type of the values."""
-        lead = [dim.size for dim in self.core.lead]
+        lead = [dim.size for dim in dims]
         *_, rows, width = shape(node)
         if [*shape(node)[:-2]] != lead:
             node = self.call(ATEN.expand.default, node, [*lead, rows, width])

@@ -1,7 +1,7 @@
 """A graph whose cores are computed by an attend."""
 
 import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch.fx import Graph, GraphModule, Node
@@ -96,6 +96,11 @@ def _replace(core: Core, graph: Graph, memory: Memory, attend: Attend) -> None:
 def _attended(graph: Graph, attend: Attend, call: Call) -> Node:
     """Return a call of an attend; raises `Odd` for what it doesn't declare, but heads are repeated for it."""
     declared, options = declared_options(attend), call.options
+    if call.has_groups and "enable_gqa" not in declared:
+        del options["enable_gqa"]
+        times = shape(call.query)[1] // shape(call.key)[1]
+        key, value = (called(graph, ATEN.repeat_interleave.self_int, each, times, 1) for each in (call.key, call.value))
+        call = replace(call, key=key, value=value)
     for keyword in options:
         if keyword not in declared:
             raise Odd(f"the core has {CORE_KEYWORDS[keyword]}, and the attend declares no keyword {keyword}")
