@@ -1,7 +1,6 @@
 """The shares of a profiled call that attention takes: its cores, their layers, and softmaxes that belong to no core."""
 
 import copy
-import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -15,7 +14,7 @@ from bench.measure.inspection import MICROSECOND_S, NO_KERNEL, with_children
 from bench.plan.device import HOST, Kind
 from impls.graph.cores import Core, Found, Softmax
 from impls.graph.expressing import Attention
-from impls.graph.tracing import Traced, is_tensor, module_of, name, shape
+from impls.graph.tracing import Traced, module_of, name
 
 CALL = "model call"
 """The label of a call."""
@@ -26,8 +25,8 @@ PART = "model part "
 PRODUCTS = ("matmul", "bmm", "mm", "baddbmm", "einsum")
 """The operators at which the surroundings of a softmax that belongs to no core end."""
 
-ALIKE = 2
-"""How many times smaller than a softmax the tensors may be that are taken for its scores."""
+LAYERS, STEPS = ("linear", "addmm", "convolution", "conv1d", "conv2d", "layer_norm", "embedding"), 24
+"""The operators beyond which no scores are looked for, and the steps from a softmax after which none are."""
 
 BACKWARD = "autograd::engine::evaluate_function"
 
@@ -91,20 +90,25 @@ def _between(first: Node, last: Node) -> set[Node]:
 
 
 def _around(softmax: Node) -> set[Node]:
-    """Return a softmax, the products beside it, and what is done to scores and weights between."""
-    least = math.prod(shape(softmax)) / ALIKE
-
-    def beside(node: Node, others: Iterable[Node]) -> list[Node]:
-        if node.op != "call_function" or (node is not softmax and name(node) in PRODUCTS):
-            return []
-        return [each for each in others if is_tensor(each) and each.op == "call_function" and _is_alike(each, least)]
-
-    before = _reached(softmax, lambda node: beside(node, node.all_input_nodes))
-    return before | _reached(softmax, lambda node: beside(node, node.users))
+    """Return a softmax with the products beside it, and what is done to scores and weights between them."""
+    before = _near(softmax, lambda node: node.all_input_nodes)
+    after = _near(softmax, lambda node: node.users)
+    inside = {softmax}
+    for product in (before | after) - {softmax}:
+        if name(product) in PRODUCTS:
+            inside |= _between(product, softmax) if product in before else _between(softmax, product)
+    return inside
 
 
-def _is_alike(node: Node, least: float) -> bool:
-    return name(node) in PRODUCTS or math.prod(shape(node)) >= least
+def _near(softmax: Node, others: Callable[[Node], Iterable[Node]]) -> set[Node]:
+    """Return the operators from a softmax on, up to products, and to layers, which are none of them."""
+    reached, last = {softmax}, {softmax}
+    for _ in range(STEPS):
+        ends = {node for node in last if node is not softmax and name(node) in PRODUCTS}
+        beside = {other for node in last - ends for other in others(node)}
+        last = {node for node in beside - reached if node.op == "call_function" and name(node) not in LAYERS}
+        reached |= last
+    return reached
 
 
 def _reached(start: Node, following: Callable[[Node], Iterable[Node]]) -> set[Node]:

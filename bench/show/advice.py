@@ -272,7 +272,8 @@ def _how(advice: Advice, best: Alternative) -> str:
         return ""
     graph = next((gain(each.speedup) for each in advice.alternatives if each.name == GRAPH), "")
     alone = f" ({GRAPH}, the model traced and unchanged, is {graph} as fast)" if graph else ""
-    lines = "write the lines above in place of its own" if proposals(advice) else "there is no line to write for it yet"
+    is_known = any(map(_has_line, advice.kinds))
+    lines = "write the lines above in place of its own" if is_known else "there is no line to write for it yet"
     return f". It was measured in the model's graph{alone}; in the model, {lines}"
 
 
@@ -293,10 +294,15 @@ def rewriting(advice: Advice) -> list[str]:
     """Return what can be written in place of cores that the model's source computes, or what prevents it."""
     obstacles = dict.fromkeys(str(each.core["obstacle"]) for each in advice.kinds if each.core.get("obstacle"))
     lines = [f"no core in its place computes what the model's source computes here: {each}" for each in obstacles]
-    places = dict.fromkeys(str(each.core["lines"]) for each in advice.kinds if each.core.get("proposal"))
+    places = dict.fromkeys(str(each.core["lines"]) for each in advice.kinds if _has_line(each))
     if not places:
         return lines
     return [*lines, f"the model's source computes attention by itself, at {', '.join(places)}; there it can say"]
+
+
+def _has_line(of: LayerKind) -> bool:
+    """Return whether there is a line to write in place of a core, and no comment alone."""
+    return bool(of.core.get("proposal")) and not str(of.core["proposal"][0]).startswith("#")
 
 
 def proposals(advice: Advice) -> list[str]:
