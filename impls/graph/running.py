@@ -7,14 +7,12 @@ import torch
 from torch import Tensor, nn
 from torch.fx import GraphModule, Node
 
+from impls.catalogue import GRAPH
 from impls.contract import Attend, Implementation, Unsupported
 from impls.graph.cores import found
 from impls.graph.rewriting import Rewritten, rewritten
 from impls.graph.tracing import Traced, name, traced, where, without_traces
 from impls.modules.wrapper import first_tensor
-
-BY_GRAPH = "graph"
-"""How a core was replaced, or that none was: the module runs as its graph."""
 
 TRIALS = 2
 """The inputs of other values with which a graph is compared with its module."""
@@ -40,7 +38,7 @@ class InGraph(nn.Module):
         super().__init__()
         self.inner = inner
         self.attend = attend
-        self.adapted_by = BY_GRAPH
+        self.adapted_by = GRAPH
         self.training = inner.training
         self._graphs: dict[Any, Callable[..., Tensor]] = {}
         self._compiled: dict[str, Any] | None = None
@@ -73,7 +71,7 @@ class InGraph(nn.Module):
     def _rewritten(self, graph: Traced) -> GraphModule:
         assert self.attend is not None
         made = rewritten(graph, self.attend)
-        self.adapted_by = f"{BY_GRAPH}, {words}" if (words := staying(graph, made)) else BY_GRAPH
+        self.adapted_by = f"{GRAPH}, {words}" if (words := staying(graph, made)) else GRAPH
         return made.module
 
     def _apply(self, *args: Any, **kwargs: Any) -> Any:
