@@ -12,7 +12,7 @@ from impls.contract import Attend, Implementation, Unsupported
 from impls.graph.cores import found
 from impls.graph.rewriting import Rewritten, rewritten
 from impls.graph.tracing import Traced, name, traced, where, without_traces
-from impls.modules.wrapper import first_tensor
+from impls.modules.wrapper import asked, first_tensor
 
 TRIALS = 2
 """The inputs of other values with which a graph is compared with its module."""
@@ -43,6 +43,11 @@ class InGraph(nn.Module):
         self._graphs: dict[Any, Callable[..., Tensor]] = {}
         self._compiled: dict[str, Any] | None = None
 
+    @property
+    def returned(self) -> str:
+        """What a call of the module returned if it was no tensor."""
+        return str(getattr(self.inner, "returned", ""))
+
     def forward(self, *xs: Tensor) -> Tensor:
         """Return what the graph of these inputs returns."""
         key = self.training, *((x.shape, x.dtype, x.device) for x in xs)
@@ -70,7 +75,7 @@ class InGraph(nn.Module):
 
     def _rewritten(self, graph: Traced) -> GraphModule:
         assert self.attend is not None
-        made = rewritten(graph, self.attend)
+        made = rewritten(graph, asked(self.attend))
         self.adapted_by = f"{GRAPH}, {words}" if (words := staying(graph, made)) else GRAPH
         return made.module
 
