@@ -240,6 +240,9 @@ IMPLEMENTATIONS: Mapping[str, Entry] = MappingProxyType({
 })  # fmt: skip
 """The implementations that have a name, in the order in which they are listed."""
 
+GRAPH = "graph"
+"""The name of a module as the graph of its call, and the way by which cores got into such a graph."""
+
 COMPILED = "compiled"
 """The name of the whole as it is, compiled, and the beginning of those that are compiled from another one."""
 

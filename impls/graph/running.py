@@ -7,14 +7,11 @@ import torch
 from torch import Tensor, nn
 from torch.fx import GraphModule, Node
 
-from impls.contract import Attend, Implementation, Unsupported
-from impls.graph.cores import found
+from impls.catalogue import GRAPH
+from impls.contract import Attend, Implementation, Unsupported, declared_options
 from impls.graph.rewriting import Rewritten, rewritten
 from impls.graph.tracing import Traced, name, traced, where, without_traces
 from impls.modules.wrapper import first_tensor
-
-BY_GRAPH = "graph"
-"""How a core was replaced, or that none was: the module runs as its graph."""
 
 TRIALS = 2
 """The inputs of other values with which a graph is compared with its module."""
@@ -40,14 +37,19 @@ class InGraph(nn.Module):
         super().__init__()
         self.inner = inner
         self.attend = attend
-        self.adapted_by = BY_GRAPH
+        self.adapted_by = GRAPH
         self.training = inner.training
         self._graphs: dict[Any, Callable[..., Tensor]] = {}
         self._compiled: dict[str, Any] | None = None
 
+    @property
+    def returned(self) -> str:
+        """What a call of the module returned if it was no tensor."""
+        return str(getattr(self.inner, "returned", ""))
+
     def forward(self, *xs: Tensor) -> Tensor:
         """Return what the graph of these inputs returns."""
-        key = self.training, *((x.shape, x.dtype, x.device) for x in xs)
+        key = self.training, torch.is_autocast_enabled(), *((x.shape, x.dtype, x.device) for x in xs)
         graph = self._graphs.get(key) or self._graphs.setdefault(key, self._made(xs))
         return graph(*xs)
 
@@ -72,8 +74,8 @@ class InGraph(nn.Module):
 
     def _rewritten(self, graph: Traced) -> GraphModule:
         assert self.attend is not None
-        made = rewritten(graph, self.attend)
-        self.adapted_by = f"{BY_GRAPH}, {words}" if (words := staying(graph, made)) else BY_GRAPH
+        made = rewritten(graph, _by_name(self.attend))
+        self.adapted_by = f"{GRAPH}, {words}" if (words := staying(made)) else GRAPH
         return made.module
 
     def _apply(self, *args: Any, **kwargs: Any) -> Any:
@@ -91,18 +93,31 @@ def unchanged(layer: nn.Module) -> Implementation:
     return InGraph(layer)
 
 
-def staying(graph: Traced, made: Rewritten) -> str:
+def staying(made: Rewritten) -> str:
     """Return how many softmaxes of a graph stay as they were, and where the first is; empty if none does."""
-    places = [*(where(core.node) for core, _ in made.left), *(each.lines for each in found(graph).unknown)]
+    places = [*(where(core.node) for core, _ in made.left), *(each.lines for each in made.unknown)]
     if not places:
         return ""
     return f"{len(places)} of {len(places) + len(made.replaced)} softmaxes stay, as that at {places[0]}"
 
 
+def _by_name(attend: Attend) -> Attend:
+    """Return an attend as a function with a name, which the code of a graph calls; it declares the same."""
+    if hasattr(attend, "__name__"):
+        return attend
+
+    def named(*args: Any, **kwargs: Any) -> Tensor:
+        o: Tensor = attend(*args, **kwargs)
+        return o
+
+    named.options = declared_options(attend)  # type: ignore[attr-defined]  # functions take attributes
+    return named
+
+
 def check(graph: Traced, inner: nn.Module, xs: Xs) -> None:
     """Raise `Unsupported` if a graph of a call computes something else than the module for other values of inputs."""
-    for _ in range(TRIALS):
-        others = [other_values(x) for x in xs]
+    for seed in range(TRIALS):
+        others = [other_values(x, seed) for x in xs]
         y, again = (_output(of, inner, others) for of in (inner, graph.module.forward))
         if not _is_same(y, again):
             raise Unsupported(f"the module decides by the values of its inputs{_difference(graph, inner, others)}")
@@ -113,11 +128,12 @@ def _output(call: Callable[..., Any], inner: nn.Module, xs: Xs) -> Tensor:
         return first_tensor(call(*(x.clone() for x in xs)))
 
 
-def other_values(x: Tensor) -> Tensor:
+def other_values(x: Tensor, seed: int) -> Tensor:
     """Return other values: random ones, or those of x in another order if they are whole numbers."""
+    generator = torch.Generator(x.device).manual_seed(seed)
     if x.is_floating_point():
-        return torch.randn_like(x) * SPREAD
-    return x.flatten()[torch.randperm(x.numel(), device=x.device)].view_as(x)
+        return SPREAD * torch.randn(x.shape, generator=generator, dtype=x.dtype, device=x.device)
+    return x.flatten()[torch.randperm(x.numel(), generator=generator, device=x.device)].view_as(x)
 
 
 def _is_same(y: Tensor, other: Tensor) -> bool:

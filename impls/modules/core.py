@@ -25,7 +25,7 @@ from impls.graph.cores import found
 from impls.graph.running import InGraph
 from impls.graph.tracing import traced
 from impls.modules.counted import Counts, counted
-from impls.modules.wrapper import Wrapper, asked
+from impls.modules.wrapper import Wrapper
 from impls.signatures import POSITIONAL, parameters_of
 
 MISSING_KERNEL = ("No available kernel", "No viable backend")
@@ -61,7 +61,7 @@ def with_attend(attend: Attend, switch: str = "") -> Adapt:
         if isinstance(layer, Wrapper):
             return _in_wrapper(layer, attend, switch, options)
         if not takes_core(getattr(layer, "attend", None)):
-            return InGraph(layer, _for_modules(attend, options))
+            return InGraph(layer, _bound(attend, options))
         adapted = copy.copy(layer)
         adapted._modules = dict(layer._modules)  # a core that is a module must not appear in the original
         _put(attend, adapted, options)
@@ -151,12 +151,14 @@ def _by_function(model: Wrapper, attend: Attend, options: dict[str, Any], calls:
         own.context = partial(_inside, model.context, inside)
         _called(own, Wrapper.__call__)  # the backend may refuse a mask
         return own
-    own.attend = _bound(getattr(attend, "safely", attend), options)
+    own.attend = _bound(attend, options)
     return own if _calls(own) == calls else None
 
 
 def _bound(attend: Attend, options: dict[str, Any]) -> Attend:
-    return partial(attend, **options) if options else attend
+    """Return an attend with options, right for a query whose keys are all hidden."""
+    safely: Attend = getattr(attend, "safely", attend)
+    return partial(safely, **options) if options else safely
 
 
 def _calls(model: Wrapper) -> int:
@@ -183,14 +185,9 @@ def _has_no_other_core(model: Wrapper, *xs: Tensor) -> bool:
 
 def _by_graph(model: Wrapper, attend: Attend, options: dict[str, Any]) -> InGraph:
     """Return a module whose graph has an attend in place of each core that it can express."""
-    own = InGraph(model, _for_modules(attend, options))
+    own = InGraph(model, _bound(attend, options))
     _called(model, lambda _, *xs: own.trial(*xs))
     return own
-
-
-def _for_modules(attend: Attend, options: dict[str, Any]) -> Attend:
-    """Return an attend with options bound, for whatever a module asks of its core."""
-    return asked(_bound(getattr(attend, "safely", attend), options))
 
 
 def _own_cores(layer: Wrapper) -> list[str]:

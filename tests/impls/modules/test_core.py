@@ -126,8 +126,8 @@ def test_a_core_takes_queries_keys_values_and_a_scale(parameters: str, *, takes:
         ("Net", "sdpa_cudnn", "can't compute the module's attention"),
         ("Net[kind=masked]", f"{TINY}:right", "has a mask tensor, and this attend declares no keyword"),
         ("Net[kind=causal]", f"{TINY}:right", "has a causal mask"),
-        ("plain", "sdpa", "it has no softmax"),
-        ("plain", "eager", "it has no softmax"),
+        ("plain", "sdpa", "there is no softmax"),
+        ("plain", "eager", "there is no softmax"),
     ],
 )
 def test_a_setting_that_a_model_lacks_is_unsupported(model: str, setting: str, reason: str) -> None:

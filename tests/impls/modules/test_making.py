@@ -409,7 +409,7 @@ def test_a_layer_of_two_results_has_its_own_core_replaced() -> None:
 def test_a_kernel_that_a_module_can_avoid_has_no_row_of_its_own() -> None:
     """The module would compute its own formula under the kernel's name."""
     layer, _ = make("tests.tiny_models:Careful", vars(point()))
-    with pytest.raises(Unsupported, match="has a mask tensor, and this attend declares no keyword"):
+    with pytest.raises(Unsupported, match="has a mask tensor, and the attend declares no keyword"):
         impls.build(layer, "tests.tiny_models:right")
 
 
