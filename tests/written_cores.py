@@ -7,10 +7,6 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 from torch import Tensor, nn
 
-from impls.modules.trace import Trace
-from impls.modules.watch import watched
-from impls.modules.wrapper import Wrapper
-
 B, H, N, D = 4, 2, 6, 8
 """The sizes of queries; 4 items are two images of 2 windows."""
 
@@ -305,19 +301,3 @@ class Written(nn.Module):
         """Return tokens `[B, N, C]` for tokens."""
         q, k, v = self.qkv(x).unflatten(2, (3, H, D)).permute(2, 0, 3, 1, 4)
         return self.core(q, k, v).transpose(1, 2).flatten(2)
-
-
-def traces_of(kind: str, *, seed: int = 1, grad: bool = False) -> list[Trace]:
-    """Return what was traced of a call of a layer with one of these cores, whose scores are peaked."""
-    torch.manual_seed(0)
-    model = Written(kind)
-    torch.manual_seed(seed)
-    return traced(model, 3 * torch.randn(B, N, H * D), grad=grad)
-
-
-def traced(module: nn.Module, x: Tensor, *, grad: bool = False) -> list[Trace]:
-    """Return what was traced of a call of a module with weights."""
-    model = Wrapper(module, (tuple(x.shape[1:]),))
-    with torch.set_grad_enabled(grad), watched(model) as seen:
-        model(x)
-    return [*seen.traces.values()]

@@ -8,7 +8,7 @@ from torch.fx import Graph, GraphModule, Node
 
 from impls.catalogue import CORE_KEYWORDS
 from impls.contract import Attend, Unsupported, declared_options
-from impls.graph.cores import Core, Found, found
+from impls.graph.cores import Core, Found, Softmax, found
 from impls.graph.dimensions import ATEN, Odd, called, reshaped
 from impls.graph.expressing import Attention, Call, expressed, returned
 from impls.graph.fused import as_call
@@ -21,11 +21,15 @@ MOST_REASONS = 3
 
 @dataclass(frozen=True)
 class Rewritten:
-    """A module that runs a rewritten graph, the cores that were replaced, and those that weren't, with the reasons."""
+    """A module that runs a rewritten graph, the cores that were replaced, and those that weren't, with the reasons.
+
+    `unknown` are the softmaxes that belong to no core.
+    """
 
     module: GraphModule
     replaced: tuple[Core, ...]
     left: tuple[tuple[Core, str], ...]
+    unknown: tuple[Softmax, ...] = ()
 
 
 def rewritten(graph: Traced, attend: Attend) -> Rewritten:
@@ -49,7 +53,7 @@ def rewritten(graph: Traced, attend: Attend) -> Rewritten:
     remove_dead(nodes)
     nodes.lint()
     own.module.recompile()
-    return Rewritten(own.module, tuple(replaced), tuple(left))
+    return Rewritten(own.module, tuple(replaced), tuple(left), every.unknown)
 
 
 def _why_none(every: Found, left: list[tuple[Core, str]]) -> str:

@@ -7,7 +7,9 @@ import torch
 from torch import Tensor
 
 from impls.catalogue import CAUSAL, GIVEN, LEARNED, PADDING
-from impls.modules.formula import LOWEST
+
+LOWEST = -1000.0
+"""A number that hides a score when it is added: nothing is left of it after the softmax."""
 
 OTHER = "other"
 """What hides other pairs than CAUSAL and PADDING do."""

@@ -90,13 +90,6 @@ class Wrapper(nn.Module):
         self.is_plain = self.args == (X,) and not self.kwargs and group == 1
         """Whether the module takes x alone."""
 
-    @property
-    def given(self) -> list[Tensor]:
-        """The held tensors that have a row for each item: what they hold may be computed from the input."""
-        held: list[Held] = []
-        changed((self.args, self.kwargs), lambda each: held.append(each) if isinstance(each, Held) else None)
-        return [self.get_buffer(each.name) for each in held if each.per_item]
-
     def zeros(self, batch: int = 1, **of: Any) -> tuple[Tensor, ...]:
         """Return inputs of zeros for so many items."""
         return tuple(torch.zeros(batch, *item, **of) for item in self.items)

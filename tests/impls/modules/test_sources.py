@@ -9,7 +9,9 @@ import torch
 
 import impls
 from impls import Unresolved
-from impls.modules import sources, watch
+from impls.graph.cores import found
+from impls.graph.tracing import traced
+from impls.modules import sources
 from tests.make.points import made
 
 BERT = "hidden_size=16,num_hidden_layers=1,num_attention_heads=2,intermediate_size=16,vocab_size=8"
@@ -47,7 +49,7 @@ def test_a_library_has_models_by_name(name: str, item: tuple[int, ...], cores: i
     model = made(name).eval()
     assert model.items == (item,)
     with torch.inference_mode():
-        first, *others = watch.cores(model, torch.randn(3, *model.items[0]))
+        first, *others = found(traced(model, (torch.randn(3, *model.items[0]),), model.inner)).cores
     assert len(others) == cores - 1
     if "vit" in name:
         assert (first.layer, first.class_name, first.shapes[0]) == ("blocks.0.attn", "Attention", (3, 3, 5, 8))
