@@ -74,8 +74,8 @@ def run(arguments: argparse.Namespace) -> int:
     within_s, begin_s = asked.effort.seconds(len(asked.points)), monotonic.now_s()
     if not (is_quiet or arguments.look):
         say(
-            f"this takes about {units.duration(within_s)} (--within): up to {LOOKS} looks at the model, then a race of "
-            "its settings; one measurement of each setting is taken in any case"
+            f"looks at the model and the race of its settings have {units.duration(within_s)} together (--within); "
+            f"the first look and {PROCESSES} processes of each setting are measured in any case"
         )
     try:
         with waiting(f"looking: {LOOKS} processes import torch and {name}"), moving(console(stderr=is_quiet)) as move:
