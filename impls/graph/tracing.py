@@ -18,6 +18,7 @@ from torch.fx import GraphModule, Node
 from torch.fx.experimental.proxy_tensor import PythonKeyTracer, make_fx
 from torch.fx.traceback import current_meta, preserve_node_meta
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
+from torch.utils.weak import WeakTensorKeyDictionary
 
 from impls.contract import Unsupported
 from impls.modules.wrapper import first_tensor
@@ -176,11 +177,24 @@ _POSITIONS: dict[tuple[CodeType, int], tuple[int, int | None, int | None, int | 
 
 
 def _bound(frame: FrameType) -> dict[str, Any]:
-    """Return what names of a frame are bound to: tensors by identity and version."""
+    """Return what names of a frame are bound to: tensors by number and version, other objects by identity.
+
+    A number is that of one tensor alone, while an address is used again after a tensor is gone.
+    """
     return {
-        name: (id(value), 0 if value.is_inference() else value._version) if isinstance(value, Tensor) else id(value)
+        name: (_number(value), 0 if value.is_inference() else value._version) if isinstance(value, Tensor) else id(value)
         for name, value in frame.f_locals.items()
     }
+
+
+def _number(tensor: Tensor) -> int:
+    if tensor not in _NUMBERS:
+        _NUMBERS[tensor] = next(_COUNT)
+    return _NUMBERS[tensor]
+
+
+_NUMBERS: Any = WeakTensorKeyDictionary()
+_COUNT = itertools.count()
 
 
 def _at(error: BaseException) -> str:

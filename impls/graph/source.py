@@ -1,0 +1,89 @@
+"""The line to write in place of a core: `F.scaled_dot_product_attention` of the operands as the source has them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from torch import nn
+
+from impls.graph.branches import not_taken
+from impls.graph.cores import Core
+from impls.graph.forms import Formless
+from impls.graph.operands import Operands, between
+from impls.graph.syntax import call_of
+from impls.graph.syntax import written as text_of
+from impls.graph.terms import Terms
+from impls.graph.tracing import Traced, module_of, name, where
+
+FUNCTION = "F.scaled_dot_product_attention"
+
+DROPOUT = ("dropout", "native_dropout")
+
+
+def written(core: Core, graph: Traced) -> tuple[str, ...]:
+    """Return the line to write in place of a core's last product, and comments; without a line comments alone.
+
+    Comments say where it stands, what the names are that the source doesn't have, and what the line leaves out. Empty
+    if one operator computes the core.
+    """
+    if core.is_fused:
+        return ()
+    if isinstance(graph.inner.get_submodule(module_of(core.node)), nn.MultiheadAttention):
+        return (f"# {where(core.node)}: nn.MultiheadAttention computes no weights with need_weights=False, and is fused",)
+    try:
+        text, notes = _line(Operands(core.way, graph.inner), graph)  # type: ignore[attr-defined]
+    except Formless as reason:
+        return (f"# {where(core.node)}: no line is known, because {reason}",)
+    call = call_of(core.node)
+    place = f"in place of `{text_of(core.node, call)}`, " if call else ""
+    every = [f"{place}at {where(core.node)}", *notes, *left_out(core.way)]  # type: ignore[attr-defined]
+    return (text, *(f"# {each}" for each in every))
+
+
+def _line(operands: Operands, graph: Traced) -> tuple[str, list[str]]:
+    """Return the line, and what is said of its names and its cost."""
+    (q, k, v), is_shared = operands.qkv()
+    terms = Terms(operands, graph, q)
+    has_sink = bool(operands.way.r.extra)
+    mask, scale = terms.whole_mask(is_float=has_sink), terms.whole_scale(operands.width)
+    notes = []
+    if has_sink:
+        mask = terms.with_sink(mask)
+        k, v = (f"F.pad({each}, (0, 0, 0, 1))" for each in (k, v))
+        notes = ["a key and a value of zeros, and a column of the mask, stand for the scores that are no products"]
+    options = [f"attn_mask={mask}"] * bool(mask) + [f"scale={scale}"] * bool(scale)
+    options += ["enable_gqa=True"] * is_shared
+    text = operands.output(f"{FUNCTION}({', '.join([terms.queries, k, v, *options])})")
+    return text, [*operands.notes, *notes, *terms.notes(), *operands.of_widths()]
+
+
+def written_lines(cores: Sequence[Core], graph: Traced) -> list[tuple[str, ...]]:
+    """Return what is written for each core; where cores of one line of source need different lines, what differs."""
+    every = [written(core, graph) for core in cores]
+    of_place: dict[str, set[str]] = {}
+    for core, lines in zip(cores, every, strict=True):
+        if lines:
+            of_place.setdefault(core.lines, set()).add(lines[0])
+    return [
+        _differing(where(core.node), of_place[core.lines]) if lines and len(of_place[core.lines]) > 1 else lines
+        for core, lines in zip(cores, every, strict=True)
+    ]
+
+
+def _differing(at: str, lines: set[str]) -> tuple[str, ...]:
+    return (f"# {at}: its layers differ, so no line serves all of them:", *(f"#   {each}" for each in sorted(lines)))
+
+
+def left_out(way: Any) -> list[str]:
+    """Return what a line doesn't have that the source has."""
+    notes = []
+    for node in between(way.softmax, way.last):
+        rate = node.args[1] if name(node) in DROPOUT and len(node.args) > 1 else 0
+        if rate:
+            notes.append(f"left out: dropout of {rate} in training, at {where(node)}; dropout_p is 0.0 otherwise")
+    used = dict.fromkeys(where(each) for each in way.used)
+    if used:
+        notes.append(f"left out: the weights, which are used again at {', '.join(used)}")
+    branches = not_taken(way.first, way.last)
+    if branches:
+        notes.append(f"left out: what this call did not take: {', '.join(branches)}")
+    return notes
