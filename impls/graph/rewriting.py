@@ -1,25 +1,33 @@
-"""A graph whose cores are computed by an attend, and a module that runs its own graph."""
+"""A graph whose cores are computed by an attend, and a module that runs the graph of its own call."""
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.fx import GraphModule
+from torch.fx import Graph, GraphModule, Node
 
-from impls.contract import Attend, Implementation, Unsupported
-from impls.graph import rough
-from impls.graph.cores import Core, found
-from impls.graph.tracing import Traced, traced, where
+from impls.catalogue import CORE_KEYWORDS
+from impls.contract import Attend, Implementation, Unsupported, declared_options
+from impls.graph.cores import Core, Found, found
+from impls.graph.dimensions import ATEN, Odd, called, reshaped
+from impls.graph.expressing import Attention, Call, expressed, returned
+from impls.graph.fused import as_call
+from impls.graph.memory import Memory, is_mutable
+from impls.graph.tracing import Traced, dtype, is_switch, shape, traced, where
 
 BY_GRAPH = "graph"
+"""How a core was replaced: in the graph of the module's call."""
+
+MOST_REASONS = 3
+"""The reasons that a message says at most."""
 
 
 @dataclass(frozen=True)
 class Rewritten:
-    """A module that runs a rewritten graph, the cores that were replaced, and those that were left, with reasons."""
+    """A module that runs a rewritten graph, the cores that were replaced, and those that weren't, with the reasons."""
 
     module: GraphModule
     replaced: tuple[Core, ...]
@@ -27,49 +35,131 @@ class Rewritten:
 
 
 def rewritten(graph: Traced, attend: Attend) -> Rewritten:
-    """Return a copy of a graph whose cores are computed by an attend; raises `Unsupported` if none can be."""
-    own = GraphModule(graph.module, copy.deepcopy(graph.module.graph))
-    twin = Traced(own, graph.inner)
-    every = {id(core.way): core for core in found(twin).cores}
-    done, failed, unknown = rough.replace(own, attend)
-    by_node = {core.node: core for core in every.values()}
-    if not done:
-        reasons = [f"{why} at {where(each.last)}" for each, why in failed]
-        reasons += [f"{each.why} (softmax at {where(each.softmax)})" for each in unknown]
-        raise Unsupported("no core of the graph can be replaced: " + ("; ".join(reasons) or "it has no softmax"))
-    return Rewritten(
-        own,
-        tuple(by_node[each.last] for each in done if each.last in by_node),
-        tuple((by_node[each.last], why) for each, why in failed if each.last in by_node),
+    """Return a copy of a graph whose cores an attend computes; raises `Unsupported` if it can compute none of them.
+
+    The attend is asked for what CORE_KEYWORDS say; a core that needs one which it doesn't declare is left.
+    """
+    own = Traced(
+        GraphModule(graph.module, copy.deepcopy(graph.module.graph)), graph.inner, graph.xs, graph.layer_inputs
     )
+    nodes, every = own.module.graph, found(own)
+    memory, replaced, left = Memory(nodes), list[Core](), list[tuple[Core, str]]()
+    for core in every.cores:
+        try:
+            _replace(core, nodes, memory, attend)
+            replaced.append(core)
+        except Odd as odd:
+            left.append((core, str(odd)))
+    if not replaced:
+        raise Unsupported(_why_none(every, left))
+    remove_dead(nodes)
+    nodes.lint()
+    own.module.recompile()
+    return Rewritten(own.module, tuple(replaced), tuple(left))
+
+
+def _why_none(every: Found, left: list[tuple[Core, str]]) -> str:
+    """Say why no core of a graph could be replaced."""
+    reasons = [f"{reason} ({where(core.node)})" for core, reason in left]
+    reasons += [f"{each.reason} (softmax at {each.lines})" for each in every.unknown]
+    if not reasons:
+        return "the module has no attention core: there is no softmax in the graph of its call"
+    reasons = [*dict.fromkeys(reasons)]
+    more = f"; and {len(reasons) - MOST_REASONS} more" if len(reasons) > MOST_REASONS else ""
+    return "the module's core can't be replaced: " + "; ".join(reasons[:MOST_REASONS]) + more
+
+
+def _replace(core: Core, graph: Graph, memory: Memory, attend: Attend) -> None:
+    """Let an attend compute a core; raises `Odd`, and leaves the graph as it was, if it can't."""
+    if core.obstacle:
+        raise Odd(core.obstacle)
+    before, end = core.node, core.node.prev
+    if not isinstance(core.found, Attention):
+        before = core.found.node
+        end = before.prev
+    with graph.inserting_before(before):
+        try:
+            call = (
+                expressed(core.found, graph, memory)
+                if isinstance(core.found, Attention)
+                else as_call(core.found, graph)
+            )
+            output = _attended(graph, attend, call)
+            output = (
+                returned(core.found, graph, output)
+                if isinstance(core.found, Attention)
+                else reshaped(graph, output, shape(core.node))
+            )
+        except Odd:
+            while (node := before.prev) is not end:
+                graph.erase_node(node)
+            raise
+        if any(map(is_mutable, memory.sharing(core.node))):  # the attend may keep its output for gradients
+            output = called(graph, ATEN.clone.default, output)
+    core.node.replace_all_uses_with(output)
+
+
+def _attended(graph: Graph, attend: Attend, call: Call) -> Node:
+    """Return a call of an attend; raises `Odd` for what it doesn't declare, but heads are repeated for it."""
+    declared, options = declared_options(attend), call.options
+    if call.has_groups and "enable_gqa" not in declared:
+        del options["enable_gqa"]
+        times = shape(call.query)[1] // shape(call.key)[1]
+        key, value = (called(graph, ATEN.repeat_interleave.self_int, each, times, 1) for each in (call.key, call.value))
+        call = replace(call, key=key, value=value)
+    for keyword in options:
+        if keyword not in declared:
+            raise Odd(f"the core has {CORE_KEYWORDS[keyword]}, and the attend declares no keyword {keyword}")
+    node = graph.call_function(attend, (call.query, call.key, call.value, call.scale), options)
+    sizes = *shape(call.query)[:-1], shape(call.value)[-1]
+    node.meta["val"] = torch.empty(sizes, dtype=dtype(call.value), device="meta")
+    return node
+
+
+def remove_dead(graph: Graph) -> None:
+    """Remove the nodes that nothing needs; a change in place if nothing reads that memory later."""
+    memory = Memory(graph)
+    for node in reversed([*graph.nodes]):
+        if node.op != "call_function" or node.users or is_switch(node):
+            continue
+        if is_mutable(node) and not _is_dead_change(node, memory):
+            continue
+        graph.erase_node(node)
+
+
+def _is_dead_change(node: Node, memory: Memory) -> bool:
+    """Return whether a change in place is of memory that the graph made, and that nothing reads later."""
+    return memory.root(node).op == "call_function" and next(memory.readers(node), None) is None
 
 
 class InGraph(nn.Module):
     """A module that runs the graph of its own call, traced at the first call with inputs of their shapes.
 
-    `attend` computes the graph's cores; None leaves the graph as it is.
+    An `attend` computes its cores; None leaves the graph as it is. `inner` is the module, whose parameters are used.
     """
+
+    adapted_by = BY_GRAPH
 
     def __init__(self, inner: nn.Module, attend: Attend | None = None) -> None:
         super().__init__()
         self.inner = inner
         self.attend = attend
-        self.adapted_by = BY_GRAPH
         self.graphs: dict[Any, Callable[..., Tensor]] = {}
+        self.train(inner.training)
 
     def forward(self, *xs: Tensor) -> Tensor:
         """Return what the graph of these inputs returns."""
-        key = self.training, torch.is_autocast_enabled(), *((x.shape, x.dtype, x.device) for x in xs)
+        key = (self.training, torch.is_autocast_enabled(), *((x.shape, x.dtype, x.device) for x in xs))
         if key not in self.graphs:
             self.graphs[key] = self.made(*xs)
         return self.graphs[key](*xs)
 
     def made(self, *xs: Tensor) -> Callable[..., Tensor]:
-        """Return the graph for inputs, rewritten if there is an attend."""
+        """Return the module that runs the graph of inputs, with cores replaced if there is an attend."""
         graph = traced(self.inner, xs)
         return graph.module if self.attend is None else rewritten(graph, self.attend).module
 
 
 def unchanged(layer: nn.Module) -> Implementation:
-    """Return the layer as the graph of its call, with its cores unchanged: what tracing alone does to its time."""
+    """Return the layer as the graph of its call, unchanged: it shows what tracing alone does to the layer's time."""
     return InGraph(layer)

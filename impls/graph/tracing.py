@@ -5,7 +5,7 @@ All names of torch that are private are in this file.
 
 import itertools
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +16,6 @@ import torch
 from torch import Tensor, nn
 from torch.fx import GraphModule, Node
 from torch.fx.experimental.proxy_tensor import PythonKeyTracer, make_fx
-from torch.fx.traceback import current_meta, preserve_node_meta
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.utils.weak import WeakTensorKeyDictionary
 
@@ -26,7 +25,7 @@ from impls.modules.wrapper import first_tensor
 NOT_SOURCE = (str(Path(torch.__file__).parent) + "/", "/einops/", "/einx/", "/opt_einsum/", "/impls/", "<")
 """Parts of the names of files whose lines are no source of a model."""
 
-FRAMES, LOCALS, FUNCTION, CUSTOM = "frames", "locals", "function", "custom"
+FRAMES, LOCALS, FUNCTION, MODULE = "frames", "locals", "function", "module"
 """What the `meta` of a node holds: places in the source, what names are bound to there, the function, the module."""
 
 Frame = tuple[str, int, int | None, int | None, int | None]
@@ -49,6 +48,22 @@ class Traced:
     module: GraphModule
     inner: nn.Module = field(default_factory=nn.Module)
     """The module whose paths the nodes know."""
+    xs: tuple[Tensor, ...] = ()
+    """The inputs of the call."""
+    layer_inputs: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """The shapes of the first tensors that modules got, by their paths."""
+
+    def inputs_by_node(self) -> dict[Node, Tensor]:
+        """Return the inputs by their nodes."""
+        places = [node for node in self.module.graph.nodes if node.op == "placeholder"]
+        return dict(zip(places, self.xs, strict=True))
+
+    def with_weights(self, node: Node) -> str:
+        """Return the path of the innermost module with weights around a node, the outermost if there is none."""
+        path = module_of(node)
+        while path and next(self.inner.get_submodule(path).parameters(), None) is None:
+            path = path.rpartition(".")[0]
+        return path
 
 
 def traced(function: Callable[..., Any], xs: Sequence[Tensor], inner: nn.Module | None = None) -> Traced:
@@ -57,28 +72,30 @@ def traced(function: Callable[..., Any], xs: Sequence[Tensor], inner: nn.Module 
     What the call does to buffers and to random numbers is undone. Raises `Untraceable`.
     """
     of = inner or (function if isinstance(function, nn.Module) else nn.Module())
+    failed: list[Exception] = []
     for pre_dispatch in (True, False):  # flex_attention can't be traced before dispatch
         try:
-            return Traced(_graph(function, xs, of, pre_dispatch=pre_dispatch), of)
+            return _graph(function, xs, of, pre_dispatch=pre_dispatch)
         except Unsupported:
             raise
-        except Exception as error:
-            failed = error if pre_dispatch else failed
-    reason = str(failed).strip().partition("\n")[0]
-    raise Untraceable(f"torch can't trace the module: {type(failed).__name__}: {reason}{_at(failed)}") from failed
+        except Exception as error:  # a module may raise anything
+            failed.append(error)
+    first = failed[0]
+    reason = str(first).strip().partition("\n")[0]
+    raise Untraceable(f"torch can't trace the module: {type(first).__name__}: {reason}{_at(first)}") from first
 
 
-def _graph(function: Callable[..., Any], xs: Sequence[Tensor], inner: nn.Module, *, pre_dispatch: bool) -> GraphModule:
+def _graph(function: Callable[..., Any], xs: Sequence[Tensor], inner: nn.Module, *, pre_dispatch: bool) -> Traced:
     def first(*tensors: Tensor) -> Tensor:
         return first_tensor(function(*tensors))
 
     with torch.inference_mode(False), torch.no_grad(), _undone(inner, xs), _no_fast_path():
         own = [x.detach().clone() for x in xs]
-        with preserve_node_meta(), _with_paths(inner), _with_frames():
+        with _with_paths(inner) as (around, layer_inputs), _with_places(around):
             graph: GraphModule = make_fx(
                 first, tracing_mode="real", pre_dispatch=pre_dispatch, _error_on_data_dependent_ops=False
             )(*own)
-    return graph
+    return Traced(graph, inner, tuple(xs), layer_inputs)
 
 
 @contextmanager
@@ -105,35 +122,35 @@ def _no_fast_path() -> Iterator[None]:
 
 
 @contextmanager
-def _with_paths(inner: nn.Module) -> Iterator[None]:
-    """Let each node that is traced inside know the path of its module."""
+def _with_paths(inner: nn.Module) -> Iterator[tuple[list[str], dict[str, tuple[int, ...]]]]:
+    """Yield the paths of the modules that are running, the innermost last, and the shapes that modules got."""
     known, around = {id(module): path for path, module in inner.named_modules()}, [""]
+    got: dict[str, tuple[int, ...]] = {}
 
-    def enter(module: nn.Module, _args: Any) -> None:
+    def enter(module: nn.Module, args: Any) -> None:
         around.append(known.get(id(module), around[-1]))
-        current_meta[CUSTOM] = {"module": around[-1]}
+        got.setdefault(around[-1], next((tuple(each.shape) for each in args if isinstance(each, Tensor)), ()))
 
     def leave(_module: nn.Module, _args: Any, _output: Any) -> None:
         if len(around) > 1:
             around.pop()
-        current_meta[CUSTOM] = {"module": around[-1]}
 
     hooks = register_module_forward_pre_hook(enter), register_module_forward_hook(leave, always_call=True)
     try:
-        yield
+        yield around, got
     finally:
         for hook in hooks:
             hook.remove()
-        current_meta.pop(CUSTOM, None)
 
 
 @contextmanager
-def _with_frames() -> Iterator[None]:
-    """Let each node that is traced inside know its places in the source."""
+def _with_places(around: Sequence[str]) -> Iterator[None]:
+    """Let each node that is traced inside know its places in the source, and the module that is running."""
     usual, is_own = PythonKeyTracer.create_node, "create_node" in vars(PythonKeyTracer)
 
     def create_node(self: PythonKeyTracer, *args: Any, **kwargs: Any) -> Node:
         node = usual(self, *args, **kwargs)
+        node.meta[MODULE] = around[-1]
         _note(node, sys._getframe(1))
         return node
 
@@ -226,7 +243,7 @@ def where(node: Node) -> str:
 
 def module_of(node: Node) -> str:
     """Return the path of the module whose call made a node."""
-    path: str = (node.meta.get(CUSTOM) or {}).get("module", "")
+    path: str = node.meta.get(MODULE, "")
     return path
 
 
@@ -235,7 +252,7 @@ def name(node: Node) -> str:
     target = node.target
     if isinstance(target, torch._ops.OpOverload):
         return target._schema.name.rpartition("::")[-1].rstrip("_")
-    return str(target)
+    return getattr(target, "__name__", str(target))
 
 
 def shape(node: Node) -> tuple[int, ...]:
@@ -252,3 +269,8 @@ def dtype(node: Node) -> torch.dtype:
 def is_tensor(node: Any) -> bool:
     """Return whether something is a node that holds a tensor."""
     return isinstance(node, Node) and isinstance(node.meta.get("val"), Tensor)
+
+
+def is_switch(node: Node) -> bool:
+    """Return whether a node changes how torch runs what follows: gradients, autocast."""
+    return any(part in str(node.target) for part in ("set_grad", "autocast"))
