@@ -44,9 +44,7 @@ def joined(texts: Sequence[str], sign: str) -> str:
     return f" {sign} ".join(every)
 
 
-def formed(
-    shaped: Shaped, text: str, wanted: Sequence[str], counts: Mapping[str, str], *, short: int = 0
-) -> str:
+def formed(shaped: Shaped, text: str, wanted: Sequence[str], counts: Mapping[str, str], *, short: int = 0) -> str:
     """Return an expression whose dimensions are the wanted ones, in their order.
 
     A wanted dimension that the expression doesn't have is one of size 1; before the first one it is left out if no more

@@ -8,14 +8,13 @@ from typing import Any, NamedTuple
 from torch import nn
 from torch.fx import Node
 
+from impls.graph.expressing import Attention
 from impls.graph.forms import Formless, Shaped, formed, grouped, method, parse, turned
-from impls.graph.syntax import Expression, argument, bound, is_tensor, moved, sizes_of_view
+from impls.graph.syntax import Expression, argument, bound, is_tensor, moved, origin, sizes_of_view
 from impls.graph.tracing import dtype, name, shape, where
 
 ITEMS_AND_HEADS = 2
 """The number of leading dimensions that SDPA's kernels ask for."""
-
-TURNS = ("mT", "T", "H", "mH", "data")
 
 VIEWS = ("view", "reshape", "unflatten")
 
@@ -61,30 +60,29 @@ class Operands:
     Leading dimensions are L0, L1 and so on, queries N, keys M, the width of queries D, that of values V.
     """
 
-    def __init__(self, way: Any, inner: nn.Module) -> None:
+    def __init__(self, core: Attention, inner: nn.Module) -> None:
         self.paths = {id(module): path for path, module in inner.named_modules()}
-        self.way, self.first, self.last = way, way.first, way.last
+        self.core, self.first, self.last = core, core.first.node, core.last.node
         self.notes: list[str] = []
         self.named: dict[Node, str] = {}
-        self.own = [each for each in way.p.out if each not in (way.nl, way.m)]
+        self.own = [label for label in core.first.out if label not in (core.query_label, core.key_label)]
         self.lead = self._lead()
-        self.slots = [*self.lead, Slot("N", way.N.size, way.N.stride), Slot("M", way.M.size, way.M.stride)]
-        self.form = self._form()
-        self.weights = dict(zip(way.w_dims, self.placed([*way.w_dims.values()]), strict=True))
+        rows, columns = core.rows, core.columns
+        self.slots = [*self.lead, Slot("N", rows.size, rows.stride), Slot("M", columns.size, columns.stride)]
+        self.form = [*(slot.name for slot in self.lead), *("_0", "_1")[len(self.lead) :]]
+        """The leading dimensions of what SDPA gets; those of size 1 that the core doesn't have begin with _."""
+        self.weights = dict(zip(core.weights, self.placed([*core.weights.values()]), strict=True))
         self.counts = {slot.name: str(slot.size) for slot in self.slots}
-        self.dtype = dtype(way.v_node)
+        self.dtype = dtype(core.value)
         self.dtype_text = str(self.dtype)
+        self.width = core.width
 
     def _lead(self) -> list[Slot]:
-        way = self.way
-        if len(self.own) < ITEMS_AND_HEADS <= len(way.lead):
-            return [Slot(f"L{place}", each.size, each.stride) for place, each in enumerate(way.lead)]
-        return [Slot(f"L{place}", way.r.sizes[each], way.r.strides[each]) for place, each in enumerate(self.own)]
-
-    def _form(self) -> list[str]:
-        """Return the leading dimensions of what SDPA gets; those of size 1 that the core doesn't have begin with _."""
-        lead = [slot.name for slot in self.lead]
-        return [*lead, *("_0", "_1")[len(lead) :]]
+        core = self.core
+        dims = core.label_dims(tuple(self.own))
+        if len(self.own) < ITEMS_AND_HEADS <= len(core.lead):
+            dims = core.lead
+        return [Slot(f"L{place}", each.size, each.stride) for place, each in enumerate(dims)]
 
     def placed(self, dims: Sequence[Any]) -> list[tuple[str, ...]]:
         """Return which slots each dimension of scores holds, or is a part of."""
@@ -122,8 +120,9 @@ class Operands:
         """Return queries, keys and values as [B, H, N, D], and whether keys and values have fewer heads."""
         found = [self._of_scores("q"), self._of_scores("k"), self._values()]
         self._count(found)
-        self.width = found[0].shaped.sizes[found[0].place]
-        self.dtype_text = next((f"{text}.dtype" for each in reversed(found) if (text := self._tensor_in(each))), self.dtype_text)
+        self.dtype_text = next(
+            (f"{text}.dtype" for each in reversed(found) if (text := self._tensor_in(each))), self.dtype_text
+        )
         heads = self.form[-1]
         is_shared = heads in found[0].real and heads not in found[1].real | found[2].real
         widths = {each.shaped.sizes[each.place] for each in found}
@@ -141,7 +140,7 @@ class Operands:
 
     def of_widths(self) -> list[str]:
         """Return what would let a fused kernel take values that are narrower than queries."""
-        values = shape(self.way.v_node)[self.way.v_labels.index(self.way.dv)]
+        values = self.core.values.size
         if values >= self.width:
             return []
         more = self.width - values
@@ -151,12 +150,10 @@ class Operands:
         ]
 
     def _tensor_in(self, operand: Operand) -> str:
-        """Return the name of a tensor of an operand's type, from which its expression makes it; empty without one."""
-        tree = operand.shaped.tree
-        while isinstance(tree, ast.Call | ast.Subscript) or (isinstance(tree, ast.Attribute) and tree.attr in TURNS):
-            tree = tree.func.value if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Attribute) else tree.value if not isinstance(tree, ast.Call) else None
+        """Return the name of a tensor from which an operand's expression makes it; empty without one."""
+        tree = origin(operand.shaped.tree)
         is_known = isinstance(tree, ast.Name) and (is_tensor(tree.id, self.last) or tree.id in self.named.values())
-        return ast.unparse(tree) if is_known or (isinstance(tree, ast.Attribute)) else ""
+        return ast.unparse(tree) if is_known or isinstance(tree, ast.Attribute) else ""
 
     def _expanded(self, text: str, lacks: Sequence[str]) -> str:
         if not lacks:
@@ -170,36 +167,36 @@ class Operands:
         return method(text, "flatten", 0, more) if more > 0 else text
 
     def _of_scores(self, what: str) -> Operand:
-        way = self.way
-        side = way.q_side if what == "q" else {"left": "right", "right": "left"}[way.q_side]
-        node, labels = (way.p.left, way.p.of_left) if side == "left" else (way.p.right, way.p.of_right)
-        if len(way.d) > 1:
+        core = self.core
+        node, labels, row = (core.query, core.of_query, "N") if what == "q" else (core.key, core.of_key, "M")
+        if len(core.first.summed) > 1:
             raise Formless("the first product sums over several dimensions")
-        number = (side == "right") + (name(self.first) == "baddbmm")
+        number = (labels == core.first.of_right) + (name(self.first) == "baddbmm")
         text, tree = self.said(argument(self.first, number), node, what)
         axes = tuple(self._axis(each) for each in labels)
-        return Operand(Shaped(tree, axes, shape(node)), text, node, "N" if what == "q" else "M", "D")
+        return Operand(Shaped(tree, axes, shape(node)), text, node, row, "D")
 
     def _axis(self, label: str) -> tuple[str, ...]:
-        way = self.way
-        if label in way.d or label in (way.nl, way.m):
-            return ("D",) if label in way.d else ("N",) if label == way.nl else ("M",)
+        core = self.core
+        own = {core.query_label: "N", core.key_label: "M", core.first.summed[0]: "D"}
+        if label in own:
+            return (own[label],)
         if len(self.own) == len(self.lead):
             return (self.lead[self.own.index(label)].name,)
-        dim = Slot("", way.r.sizes[label], way.r.strides[label])
+        (dim,) = core.label_dims((label,))
         return tuple(each.name for each in self.lead if _overlap(dim, each))
 
     def _values(self) -> Operand:
-        way = self.way
-        number = int(way.last_p.left is not way.v_node) + (name(self.last) == "baddbmm")
-        text, tree = self.said(argument(self.last, number), way.v_node, "v")
-        own = {way.cl: ("M",), way.dv: ("V",)}
-        axes = tuple(own.get(each) or self.weights[each] for each in way.v_labels)
-        return Operand(Shaped(tree, axes, shape(way.v_node)), text, way.v_node, "M", "V")
+        core = self.core
+        number = int(core.last.left is core.way.weights) + (name(self.last) == "baddbmm")
+        text, tree = self.said(argument(self.last, number), core.value, "v")
+        own = {core.summed_label: ("M",), core.value_label: ("V",)}
+        axes = tuple(own.get(each) or self.weights[each] for each in core.of_value)
+        return Operand(Shaped(tree, axes, shape(core.value)), text, core.value, "M", "V")
 
     def _count(self, found: Sequence[Operand]) -> None:
         """Find the text of the size of each dimension that an operand has by itself; else it is that of this call."""
-        for each in sorted(reversed(found), key=lambda each: isinstance(each.shaped.tree, ast.Name)):
+        for each in sorted(found[::-1], key=lambda each: isinstance(each.shaped.tree, ast.Name)):
             for place, axis in enumerate(each.shaped.axes):
                 if len(axis) == 1 and each.shaped.sizes[place] > 1:
                     self.counts[axis[0]] = f"{grouped(each.text)}.shape[{place}]"
@@ -220,8 +217,8 @@ class Operands:
 
     def output(self, text: str) -> str:
         """Return the output of SDPA with the dimensions that the last product's has."""
-        way, form = self.way, [*self.form]
-        axes = [("V",) if each == way.dv else self.weights[each] for each in way.last_p.out]
+        core, form = self.core, self.form
+        axes = [("V",) if each == core.value_label else self.weights[each] for each in core.last.out]
         if len(form) > ITEMS_AND_HEADS:
             more = form[: len(form) - 1]
             text = method(text, "unflatten", 0, f"({', '.join(self.counts[each] for each in more)})")

@@ -1,13 +1,14 @@
 """The line to write in place of a core: `F.scaled_dot_product_attention` of the operands as the source has them."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from torch import nn
 
 from impls.graph.branches import not_taken
 from impls.graph.cores import Core
+from impls.graph.expressing import Attention
 from impls.graph.forms import Formless
+from impls.graph.memory import Memory
 from impls.graph.operands import Operands, between
 from impls.graph.syntax import call_of
 from impls.graph.syntax import written as text_of
@@ -28,26 +29,33 @@ def written(core: Core, graph: Traced) -> tuple[str, ...]:
     if core.is_fused:
         return ()
     if isinstance(graph.inner.get_submodule(module_of(core.node)), nn.MultiheadAttention):
-        return (f"# {where(core.node)}: nn.MultiheadAttention computes no weights with need_weights=False, and is fused",)
+        return (
+            f"# {where(core.node)}: nn.MultiheadAttention computes no weights with need_weights=False, and is fused",
+        )
+    assert isinstance(core.found, Attention)
     try:
-        text, notes = _line(Operands(core.way, graph.inner), graph)  # type: ignore[attr-defined]
+        text, notes = _line(Operands(core.found, graph.inner), Memory(graph.module.graph))
     except Formless as reason:
         return (f"# {where(core.node)}: no line is known, because {reason}",)
     call = call_of(core.node)
     place = f"in place of `{text_of(core.node, call)}`, " if call else ""
-    every = [f"{place}at {where(core.node)}", *notes, *left_out(core.way)]  # type: ignore[attr-defined]
+    every = [f"{place}at {where(core.node)}", *notes]
+    if core.causal:
+        every.append("here the mask hides later keys and no others; if it always does: is_causal=True instead")
+    if core.weights_are_used:
+        every.append(f"left out: {core.obstacle}")
+    every += left_out(core.found)
     return (text, *(f"# {each}" for each in every))
 
 
-def _line(operands: Operands, graph: Traced) -> tuple[str, list[str]]:
+def _line(operands: Operands, memory: Memory) -> tuple[str, list[str]]:
     """Return the line, and what is said of its names and its cost."""
     (q, k, v), is_shared = operands.qkv()
-    terms = Terms(operands, graph, q)
-    has_sink = bool(operands.way.r.extra)
-    mask, scale = terms.whole_mask(is_float=has_sink), terms.whole_scale(operands.width)
+    terms, sink = Terms(operands, memory, q), operands.core.scores.sink
+    mask, scale = terms.whole_mask(is_float=sink is not None), terms.whole_scale(operands.width)
     notes = []
-    if has_sink:
-        mask = terms.with_sink(mask)
+    if sink:
+        mask = terms.with_sink(mask, sink)
         k, v = (f"F.pad({each}, (0, 0, 0, 1))" for each in (k, v))
         notes = ["a key and a value of zeros, and a column of the mask, stand for the scores that are no products"]
     options = [f"attn_mask={mask}"] * bool(mask) + [f"scale={scale}"] * bool(scale)
@@ -62,9 +70,11 @@ def written_lines(cores: Sequence[Core], graph: Traced) -> list[tuple[str, ...]]
     of_place: dict[str, set[str]] = {}
     for core, lines in zip(cores, every, strict=True):
         if lines:
-            of_place.setdefault(core.lines, set()).add(lines[0])
+            of_place.setdefault(where(core.node), set()).add(lines[0])
     return [
-        _differing(where(core.node), of_place[core.lines]) if lines and len(of_place[core.lines]) > 1 else lines
+        _differing(where(core.node), of_place[where(core.node)])
+        if lines and len(of_place[where(core.node)]) > 1
+        else lines
         for core, lines in zip(cores, every, strict=True)
     ]
 
@@ -73,17 +83,15 @@ def _differing(at: str, lines: set[str]) -> tuple[str, ...]:
     return (f"# {at}: its layers differ, so no line serves all of them:", *(f"#   {each}" for each in sorted(lines)))
 
 
-def left_out(way: Any) -> list[str]:
+def left_out(core: Attention) -> list[str]:
     """Return what a line doesn't have that the source has."""
     notes = []
-    for node in between(way.softmax, way.last):
+    assert core.scores.softmax is not None
+    for node in between(core.scores.softmax, core.last.node):
         rate = node.args[1] if name(node) in DROPOUT and len(node.args) > 1 else 0
         if rate:
             notes.append(f"left out: dropout of {rate} in training, at {where(node)}; dropout_p is 0.0 otherwise")
-    used = dict.fromkeys(where(each) for each in way.used)
-    if used:
-        notes.append(f"left out: the weights, which are used again at {', '.join(used)}")
-    branches = not_taken(way.first, way.last)
+    branches = not_taken(core.first.node, core.last.node)
     if branches:
         notes.append(f"left out: what this call did not take: {', '.join(branches)}")
     return notes

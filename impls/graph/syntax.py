@@ -21,6 +21,9 @@ MODULES = ("torch", "F", "nn", "functional", "einops", "einx", "np", "math", "op
 ABOUT = ("shape", "size", "dtype", "device", "ndim", "dim", "numel")
 """Attributes of a tensor that are no tensors."""
 
+TURNED = ("mT", "T", "H", "mH", "data")
+"""Attributes of a tensor that are the tensor in another form."""
+
 OPERATIONS = (
     *("matmul", "bmm", "mm", "baddbmm", "einsum", "add", "sub", "mul", "div", "true_divide", "subtract", "multiply"),
     *("divide", "masked_fill", "where", "linear", "mv", "dot", "cat"),
@@ -56,7 +59,9 @@ def _by_place(file: str) -> dict[Place, ast.expr | ast.AugAssign]:
     tree = parsed(file)[1]
     every = ast.walk(tree) if tree else iter(())
     kinds = (ast.Call, ast.BinOp, ast.AugAssign)
-    return {(n.lineno, n.end_lineno or 0, n.col_offset, n.end_col_offset or 0): n for n in every if isinstance(n, kinds)}
+    return {
+        (n.lineno, n.end_lineno or 0, n.col_offset, n.end_col_offset or 0): n for n in every if isinstance(n, kinds)
+    }
 
 
 def call_of(node: Node) -> ast.expr | ast.AugAssign | None:
@@ -112,6 +117,19 @@ def sizes_of_view(node: Node) -> list[Expression]:
     if len(given) == 1 and isinstance(given[0], ast.List | ast.Tuple):
         given = given[0].elts
     return [Expression(node, each) for each in given]
+
+
+def origin(tree: ast.expr) -> ast.expr:
+    """Return the tensor from which methods, and functions of their first argument, make another one."""
+    while True:
+        if isinstance(tree, ast.Subscript) or (isinstance(tree, ast.Attribute) and tree.attr in TURNED):
+            tree = tree.value
+        elif isinstance(tree, ast.Call) and isinstance(tree.func, ast.Attribute) and not _is_module(tree.func.value):
+            tree = tree.func.value
+        elif isinstance(tree, ast.Call) and tree.args:
+            tree = tree.args[0]
+        else:
+            return tree
 
 
 def keyword(node: Node, word: str) -> Expression | None:
@@ -175,8 +193,8 @@ class _Renamed(ast.NodeTransformer):
     def __init__(self, names: dict[str, str]) -> None:
         self.names = names
 
-    def visit_Name(self, node: ast.Name) -> ast.Name:  # noqa: N802 - the name that ast calls
-        return ast.Name(self.names.get(node.id, node.id), node.ctx)  # a path is unparsed as it is
+    def visit_Name(self, node: ast.Name) -> ast.Name:
+        return ast.Name(self.names.get(node.id, node.id), node.ctx)  # a path too, which is written as it is
 
 
 def moved(expression: Expression, to: Node, paths: Mapping[int, str]) -> Expression | None:

@@ -199,15 +199,14 @@ def _bound(frame: FrameType) -> dict[str, Any]:
     A number is that of one tensor alone, while an address is used again after a tensor is gone.
     """
     return {
-        name: (_number(value), 0 if value.is_inference() else value._version) if isinstance(value, Tensor) else id(value)
-        for name, value in frame.f_locals.items()
+        name: _identity(value) if isinstance(value, Tensor) else id(value) for name, value in frame.f_locals.items()
     }
 
 
-def _number(tensor: Tensor) -> int:
+def _identity(tensor: Tensor) -> tuple[int, int]:
     if tensor not in _NUMBERS:
         _NUMBERS[tensor] = next(_COUNT)
-    return _NUMBERS[tensor]
+    return _NUMBERS[tensor], 0 if tensor.is_inference() else tensor._version
 
 
 _NUMBERS: Any = WeakTensorKeyDictionary()
