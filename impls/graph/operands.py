@@ -119,7 +119,7 @@ class Operands:
     def qkv(self) -> tuple[list[str], bool]:
         """Return queries, keys and values as [B, H, N, D], and whether keys and values have fewer heads."""
         found = [self._of_scores("q"), self._of_scores("k"), self._values()]
-        self._count(found)
+        self._count([*found[::-1]])
         self.dtype_text = next(
             (f"{text}.dtype" for each in reversed(found) if (text := self._tensor_in(each))), self.dtype_text
         )
@@ -196,7 +196,7 @@ class Operands:
 
     def _count(self, found: Sequence[Operand]) -> None:
         """Find the text of the size of each dimension that an operand has by itself; else it is that of this call."""
-        for each in sorted(found[::-1], key=lambda each: isinstance(each.shaped.tree, ast.Name)):
+        for each in sorted(found, key=lambda each: isinstance(each.shaped.tree, ast.Name)):
             for place, axis in enumerate(each.shaped.axes):
                 if len(axis) == 1 and each.shaped.sizes[place] > 1:
                     self.counts[axis[0]] = f"{grouped(each.text)}.shape[{place}]"
