@@ -95,6 +95,7 @@ def _graph(function: Callable[..., Any], xs: Sequence[Tensor], inner: nn.Module,
             graph: GraphModule = make_fx(
                 first, tracing_mode="real", pre_dispatch=pre_dispatch, _error_on_data_dependent_ops=False
             )(*own)
+        graph(*(x.clone() for x in own))  # what a program for scores captured may not outlive its tracing
     return Traced(graph, inner, tuple(xs), layer_inputs)
 
 
