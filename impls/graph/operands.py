@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from torch import nn
 from torch.fx import Node
 
+from impls.graph.dimensions import Dims
 from impls.graph.expressing import Attention
 from impls.graph.forms import Formless, Shaped, formed, grouped, method, parse, turned
 from impls.graph.syntax import Expression, argument, bound, is_tensor, moved, origin, sizes_of_view
@@ -80,7 +81,7 @@ class Operands:
     def _lead(self) -> list[Slot]:
         core = self.core
         dims = core.label_dims(tuple(self.own))
-        if len(self.own) < ITEMS_AND_HEADS <= len(core.lead):
+        if len(dims) < ITEMS_AND_HEADS <= len(core.lead) and _are_apart(core, dims):
             dims = core.lead
         return [Slot(f"L{place}", each.size, each.stride) for place, each in enumerate(dims)]
 
@@ -235,6 +236,14 @@ class Operands:
             if len(axis) > 1:
                 text = method(text, "flatten", place, place + len(axis) - 1)
         return text
+
+
+def _are_apart(core: Attention, dims: Dims) -> bool:
+    """Return whether a term, or a column beside the scores, needs items and heads apart, which operands don't have."""
+    terms = [(dim, size) for term in core.scores.terms for dim, size in zip(term.dims, term.sizes, strict=True)]
+    return core.scores.sink is not None or any(
+        size > 1 and dim not in dims and any(dim.is_inside(each) for each in dims) for dim, size in terms
+    )
 
 
 def _overlap(one: Any, other: Any) -> bool:

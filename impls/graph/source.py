@@ -20,10 +20,10 @@ FUNCTION = "F.scaled_dot_product_attention"
 DROPOUT = ("dropout", "native_dropout")
 
 
-def written(core: Core, graph: Traced) -> tuple[str, ...]:
+def written(core: Core, graph: Traced, *, says_scale: bool = False) -> tuple[str, ...]:
     """Return the line to write in place of a core's last product, and comments; without a line comments alone.
 
-    Comments say where it stands, what the names are that the source doesn't have, and what the line leaves out. Empty
+    The usual scale is left out, unless `says_scale`. Comments say where it stands, what the names are that the source doesn't have, and what the line leaves out. Empty
     if one operator computes the core.
     """
     if core.is_fused:
@@ -34,7 +34,7 @@ def written(core: Core, graph: Traced) -> tuple[str, ...]:
         )
     assert isinstance(core.found, Attention)
     try:
-        text, notes = _line(Operands(core.found, graph.inner), Memory(graph.module.graph))
+        text, notes = _line(Operands(core.found, graph.inner), Memory(graph.module.graph), says_scale=says_scale)
     except Formless as reason:
         return (f"# {where(core.node)}: no line is known, because {reason}",)
     call = call_of(core.node)
@@ -48,11 +48,11 @@ def written(core: Core, graph: Traced) -> tuple[str, ...]:
     return (text, *(f"# {each}" for each in every))
 
 
-def _line(operands: Operands, memory: Memory) -> tuple[str, list[str]]:
+def _line(operands: Operands, memory: Memory, *, says_scale: bool) -> tuple[str, list[str]]:
     """Return the line, and what is said of its names and its cost."""
     (q, k, v), is_shared = operands.qkv()
     terms, sink = Terms(operands, memory, q), operands.core.scores.sink
-    mask, scale = terms.whole_mask(is_float=sink is not None), terms.whole_scale(operands.width)
+    mask, scale = terms.whole_mask(is_float=sink is not None), terms.whole_scale(says_all=says_scale)
     notes = []
     if sink:
         mask = terms.with_sink(mask, sink)
@@ -67,16 +67,28 @@ def _line(operands: Operands, memory: Memory) -> tuple[str, list[str]]:
 def written_lines(cores: Sequence[Core], graph: Traced) -> list[tuple[str, ...]]:
     """Return what is written for each core; where cores of one line of source need different lines, what differs."""
     every = [written(core, graph) for core in cores]
-    of_place: dict[str, set[str]] = {}
-    for core, lines in zip(cores, every, strict=True):
-        if lines:
-            of_place.setdefault(where(core.node), set()).add(lines[0])
+    of_place = _by_place(cores, every)
+    if any(len(lines) > 1 for lines in of_place.values()):  # a scale that one of them needs may serve all
+        said = [
+            written(core, graph, says_scale=True) if len(of_place.get(where(core.node), ())) > 1 else lines
+            for core, lines in zip(cores, every, strict=True)
+        ]
+        every, of_place = said, _by_place(cores, said)
     return [
         _differing(where(core.node), of_place[where(core.node)])
         if lines and len(of_place[where(core.node)]) > 1
         else lines
         for core, lines in zip(cores, every, strict=True)
     ]
+
+
+def _by_place(cores: Sequence[Core], every: Sequence[tuple[str, ...]]) -> dict[str, set[str]]:
+    """Return the lines that are written at each place of the source."""
+    of_place: dict[str, set[str]] = {}
+    for core, lines in zip(cores, every, strict=True):
+        if lines:
+            of_place.setdefault(where(core.node), set()).add(lines[0])
+    return of_place
 
 
 def _differing(at: str, lines: set[str]) -> tuple[str, ...]:

@@ -31,6 +31,10 @@ OPERATIONS = (
 """Functions and methods whose arguments are those of the operator."""
 
 
+GIVEN = ("input", "batch1", "batch2", "mat2", "tensor2", "other", "weight", "mask", "value")
+"""Keywords of theirs that are no options."""
+
+
 @dataclass(frozen=True)
 class Expression:
     """An expression at the place of an operator, by the tree and the text of its file."""
@@ -107,7 +111,7 @@ def _of_call(node: Node, call: ast.Call, given: list[ast.expr]) -> list[ast.expr
             given[:2] = given[1::-1]
     if len(given) == 1 and isinstance(given[0], ast.List | ast.Tuple):
         return given[0].elts
-    return given + [each.value for each in call.keywords if each.arg in ("other", "mask", "value", "mat2", "weight")]
+    return given + [each.value for each in call.keywords if each.arg in GIVEN]
 
 
 def sizes_of_view(node: Node) -> list[Expression]:

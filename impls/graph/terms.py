@@ -203,11 +203,15 @@ class Terms:
                 shown = mask if shown is None else shown & mask
         return shown is not None and bool(shown.any(-1).all())
 
-    def whole_scale(self, width: int) -> str:
-        """Return the factor of the scores as the source has it; empty if it is the usual one."""
+    def whole_scale(self, *, says_all: bool) -> str:
+        """Return the factor of the scores as the source has it; empty if it is SDPA's own and needn't be said.
+
+        With one head it is said: it may be that of all heads' width, which other layers of the source don't share.
+        """
         heads = self.operands.form[-1]
         has_heads = any(slot.name == heads and slot.size > 1 for slot in self.operands.lead)
-        if math.isclose(self.scale, width**-0.5, rel_tol=1e-6) and (has_heads or not self.factors):
+        is_usual = math.isclose(self.scale, self.operands.width**-0.5, rel_tol=1e-6)
+        if is_usual and ((has_heads and not says_all) or not self.factors):
             return ""
         return joined(self.factors, "*") or "1.0"
 

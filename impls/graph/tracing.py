@@ -22,7 +22,14 @@ from torch.utils.weak import WeakTensorKeyDictionary
 from impls.contract import Unsupported
 from impls.modules.wrapper import first_tensor
 
-NOT_SOURCE = (str(Path(torch.__file__).parent) + "/", "/einops/", "/einx/", "/opt_einsum/", "/impls/", "<")
+NOT_SOURCE = (
+    str(Path(torch.__file__).parent) + "/",
+    "/einops/",
+    "/einx/",
+    "/opt_einsum/",
+    str(Path(__file__).parents[1]) + "/",
+    "<",
+)
 """Parts of the names of files whose lines are no source of a model."""
 
 FRAMES, LOCALS, FUNCTION, MODULE = "frames", "locals", "function", "module"
