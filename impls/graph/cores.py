@@ -247,7 +247,7 @@ class _Search:
         if is_learned or values is None:
             kind = LEARNED if is_learned else GIVEN
             return (Mask(kind, str(dtype(tensor)).removeprefix("torch."), shape(tensor)),)
-        return noted(values, shows=shows, is_subtracted=weight < 0)
+        return noted(values.detach(), shows=shows, is_subtracted=weight < 0)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from torch.fx import Graph, Node
 
 from impls.graph.constants import constant
 from impls.graph.dimensions import ATEN, Dim, Dims, Odd, called, rearranged, reshaped
-from impls.graph.groups import before_repeat
+from impls.graph.groups import before_flattening, before_repeat
 from impls.graph.memory import Memory
 from impls.graph.products import Labels, Product
 from impls.graph.scores import ADD, FACTOR, HIDE, LOWEST, ROW, TIMES, Scores, Term, Way
@@ -129,11 +129,11 @@ def attention(way: Way) -> Attention:
     _check_sum(weights[last.summed[0]], columns, scores)
     query, key = (first.left, first.right) if is_right else (first.right, first.left)
     value = last.right if last.left is way.weights else last.left
-    lead = _lead(scores, rows, columns)
-    return Attention(
+    core = Attention(
         way, query, key, value, of_query, of_key, of_value, own[-1], key_label, of_values_alone[0], last.summed[0],
-        rows, columns, lead, weights,
+        rows, columns, (), weights,
     )  # fmt: skip
+    return replace(core, lead=_lead(core))
 
 
 def _keys(scores: Scores) -> tuple[str, bool]:
@@ -155,18 +155,24 @@ def _check_sum(summed: Dim, columns: Dim, scores: Scores) -> None:
         raise Odd("columns beside the scores that take part in the last product")
 
 
-def _lead(scores: Scores, rows: Dim, columns: Dim) -> Dims:
-    """Return the dimensions of items and heads: those of a place on the way that has two, else the most."""
-    full = scores.keys.size
+def _lead(core: Attention) -> Dims:
+    """Return the dimensions of items and heads: those of a place on the way that has two, else the most.
+
+    If they are one at every place, they are those of the queries before they became one.
+    """
+    own = (core.rows, core.columns, core.columns._replace(size=core.scores.keys.size))
 
     def of(dims: Dims) -> Dims:
-        own = (rows, columns, columns._replace(size=full))
-        others = (d for d in dims if d.size > 1 and d not in own and not d.is_inside(rows) and not d.is_inside(columns))
-        return tuple(sorted(others, key=lambda dim: -dim.stride))
+        others = (dim for dim in dims if dim.size > 1 and dim not in own and not dim.axis)
+        apart = (dim for dim in others if not dim.is_inside(core.rows) and not dim.is_inside(core.columns))
+        return tuple(sorted(apart, key=lambda dim: -dim.stride))
 
-    options = [of(dims) for dims in scores.layouts]
-    of_two = next((dims for dims in options if len(dims) == 2), None)
-    return of_two or max(options, key=lambda dims: (math.prod(dim.size for dim in dims), len(dims)))
+    options = [of(dims) for dims in core.scores.layouts]
+    most = max(options, key=lambda dims: (math.prod(dim.size for dim in dims), len(dims)))
+    if len(most) == 1:
+        options += map(of, before_flattening(core.query, core.label_dims(core.of_query)))
+    sizes = math.prod(dim.size for dim in most)
+    return next((dims for dims in options if len(dims) == 2 and math.prod(dim.size for dim in dims) == sizes), most)
 
 
 @dataclass(frozen=True, eq=False)
