@@ -49,7 +49,8 @@ class InGraph(nn.Module):
 
     def forward(self, *xs: Tensor) -> Tensor:
         """Return what the graph of these inputs returns."""
-        key = self.training, torch.is_autocast_enabled(), *((x.shape, x.dtype, x.device) for x in xs)
+        modes = self.training, torch.is_grad_enabled(), torch.is_autocast_enabled()
+        key = (*modes, *((x.shape, x.dtype, x.device) for x in xs))
         graph = self._graphs.get(key) or self._graphs.setdefault(key, self._made(xs))
         return graph(*xs)
 

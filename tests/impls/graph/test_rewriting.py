@@ -65,7 +65,6 @@ def test_a_rewritten_core_computes_the_same(kind: str, attend: str, dtype: torch
         assert (one is None) == (other is None)
         if one is not None and other is not None:
             assert float((one - other).abs().max()) < GRADIENT_OFF[dtype] * largest
-    assert len(new.graphs) == 1
 
 
 @pytest.mark.parametrize("kind", EXPRESSIBLE)
@@ -97,7 +96,7 @@ def test_in_float64_and_at_another_input_nothing_is_off(kind: str) -> None:
 def test_what_cannot_be_expressed_is_refused(kind: str) -> None:
     """With the reason; nothing is computed in its place."""
     model, x = written(kind)
-    with pytest.raises(Unsupported, match="softmax|dropout|used again|no attention core"):
+    with pytest.raises(Unsupported, match=r"softmax|dropout|used again|no attention core"):
         rewritten(traced(model, (x,)), sdpa.attend)
 
 
@@ -231,7 +230,7 @@ def test_memory_that_is_changed_is_read_as_the_module_reads_it(function: Callabl
 
 
 def test_a_module_runs_a_graph_for_each_kind_of_input() -> None:
-    """Shapes, types and training each have their own; the module's output is the same, bit for bit."""
+    """Shapes, types, gradients and training each have their own; the module's output is the same, bit for bit."""
     model, x = written("plain")
     new = unchanged(model)
     assert isinstance(new, InGraph)
