@@ -28,6 +28,8 @@ from bench.plan.case import Point
 from bench.plan.device import CPU, HOST
 from impls.catalogue import parse
 from impls.graph import cores
+from impls.graph.running import BY_GRAPH
+from impls.graph.source import written_lines
 from impls.graph.tracing import Traced, Untraceable, traced
 from impls.lookup import check
 from impls.modules.wrapper import Wrapper, wrapped
@@ -86,7 +88,7 @@ def look(request: Mapping[str, Any], channel: Channel) -> dict[str, Any]:
         timed = [*_profiled(call, _step(shares.labelled(graph, of), model, work) if graph else None, of, on)]
         tried = _settings(model, work, request["settings"], channel)
     return {
-        "cores": [dataclasses.asdict(core) for core in of.cores],
+        "cores": _facts(of, graph, tried),
         "others": [{"layer": each.layer, "lines": each.lines, "reason": each.reason} for each in of.unknown],
         "untraced": untraced,
         "calls": timed,
@@ -106,6 +108,18 @@ def _traced(model: Wrapper, work: workload.Workload) -> tuple[Traced | None, str
         return traced(model, work.inputs(), model.inner), ""
     except Untraceable as reason:
         return None, str(reason)
+
+
+def _facts(of: cores.Found, graph: Traced | None, tried: Mapping[str, Mapping[str, str]]) -> list[dict[str, Any]]:
+    """Return the fields of cores, with the lines to write in place of those that the setting `sdpa` finds no way to.
+
+    The graph is none in the model itself.
+    """
+    sdpa = tried.get("sdpa")
+    is_wanted = graph and sdpa and (sdpa["status"] == "unsupported" or sdpa["by"].startswith(BY_GRAPH))
+    lines = written_lines(of.cores, graph) if graph and is_wanted else [()] * len(of.cores)
+    every = zip(of.cores, lines, strict=True)
+    return [{**dataclasses.asdict(core), "proposal": proposal} for core, proposal in every]
 
 
 def _step(graph: Callable[..., torch.Tensor], model: Wrapper, work: workload.Workload) -> Callable[[], object]:

@@ -55,6 +55,15 @@ def test_a_look_sees_what_a_plain_call_runs(name: str, mode: str) -> None:
     assert all(".py:" in core["lines"] and core["layer"] for core in seen["cores"])
 
 
+def test_a_core_that_the_source_computes_has_a_line_to_write() -> None:
+    """With the operands as the source has them; one that a setting reaches by another way than the graph has none."""
+    (line, *notes), _ = (core["proposal"] for core in looked("Net[kind=biased,input=1x5x16]", ("sdpa",))["cores"])
+    assert line.startswith("F.scaled_dot_product_attention(")
+    assert any("tiny_models.py:" in note for note in notes)
+    switched = looked("Net[kind=switched,input=1x5x16]", ("sdpa",))
+    assert (switched["settings"]["sdpa"]["status"], {core["proposal"] for core in switched["cores"]}) == ("same", {()})
+
+
 def test_a_softmax_of_no_core_has_a_share_and_a_reason() -> None:
     """With its line of source; it is no core."""
     capped = looked("Net[kind=capped,input=1x5x16]")
