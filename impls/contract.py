@@ -10,6 +10,9 @@ from torch import Tensor, nn
 from impls.catalogue import CAUSAL, NO_MASK, PADDING
 from impls.signatures import parameters_of
 
+MASKS = (NO_MASK, CAUSAL, PADDING)
+"""The masks that a layer's attribute may name; other texts are no concern of the suite."""
+
 Attend = Callable[..., Tensor]
 """The core: `attend(q, k, v, scale) -> o` on `[B, H, N, D]`; k and v may differ in width.
 
@@ -116,9 +119,9 @@ def _name(attend: Attend) -> str:
 
 
 def mask_of(layer: nn.Module) -> str:
-    """Return the name of a layer's mask: its attribute `mask` if that is text, otherwise "none"."""
+    """Return the name of a layer's mask: its attribute `mask` if that is one of MASKS, otherwise "none"."""
     mask = getattr(layer, "mask", NO_MASK)
-    return mask if isinstance(mask, str) else NO_MASK
+    return mask if isinstance(mask, str) and mask in MASKS else NO_MASK
 
 
 def declared_options(function: Callable[..., object]) -> frozenset[str]:

@@ -116,10 +116,9 @@ def adapted_by(function: object) -> str | None:
     each = [core for pair in ((core, getattr(core, "func", None)) for core in cores) for core in pair]
     repeated = REPEATED if any(getattr(core, "repeats", False) for core in each) else ""
     own = next((says for core in each if isinstance(says := getattr(core, "says", ""), str) and says), "")
-    returned = function.returned if isinstance(function, Wrapper) else ""
-    first = f"the first tensor of {returned} counts" if returned else ""
+    said = function.said if isinstance(function, Wrapper) else ()
     way = "" if type(function).__module__.startswith(OURS) else getattr(function, "adapted_by", "")
-    return "; ".join(filter(None, (way, own, repeated, first))) or None
+    return "; ".join(filter(None, (way, own, repeated, *said))) or None
 
 
 def narrower(runtime: impls.Runtime, dtype: str) -> str:

@@ -5,10 +5,10 @@ This is the one road for a layer of the suite, a class or function of anybody, a
 
 import copy
 import difflib
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -16,7 +16,10 @@ from torch import Tensor, nn
 from impls.catalogue import ALIASES, NO_MASK, parse
 from impls.contract import Unresolved, Unsupported, imported, mask_of
 from impls.modules.core import calls_core, configs, switched, takes_core
-from impls.modules.sources import SOURCES, constructed, first, mended, with_input, with_x
+from impls.modules.inputs import ITEMS, NEAR, first, tried, with_x
+from impls.modules.sources import SOURCES, constructed, is_function, mended, with_input
+from impls.modules.stated import SHAPES as STATED_SHAPES
+from impls.modules.stated import takes_point, value
 from impls.modules.wrapper import Given, Wrapper, X, wrapped
 from impls.signatures import POSITIONAL, VARIABLE, parameters_of
 
@@ -67,14 +70,8 @@ HIDDEN = "_hidden_by"
 WEIGHT_SD, GAMMA = 0.02, 0.5
 """The standard deviation of weights in place of zeros, and the number in place of a small one."""
 
-ITEMS = 2
-"""The items of the call that shows a layer's input."""
-
 PLAIN = (Tensor, int, float, str, tuple, list, dict, type(None))
 """The types of arguments that hold no state between calls."""
-
-NEAR = 1e-3
-"""Outputs that differ by less than this share of the largest one are the same: batches may have other kernels."""
 
 
 Shapes = tuple[tuple[int, ...], ...]
@@ -96,37 +93,34 @@ def make(name: str, columns: Columns, required: Collection[str] = ()) -> tuple[n
         _check_taken(name, columns, required, ())
         module: nn.Module = SOURCES[source](base, given, options)
     else:
-        module = _constructed(parsed.base, options, {"mask": NO_MASK} if given else columns, required)
-        module = _with_input(module, given, name, columns)
+        module = _constructed(name, options, {"mask": NO_MASK} if given else columns, required)
+        module = _with_input(module, given, name, columns, is_outer=bool(path))
     if not type(module).__module__.startswith(OURS):
         show_all(module)
     shapes = _shapes(name, module, columns)
+    if isinstance(module, Wrapper) and not module.takes_x and not path:
+        raise Unresolved(
+            f"layer {name!r} takes no tensor of floating-point numbers, such as pixels or embeddings, and calls no "
+            "nn.Embedding with its token ids"
+        )
     if path:
         module = inside(wrapped(module.eval(), tuple(shape[1:] for shape in shapes)), path, name)
         shapes = _shapes(name, module, columns)
     return module, shapes
 
 
-def statement(name: str, module: nn.Module, what: str) -> Callable[[Any], Any] | None:
-    """Return the function of a point with which a module states its FLOPs or input shape; None if it has none.
-
-    It is a method of the module, or an attribute of the function that makes it.
-    """
+def maker_of(name: str) -> Callable[..., Any] | None:
+    """Return the class or function that makes a module; None for a library's model."""
     base = parse(name).base
-    makers = () if base.partition(":")[0] in SOURCES else (maker(base),)
-    inner = module.inner if isinstance(module, Wrapper) else module
-    for owner in (inner, *makers):
-        function = getattr(owner, what, None)
-        if callable(function):
-            return cast(Callable[[Any], Any], function)
-    return None
+    return None if base.partition(":")[0] in SOURCES else maker(base)
 
 
-def _constructed(base: str, options: dict[str, Any], columns: Columns, required: Collection[str]) -> nn.Module:
+def _constructed(name: str, options: dict[str, Any], columns: Columns, required: Collection[str]) -> nn.Module:
     """Return what a class or function makes from options and columns; raises Unresolved if it is no module."""
+    base = parse(name).base
     make_it = maker(base)
-    arguments = _arguments(base, make_it, columns, options)
-    _check_taken(base, columns, required, (*arguments, *(INPUTS if hasattr(make_it, "input_shapes") else ())))
+    arguments = _arguments(name, make_it, columns, options)
+    _check_taken(base, columns, required, (*arguments, *(INPUTS if takes_point(make_it, "input_shapes") else ())))
     module = constructed(base, lambda: make_it(**{**arguments, **options}))
     if not isinstance(module, nn.Module):
         raise Unresolved(f"layer {base!r} must make a torch.nn.Module, got {type(module).__name__}")
@@ -154,8 +148,9 @@ def _check_taken(name: str, columns: Columns, required: Collection[str], argumen
         raise Unsupported(f"layer {name!r} does not take {' and '.join(missing)}, which the point asks for")
 
 
-def _arguments(base: str, make_it: Callable[..., Any], columns: Columns, options: Mapping[str, Any]) -> dict[str, Any]:
+def _arguments(name: str, make_it: Callable[..., Any], columns: Columns, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the columns that a constructor's parameters name, but for those that options give."""
+    base = parse(name).base
     parameters = {each.name: each for each in parameters_of(make_it)}
     takes_all = any(each.kind in VARIABLE for each in parameters.values()) or not parameters
     if unknown := [] if takes_all else [option for option in options if option not in parameters]:
@@ -164,21 +159,21 @@ def _arguments(base: str, make_it: Callable[..., Any], columns: Columns, options
         raise Unresolved(f"layer {base!r} has no argument {unknown[0]!r}{hint}")
     arguments: dict[str, Any] = {}
     missing: list[str] = []
-    for name, parameter in parameters.items():
+    for key, parameter in parameters.items():
         is_open = parameter.default is parameter.empty and parameter.kind not in VARIABLE
-        if name in options:
+        if key in options:
             continue
-        value = _value(name, columns, is_open=is_open)
-        if name in TEXTS and isinstance(parameter.default, str) and columns.get(name) != NO_MASK:
-            value = columns.get(name)
-        if value is not None or (is_open and name in FUNCTIONS):
-            arguments[name] = value
+        value = _value(key, columns, is_open=is_open)
+        if key in TEXTS and isinstance(parameter.default, str) and columns.get(key) != NO_MASK:
+            value = columns.get(key)
+        if value is not None or (is_open and key in FUNCTIONS):
+            arguments[key] = value
         elif is_open:
-            missing.append(name)
+            missing.append(key)
     if missing:
-        remedy = ",".join(f"{each}=…" for each in missing)
-        write = f"add {remedy} in its brackets" if options else f"write {base}[{remedy}]"
-        raise Unresolved(f"layer {base!r} asks for {', '.join(missing)}, which no column gives; {write}")
+        whole = _with_option(name, ",".join(f"{each}=…" for each in missing))
+        given = "no column gives" if "num_tokens" in columns else "no column gives beside an input"
+        raise Unresolved(f"layer {base!r} asks for {', '.join(missing)}, which {given}; write {whole}")
     return arguments
 
 
@@ -193,11 +188,16 @@ def _value(name: str, columns: Columns, *, is_open: bool) -> Any:
     return columns.get(column) if is_asked else None
 
 
-def _with_input(module: nn.Module, given: Any, name: str, columns: Columns) -> nn.Module:
-    """Return a module ready to be called with its inputs: itself if it takes them and has a core of its own."""
+def _with_input(module: nn.Module, given: Any, name: str, columns: Columns, *, is_outer: bool) -> nn.Module:
+    """Return a module ready to be called with its inputs: itself if it takes them and has a core of its own.
+
+    Of one that `is_outer`, of which a part is measured, the batch is of no account.
+    """
     if given is not None:
-        return with_input(module, given, ())
-    items = tuple(shape[1:] for shape in _shapes(name, module, columns))
+        alone = with_input(module, given, (), is_outer=is_outer)
+        return alone if is_function(given) else tried(alone, is_outer=is_outer)
+    shapes, is_stated = _stated_shapes(name, module, columns)
+    items = tuple(shape[1:] for shape in shapes)
     required = [each for each in parameters_of(module) if each.kind in POSITIONAL and each.default is each.empty]
     several = [X for number, each in enumerate(required) if number == 0 or each.name in OF_ATTENTION]
     args = tuple(several) if len(items) == 1 else tuple(map(Given, range(len(items))))
@@ -206,22 +206,45 @@ def _with_input(module: nn.Module, given: Any, name: str, columns: Columns) -> n
     own = takes_core(getattr(module, "attend", None))
     if len(args) <= len(items) and (is_ours or (own and calls_core(module.eval(), *alone.zeros()))):
         return module
-    return alone
+    return alone if is_stated else _of_columns(tried(alone, is_outer=is_outer), name, columns)
+
+
+def _of_columns(module: Wrapper, name: str, columns: Columns) -> Wrapper:
+    """Return a module that takes what the columns say; raises Unresolved for token ids that become another width."""
+    if module.embedding and module.items != ((columns["num_tokens"], columns["token_len"]),):
+        sizes = f"{columns['batch']}x{columns['num_tokens']}"
+        raise Unresolved(
+            f"layer {name!r} takes token ids, which become {[*module.items[0]]} and not "
+            f"{[columns['num_tokens'], columns['token_len']]}; write {_with_option(name, f'input={sizes}')}"
+        )
+    return module
+
+
+def _with_option(name: str, option: str) -> str:
+    """Return a name with one more option, as a remedy."""
+    return f"{name.removesuffix(']')},{option}]" if name.endswith("]") else f"{name}[{option}]"
 
 
 def _shapes(name: str, module: nn.Module, columns: Columns) -> Shapes:
     """Return the shapes of a module's inputs: those of its wrapper, those that it states, or that of tokens."""
-    batch = columns["batch"]
     if isinstance(module, Wrapper):
-        return tuple((batch, *item) for item in module.items)
-    if stated := statement(name, module, "input_shapes"):
-        shapes = stated(SimpleNamespace(**columns))
+        return tuple((columns["batch"], *item) for item in module.items)
+    return _stated_shapes(name, module, columns)[0]
+
+
+def _stated_shapes(name: str, module: nn.Module, columns: Columns) -> tuple[Shapes, bool]:
+    """Return the shapes that a module states for its inputs, or that of tokens; and whether it states any."""
+    batch, point = columns["batch"], SimpleNamespace(**columns)
+    for what in STATED_SHAPES:
+        shapes = value(module, maker_of(name), what, point)
+        if shapes is None:
+            continue
+        if what == "input_shape":
+            return (_checked(name, batch, shapes, what),), True
         if not isinstance(shapes, tuple | list) or not shapes:
             raise Unresolved(f"layer {name!r}: input_shapes(point) must return a shape for each input, got {shapes!r}")
-        return tuple(_checked(name, batch, shape, "input_shapes") for shape in shapes)
-    if stated := statement(name, module, "input_shape"):
-        return (_checked(name, batch, stated(SimpleNamespace(**columns)), "input_shape"),)
-    return ((batch, columns["num_tokens"], columns["token_len"]),)
+        return tuple(_checked(name, batch, shape, what) for shape in shapes), True
+    return ((batch, columns["num_tokens"], columns["token_len"]),), False
 
 
 def _checked(name: str, batch: int, shape: Any, what: str) -> tuple[int, ...]:
@@ -273,19 +296,36 @@ def inside(model: Wrapper, path: str, name: str) -> Wrapper:
     call = partial(_arguments_at, path, name, [torch.randn(1, *each).expand(ITEMS, *each) for each in model.items])
     args, kwargs = call(model)
     x = first(args, kwargs)
-    if x is None or x.shape[0] % ITEMS:
-        raise Unresolved(f"model {name!r}: the input of {path!r} must begin with the batch")
-    group = x.shape[0] // ITEMS
-    item = (group, *x.shape[1:]) if group > 1 else tuple(x.shape[1:])
+    if x is None:
+        raise Unresolved(f"model {name!r}: {path!r} gets no tensor of floating-point numbers")
+    module = model.inner.get_submodule(path)
     forms = {}
     for form in ("sdpa", "eager"):
         other = switched(model, form)
         if {config._attn_implementation for config in configs(other.inner.get_submodule(path))} == {form}:
             forms[form] = with_x(*call(other))
-    module = model.inner.get_submodule(path)
-    alone = Wrapper(module, (item,), *with_x(args, kwargs), batch=x.shape[0], group=group, forms=forms)
-    _check_repeats(alone, f"{name!r} can't be run by itself", (*args, *kwargs.values()))
-    return alone
+    candidates = [*_alone(module, x, with_x(args, kwargs), forms)]
+    if not candidates:
+        raise Unresolved(f"model {name!r}: the input {[*x.shape]} of {path!r} has no batch")
+    reasons = []
+    for alone in candidates:
+        if not (reason := _change(alone)):
+            return alone
+        reasons.append(reason)
+    states = {type(each).__name__: each for each in (*args, *kwargs.values()) if not isinstance(each, PLAIN)}
+    cause = f"it may change the {' and '.join(states)} that it gets" if states else "it may keep a state or mix items"
+    raise Unsupported(f"{name!r} can't be run by itself, because {cause}: {reasons[0]}")
+
+
+def _alone(module: nn.Module, x: Tensor, arguments: Any, forms: Mapping[str, Any]) -> Iterator[Wrapper]:
+    """Yield a module inside another as a model, with the batch in each dimension of its input x where it may be."""
+    if x.shape[0] % ITEMS == 0:
+        group = x.shape[0] // ITEMS
+        item = (group, *x.shape[1:]) if group > 1 else tuple(x.shape[1:])
+        yield Wrapper(module, (item,), *arguments, batch=x.shape[0], group=group, forms=forms)
+    if x.shape[1:2] == (ITEMS,):
+        item = (x.shape[0], *x.shape[2:])
+        yield Wrapper(module, (item,), *arguments, batch=ITEMS, batch_dim=1, forms=forms)
 
 
 def _arguments_at(path: str, name: str, xs: Iterable[Tensor], model: Wrapper) -> Any:
@@ -312,17 +352,14 @@ def _arguments_at(path: str, name: str, xs: Iterable[Tensor], model: Wrapper) ->
     return calls[0]
 
 
-def _check_repeats(alone: Wrapper, what: str, values: Iterable[Any]) -> None:
-    """Raise `Unsupported` if a layer returns something else for an item that comes again, without the others."""
+def _change(alone: Wrapper) -> str:
+    """Return how a layer's output changes for an item that comes again, without the others; empty if it doesn't."""
     x = torch.randn(ITEMS, *alone.items[0])
     try:
         with torch.no_grad():
             y, again = alone(x)[:1], alone(x[:1])
         if torch.allclose(y, again, rtol=0.0, atol=NEAR * float(y.abs().max()), equal_nan=True):
-            return
-        reason = "called again, with one of the items, it returns something else for it"
+            return ""
     except Exception as error:  # what it keeps has grown, or has the size of another batch
-        reason = f"{type(error).__name__}: {error}".splitlines()[0]
-    states = {type(value).__name__: value for value in values if not isinstance(value, PLAIN)}
-    cause = f"it may change the {' and '.join(states)} that it gets" if states else "it may keep a state or mix items"
-    raise Unsupported(f"{what}, because {cause}: {reason}")
+        return f"{type(error).__name__}: {error}".splitlines()[0]
+    return "called again, with one of the items, it returns something else for it"
