@@ -30,7 +30,7 @@ from bench.plan.layers.layer import key_lengths
 from bench.plan.weights import Sources
 from bench.plan.work import Work
 from bench.sampling.inputs import SHIFTS, InputValues, TimedCall, sets, windows
-from impls.catalogue import NO_MASK, PADDING
+from impls.catalogue import NO_MASK, PADDING, parse
 from impls.modules.core import with_attend
 from impls.modules.making import hide, maker_of
 from impls.modules.making import make as make_module
@@ -571,16 +571,19 @@ def _uncalled(point: Point, layer: nn.Module, xs: Tensors, error: Exception) -> 
     called = f"layer {point.layer!r}: {type(inner).__name__}({names}) was called with "
     stated = failure(inner, maker_of(point.layer), point)
     given = f"{called}{', '.join(str(list(x.shape)) for x in xs)}: {first}{'; ' * bool(stated)}{stated}"
-    return f"{given}; {_remedy(point, xs[0], asked_dimensions(error))}"
+    return f"{given}; {_remedy(point, xs[0], error)}"
 
 
-def _remedy(point: Point, x: Tensor, asked: int | None) -> str:
-    """Return what to write for a layer that was called with x, and that asked for other dimensions if that is known."""
+def _remedy(point: Point, x: Tensor, error: Exception) -> str:
+    """Return what to write for a layer that can't be called with x: a shape that was given stays in what is said."""
+    of_all = "all arguments as [input=mymodule:function]"
+    if "required positional argument" in str(error):
+        return f"write {of_all}"
+    asked, given = asked_dimensions(error), parse(point.layer).options.get("input", "")
     new = "x".join([f"input={x.shape[0]}", *"…" * ((asked or x.dim()) - 1)])
     says = "" if asked in (None, x.dim()) else f"x has {x.dim()} dimensions, and the error asks for {asked}: "
-    old = f"input={'x'.join(map(str, x.shape))}"
-    place = f" in place of [{old}]" if "input=" in point.layer else ""
-    return f"{says}write another shape as [{new}]{place}, or all arguments as [input=mymodule:function]"
+    place = f" in place of [input={given}]" if given else ""
+    return f"{says}write another shape as [{new}]{place}, or {of_all}"
 
 
 def _counted(point: Point, layer: nn.Module, xs: Tensors) -> tuple[Any, int | None]:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from impls.contract import Unsupported
-from impls.modules.wrapper import Wrapper, X, changed
+from impls.modules.wrapper import Wrapper, X, changed, first_tensor
 
 ITEMS = 2
 """The items of a call that shows what a module takes."""
@@ -32,21 +32,21 @@ Tensors = tuple[Tensor, ...]
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 
 
-def tried(alone: Wrapper, *, is_outer: bool = False) -> Wrapper:
+def tried(alone: Wrapper) -> Wrapper:
     """Return a module with the batch where it takes it, or with token ids if it takes these in place of numbers.
 
-    `alone` has the batch in the first dimension. A module that can't be called is returned as it is: its rows say why.
-    Raises `Unsupported` if it has no batch, but not if it `is_outer`: then only a module inside is measured.
+    `alone` has the batch in the first dimension. A module that is no function of each item either way, or can't be
+    called, is returned as it is: its rows say why.
     """
     alone.eval()
     if any(map(is_lazy, alone.parameters())):  # they get their sizes in a call, which must be of this module itself
         _output(alone, alone.zeros(), is_own=True)
     xs = _random(alone)
     turned = Wrapper(alone.inner, alone.items, alone.args, alone.kwargs, batch_dim=1)
-    if isinstance(_output(alone, xs), Exception):
-        of_ids = _of_ids(alone)
-        return turned if not of_ids and is_item_by_item(turned, xs) else of_ids or alone
-    return batched([(alone, xs), (turned, xs)], xs[0].shape, is_outer=is_outer)
+    if each := next((each for each in (alone, turned) if is_item_by_item(each, xs)), None):
+        return each
+    can_be_called = not isinstance(_output(alone, xs), Exception)
+    return alone if can_be_called else _of_ids(alone) or alone
 
 
 def of_arguments(
@@ -54,42 +54,57 @@ def of_arguments(
 ) -> Wrapper | None:
     """Return a module with the arguments of a call, in which x is the first floating-point tensor; None without one.
 
-    For token ids it is what the first embedding returns for them. Raises as `tried` does.
+    For token ids it is what the first embedding returns for them. Raises `Unsupported` if x has no batch, but not if
+    the module `is_outer`: then only one inside is measured.
     """
     path, x = "", first(args, kwargs)
     if x is None:
         path, x = first_embedding(inner, args, kwargs)
     if x is None:
         return None
-    x = x.detach().float()
-    with_mark = (args, kwargs) if path else with_x(args, kwargs)
-    candidates = [
-        (Wrapper(inner, (tuple(each.shape[1:]),), *with_mark, batch=len(each), batch_dim=dim, embedding=path), (each,))
-        for dim, each in enumerate((x, x.transpose(0, 1))[: 1 + (x.dim() >= TURNED_DIMENSIONS)])
-    ]
-    candidates[0][0].eval()
-    return batched(candidates, x.shape, is_outer=is_outer)
-
-
-def batched(candidates: Sequence[tuple[Wrapper, Tensors]], shape: Sequence[int], *, is_outer: bool) -> Wrapper:
-    """Return the first of these modules that is a function of each item of its inputs; the first one if it `is_outer`.
-
-    Raises `Unsupported` if none is. If the first one can't be called, draws random numbers, or returns a row for each
-    item elsewhere than in the first dimension, it is returned: its rows say that.
-    """
-    for alone, xs in candidates:
-        if is_item_by_item(alone, tuple(x[:ITEMS] if len(x) > 1 else torch.cat([x, -x]) for x in xs)):
+    marked = (args, kwargs) if path else with_x(args, kwargs)
+    # before any of them changes the embedding
+    output = _output(inner.eval(), args, kwargs)
+    y = output if isinstance(output, Exception) else first_tensor(output)
+    dims = sorted(range(1 + (x.dim() >= TURNED_DIMENSIONS)), key=lambda dim: not _is_shared(x.shape, dim, args, kwargs))
+    turned = {dim: x.detach().float().transpose(0, dim) for dim in dims}
+    candidates = {
+        dim: Wrapper(inner, (tuple(each.shape[1:]),), *marked, batch=len(each), batch_dim=dim, embedding=path)
+        for dim, each in turned.items()
+    }
+    for dim, alone in candidates.items():
+        if _gives_first_item(alone, turned[dim], y):
             return alone
-    alone, xs = candidates[0]
+    if not is_outer and _has_no_batch(candidates[0], (turned[0],)):
+        where = "in its first dimension and in its second" if len(dims) > 1 else "in its first dimension"
+        raise Unsupported(
+            f"the input {[*x.shape]} of {type(inner).__name__} has no batch, tried {where}: an item alone doesn't give "
+            "what it gives among the others, as in a graph; outputs are compared item by item"
+        )
+    return candidates[0]
+
+
+def _is_shared(shape: Sequence[int], dim: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Return whether all tensors with as many dimensions as x have its size in this one."""
+    tensors = (each for each in (*args, *kwargs.values()) if isinstance(each, Tensor) and each.dim() == len(shape))
+    return all(each.shape[dim] == shape[dim] for each in tensors)
+
+
+def _gives_first_item(alone: Wrapper, x: Tensor, y: Any) -> bool:
+    """Return whether a module gives for the first item of x what is the first one of y, whatever the other items are.
+
+    `y` is the output of the call whose arguments it got.
+    """
+    if not is_item_by_item(alone, (x[:ITEMS] if len(x) > 1 else torch.cat([x, -x]),)):
+        return False
+    dim = alone.batch_dim
+    return y.dim() > dim and _are_near(y.narrow(dim, 0, 1).transpose(0, dim), _output(alone, (x[:1],)))
+
+
+def _has_no_batch(alone: Wrapper, xs: Tensors) -> bool:
+    """Return whether a module that is no function of each item can be called with all, and always returns the same."""
     y, again = _output(alone, xs), _output(alone, xs)
-    can_be_called = not (isinstance(y, Exception) or isinstance(again, Exception))
-    if is_outer or not can_be_called or not _are_near(y, again) or len(xs[0]) in y.shape[1:2]:
-        return alone
-    where = "in its first dimension and in its second" if len(candidates) > 1 else "in its first dimension"
-    raise Unsupported(
-        f"the input {[*shape]} of {type(alone.inner).__name__} has no batch, tried {where}: an item alone doesn't give "
-        "what it gives among the others, as in a graph; outputs are compared item by item"
-    )
+    return not isinstance(y, Exception) and not isinstance(again, Exception) and _are_near(y, again)
 
 
 def is_item_by_item(alone: Wrapper, xs: Tensors) -> bool:
@@ -172,6 +187,7 @@ def _output(
 
 
 def _are_near(one: Tensor, other: Tensor) -> bool:
+    """Return whether outputs are the same but for rounding."""
     largest = float(one.nan_to_num().abs().max()) if one.numel() else 0.0
     return one.shape == other.shape and torch.allclose(one, other, rtol=0.0, atol=NEAR * largest, equal_nan=True)
 

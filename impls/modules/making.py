@@ -193,20 +193,20 @@ def _with_input(module: nn.Module, given: Any, name: str, columns: Columns, *, i
 
     Of one that `is_outer`, of which a part is measured, the batch is of no account.
     """
+    required = [each for each in parameters_of(module) if each.kind in POSITIONAL and each.default is each.empty]
+    several = tuple(X for number, each in enumerate(required) if number == 0 or each.name in OF_ATTENTION) or (X,)
     if given is not None:
-        alone = with_input(module, given, (), is_outer=is_outer)
-        return alone if is_function(given) else tried(alone, is_outer=is_outer)
+        alone = with_input(module, given, (), args=several, is_outer=is_outer)
+        return alone if is_function(given) else tried(alone)
     shapes, is_stated = _stated_shapes(name, module, columns)
     items = tuple(shape[1:] for shape in shapes)
-    required = [each for each in parameters_of(module) if each.kind in POSITIONAL and each.default is each.empty]
-    several = [X for number, each in enumerate(required) if number == 0 or each.name in OF_ATTENTION]
-    args = tuple(several) if len(items) == 1 else tuple(map(Given, range(len(items))))
+    args = several if len(items) == 1 else tuple(map(Given, range(len(items))))
     is_ours = type(module).__module__.startswith(OURS)
-    alone = Wrapper(module, items, args or (X,))
+    alone = Wrapper(module, items, args)
     own = takes_core(getattr(module, "attend", None))
     if len(args) <= len(items) and (is_ours or (own and calls_core(module.eval(), *alone.zeros()))):
         return module
-    return alone if is_stated else _of_columns(tried(alone, is_outer=is_outer), name, columns)
+    return alone if is_stated else _of_columns(tried(alone), name, columns)
 
 
 def _of_columns(module: Wrapper, name: str, columns: Columns) -> Wrapper:

@@ -88,6 +88,8 @@ def _torchvision(name: str, given: Any, options: Options) -> Wrapper:
     models = library("torchvision").models
     if name not in models.list_models():
         raise Unresolved(_unknown("torchvision", name, models.list_models()))
+    if "weights_backbone" in inspect.signature(models.get_model_builder(name)).parameters:
+        options.setdefault("weights_backbone", None)  # else it would be downloaded
     inner = constructed(name, lambda: models.get_model(name, weights=None, **options))
     weights = models.get_model_weights(name)
     of_weights = [getattr(weights.DEFAULT.transforms, "keywords", {}).get("crop_size")] if len(weights) else []
@@ -148,13 +150,22 @@ def _config(transformers: Any, name: str, options: Options) -> Any:
 
 
 def with_input(
-    inner: nn.Module, given: Any, usual: tuple[int, ...], keyword: str = "", *, is_outer: bool = False
+    inner: nn.Module,
+    given: Any,
+    usual: tuple[int, ...],
+    keyword: str = "",
+    *,
+    args: tuple[Any, ...] = (X,),
+    is_outer: bool = False,
 ) -> Wrapper:
-    """Return a model with the input that its name gives, or its usual one; `is_outer` as for `inputs.tried`."""
+    """Return a model with the input that its name gives, or its usual one, in the place of X among its arguments.
+
+    `is_outer` is that of `inputs.of_arguments`.
+    """
     if is_function(given):
         return _with_tensors(inner, imported(given, f"input {given!r}")(), is_outer=is_outer)
     item = usual if given is None else _item(given)
-    return Wrapper(inner, (item,), () if keyword else (X,), {keyword: X} if keyword else {})
+    return Wrapper(inner, (item,), () if keyword else args, {keyword: X} if keyword else {})
 
 
 def _item(given: Any) -> tuple[int, ...]:
@@ -198,8 +209,10 @@ def constructed(name: str, construct: Callable[[], Any]) -> Any:
 
 
 def _no_size(name: str, options: Options) -> str:
-    inside = ",".join(f"{key}={value}" for key, value in options.items())
-    return f"{name} says no size of its images; write {name}[{inside}{',' * bool(inside)}input=8x3x512x512]"
+    inside = "".join(f"{key}={value}," for key, value in options.items())
+    return (
+        f"{name} says no size of its input; write its shape with the batch first, as {name}[{inside}input=8x3x512x512]"
+    )
 
 
 def _unknown(library_name: str, name: str, names: Iterable[str]) -> str:
