@@ -118,9 +118,17 @@ def _name(attend: Attend) -> str:
     return getattr(attend, "__name__", type(attend).__name__)
 
 
+def attribute(module: object, name: str) -> Any:
+    """Return an attribute of a module of anybody, None without one: a property may raise anything."""
+    try:
+        return getattr(module, name, None)
+    except Exception:
+        return None
+
+
 def mask_of(layer: nn.Module) -> str:
     """Return the name of a layer's mask: its attribute `mask` if that is one of MASKS, otherwise "none"."""
-    mask = getattr(layer, "mask", NO_MASK)
+    mask = attribute(layer, "mask")
     return mask if isinstance(mask, str) and mask in MASKS else NO_MASK
 
 

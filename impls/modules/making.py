@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from impls.catalogue import ALIASES, NO_MASK, parse
-from impls.contract import Unresolved, Unsupported, imported, mask_of
+from impls.contract import Unresolved, Unsupported, attribute, imported, mask_of
 from impls.modules.core import calls_core, configs, switched, takes_core
 from impls.modules.inputs import ITEMS, NEAR, first, tried, with_x
 from impls.modules.sources import SOURCES, constructed, is_function, mended, with_input
@@ -125,7 +125,7 @@ def _constructed(name: str, options: dict[str, Any], columns: Columns, required:
     if not isinstance(module, nn.Module):
         raise Unresolved(f"layer {base!r} must make a torch.nn.Module, got {type(module).__name__}")
     mask = columns["mask"]
-    is_masked = takes_core(getattr(module, "attend", None)) or (mask != NO_MASK and "mask" in arguments)
+    is_masked = takes_core(attribute(module, "attend")) or (mask != NO_MASK and "mask" in arguments)
     if is_masked and mask_of(module) != mask:
         raise Unresolved(f"layer {base!r} must keep its mask as self.mask = {mask!r}, got {mask_of(module)!r}")
     return module
@@ -203,7 +203,7 @@ def _with_input(module: nn.Module, given: Any, name: str, columns: Columns, *, i
     args = several if len(items) == 1 else tuple(map(Given, range(len(items))))
     is_ours = type(module).__module__.startswith(OURS)
     alone = Wrapper(module, items, args)
-    own = takes_core(getattr(module, "attend", None))
+    own = takes_core(attribute(module, "attend"))
     if len(args) <= len(items) and (is_ours or (own and calls_core(module.eval(), *alone.zeros()))):
         return module
     return alone if is_stated else _of_columns(tried(alone), name, columns)

@@ -120,7 +120,7 @@ class Wrapper(nn.Module):
         """What a reader must know of a call: where the batch is, what x is, and which tensor counts."""
         words = (
             "the batch is the second dimension" if self.batch_dim else "",
-            f"x is in place of what {self.embedding} returns for token ids" if self.embedding else "",
+            f"x is what {self.embedding} returns for token ids" if self.embedding else "",
             f"the first tensor of {self.returned} counts" if self.returned else "",
         )
         return tuple(filter(None, words))
