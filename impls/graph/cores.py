@@ -1,0 +1,371 @@
+"""The attention cores of a graph, and the softmaxes that belong to none."""
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import InitVar, dataclass, replace
+from typing import Any
+
+import torch
+from torch import nn
+from torch.fx import Graph, Node
+
+from impls.catalogue import GIVEN, LEARNED
+from impls.graph import fused
+from impls.graph.constants import constant, held
+from impls.graph.dimensions import Odd
+from impls.graph.expressing import Attention, Call, attention, expressed
+from impls.graph.memory import Memory, is_mutable
+from impls.graph.products import product
+from impls.graph.scores import SOFTMAX, Blocked, Term, Way, softmaxes, ways
+from impls.graph.tracing import Traced, dtype, is_tensor, line, name, shape, where
+from impls.modules.masks import Mask, noted
+
+UNFUSED = "unfused"
+
+HEADS = re.compile(r"(^|_)n?heads?($|_)")
+"""The names of a module's attributes that may be numbers of heads."""
+
+NEAR = 60
+"""The nodes after an operator among which a softmax is looked for."""
+
+
+@dataclass(frozen=True)
+class Core:
+    """One attention core of a graph.
+
+    `layer` is the path of the innermost module with weights around it, `class_name` that module's class, and
+    `layer_input` the shape of the module's first tensor.
+    `operator` is the operator that computes it, UNFUSED if several do. `by_sdpa` is true if that is torch's function.
+    `shapes` and `strides` are those of queries, keys and values as `[B, H, N, D]`, as far as the graph shows heads.
+    `mask` has the dtypes and shapes of `masks` in words, and is empty without one. `causal` is true for a mask that
+    hides later keys alone. `sink` is true if columns stand beside the scores in the softmax.
+    """
+
+    layer: str
+    class_name: str
+    layer_input: tuple[int, ...]
+    operator: str
+    by_sdpa: bool
+    shapes: tuple[tuple[int, ...], ...]
+    strides: tuple[tuple[int, ...], ...]
+    dtype: str
+    masks: tuple[Mask, ...] = ()
+    mask: str = ""
+    causal: bool = False
+    dropout: float = 0.0
+    lines: str = ""
+    """The lines of source that compute it: `/home/me/model.py:12-15`; empty if they are of several files."""
+    heads: int = 0
+    """The heads, if the shapes don't show them."""
+    proposal: tuple[str, ...] = ()
+    """The lines that compute it by `F.scaled_dot_product_attention`, if several operators do."""
+    obstacle: str = ""
+    """Why no other core can be put in its place."""
+    weights_are_used: bool = False
+    """Whether it is no more than that its weights are used after the core too."""
+    sink: bool = False
+    of: InitVar[Attention | fused.Fused | None] = None
+
+    def __post_init__(self, of: Attention | fused.Fused | None) -> None:
+        object.__setattr__(self, "_of", of)
+
+    @property
+    def found(self) -> Attention | fused.Fused:
+        """What the graph has of it: nodes, which are no fields."""
+        of: Attention | fused.Fused = vars(self)["_of"]
+        return of
+
+    @property
+    def node(self) -> Node:
+        """The node whose value is the core's output."""
+        return self.found.last.node if isinstance(self.found, Attention) else self.found.output
+
+    @property
+    def is_fused(self) -> bool:
+        """Whether one operator computes the core alone."""
+        return self.operator != UNFUSED
+
+
+@dataclass(frozen=True)
+class Softmax:
+    """A softmax that belongs to no known core: the module, the lines of source, and why."""
+
+    layer: str
+    lines: str
+    reason: str
+    of: InitVar[Node | None] = None
+
+    def __post_init__(self, of: Node | None) -> None:
+        object.__setattr__(self, "_of", of)
+
+    @property
+    def node(self) -> Node:
+        """The node of the softmax, which is no field."""
+        node: Node = vars(self)["_of"]
+        return node
+
+
+@dataclass(frozen=True)
+class Found:
+    """The cores of a graph in their order, and the softmaxes that belong to none."""
+
+    cores: tuple[Core, ...]
+    unknown: tuple[Softmax, ...]
+
+
+def found(graph: Traced) -> Found:
+    """Return the cores of a graph, and the softmaxes that belong to none."""
+    nodes = graph.module.graph
+    memory = Memory(nodes)
+    search = _Search(graph, memory)
+    every = [search.cores[node] for node in sorted(search.cores, key=memory.order.__getitem__)]
+    of_cores = {core.found.scores.softmax for core in every if isinstance(core.found, Attention)}
+    unknown = tuple(
+        Softmax(graph.with_weights(node), where(node), search.reason(node), node)
+        for node in softmaxes(nodes)
+        if node not in of_cores
+    )
+    return Found(tuple(_used(every, memory)), unknown)
+
+
+class _Search:
+    """The cores of a graph by their last nodes, and why softmaxes belong to none."""
+
+    def __init__(self, graph: Traced, memory: Memory) -> None:
+        self.graph = graph
+        self.memory = memory
+        self.cores: dict[Node, Core] = {}
+        self._reasons: dict[Node, tuple[int, str]] = {}
+        self._inputs = graph.inputs_by_node()
+        self._of_inputs = _reached(self._inputs)
+        for node in graph.module.graph.nodes:
+            if core := fused.fused(node):
+                self._add_fused(core)
+            elif first := product(node):
+                for way in ways(first, memory):
+                    self._note(way) if isinstance(way, Blocked) else self._add(way)
+
+    def reason(self, softmax: Node) -> str:
+        """Return why a softmax belongs to no core."""
+        return self._reasons[softmax][1] if softmax in self._reasons else _what_it_is_over(softmax)
+
+    def _because(self, softmax: Node, rank: int, reason: str) -> None:
+        if rank > self._reasons.get(softmax, (0, ""))[0]:
+            self._reasons[softmax] = rank, reason
+
+    def _note(self, blocked: Blocked) -> None:
+        """Note what is in the way of a softmax, or of those that come soon."""
+        reason = f"{blocked.reason} at {where(blocked.node)}"
+        if blocked.scores.softmax is not None:
+            self._because(blocked.scores.softmax, 4, reason)
+        elif name(blocked.scores.product.node) != "linear":
+            for softmax in _next_softmaxes(blocked.user):
+                is_as_large = blocked.scores.layout.numel() == softmax.meta["val"].numel()
+                self._because(softmax, 2 if is_as_large else 1, reason)
+
+    def _add(self, way: Way) -> None:
+        """Add a core if the way can be expressed as attention."""
+        softmax = way.scores.softmax
+        assert softmax is not None
+        try:
+            core = attention(way)
+            if core.value not in self._of_inputs and len(core.lead) < 2:
+                raise Odd("weights of parameters: a gate, no attention")
+            with _tried(self.graph.module.graph, core.last.node) as nodes:
+                self.cores.setdefault(core.last.node, self._core(core, expressed(core, nodes, self.memory)))
+        except Odd as odd:
+            self._because(softmax, 3, f"{odd} at {where(odd.node or way.last.node)}")
+
+    def _core(self, core: Attention, call: Call) -> Core:
+        masks = tuple(mask for term, tensor in call.terms for mask in self._masks(term, tensor))
+        steps = [core.first.node, *(term.at for term in core.scores.terms), core.scores.softmax, core.last.node]
+        return self._described(
+            core,
+            core.last.node,
+            (call.query, call.key, call.value),
+            operator=UNFUSED,
+            masks=masks,
+            causal=call.is_causal,
+            dropout=call.dropout,
+            lines=_lines([node for node in steps if node is not None]),
+            sink=core.scores.sink is not None,
+        )
+
+    def _add_fused(self, core: fused.Fused) -> None:
+        mask = core.mask
+        self.cores[core.output] = self._described(
+            core,
+            core.node,
+            core.tensors,
+            operator=name(core.node),
+            by_sdpa=core.is_torchs_function,
+            masks=() if mask is None else self._mask(mask, mask, shows=True, weight=1),
+            causal=core.is_causal,
+            dropout=core.dropout,
+            lines=_lines([core.node]),
+            obstacle=core.obstacle,
+        )
+
+    def _described(self, of: Attention | fused.Fused, node: Node, tensors: Sequence[Node], **facts: Any) -> Core:
+        layer = self.graph.with_weights(node)
+        module, shapes = self.graph.inner.get_submodule(layer), tuple(map(shape, tensors))
+        layer_input = self.graph.layer_inputs.get(layer, ())
+        return Core(
+            layer=layer,
+            class_name=type(module).__name__,
+            layer_input=layer_input,
+            shapes=shapes,
+            strides=tuple(tuple(tensor.meta["val"].stride()) for tensor in tensors),
+            dtype=str(dtype(tensors[0])).removeprefix("torch."),
+            mask=" + ".join(map(str, facts.get("masks", ()))),
+            heads=_heads(shapes[0], numbers_of_heads(module), layer_input[-1:]),
+            of=of,
+            **{"by_sdpa": False, **facts},
+        )
+
+    def _masks(self, term: Term, tensor: Node) -> tuple[Mask, ...]:
+        assert term.tensor is not None
+        return self._mask(term.tensor, tensor, shows=term.shows, weight=term.weight)
+
+    def _mask(self, source: Node, tensor: Node, *, shows: bool, weight: float) -> tuple[Mask, ...]:
+        """Return what a tensor does as a mask, by its values if they don't take the whole model to know."""
+        is_learned = dtype(source).is_floating_point and torch.is_grad_enabled() and _is_learned(source)
+        values = constant(tensor, self.memory, with_parameters=True, inputs=self._inputs)
+        if is_learned or values is None:
+            kind = LEARNED if is_learned else GIVEN
+            return (Mask(kind, str(dtype(tensor)).removeprefix("torch."), shape(tensor)),)
+        return noted(values, shows=shows, is_subtracted=weight < 0)
+
+
+@contextmanager
+def _tried(graph: Graph, before: Node) -> Iterator[Graph]:
+    """Insert nodes before one inside, and remove them after."""
+    end = before.prev
+    with graph.inserting_before(before):
+        try:
+            yield graph
+        finally:
+            while (node := before.prev) is not end:
+                graph.erase_node(node)
+
+
+def _reached(nodes: Collection[Node]) -> set[Node]:
+    """Return the nodes that are computed from these, and these."""
+    stack, seen = [*nodes], set[Node]()
+    while stack:
+        node = stack.pop()
+        if node not in seen:
+            seen.add(node)
+            stack += node.users
+    return seen
+
+
+def _is_learned(node: Node) -> bool:
+    """Return whether a node is computed from a parameter with a gradient by few operators."""
+    stack, seen = [node], set[Node]()
+    while stack and len(seen) < NEAR:
+        each = stack.pop(0)
+        if each.op == "get_attr" and isinstance(value := held(each), nn.Parameter) and value.requires_grad:
+            return True
+        if each not in seen:
+            seen.add(each)
+            stack += each.all_input_nodes
+    return False
+
+
+def _used(cores: Sequence[Core], memory: Memory) -> Iterator[Core]:
+    """Yield cores; those whose weights are still needed if all cores are replaced have an obstacle."""
+    while True:
+        live = _live([core for core in cores if not core.obstacle], memory)
+        again = [
+            core
+            for core in cores
+            if not core.obstacle and isinstance(core.found, Attention) and core.found.scores.softmax in live
+        ]
+        if not again:
+            break
+        cores = [_with_use(core, live) if core in again else core for core in cores]
+    yield from cores
+
+
+def _with_use(core: Core, live: Collection[Node]) -> Core:
+    assert isinstance(core.found, Attention)
+    scores = core.found.scores
+    chain = [scores.softmax, *scores.weights]
+    users = (user for node in chain if node for user in node.users if user in live and user not in chain)
+    at = next((where(user) for user in users if user is not core.node), "the end")
+    return replace(core, obstacle=f"its weights are used again at {at}", weights_are_used=True, of=core.found)
+
+
+def _live(cores: Sequence[Core], memory: Memory) -> set[Node]:
+    """Return the nodes that are needed if these cores are computed in another way."""
+    operands = {core.node: core.found.operands for core in cores}
+    stack = [node for node in memory.order if node.op == "output"]
+    seen = set[Node]()
+    while stack:
+        node = stack.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        stack += operands.get(node, node.all_input_nodes)
+        stack += (other for other in memory.sharing(node) if is_mutable(other) and node not in operands)
+    return seen
+
+
+def _next_softmaxes(node: Node) -> Iterator[Node]:
+    """Yield the softmaxes that come soon after a node, before another product."""
+    stack, seen = [node], set[Node]()
+    while stack and len(seen) < NEAR:
+        each = stack.pop(0)
+        if each in seen or each.op != "call_function":
+            continue
+        seen.add(each)
+        if name(each) in SOFTMAX:
+            yield each
+        elif each is node or product(each) is None:
+            stack += each.users
+
+
+def _what_it_is_over(softmax: Node) -> str:
+    """Say what a softmax is over if no product's result led to it."""
+    stack, seen = [*softmax.all_input_nodes], set[Node]()
+    while stack and len(seen) < NEAR:
+        node = stack.pop(0)
+        if node in seen or not is_tensor(node):
+            continue
+        seen.add(node)
+        kind = name(node)
+        if kind in ("linear", "addmm") or "conv" in kind:
+            return "over a layer's output: no attention, or a gate"
+        if product(node) is not None:
+            return f"over a product at {where(node)}, whose result goes no way that is known"
+        stack += node.all_input_nodes
+    return "over no product"
+
+
+def _lines(nodes: Sequence[Node]) -> str:
+    """Return the lines of source of nodes, empty if they are of several files."""
+    lines = [at for at in map(line, nodes) if at]
+    files, numbers = {file for file, _ in lines}, [number for _, number in lines]
+    return f"{min(files)}:{min(numbers)}-{max(numbers)}" if len(files) == 1 else ""
+
+
+def numbers_of_heads(module: nn.Module) -> set[int]:
+    """Return the numbers that a module's attributes say of its heads."""
+    return {value for key, value in vars(module).items() if type(value) is int and HEADS.search(key)}
+
+
+def _heads(sizes: Sequence[int], stated: Collection[int], layer_width: Sequence[int]) -> int:
+    """Return the heads of queries of more than four dimensions: the one axis that has as many as stated.
+
+    Otherwise the one that fills the width of the layer; 1 if none is known, 0 if there are four dimensions at most.
+    """
+    if len(sizes) <= len("BHND"):
+        return 0
+    *_, width = sizes
+    axes = {*sizes[1:-2]}
+    for possible in (axes & {*stated}, {size for size in axes if size * width in layer_width}):
+        if len(possible) == 1:
+            return possible.pop()
+    return 1
