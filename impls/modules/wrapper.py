@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from impls.catalogue import CORE_KEYWORDS
 from impls.contract import Attend, Unresolved, Unsupported, declared_options, repeated
+from impls.modules.embedding import InPlace, take_place
 
 SDPA = "scaled_dot_product_attention"
 """The function that libraries call, by its name in `torch.nn.functional`."""
@@ -174,33 +175,6 @@ class Wrapper(nn.Module):
         if not isinstance(value, Given):
             return value
         return xs[value.number].transpose(0, 1) if self.batch_dim else xs[value.number]
-
-
-class InPlace(AbstractContextManager[None]):
-    """Has an embedding that `take_place` changed return a tensor, inside."""
-
-    def __init__(self, embedding: nn.Module, x: Tensor) -> None:
-        self._of, self._x = embedding, x
-
-    def __enter__(self) -> None:
-        self._of.x_in_place = self._x
-
-    def __exit__(self, *_: object) -> None:
-        self._of.x_in_place = None  # type: ignore[assignment]  # no submodule
-
-
-def take_place(embedding: nn.Module) -> None:
-    """Change an embedding so that it returns the tensor in its attribute `x_in_place` if that has a row for each id."""
-    kind: Any = type(embedding)
-    if getattr(embedding, "x_in_place", ...) is None:
-        return
-
-    def forward(self: Any, ids: Tensor, *args: Any, **kwargs: Any) -> Any:
-        x = self.x_in_place
-        return kind.forward(self, ids, *args, **kwargs) if x is None or x.shape[:-1] != ids.shape else x
-
-    embedding.__class__ = type(kind.__name__, (kind,), {"forward": forward, "__module__": kind.__module__})
-    embedding.x_in_place = None  # type: ignore[assignment]  # no submodule
 
 
 def expanded(tensor: Tensor, dim: int, size: int) -> Tensor:
