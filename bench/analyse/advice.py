@@ -16,13 +16,10 @@ from bench.plan.case import AS_IS, Point
 from bench.stats.estimates import PAIR, UNKNOWN, Estimates, Interval, combined, interval, intervals, mean
 from bench.store.record import Record
 from bench.store.saved_run import Seen
-from impls.catalogue import compiled_from
+from impls.catalogue import GRAPH, compiled_from
 
 LITTLE = 1.1
 """A bound below this is little: attention can't be worth much."""
-
-GRAPH = "graph"
-"""The module's graph, traced and unchanged: the control of settings that go by it, and the word for this way."""
 
 WHOLE = ("_native_multi_head_attention", "_transformer_encoder_layer_fwd")
 """The operators that compute a whole layer: the fast paths of torch's own modules."""

@@ -7,7 +7,7 @@ from contextlib import ExitStack, closing
 from itertools import product
 from typing import Any
 
-from bench.analyse.advice import GRAPH, LayerKind, kinds
+from bench.analyse.advice import LayerKind, kinds
 from bench.engine.pool import Pool
 from bench.engine.worker import Died, unheard
 from bench.machine import monotonic
@@ -16,7 +16,7 @@ from bench.plan.case import Point
 from bench.plan.errors import WrongRequest
 from bench.plan.names import check_layers, is_module, libraries
 from bench.store.saved_run import Seen
-from impls.catalogue import with_option
+from impls.catalogue import GRAPH, with_option
 
 WRONG = ("error", "unsupported")
 """The ends of a look at a model that can't be used at all; the others come from the machine."""
@@ -92,8 +92,9 @@ def layer_of(model: Point, kind: LayerKind) -> Point:
 def shaped(points: tuple[Point, ...], pool: Pool | None = None) -> tuple[Point, ...]:
     """Return points with the tokens, widths and heads that modules show whose names say their own input.
 
-    Without a pool they are shown by a process of this environment. Raises WrongRequest if a module can't be made or
-    called, or if a point says other shapes.
+    Without a pool they are shown by a process of this environment. A module that can't be made or called beside others
+    keeps its points as they are: their rows say why. Raises WrongRequest, with a line for each, if none can be, and if
+    a point says other shapes.
     """
     names = dict.fromkeys(
         point.layer for point in points if is_module(point.layer) and layers.shapes_itself(point.layer)
@@ -105,7 +106,16 @@ def shaped(points: tuple[Point, ...], pool: Pool | None = None) -> tuple[Point, 
         if pool is None:
             check_layers(points)
             pool = own.enter_context(closing(Pool(1, (), libraries=libraries(point.layer for point in points))))
-        shapes = {name: asked(pool, "shape", first[name], 0, SHAPE_S) for name in names}
+        shapes, failures = dict[str, dict[str, Any]](), list[WrongRequest | NotSeen]()
+        for name in names:
+            try:
+                shapes[name] = asked(pool, "shape", first[name], 0, SHAPE_S)
+            except (WrongRequest, NotSeen) as failure:
+                failures.append(failure)
+    if failures and len(failures) == len({point.layer for point in points}):
+        if len(failures) == 1:
+            raise failures[0]
+        raise WrongRequest("\n".join(map(str, failures)))
     return tuple(_with_shape(point, shapes[point.layer]) if point.layer in shapes else point for point in points)
 
 

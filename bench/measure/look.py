@@ -26,9 +26,8 @@ from bench.measure.forking import Channel
 from bench.plan import layers
 from bench.plan.case import Point
 from bench.plan.device import CPU, HOST
-from impls.catalogue import parse
+from impls.catalogue import GRAPH, parse
 from impls.graph import cores
-from impls.graph.running import BY_GRAPH
 from impls.graph.source import written_lines
 from impls.graph.tracing import Traced, Untraceable, traced
 from impls.lookup import check
@@ -116,7 +115,7 @@ def _facts(of: cores.Found, graph: Traced | None, tried: Mapping[str, Mapping[st
     The graph is none in the model itself.
     """
     sdpa = tried.get("sdpa")
-    is_wanted = graph and sdpa and (sdpa["status"] == "unsupported" or sdpa["by"].startswith(BY_GRAPH))
+    is_wanted = graph and sdpa and (sdpa["status"] == "unsupported" or sdpa["by"].startswith(GRAPH))
     lines = written_lines(of.cores, graph) if graph and is_wanted else [()] * len(of.cores)
     every = zip(of.cores, lines, strict=True)
     return [{**dataclasses.asdict(core), "proposal": proposal} for core, proposal in every]

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from bench.analyse.advice import FAR, GRAPH, LITTLE, Advice, Alternative, LayerKind, OtherSoftmax, PerItem
+from bench.analyse.advice import FAR, LITTLE, Advice, Alternative, LayerKind, OtherSoftmax, PerItem
 from bench.analyse.flags import launch_bound
 from bench.plan.case import AS_IS
 from bench.show import intervals
@@ -14,7 +14,7 @@ from bench.show.text import capital, counted, memory_setting, more, names, parts
 from bench.stats.estimates import Interval
 from bench.stats.limits import LEVEL
 from bench.store import units
-from impls.catalogue import COMPILED, IMPLEMENTATIONS, parse
+from impls.catalogue import COMPILED, GRAPH, IMPLEMENTATIONS, parse
 
 BACKENDS = {
     "sdpa_math": "MATH",

@@ -8,6 +8,7 @@ from bench.analyse import advice
 from bench.analyse.advice import Advice
 from bench.analyse.summary import summarise
 from bench.plan.case import Case
+from impls.catalogue import GRAPH
 from tests.make import records
 from tests.make.advice import POINT, advised, core, looks, seen
 from tests.make.records import record
@@ -104,11 +105,11 @@ def test_what_is_the_same_or_slower_is_not(time_s: float) -> None:
 
 def test_a_graph_alone_is_no_recommendation() -> None:
     """It is a control; another setting that is shown to be faster is one, by the way on which it was measured."""
-    settings = {"eager": {"status": "ok", "detail": "", "by": advice.GRAPH}}
+    settings = {"eager": {"status": "ok", "detail": "", "by": GRAPH}}
     of = advised({"as_is": 1.0, "graph": 0.7, "eager": 0.8, "compiled_eager": 0.9}, settings=settings)
     assert of.recommendation == "eager"
     ways = {each.name: each.by for each in of.alternatives}
-    assert (ways["eager"], ways["compiled_eager"]) == (advice.GRAPH, advice.GRAPH)
+    assert (ways["eager"], ways["compiled_eager"]) == (GRAPH, GRAPH)
     assert advised({"as_is": 1.0, "graph": 0.7, "eager": 1.2}, settings=settings).recommendation is None
 
 

@@ -14,6 +14,7 @@ from bench.show.blocks import Block
 from bench.show.markdown import markdown
 from bench.show.terminal.console import render, rendered
 from bench.stats.estimates import UNKNOWN, Interval
+from impls.catalogue import GRAPH
 from tests.make.advice import POINT, advised, core, looks, seen
 
 
@@ -129,7 +130,7 @@ def test_what_to_write_in_a_model_is_said() -> None:
     cores = [
         core(path, **facts, proposal=["o = F(q)", f"# q of {path}"]) for path in ("blocks.0.attn", "blocks.1.attn")
     ]
-    settings = {"sdpa": {"status": "ok", "detail": "", "by": analyse.GRAPH}}
+    settings = {"sdpa": {"status": "ok", "detail": "", "by": GRAPH}}
     advice = advised({"as_is": 1.0, "graph": 0.98, "sdpa": 0.7}, cores=cores, settings=settings)
     (where,) = words.rewriting(advice)
     assert "model.py:3-5" in where
