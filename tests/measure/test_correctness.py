@@ -9,6 +9,7 @@ import torch
 
 import impls
 from bench.measure import correctness, outputs, reference, workload
+from bench.measure.place import place
 from bench.plan.case import Point
 from bench.plan.layers import LAYERS
 from bench.sampling.inputs import NORMAL, InputValues
@@ -211,7 +212,7 @@ def test_the_place_of_an_error_names_what_is_wrong(wrong: Any, items: Sequence[i
     """
     mask = torch.zeros(4, 197, 32, dtype=torch.bool)
     wrong(mask)
-    assert correctness.place(mask, items) == text
+    assert place(mask, items) == text
 
 
 def test_the_axes_of_a_core_are_its_heads() -> None:

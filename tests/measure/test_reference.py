@@ -8,6 +8,7 @@ import torch
 
 from bench.measure import cores, correctness, reference, workload
 from bench.measure.devices import Gpu
+from bench.measure.rounding import MOST_TOLERANCE
 from bench.sampling.inputs import AFTERWARDS, InputValues
 from impls import Unsupported
 from tests.make.checks import checked, compared, expected
@@ -152,7 +153,7 @@ def test_nothing_is_judged_by_a_layer_that_rounds_too_much(dtype: str, added: fl
         reference.expect(worse, AFTERWARDS, InputValues())
     some = dataclasses.replace(work, layer=Cancelling(work.layer, added / 40))
     (target,) = reference.expect(some, AFTERWARDS, InputValues()).expected[0].targets
-    assert target.tolerance <= reference.MOST_TOLERANCE[work.values.dtype]
+    assert target.tolerance <= MOST_TOLERANCE[work.values.dtype]
 
 
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 1.0])
@@ -191,6 +192,6 @@ def test_float64_is_computed_on_a_gpu_with_room_for_it(
         return (torch.zeros(1),)
 
     monkeypatch.setattr(reference, "_computed", noted)
-    (exact,) = reference._exact(work, work.layer, work.inputs(), None, [0])
+    (exact,) = reference._exact(reference.Call(work, work.layer, work.inputs(), None))
     assert computed == [place]
     assert exact.device.type == "cpu"
