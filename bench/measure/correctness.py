@@ -138,7 +138,9 @@ def _compare(form: Form, name: str, result: Tensor, target: Target, items: Seque
     error = reference.relative_error(result, target.tensor, target.scale)
     way = reference.way_to_equal_weights(result, target)
     reason = ""
-    if not error <= target.tolerance:
+    if target.tensor.isinf().any() or target.tensor.isnan().all():
+        error, reason = math.inf, f"{name} can't be judged: what is expected is not finite"
+    elif not error <= target.tolerance:
         is_wrong = ~(reference.difference(result, target.tensor).abs() <= target.tolerance * target.scale)
         where = place(is_wrong, items, OF_HEADS if form.is_core else ()) if items else ""
         reason = f"{name} is off by {error:.2g} of its largest value, tolerance {target.tolerance:.2g}"

@@ -217,10 +217,14 @@ def _disagreement(call: Call, known: Known) -> str:
     Raises `impls.Unsupported` with that if nothing can be judged by it.
     """
     own, names = call.workload.values.dtype, call.workload.names
-    if all(error <= MARGIN * floor for error, floor in zip(known.errors, known.floors, strict=True)):
+    usual = (min(MARGIN * floor, MOST_TOLERANCE[own] / 2) for floor in known.floors)
+    if all(error <= each for error, each in zip(known.errors, usual, strict=True)):
         return ""
     rounded = _errors(_exact(call, known.dtype, rounding_to(own, known.dtype)), known.exact, known.scales)
-    ratios = [error / max(pair) for error, *pair in zip(known.errors, known.floors, rounded, strict=True)]
+    ratios = [
+        error / max(floor / MARGIN, of_rounding)
+        for error, floor, of_rounding in zip(known.errors, known.floors, rounded, strict=True)
+    ]
     worst = max(range(len(ratios)), key=ratios.__getitem__)
     if ratios[worst] <= EXPLAINED:
         return ""

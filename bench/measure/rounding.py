@@ -40,14 +40,14 @@ EXPLAINED = 16.0
 
 
 def tolerance(dtype: torch.dtype, most: float, floor: float, error: float) -> float:
-    """Return the tolerance beside plain eager's error, `most` at most.
+    """Return the tolerance beside the error that rounding makes in plain eager, `most` at most.
 
     Raises `impls.Unsupported` if nothing can be judged by it.
     """
     if error > most / 2:
         raise Unsupported(
             f"outputs can't be judged: the layer itself, in {str(dtype).removeprefix('torch.')}, is off by {error:.0%} "
-            f"of the largest value from a wider type, and no tolerance is above {most:.0%}"
+            f"of the largest value by its own rounding, and no tolerance is above {most:.0%}"
         )
     return min(most, max(floor, MARGIN * error))
 
@@ -97,11 +97,14 @@ def rounding_to(dtype: torch.dtype, wide: torch.dtype) -> Rounding:
 
 
 def random_rounding(dtype: torch.dtype) -> Rounding:
-    """Return a context in which operators in a dtype change each number at random, by one unit of it at most."""
+    """Return a context in which operators in a dtype change each number at random, by one unit of it at most.
+
+    Whole numbers stay as they are: they may be indices, and are rarely rounded.
+    """
     eps, drawn = torch.finfo(dtype).eps, torch.Generator().manual_seed(0)  # the layer's own numbers stay as they are
 
     def change(tensor: Tensor) -> Tensor:
         noise = torch.rand(tensor.shape, generator=drawn).mul_(2 * eps).sub_(eps).add_(1.0)
-        return tensor * noise.to(tensor.device, dtype)
+        return torch.where(tensor == tensor.round(), tensor, tensor * noise.to(tensor.device, dtype))
 
     return Rounding(dtype, change)

@@ -189,8 +189,8 @@ def mask_cast(
 ) -> Tensor:
     """Return what torch's function does, with a mask of numbers in the type of the queries.
 
-    A module that is cast to float64 may make its mask in float32. On a CPU torch 2.13 then adds the mask to half of the
-    scores and leaves the scale out of the others, without an error.
+    A module that is cast to float64 may make its mask in float32. On a CPU torch 2.13 then leaves scale and mask out
+    of half of the scores, without an error.
     """
     if attn_mask is not None and attn_mask.is_floating_point():
         attn_mask = attn_mask.to(query.dtype)
