@@ -13,7 +13,8 @@ Core = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 def scores_of(q: Tensor, k: Tensor) -> Tensor:
     """Return scaled scores [B, H, N, N]."""
-    return q @ k.mT * q.shape[-1] ** -0.5
+    scores: Tensor = q @ k.mT * q.shape[-1] ** -0.5
+    return scores
 
 
 def biased(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -87,10 +88,23 @@ def cancelling(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return (F.scaled_dot_product_attention(q, k, v) + 1e3) - 1e3
 
 
-CORES: dict[str, Core] = {each.__name__: each for each in (
-    biased, biased_as_written, hidden, logarithm, reciprocal, overflowing, checking, without_kernel,
-    infinite_in_float64, wrong_in_one, a_little_wrong_in_one, cancelling,
-)}
+CORES: dict[str, Core] = {
+    each.__name__: each
+    for each in (
+        biased,
+        biased_as_written,
+        hidden,
+        logarithm,
+        reciprocal,
+        overflowing,
+        checking,
+        without_kernel,
+        infinite_in_float64,
+        wrong_in_one,
+        a_little_wrong_in_one,
+        cancelling,
+    )
+}
 
 
 class Odd(nn.Module):

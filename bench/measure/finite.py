@@ -45,7 +45,7 @@ def check(
         cause = cause_of(layer, xs, tensor) if number == 0 else "the output is finite"
         dtype = str(xs[0].dtype).removeprefix("torch.")
         raise Unsupported(
-            f"the layer's own {name} is not finite: {_counted(tensor)}{', at ' * bool(where)}{where} "
+            f"the layer's own {name} is not finite: {counted(tensor)}{', at ' * bool(where)}{where} "
             f"({words}, {dtype}); {cause}"
         )
 
@@ -55,7 +55,8 @@ def is_finite(tensor: Tensor) -> bool:
     return bool(tensor.isfinite().all())
 
 
-def _counted(tensor: Tensor) -> str:
+def counted(tensor: Tensor) -> str:
+    """Return how many values of a tensor are not finite: `12 NaN of 480 values`."""
     counts = {"NaN": int(tensor.isnan().sum()), "infinite": int(tensor.isinf().sum())}
     words = " and ".join(f"{count:,} {kind}" for kind, count in counts.items() if count)
     return f"{words} of {tensor.numel():,} values"
@@ -65,7 +66,7 @@ def cause_of(layer: nn.Module, xs: Tensors, output: Tensor) -> str:
     """Return where the numbers of an output that are not finite come from, as far as another call tells it."""
     for name, weight in layer.named_parameters():
         if not is_finite(weight):
-            return f"neither is its weight {name.removeprefix('inner.')}: {_counted(weight)}"
+            return f"neither is its weight {name.removeprefix('inner.')}: {counted(weight)}"
     finder = _Finder(layer)
     with torch.no_grad(), finder.watching():
         layer(*xs)

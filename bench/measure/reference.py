@@ -195,15 +195,29 @@ def _widest(call: Call, plain: Tensors) -> tuple[torch.dtype, Tensors, str]:
     """Return what a call computes in float64; in float32 if that fails or is not finite, with the reason."""
     try:
         exact = _exact(call)
-        if all(bool((each.isfinite() | ~own.cpu().isfinite()).all()) for each, own in zip(exact, plain, strict=True)):
+        reason = _not_finite(call, exact, plain)
+        if not reason:
             return torch.float64, exact, ""
-        reason = "in float64 its own results are not finite"
     except Exception as error:
         if isinstance(error, Unsupported) or failure.is_out_of_memory(error):
             raise
         first = next(iter(str(error).splitlines()), "")
         reason = f"it can't be computed in float64: {type(error).__name__}{': ' * bool(first)}{first}"
     return torch.float32, _exact(call, torch.float32), f"the layer is compared in float32, because {reason}"
+
+
+def _not_finite(call: Call, exact: Tensors, plain: Tensors) -> str:
+    """Return that what a call computes in float64 is not finite where it is in the layer's own dtype, if so."""
+    pairs = zip(call.workload.names, exact, plain, strict=False)
+    found = ((name, each) for name, each, own in pairs if bool((own.cpu().isfinite() & ~each.isfinite()).any()))
+    name, tensor = next(found, ("", None))
+    if tensor is None:
+        return ""
+    cause = ""
+    if name == call.workload.names[0]:
+        _, layer, xs, _ = _cast(call, torch.float64)
+        cause = f"; {finite.cause_of(layer, xs, tensor)}"
+    return f"in float64 its own {name} is not finite: {finite.counted(tensor)}{cause}"
 
 
 def _errors(plain: Tensors, exact: Tensors, scales: Sequence[float]) -> list[float]:
@@ -230,7 +244,7 @@ def _disagreement(call: Call, known: Known) -> str:
         return ""
     words = (
         f"in {_name(own)} and in {_name(known.dtype)} the layer's own {names[worst]} differs by "
-        f"{known.errors[worst]:.2g} of its largest value, and rounding explains {rounded[worst]:.1g}: "
+        f"{known.errors[worst]:.1g} of its largest value, and rounding explains {rounded[worst]:.1g}: "
         "one of the two is wrong"
     )
     if known.errors[worst] > MOST_TOLERANCE[own] / 2:
@@ -339,12 +353,18 @@ def _exact(
     call: Call, dtype: torch.dtype = torch.float64, inside: AbstractContextManager[object] = NOTHING
 ) -> tuple[Tensor, ...]:
     """Return what a call computes in another dtype and in a context, in the host's memory."""
+    of = _cast(call, dtype)
+    with inside:
+        exact = _computed(*of)
+    return tuple(each.cpu() for each in exact)
+
+
+def _cast(call: Call, dtype: torch.dtype) -> Call:
+    """Return a call in another dtype; in float64 where there is room for it, else where it is."""
     workload, layer, xs, direction = call
     place = _exact_place(workload) if dtype == torch.float64 else str(workload.values.device)
     reference = copy.deepcopy(layer).to(place, dtype)
-    with inside:
-        exact = _computed(workload, reference, *_select(xs, direction, [*range(len(xs[0]))], place, dtype))
-    return tuple(each.cpu() for each in exact)
+    return Call(workload, reference, *_select(xs, direction, [*range(len(xs[0]))], place, dtype))
 
 
 def _exact_place(workload: Workload) -> str:

@@ -32,7 +32,7 @@ class References:
         self._work: workload.Workload | None = None
         self._peak = 1.0
         self._sent: dict[str, InputValues] = {}
-        self._remarks: list[str] = []
+        self._remark = ""
 
     def expect(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
         """Compute what is expected for the inputs in `shifts`; reply with the least work of a call, or why it can't.
@@ -61,7 +61,7 @@ class References:
                 **dataclasses.asdict(outcome),
                 "work": dataclasses.asdict(work.least_work),
                 "peak": self._peak,
-                "remark": "; ".join(dict.fromkeys(self._remarks)),
+                "remark": "; ".join(filter(None, [UNPEAKED if self._peak == 1 else "", self._remark])),
                 "form": dataclasses.asdict(Form.of(work)),
                 "checks": [described(check) for check in checks],
             }
@@ -92,7 +92,7 @@ class References:
             values = InputValues(shift, self._peak if name == PEAKED else 1.0)
             if self._sent.get(name) != values:
                 check = reference.expect(work, name, values)
-                self._remarks += [check.remark] if check.remark else []
+                self._remark = self._remark or check.remark  # the next one's numbers differ a little
                 self._sent[name] = values
                 yield check
 
@@ -105,7 +105,7 @@ class References:
                 if self._work is None and is_own(point.layer):  # the suite's own are known to be functions
                     function.check(work)
                 self._work, self._sent, self._peak = work, {}, reference.peak(work)
-                self._remarks = [] if self._peak != 1 else [UNPEAKED]
+                self._remark = ""
         return self._work
 
 
