@@ -25,6 +25,8 @@ def obstacle(core: Core) -> str:
         return f"the dtype is {core['dtype']}"
     if core["dropout"]:
         return f"dropout of {core['dropout']:g}"
+    if core.get("sink"):
+        return "columns stand beside the scores in the softmax (a sink)"
     if core["obstacle"] and not core["weights_are_used"]:
         return str(core["obstacle"])
     return _obstacle_of_masks(core)

@@ -68,6 +68,7 @@ def test_a_core_has_columns(of: dict[str, Any], expected: dict[str, Any]) -> Non
         (core([2, 4, 7, 4], dtype="float64"), "float64"),
         (core([2, 4, 7, 4], dropout=0.1), "dropout"),
         (core([2, 4, 7, 4], obstacle="a soft cap"), "a soft cap"),
+        (core([2, 4, 7, 4], sink=True), "a sink"),
         (core([2, 4, 7, 4], masks=[mask("other", 7, 7)]), "neither causal"),
         (core([2, 4, 7, 4], causal=True, masks=[mask("padding", 2, 1, 1, 7)]), "exclude each other"),
         (core([1, 4, 7, 4], masks=[mask("padding", 1, 1, 1, 7)]), "batch of at least 2"),

@@ -1,0 +1,110 @@
+"""The shares of a call that belong to attention cores, to other softmaxes, and to layers."""
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.profiler import ProfilerActivity, profile
+
+import impls
+from bench.measure import shares
+from bench.measure.devices import device
+from bench.plan.device import CPU, CUDA
+from impls.graph.cores import found
+from impls.graph.tracing import Traced, name, traced
+from tests.written_cores import Written
+
+
+class Gated(nn.Module):
+    """A layer with a core, one with a soft cap, and a gate."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.plain, self.capped, self.gate = Written(), Written("soft cap"), nn.Linear(16, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return tokens `[B, N, C]` for tokens."""
+        return (self.capped(self.plain(x)) @ x.mT @ x) * self.gate(x).softmax(-1)[..., :1]
+
+
+X = torch.randn(4, 6, 16)
+
+
+def graph() -> Traced:
+    """Return the graph of a call of the layer."""
+    module = Gated()
+    return traced(module, (X,), module)
+
+
+def labels(of: Traced) -> dict[str, list[str]]:
+    """Return the operators of a labelled graph by the label around them."""
+    inside, label = dict[str, list[str]](), ""
+    for node in shares.labelled(of, found(of)).graph.nodes:
+        if name(node).startswith("_record_function_enter"):
+            label = str(node.args[0])
+        elif name(node).startswith("_record_function_exit"):
+            label = ""
+        elif node.op == "call_function":
+            inside.setdefault(label, []).append(name(node))
+    return inside
+
+
+def test_operators_have_the_label_of_their_part() -> None:
+    """A core has its products and its softmax, so has another softmax; a gate has itself, a layer what is left."""
+    of = graph()
+    every = shares.parts(found(of))
+    assert [type(part).__name__ for part in every] == ["Core", "Softmax", "Softmax", "str"]
+    inside = labels(of)
+    core, capped, gate, layer = (inside[f"{shares.PART}{number}"] for number in range(4))
+    for operators in (core, capped):
+        assert (operators.count("matmul"), operators.count("softmax")) == (2, 1)
+    assert ("tanh" in capped, gate) == (True, ["softmax"])
+    assert "linear" in layer
+    assert {"matmul", "linear", "mul"} <= {*inside[""]}
+
+
+def test_a_labelled_graph_computes_the_same() -> None:
+    """Labels change no value, and the graph stays as it is."""
+    of = graph()
+    before = len(of.module.graph.nodes)
+    torch.testing.assert_close(shares.labelled(of, found(of))(X), of.module(X), rtol=0, atol=0)
+    assert len(of.module.graph.nodes) == before
+
+
+@pytest.mark.parametrize("grad", [False, True])
+def test_the_time_of_a_call_is_divided(grad: bool) -> None:
+    """Each part has some, with that of its backward pass, and all together no more than the whole call."""
+    of = graph()
+    run, seen = shares.labelled(of, found(of)), found(of)
+
+    def call() -> None:
+        with torch.set_grad_enabled(grad):
+            y = run(X)
+        if grad:
+            y.sum().backward()
+
+    call()
+    times = shares.profiled(call, seen, device("cpu"))
+    assert (len(times["cores"]), len(times["others"])) == (1, 2)
+    assert min(*times["cores"], *times["others"]) > 0
+    assert sum(times["cores"]) < times["layers"]
+    assert times["layers"] + sum(times["others"]) < times["total_s"]
+
+
+def test_the_backward_pass_of_a_span_counts() -> None:
+    """It is that of the operators inside; a span without gradients has none."""
+    x = torch.randn(64, 64, requires_grad=True)
+    with profile(activities=[ProfilerActivity.CPU]) as profiler:
+        (x @ x).sum().backward()
+    events = [*profiler.events()]
+    product = next(event for event in events if event.name == "aten::matmul")
+    span = float(product.time_range.start), float(product.time_range.end)
+    assert shares.seconds(events, [span], CPU) > (span[1] - span[0]) * 1e-6
+
+
+def test_a_gpu_whose_kernels_are_not_seen_has_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernels of the CPU are none of a GPU's."""
+    of = graph()
+    seconds = shares.seconds
+    monkeypatch.setattr(shares, "seconds", lambda events, spans, _kind: seconds(events, spans, CUDA))
+    with pytest.raises(impls.Unsupported, match="saw no kernel"):
+        shares.profiled(lambda: of.module(X), found(of), device("cpu"))
