@@ -281,3 +281,10 @@ def is_tensor(node: Any) -> bool:
 def is_switch(node: Node) -> bool:
     """Return whether a node changes how torch runs what follows: gradients, autocast."""
     return any(part in str(node.target) for part in ("set_grad", "autocast"))
+
+
+@contextmanager
+def without_traces(inner: nn.Module, xs: Sequence[Tensor]) -> Iterator[None]:
+    """Let calls inside compute what a traced call computes, and leave buffers and random numbers as they were."""
+    with torch.inference_mode(False), torch.no_grad(), _undone(inner, xs), _no_fast_path():
+        yield

@@ -9,7 +9,8 @@ from torch import Tensor, nn
 
 from impls.attend import eager, online, sdpa
 from impls.contract import Unsupported
-from impls.graph.rewriting import InGraph, Rewritten, rewritten, unchanged
+from impls.graph.rewriting import Rewritten, rewritten
+from impls.graph.running import InGraph, unchanged
 from impls.graph.tracing import name, traced
 from tests import written_cores
 from tests.make.points import made
