@@ -286,19 +286,20 @@ def _is_learned(node: Node) -> bool:
     return False
 
 
-def _used(cores: Sequence[Core], memory: Memory) -> Iterator[Core]:
-    """Yield cores; those whose weights are still needed if all cores are replaced have an obstacle."""
+def _used(cores: Sequence[Core], memory: Memory) -> list[Core]:
+    """Return cores; those whose weights are still needed if all cores are replaced have an obstacle."""
+    every = list(cores)
     while True:
-        live = _live([core for core in cores if not core.obstacle], memory)
+        live = _live([core for core in every if not core.obstacle], memory)
         again = [
-            core
-            for core in cores
+            place
+            for place, core in enumerate(every)
             if not core.obstacle and isinstance(core.found, Attention) and core.found.scores.softmax in live
         ]
+        for place in again:  # by its place, because cores of two calls may be equal
+            every[place] = _with_use(every[place], live)
         if not again:
-            break
-        cores = [_with_use(core, live) if core in again else core for core in cores]
-    yield from cores
+            return every
 
 
 def _with_use(core: Core, live: Collection[Node]) -> Core:

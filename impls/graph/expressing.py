@@ -207,6 +207,7 @@ def expressed(core: Attention, graph: Graph, memory: Memory) -> Call:
     making = _Making(core, graph)
     for term in core.scores.terms:
         making.add(term)
+    making.set_queries_without_keys(memory)
     making.add_sink()
     query = making.headed(making.query, core.lead)
     key, value = (making.headed(each, making.lead_of_keys) for each in (making.key, making.value))
@@ -272,6 +273,8 @@ class _Making:
         self.value = rearranged(graph, *value, [*self.lead_of_keys, core.columns, core.values])
         self.dtype = dtype(self.value)
         self.mask: Node | None = None
+        self.hidden: Node | None = None
+        """Where keys are hidden by a finite number, as a boolean tensor."""
         self.terms: list[tuple[Term, Node]] = []
 
     def _operand(self, node: Node, dims: Dims, lead: Dims, rows: Dim) -> Node:
@@ -314,6 +317,7 @@ class _Making:
             tensor = self.call(ATEN.logical_not.default, tensor)
         value = term.value
         if math.isfinite(value):
+            self.hidden = tensor if self.hidden is None else self.call(ATEN.logical_or.default, self.hidden, tensor)
             value = max(min(value, HIDDEN), torch.finfo(self.dtype).min)
         mask = self.mask
         if mask is None:
@@ -341,6 +345,21 @@ class _Making:
         columns = self.core.columns
         dims = [columns if d.stride == columns.stride and d.size > columns.size else d for d in term.dims]
         return rearranged(self.graph, tensor, dims, [*self.core.lead, self.core.rows, columns])
+
+    def set_queries_without_keys(self, memory: Memory) -> None:
+        """Let the scores of a query whose keys are all hidden be zero, so that its weights are equal.
+
+        No gradient comes by them then, as in the module; and a kernel has no sum of exponentials of huge numbers.
+        """
+        if self.hidden is None or self.core.scores.sink is not None:
+            return
+        known = constant(self.hidden, memory)
+        if known is not None and not bool(known.all(-1).any()):
+            return
+        hidden = self.call(ATEN.all.dim, self.hidden, -1, True)
+        self.query, self.mask = (
+            self.call(ATEN.masked_fill.Scalar, each, hidden, 0.0) for each in (self.query, self.mask)
+        )
 
     def add_sink(self) -> None:
         """Add columns that are no product as further keys of zeros with values of zeros, and a mask."""

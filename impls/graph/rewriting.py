@@ -1,25 +1,19 @@
-"""A graph whose cores are computed by an attend, and a module that runs the graph of its own call."""
+"""A graph whose cores are computed by an attend."""
 
 import copy
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
-from torch import Tensor, nn
 from torch.fx import Graph, GraphModule, Node
 
 from impls.catalogue import CORE_KEYWORDS
-from impls.contract import Attend, Implementation, Unsupported, declared_options
-from impls.graph.cores import Core, Found, found
+from impls.contract import Attend, Unsupported, declared_options
+from impls.graph.cores import Core, Found, Softmax, found
 from impls.graph.dimensions import ATEN, Odd, called, reshaped
 from impls.graph.expressing import Attention, Call, expressed, returned
 from impls.graph.fused import as_call
 from impls.graph.memory import Memory, is_mutable
-from impls.graph.tracing import Traced, dtype, is_switch, shape, traced, where
-
-BY_GRAPH = "graph"
-"""How a core was replaced: in the graph of the module's call."""
+from impls.graph.tracing import Traced, dtype, is_switch, shape, where
 
 MOST_REASONS = 3
 """The reasons that a message says at most."""
@@ -27,11 +21,15 @@ MOST_REASONS = 3
 
 @dataclass(frozen=True)
 class Rewritten:
-    """A module that runs a rewritten graph, the cores that were replaced, and those that weren't, with the reasons."""
+    """A module that runs a rewritten graph, the cores that were replaced, and those that weren't, with the reasons.
+
+    `unknown` are the softmaxes that belong to no core.
+    """
 
     module: GraphModule
     replaced: tuple[Core, ...]
     left: tuple[tuple[Core, str], ...]
+    unknown: tuple[Softmax, ...] = ()
 
 
 def rewritten(graph: Traced, attend: Attend) -> Rewritten:
@@ -55,7 +53,7 @@ def rewritten(graph: Traced, attend: Attend) -> Rewritten:
     remove_dead(nodes)
     nodes.lint()
     own.module.recompile()
-    return Rewritten(own.module, tuple(replaced), tuple(left))
+    return Rewritten(own.module, tuple(replaced), tuple(left), every.unknown)
 
 
 def _why_none(every: Found, left: list[tuple[Core, str]]) -> str:
@@ -130,36 +128,3 @@ def remove_dead(graph: Graph) -> None:
 def _is_dead_change(node: Node, memory: Memory) -> bool:
     """Return whether a change in place is of memory that the graph made, and that nothing reads later."""
     return memory.root(node).op == "call_function" and next(memory.readers(node), None) is None
-
-
-class InGraph(nn.Module):
-    """A module that runs the graph of its own call, traced at the first call with inputs of their shapes.
-
-    An `attend` computes its cores; None leaves the graph as it is. `inner` is the module, whose parameters are used.
-    """
-
-    adapted_by = BY_GRAPH
-
-    def __init__(self, inner: nn.Module, attend: Attend | None = None) -> None:
-        super().__init__()
-        self.inner = inner
-        self.attend = attend
-        self.graphs: dict[Any, Callable[..., Tensor]] = {}
-        self.train(inner.training)
-
-    def forward(self, *xs: Tensor) -> Tensor:
-        """Return what the graph of these inputs returns."""
-        key = (self.training, torch.is_autocast_enabled(), *((x.shape, x.dtype, x.device) for x in xs))
-        if key not in self.graphs:
-            self.graphs[key] = self.made(*xs)
-        return self.graphs[key](*xs)
-
-    def made(self, *xs: Tensor) -> Callable[..., Tensor]:
-        """Return the module that runs the graph of inputs, with cores replaced if there is an attend."""
-        graph = traced(self.inner, xs)
-        return graph.module if self.attend is None else rewritten(graph, self.attend).module
-
-
-def unchanged(layer: nn.Module) -> Implementation:
-    """Return the layer as the graph of its call, unchanged: it shows what tracing alone does to the layer's time."""
-    return InGraph(layer)

@@ -3,6 +3,7 @@
 import dataclasses
 import inspect
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -11,7 +12,7 @@ from torch import Tensor, nn
 
 from impls.graph.cores import UNFUSED, Core, Found, found
 from impls.graph.tracing import traced
-from tests import tiny_models, written_cores
+from tests import written_cores
 from tests.make.points import made
 from tests.written_cores import EXPRESSIBLE, INEXPRESSIBLE, B, D, H, N, Written
 
@@ -76,7 +77,7 @@ def test_what_attention_cannot_express_has_its_operator_and_its_line(kind: str, 
 
 def lines_of(core: Callable[..., Tensor]) -> set[int]:
     """Return the numbers of a core's lines, and of the helper's that it may call; of a lambda those around its own."""
-    every = (core, written_cores.scores_of, written_cores.soft_cap)
+    every: tuple[Any, ...] = (core, written_cores.scores_of, written_cores.soft_cap)
     return {start + place for source, start in map(inspect.getsourcelines, every) for place in range(len(source) + 2)}
 
 
@@ -163,7 +164,6 @@ def test_a_model_without_softmax_has_nothing() -> None:
     """Neither a core nor a softmax that belongs to none."""
     model = made("tests.tiny_models:plain[input=1x5x16]")
     assert found_in(model, torch.randn(3, *model.items[0])) == Found((), ())
-    assert tiny_models.plain
 
 
 def test_a_gate_is_no_attention() -> None:

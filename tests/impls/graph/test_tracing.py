@@ -6,8 +6,8 @@ import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 from torch import Tensor, nn
+from torch.fx.experimental.proxy_tensor import PythonKeyTracer
 
-from impls.graph import tracing
 from impls.graph.tracing import FRAMES, Untraceable, line, module_of, name, traced, where
 from tests import written_cores
 from tests.make.points import made
@@ -25,13 +25,31 @@ def test_a_graph_computes_what_the_module_does() -> None:
         assert torch.equal(graph(x), model(x))
 
 
+@pytest.mark.parametrize("has_gradients", [True, False])
+def test_a_block_without_gradients_ends(has_gradients: bool) -> None:
+    """What comes after it has gradients if the call is one with gradients."""
+    layer = nn.Linear(4, 4)
+
+    def function(x: Tensor) -> Tensor:
+        with torch.no_grad():
+            x = layer(x)
+        y: Tensor = layer(x)
+        return y
+
+    x = torch.randn(3, 4)
+    with torch.set_grad_enabled(has_gradients):
+        y = traced(function, (x,)).module(x)
+    assert y.requires_grad == has_gradients
+    if has_gradients:
+        ours, theirs = (torch.autograd.grad(each.sum(), layer.weight)[0] for each in (y, function(x)))
+        assert torch.equal(ours, theirs)
+
+
 def test_a_graph_can_be_traced_in_inference() -> None:
-    """It has gradients later, as one that was traced elsewhere."""
-    model = Written("plain")
+    """It runs in inference, as one that was traced elsewhere."""
+    model, x = Written("plain"), torch.randn(B, N, H * D)
     with torch.inference_mode():
-        graph = traced(model, (torch.randn(B, N, H * D),)).module
-    x = torch.randn(B, N, H * D, requires_grad=True)
-    assert torch.autograd.grad(graph(x).sum(), x)[0].shape == x.shape
+        assert torch.equal(traced(model, (x,)).module(x), model(x))
 
 
 def test_nodes_have_the_lines_of_their_operators() -> None:
@@ -59,7 +77,7 @@ def test_nodes_have_the_paths_of_their_modules() -> None:
 def test_lines_are_known_of_each_node_of_torchs_own_module() -> None:
     """It has no other source."""
     model, x = nn.MultiheadAttention(16, 2, batch_first=True), torch.randn(2, 5, 16)
-    graph = traced(lambda x: model(x, x, x), (x,), model).module
+    graph = traced(model, (x, x, x)).module
     (softmax,) = (node for node in graph.graph.nodes if "softmax" in name(node))
     assert "torch/nn/" in where(softmax)
 
@@ -118,7 +136,7 @@ def test_flex_attention_is_traced_in_a_second_way() -> None:
 
 def test_names_of_torch_are_as_they_were_after() -> None:
     """Also after an error."""
-    before = vars(tracing.PythonKeyTracer).get("create_node"), torch.backends.mha.get_fastpath_enabled()
+    before = vars(PythonKeyTracer).get("create_node"), torch.backends.mha.get_fastpath_enabled()
     with pytest.raises(Untraceable):
         traced(Deciding(), (-torch.rand(3),))
-    assert (vars(tracing.PythonKeyTracer).get("create_node"), torch.backends.mha.get_fastpath_enabled()) == before
+    assert (vars(PythonKeyTracer).get("create_node"), torch.backends.mha.get_fastpath_enabled()) == before

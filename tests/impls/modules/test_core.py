@@ -23,6 +23,7 @@ def tiny(name: str) -> Wrapper:
     ("model", "setting"),
     [
         ("Net", "as_is"),
+        ("Net", "graph"),
         ("Net", "eager"),
         ("Net", "sdpa"),
         ("Net", "sdpa_math"),
@@ -41,6 +42,9 @@ def tiny(name: str) -> Wrapper:
         ("Heads", f"{TINY}:right"),
         ("Encoder", "sdpa_math"),
         ("Net[at=layers.1]", "sdpa_math"),
+        *(("Net[kind=written]", name) for name in ("graph", "eager", "manual", "online[block_tokens=2]", "sdpa_math")),
+        ("Net[kind=written]", f"{TINY}:right"),
+        ("Net[kind=biased]", "sdpa"),
     ],
 )
 def test_a_setting_computes_the_same(model: str, setting: str) -> None:
@@ -65,14 +69,19 @@ def test_a_setting_computes_the_same(model: str, setting: str) -> None:
         ("Net", "eager", "F.scaled_dot_product_attention"),
         ("Net", "sdpa_math", "F.scaled_dot_product_attention"),
         ("Net", "as_is", ""),
+        ("Net", "graph", "graph"),
+        ("Net[kind=written]", "eager", "graph"),
+        ("Net[kind=written]", "sdpa", "graph"),
     ],
 )
 def test_a_core_is_replaced_by_the_first_way_that_is_there(model: str, setting: str, way: str) -> None:
-    """The layer's own attend, then the library's switch, then torch's function; what was done is said."""
+    """The layer's own attend, then the library's switch, torch's function, the graph; what was done is said."""
     assert impls.build(tiny(model), setting).adapted_by == way  # type: ignore[attr-defined]  # a wrapper
 
 
-@pytest.mark.parametrize("model", ["Net[kind=imported]", "Net[kind=flat]", "Net[kind=replaceable]", "Heads"])
+@pytest.mark.parametrize(
+    "model", ["Net[kind=imported]", "Net[kind=flat]", "Net[kind=replaceable]", "Net[kind=written]", "Heads"]
+)
 def test_another_core_is_what_counts(model: str) -> None:
     """The core is called under whatever name, for queries of whatever dimensions: a wrong one gives another output.
 
@@ -113,14 +122,12 @@ def test_a_core_takes_queries_keys_values_and_a_scale(parameters: str, *, takes:
 @pytest.mark.parametrize(
     ("model", "setting", "reason"),
     [
-        ("Net[kind=written]", "sdpa", "computes 2 of 2 attention cores by itself, in Written"),
-        ("Net[kind=written]", f"{TINY}:right", "no switch to F.scaled_dot_product_attention"),
-        ("Net[kind=written]", "eager", "computes 2 of 2 attention cores by itself"),
+        ("Net[kind=capped]", "sdpa", "tanh at "),
         ("Net", "sdpa_cudnn", "can't compute the module's attention"),
         ("Net[kind=masked]", f"{TINY}:right", "has a mask tensor, and this attend declares no keyword"),
         ("Net[kind=causal]", f"{TINY}:right", "has a causal mask"),
-        ("plain", "sdpa", "no attention was found"),
-        ("plain", "eager", "no attention was found"),
+        ("plain", "sdpa", "there is no softmax"),
+        ("plain", "eager", "there is no softmax"),
     ],
 )
 def test_a_setting_that_a_model_lacks_is_unsupported(model: str, setting: str, reason: str) -> None:
