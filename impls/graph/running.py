@@ -39,7 +39,7 @@ class InGraph(nn.Module):
         self.attend = attend
         self.adapted_by = GRAPH
         self.training = inner.training
-        self._graphs: dict[Any, Callable[..., Tensor]] = {}
+        self.graphs: dict[Any, Callable[..., Tensor]] = {}
         self._compiled: dict[str, Any] | None = None
 
     @property
@@ -51,7 +51,7 @@ class InGraph(nn.Module):
         """Return what the graph of these inputs returns."""
         modes = self.training, torch.is_grad_enabled(), torch.is_autocast_enabled()
         key = (*modes, *((x.shape, x.dtype, x.device) for x in xs))
-        graph = self._graphs.get(key) or self._graphs.setdefault(key, self._made(xs))
+        graph = self.graphs.get(key) or self.graphs.setdefault(key, self._made(xs))
         return graph(*xs)
 
     def trial(self, *xs: Tensor) -> Tensor:
@@ -63,7 +63,7 @@ class InGraph(nn.Module):
     def compile(self, **options: Any) -> None:
         """Have the graphs compiled; `options` are passed to `torch.compile`."""
         self._compiled = options
-        self._graphs = {}
+        self.graphs = {}
 
     def _made(self, xs: Xs) -> Callable[..., Tensor]:
         graph = traced(self.inner, xs)
@@ -81,12 +81,12 @@ class InGraph(nn.Module):
 
     def _apply(self, *args: Any, **kwargs: Any) -> Any:
         """Change the tensors, and forget the graphs, which hold them."""
-        self._graphs = {}
+        self.graphs = {}
         return super()._apply(*args, **kwargs)  # type: ignore[no-untyped-call]  # torch's own
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what a copy gets: it traces anew, because its tensors may be others."""
-        return {**vars(self), "_graphs": {}}
+        return {**vars(self), "graphs": {}}
 
 
 def unchanged(layer: nn.Module) -> Implementation:
