@@ -28,7 +28,7 @@ from bench.plan.case import Point
 from bench.plan.device import CPU, HOST
 from impls.catalogue import GRAPH, parse
 from impls.graph import cores
-from impls.graph.source import written_lines
+from impls.graph.lines import written_lines
 from impls.graph.tracing import Traced, Untraceable, traced
 from impls.lookup import check
 from impls.modules.wrapper import Wrapper, wrapped
