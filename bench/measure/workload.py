@@ -6,6 +6,7 @@ import io
 import math
 import mmap
 import random
+import re
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -586,10 +587,10 @@ def _uncalled(point: Point, layer: nn.Module, xs: Tensors, error: Exception) -> 
 def _remedy(point: Point, x: Tensor, error: Exception) -> str:
     """Return what to write for a layer that can't be called with x: a shape that was given stays in what is said."""
     of_all = "all arguments as [input=mymodule:function]"
-    if "required positional argument" in str(error):
+    if re.search(r"required (positional|keyword-only) argument", str(error)):
         return f"write {of_all}"
     asked, given = asked_dimensions(error), parse(point.layer).options.get("input", "")
-    new = "x".join([f"input={x.shape[0]}", *"…" * ((asked or x.dim()) - 1)])
+    new = "x".join([f"input={x.shape[0]}", *"…" * ((asked or 2) - 1)])
     says = "" if asked in (None, x.dim()) else f"x has {x.dim()} dimensions, and the error asks for {asked}: "
     place = f" in place of [input={given}]" if given else ""
     return f"{says}write another shape as [{new}]{place}, or {of_all}"
