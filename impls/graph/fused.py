@@ -10,7 +10,7 @@ import torch
 from torch.fx import Graph, Node
 
 from impls.graph.calls import Call
-from impls.graph.dimensions import Odd, reshaped
+from impls.graph.dimensions import ATEN, Odd, called, reshaped
 from impls.graph.tracing import is_tensor, name, shape
 
 SDPA, FLEX = "scaled_dot_product_attention", "flex_attention"
@@ -95,9 +95,11 @@ def as_call(core: Fused, graph: Graph) -> Call:
         raise Odd(core.obstacle, core.node)
     scale = core.asked.get("scale")
     query, key, value = (_headed(graph, each) for each in core.tensors)
-    mask = core.mask
-    if mask is not None and len(shape(mask)) > len("NM"):
-        mask = _headed(graph, mask) if len(shape(mask)) == len(shape(core.tensors[0])) else mask
+    sizes, mask = shape(core.tensors[0]), core.mask
+    if mask is not None and len(shape(mask)) > len("NM") and len(sizes) != len("BHND"):
+        if len(sizes) > len("BHND"):
+            mask = called(graph, ATEN.expand.default, mask, [*sizes[:-1], shape(key)[-2]])
+        mask = _headed(graph, mask)
     return Call(
         query,
         key,
