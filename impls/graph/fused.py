@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch.fx import Graph, Node
 
+from impls.graph.calls import Call
 from impls.graph.dimensions import Odd, reshaped
-from impls.graph.expressing import Call
 from impls.graph.tracing import is_tensor, name, shape
 
 SDPA, FLEX = "scaled_dot_product_attention", "flex_attention"
