@@ -9,7 +9,7 @@ from torch.fx import GraphModule, Node
 
 from impls.catalogue import GRAPH
 from impls.contract import Attend, Implementation, Unsupported, declared_options
-from impls.graph.rewriting import Rewritten, rewritten
+from impls.graph.rewriting import rewritten
 from impls.graph.tracing import Traced, name, traced, where, without_traces
 from impls.modules.wrapper import first_tensor
 
@@ -76,7 +76,8 @@ class InGraph(nn.Module):
     def _rewritten(self, graph: Traced) -> GraphModule:
         assert self.attend is not None
         made = rewritten(graph, _by_name(self.attend))
-        self.adapted_by = f"{GRAPH}, {words}" if (words := staying(made)) else GRAPH
+        places = [*(where(core.node) for core, _ in made.left), *(each.lines for each in made.unknown)]
+        self.adapted_by = ", ".join(filter(None, (GRAPH, staying(places, len(made.replaced)))))
         return made.module
 
     def _apply(self, *args: Any, **kwargs: Any) -> Any:
@@ -94,12 +95,11 @@ def unchanged(layer: nn.Module) -> Implementation:
     return InGraph(layer)
 
 
-def staying(made: Rewritten) -> str:
-    """Return how many softmaxes of a graph stay as they were, and where the first is; empty if none does."""
-    places = [*(where(core.node) for core, _ in made.left), *(each.lines for each in made.unknown)]
+def staying(places: Sequence[str], replaced: int) -> str:
+    """Return how many softmaxes stay as they were at these places, beside so many cores; empty if none does."""
     if not places:
         return ""
-    return f"{len(places)} of {len(places) + len(made.replaced)} softmaxes stay, as that at {places[0]}"
+    return f"{len(places)} of {len(places) + replaced} softmaxes stay, as that at {places[0]}"
 
 
 def _by_name(attend: Attend) -> Attend:
