@@ -8,26 +8,27 @@ from impls.graph.expressing import Attention
 from impls.graph.forms import Formless
 from impls.graph.source import line, written
 from impls.graph.syntax import Expression, moved
-from impls.graph.tracing import Traced, where
+from impls.graph.tracing import FRAMES, Traced, where
 
 Lines = tuple[str, ...]
 
 
 def written_lines(cores: Sequence[Core], graph: Traced) -> list[Lines]:
-    """Return what is written for each core: the same for all cores of one line of source.
+    """Return what is written for each core: the same for all cores of one place in the source.
 
     Where they need different lines, and no condition of the source chooses between them, it is what differs.
     """
     every = [written(core, graph) for core in cores]
-    for place in dict.fromkeys(where(core.node) for core, lines in zip(cores, every, strict=True) if lines):
-        own = [number for number, core in enumerate(cores) if where(core.node) == place and every[number]]
+    places = [str(core.node.meta[FRAMES][:1]) for core in cores]
+    for place in dict.fromkeys(places):
+        own = [number for number, its in enumerate(places) if its == place and every[number]]
         if len({every[number][0] for number in own}) > 1:
-            lines = _common([cores[number] for number in own], graph, place)
+            lines = _common([cores[number] for number in own], graph)
             every = [lines if number in own else before for number, before in enumerate(every)]
     return every
 
 
-def _common(cores: Sequence[Core], graph: Traced, place: str) -> Lines:
+def _common(cores: Sequence[Core], graph: Traced) -> Lines:
     """Return a line that serves all of some cores; the scale of one of them, which is said, may serve the others."""
     kinds: dict[str, Core] = {}
     for core in cores:
@@ -41,7 +42,7 @@ def _common(cores: Sequence[Core], graph: Traced, place: str) -> Lines:
         if chosen:
             return chosen
     differing = (f"#   {each}" for each in sorted(kinds))
-    return (f"# {place}: its layers differ, so no line serves all of them:", *differing)
+    return (f"# {where(cores[0].node)}: its layers differ, so no line serves all of them:", *differing)
 
 
 def _chosen(core: Core, other: Core, graph: Traced) -> Lines:

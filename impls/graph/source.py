@@ -42,7 +42,8 @@ def written(
         return ()
     at = where(core.node)
     if isinstance(graph.inner.get_submodule(module_of(core.node)), nn.MultiheadAttention):
-        return (f"# {at}: nn.MultiheadAttention computes no weights with need_weights=False, and is fused then",)
+        used = f", but its weights are used: {core.obstacle}" if core.weights_are_used else ""
+        return (f"# {at}: nn.MultiheadAttention calls {FUNCTION} if it is given need_weights=False{used}",)
     try:
         found = line(core, graph, says_scale=says_scale, mask=mask)
     except Formless as reason:

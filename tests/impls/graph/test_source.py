@@ -288,7 +288,7 @@ def test_layers_between_which_a_condition_chooses_have_a_common_line(tmp_path: P
     x = torch.randn(3, 6, 16)
     cores, every = every_line(both, x)
     assert every[0] == every[1]
-    assert "attn_mask=self.mask if self.mask is not None else None" in every[0][0]
+    assert "attn_mask=self.mask[None, None, None] if self.mask is not None else None" in every[0][0]
     assert notes(every[0], "did not take") == []
     copy = pasted(cores[0].node, every[0][0], tmp_path / "copy_of_layers.py")
     others = nn.Sequential(copy.Layer(), copy.Layer(is_shifted=True)).eval()
