@@ -91,6 +91,11 @@ class Wrapper(nn.Module):
         """Whether the module takes x alone."""
 
     @property
+    def arguments(self) -> list[Tensor]:
+        """The tensors that it holds, which the module gets as arguments."""
+        return [*self._buffers.values()]  # type: ignore[list-item]  # each is held
+
+    @property
     def given(self) -> list[Tensor]:
         """The held tensors that have a row for each item: what they hold may be computed from the input."""
         held: list[Held] = []
