@@ -15,21 +15,47 @@ def not_taken(first: Node, last: Node) -> list[str]:
 
     It counts if the call ran nothing of it, and if it assigns a name that the lines that ran use.
     """
-    frames = last.meta.get(FRAMES) or []
-    if not frames or frames[0][2] is None:
-        return []
-    file, end = frames[0][:2]
-    function = _function(file, end)
+    function = _function(last)
     if function is None:
         return []
+    ran, end = _ran(first, last, function), last.meta[FRAMES][0][1]
+    return [words for each in _ifs(function, ran, end) for words in _bodies(each, ran, function, last)]
+
+
+def taken_by(node: Node, own: tuple[Node, Node], other: tuple[Node, Node]) -> ast.expr | None:
+    """Return the condition under which an operator ran, if it ran between two operators and not between others.
+
+    None if it is no branch of the function in which the last of them is.
+    """
+    function = _function(own[1])
+    if function is None or not _has(function, node.meta[FRAMES][0][1]):
+        return None
+    ran, never = _ran(*own, function), _ran(*other, function)
+    line, end = node.meta[FRAMES][0][1], own[1].meta[FRAMES][0][1]
+    for branch in _ifs(function, ran, end):
+        if any(_has(each, line) for each in branch.body):
+            is_other = any(_has(each, at) for each in branch.body for at in never)
+            return None if is_other else branch.test
+    return None
+
+
+def _ran(first: Node, last: Node, function: ast.FunctionDef) -> set[int]:
+    """Return the lines of a function that ran between two operators."""
+    file = last.meta[FRAMES][0][0]
     every = {frame[1] for node in between(first, last) for frame in node.meta.get(FRAMES) or [] if frame[0] == file}
-    ran = {line for line in every if _has(function, line)}
-    branches = (each for each in ast.walk(function) if isinstance(each, ast.If) and min(ran) <= each.lineno <= end)
-    return [words for each in branches for words in _bodies(each, ran, function, last)]
+    return {line for line in every if _has(function, line)}
 
 
-def _function(file: str, line: int) -> ast.FunctionDef | None:
-    """Return the innermost function that has a line."""
+def _ifs(function: ast.FunctionDef, ran: set[int], end: int) -> list[ast.If]:
+    return [each for each in ast.walk(function) if isinstance(each, ast.If) and min(ran) <= each.lineno <= end]
+
+
+def _function(node: Node) -> ast.FunctionDef | None:
+    """Return the innermost function of the source in which an operator was called; None without one."""
+    frames = node.meta.get(FRAMES) or []
+    if not frames or frames[0][2] is None:
+        return None
+    file, line = frames[0][:2]
     tree = parsed(file)[1]
     every = ast.walk(tree) if tree else iter(())
     found = [each for each in every if isinstance(each, ast.FunctionDef) and _has(each, line)]

@@ -66,7 +66,7 @@ def expressed(core: Attention, graph: Graph, memory: Memory) -> Call:
         dropout=core.scores.dropout,
         terms=tuple(making.terms),
     )
-    return _with_kind(call, memory)
+    return with_kind(call, memory)
 
 
 def _before_groups(core: Attention) -> tuple[tuple[Node, Dims], tuple[Node, Dims], Dims]:
@@ -89,7 +89,7 @@ def _check_memory(core: Attention, memory: Memory) -> None:
             raise Odd("an operand that is changed in place later", at)
 
 
-def _with_kind(call: Call, memory: Memory) -> Call:
+def with_kind(call: Call, memory: Memory) -> Call:
     """Return a call without a mask that is constant and hides nothing, or hides later keys alone."""
     mask = None if call.mask is None else constant(call.mask, memory)
     if mask is None:

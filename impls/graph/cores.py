@@ -206,7 +206,13 @@ class _Search:
         )
 
     def _add_fused(self, core: fused.Fused) -> None:
-        mask = core.mask
+        mask, is_causal, obstacle = core.mask, core.is_causal, core.obstacle
+        if name(core.node) == fused.FLEX:
+            try:
+                with _tried(self.graph.module.graph, core.node) as nodes:
+                    is_causal = fused.as_call(core, nodes, self.memory).is_causal
+            except Odd as odd:
+                obstacle = str(odd)
         self.cores[core.output] = self._described(
             core,
             core.node,
@@ -214,10 +220,10 @@ class _Search:
             operator=name(core.node),
             by_sdpa=core.is_torchs_function,
             masks=() if mask is None else self._mask(mask, mask, shows=True, weight=1),
-            causal=core.is_causal,
+            causal=is_causal,
             dropout=core.dropout,
             lines=_lines([core.node]),
-            obstacle=core.obstacle,
+            obstacle=obstacle,
         )
 
     def _described(self, of: Attention | fused.Fused, node: Node, tensors: Sequence[Node], **facts: Any) -> Core:

@@ -48,7 +48,7 @@ def formed(shaped: Shaped, text: str, wanted: Sequence[str], counts: Mapping[str
     """Return an expression whose dimensions are the wanted ones, in their order.
 
     A wanted dimension that the expression doesn't have is one of size 1; before the first one it is left out if no more
-    than `short` are left. `counts` has the text of dimensions' sizes.
+    than `short` are left, but two at least. `counts` has the text of dimensions' sizes.
     """
     shaped, text = _squeezed(*_joined(shaped, text, counts))
     text, axes = _turned(shaped, text, wanted)
@@ -144,7 +144,7 @@ def _filled(text: str, have: Sequence[str], wanted: Sequence[str], short: int) -
     """Add dimensions of size 1 for those that are missing."""
     missing = [place for place, name in enumerate(wanted) if name not in have]
     is_first = missing == [*range(len(missing))]
-    if not missing or (is_first and len(have) <= short):
+    if not missing or (is_first and len("NM") <= len(have) <= short):
         return text
     if is_first:
         return f"{grouped(text)}[{', '.join(['None'] * len(missing))}]"

@@ -81,7 +81,7 @@ def _replace(core: Core, graph: Graph, memory: Memory, attend: Attend) -> None:
             call = (
                 expressed(core.found, graph, memory)
                 if isinstance(core.found, Attention)
-                else as_call(core.found, graph)
+                else as_call(core.found, graph, memory)
             )
             output = _attended(graph, attend, call)
             output = (

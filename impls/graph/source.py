@@ -1,6 +1,6 @@
 """The line to write in place of a core: `F.scaled_dot_product_attention` of the operands as the source has them."""
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 
 from torch import nn
 
@@ -20,90 +20,73 @@ FUNCTION = "F.scaled_dot_product_attention"
 DROPOUT = ("dropout", "native_dropout")
 
 
-def written(core: Core, graph: Traced, *, says_scale: bool = False) -> tuple[str, ...]:
+@dataclass(frozen=True)
+class Line:
+    """A line, the mask in it, and what is said of its names and its cost."""
+
+    text: str
+    mask: str
+    notes: tuple[str, ...]
+
+
+def written(
+    core: Core, graph: Traced, *, says_scale: bool = False, mask: str | None = None, other: Core | None = None
+) -> tuple[str, ...]:
     """Return the line to write in place of a core's last product, and comments; without a line comments alone.
 
-    The usual scale is left out, unless `says_scale`. Comments say where it stands, what the names are that the source doesn't have, and what the line leaves out. Empty
-    if one operator computes the core.
+    Comments say where it stands, what the names are that the source doesn't have, and what the line leaves out. Empty
+    if one operator computes the core. The scale is left out if it is SDPA's own, unless `says_scale`; a `mask` stands
+    in place of that of the core, if the line serves an `other` core too.
     """
     if core.is_fused:
         return ()
+    at = where(core.node)
     if isinstance(graph.inner.get_submodule(module_of(core.node)), nn.MultiheadAttention):
-        return (
-            f"# {where(core.node)}: nn.MultiheadAttention computes no weights with need_weights=False, and is fused",
-        )
-    assert isinstance(core.found, Attention)
+        used = f", but its weights are used: {core.obstacle}" if core.weights_are_used else ""
+        return (f"# {at}: nn.MultiheadAttention calls {FUNCTION} if it is given need_weights=False{used}",)
     try:
-        text, notes = _line(Operands(core.found, graph.inner), Memory(graph.module.graph), says_scale=says_scale)
+        found = line(core, graph, says_scale=says_scale, mask=mask)
     except Formless as reason:
-        return (f"# {where(core.node)}: no line is known, because {reason}",)
+        return (f"# {at}: no line is known, because {reason}",)
     call = call_of(core.node)
     place = f"in place of `{text_of(core.node, call)}`, " if call else ""
-    every = [f"{place}at {where(core.node)}", *notes]
-    if core.causal:
-        every.append("here the mask hides later keys and no others; if it always does: is_causal=True instead")
-    if core.weights_are_used:
-        every.append(f"left out: {core.obstacle}")
-    every += left_out(core.found)
-    return (text, *(f"# {each}" for each in every))
+    return (found.text, *(f"# {each}" for each in (f"{place}at {at}", *found.notes, *left_out(core, other))))
 
 
-def _line(operands: Operands, memory: Memory, *, says_scale: bool) -> tuple[str, list[str]]:
-    """Return the line, and what is said of its names and its cost."""
+def line(core: Core, graph: Traced, *, says_scale: bool = False, mask: str | None = None) -> Line:
+    """Return the line of a core; raises Formless."""
+    assert isinstance(core.found, Attention)
+    operands = Operands(core.found, graph.inner)
     (q, k, v), is_shared = operands.qkv()
-    terms, sink = Terms(operands, memory, q), operands.core.scores.sink
-    mask, scale = terms.whole_mask(is_float=sink is not None), terms.whole_scale(says_all=says_scale)
-    notes = []
+    terms, sink = Terms(operands, Memory(graph.module.graph), q), core.found.scores.sink
+    own, scale = terms.whole_mask(is_float=sink is not None), terms.whole_scale(says_all=says_scale)
+    notes = [*operands.notes, *terms.notes(), *operands.of_widths()]
     if sink:
-        mask = terms.with_sink(mask, sink)
+        own = terms.with_sink(own, sink)
         k, v = (f"F.pad({each}, (0, 0, 0, 1))" for each in (k, v))
-        notes = ["a key and a value of zeros, and a column of the mask, stand for the scores that are no products"]
-    options = [f"attn_mask={mask}"] * bool(mask) + [f"scale={scale}"] * bool(scale)
-    options += ["enable_gqa=True"] * is_shared
+        notes.append("a key and a value of zeros, and a column of the mask, stand for the scores that are no products")
+    own = own if mask is None else mask
+    options = [f"attn_mask={own}"] * bool(own) + [f"scale={scale}"] * bool(scale) + ["enable_gqa=True"] * is_shared
     text = operands.output(f"{FUNCTION}({', '.join([terms.queries, k, v, *options])})")
-    return text, [*operands.notes, *notes, *terms.notes(), *operands.of_widths()]
+    return Line(text, own, tuple(notes))
 
 
-def written_lines(cores: Sequence[Core], graph: Traced) -> list[tuple[str, ...]]:
-    """Return what is written for each core; where cores of one line of source need different lines, what differs."""
-    every = [written(core, graph) for core in cores]
-    of_place = _by_place(cores, every)
-    if any(len(lines) > 1 for lines in of_place.values()):  # a scale that one of them needs may serve all
-        said = [
-            written(core, graph, says_scale=True) if len(of_place.get(where(core.node), ())) > 1 else lines
-            for core, lines in zip(cores, every, strict=True)
-        ]
-        every, of_place = said, _by_place(cores, said)
-    return [
-        _differing(where(core.node), of_place[where(core.node)])
-        if lines and len(of_place[where(core.node)]) > 1
-        else lines
-        for core, lines in zip(cores, every, strict=True)
-    ]
-
-
-def _by_place(cores: Sequence[Core], every: Sequence[tuple[str, ...]]) -> dict[str, set[str]]:
-    """Return the lines that are written at each place of the source."""
-    of_place: dict[str, set[str]] = {}
-    for core, lines in zip(cores, every, strict=True):
-        if lines:
-            of_place.setdefault(where(core.node), set()).add(lines[0])
-    return of_place
-
-
-def _differing(at: str, lines: set[str]) -> tuple[str, ...]:
-    return (f"# {at}: its layers differ, so no line serves all of them:", *(f"#   {each}" for each in sorted(lines)))
-
-
-def left_out(core: Attention) -> list[str]:
-    """Return what a line doesn't have that the source has."""
-    notes = []
-    assert core.scores.softmax is not None
-    for node in between(core.scores.softmax, core.last.node):
+def left_out(core: Core, other: Core | None = None) -> list[str]:
+    """Return what a line doesn't have that the source has, and what could be left out of it."""
+    assert isinstance(core.found, Attention)
+    first, softmax, notes = core.found.first.node, core.found.scores.softmax, list[str]()
+    assert softmax is not None
+    if core.causal:
+        notes.append("here the mask hides later keys and no others; if it always does: is_causal=True instead")
+    if core.weights_are_used:
+        notes.append(f"left out: {core.obstacle}")
+    for node in between(softmax, core.node):
         rate = node.args[1] if name(node) in DROPOUT and len(node.args) > 1 else 0
         if rate:
             notes.append(f"left out: dropout of {rate} in training, at {where(node)}; dropout_p is 0.0 otherwise")
-    branches = not_taken(core.first.node, core.last.node)
+    branches = not_taken(first, core.node)
+    if other is not None and isinstance(other.found, Attention):
+        branches = [each for each in branches if each in not_taken(other.found.first.node, other.node)]
     if branches:
         notes.append(f"left out: what this call did not take: {', '.join(branches)}")
     return notes

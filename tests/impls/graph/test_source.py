@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from torch.fx import Node
 
 from impls.graph.cores import Core, found
-from impls.graph.source import written, written_lines
+from impls.graph.lines import written_lines
+from impls.graph.source import written
 from impls.graph.tracing import FRAMES, traced
 from tests.written_cores import EXPRESSIBLE, B, D, H, N, Written
 
@@ -278,6 +279,22 @@ def test_layers_of_one_source_that_differ_have_no_common_line(tmp_path: Path) ->
     assert all(line.startswith("#") for line in every[0])
     assert len(notes(every[0], "F.scaled_dot_product_attention(q, k, v")) == 2
     assert len(notes(every[0], "attn_mask=mask")) == 1
+
+
+def test_layers_between_which_a_condition_chooses_have_a_common_line(tmp_path: Path) -> None:
+    """The line has the condition of the branch for the mask, and computes what both compute."""
+    module = module_of(tmp_path / "layers.py", MODULE + LAYERS["branch"])
+    both = nn.Sequential(module.Layer(), module.Layer(is_shifted=True)).eval()
+    x = torch.randn(3, 6, 16)
+    cores, every = every_line(both, x)
+    assert every[0] == every[1]
+    assert "attn_mask=self.mask[None, None, None] if self.mask is not None else None" in every[0][0]
+    assert notes(every[0], "did not take") == []
+    copy = pasted(cores[0].node, every[0][0], tmp_path / "copy_of_layers.py")
+    others = nn.Sequential(copy.Layer(), copy.Layer(is_shifted=True)).eval()
+    others.load_state_dict(both.state_dict())
+    with torch.no_grad():
+        torch.testing.assert_close(others(2 * x), both(2 * x), atol=2e-6, rtol=1e-4)
 
 
 def test_one_scale_serves_layers_with_one_head_and_with_several(tmp_path: Path) -> None:
