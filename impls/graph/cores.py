@@ -13,7 +13,7 @@ from torch.fx import Graph, Node
 from impls.catalogue import GIVEN, LEARNED
 from impls.graph import fused
 from impls.graph.calls import Call, expressed
-from impls.graph.constants import constant
+from impls.graph.constants import constant, held
 from impls.graph.dimensions import Odd
 from impls.graph.expressing import Attention, attention
 from impls.graph.memory import Memory
@@ -23,6 +23,7 @@ from impls.graph.scores import Blocked, Term, Way, softmaxes
 from impls.graph.tracing import Traced, dtype, line, name, shape, where
 from impls.graph.walking import ways
 from impls.modules.masks import Mask, noted
+from impls.modules.wrapper import Wrapper
 
 UNFUSED = "unfused"
 
@@ -139,7 +140,7 @@ class _Search:
         self.cores: dict[Node, Core] = {}
         self._reasons: dict[Node, tuple[int, str]] = {}
         self._inputs = graph.inputs_by_node()
-        self._of_inputs = reached(self._inputs)
+        self._of_inputs = reached([*self._inputs, *_arguments(graph)])
         for node in graph.module.graph.nodes:
             if core := fused.fused(node):
                 self._add_fused(core)
@@ -318,3 +319,12 @@ def _heads(sizes: Sequence[int], stated: Collection[int], layer_width: Sequence[
         if len(possible) == 1:
             return possible.pop()
     return 1
+
+
+def _arguments(graph: Traced) -> Iterator[Node]:
+    """Yield the nodes of those tensors that a measured module holds because a call of it gets them as arguments."""
+    wrappers = (each for each in graph.inner.modules() if isinstance(each, Wrapper))
+    arguments = {id(tensor) for each in wrappers for tensor in each.arguments}
+    for node in graph.module.graph.nodes:
+        if node.op == "get_attr" and id(held(node)) in arguments:
+            yield node

@@ -51,8 +51,9 @@ class InGraph(nn.Module):
         """Return what the graph of these inputs returns."""
         modes = self.training, torch.is_grad_enabled(), torch.is_autocast_enabled()
         key = (*modes, *((x.shape, x.dtype, x.device) for x in xs))
-        graph = self.graphs.get(key) or self.graphs.setdefault(key, self._made(xs))
-        return graph(*xs)
+        if key not in self.graphs:
+            self.graphs[key] = self._made(xs)
+        return self.graphs[key](*xs)
 
     def trial(self, *xs: Tensor) -> Tensor:
         """Return what the graph of these inputs returns, which is not kept: other inputs may take another way."""

@@ -31,6 +31,8 @@ class Counts:
     """
 
     by_function: int
+    inside: tuple[str, ...]
+    """The operators that compute a core in one inside of them."""
     fused: int
     whole: int
     softmaxes: int
@@ -42,7 +44,7 @@ def counted(model: Wrapper, *xs: Tensor) -> Counts:
     with SDPAReplaced(counting.standing_in_for(F.scaled_dot_product_attention), model.names), counting:
         model(*xs)
     of = counting.number
-    return Counts(counting.by_function, *(_all(of, each) for each in (FUSED, WHOLE, SOFTMAX)))
+    return Counts(counting.by_function, tuple(counting.inside), *(_all(of, each) for each in (FUSED, WHOLE, SOFTMAX)))
 
 
 def _all(number: Mapping[str, int], names: re.Pattern[str]) -> int:
@@ -57,6 +59,7 @@ class _Counting(TorchDispatchMode):
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # torch's own
         self.number: Counter[str] = Counter()
+        self.inside: list[str] = []
         self.by_function = self._depth = 0
 
     @classmethod
@@ -86,6 +89,9 @@ class _Counting(TorchDispatchMode):
                 output = func.decompose(*args, **(kwargs or {}))
             if output is not NotImplemented:
                 return output
+        name = getattr(func, "overloadpacket", func).__name__
         if not self._depth:
-            self.number[getattr(func, "overloadpacket", func).__name__] += 1
+            self.number[name] += 1
+        elif FUSED.fullmatch(name):
+            self.inside.append(name)
         return func(*args, **(kwargs or {}))

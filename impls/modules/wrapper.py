@@ -119,6 +119,11 @@ class Wrapper(nn.Module):
         )
         return tuple(filter(None, words))
 
+    @property
+    def arguments(self) -> list[Tensor]:
+        """The tensors that it holds, which the module gets as arguments."""
+        return [*self._buffers.values()]  # type: ignore[list-item]  # each is held
+
     def zeros(self, batch: int = 1, **of: Any) -> tuple[Tensor, ...]:
         """Return inputs of zeros for so many items."""
         return tuple(torch.zeros(batch, *item, **of) for item in self.items)
