@@ -88,7 +88,7 @@ def look(request: Mapping[str, Any], channel: Channel) -> dict[str, Any]:
         tried = _settings(model, work, request["settings"], channel)
     return {
         "cores": _facts(of, graph, tried),
-        "others": [{"layer": each.layer, "lines": each.lines, "reason": each.reason} for each in of.unknown],
+        "others": [{"layer": _in_model(each.layer), "lines": each.lines, "reason": each.reason} for each in of.unknown],
         "untraced": untraced,
         "calls": timed,
         "kernels": plain,
@@ -97,14 +97,14 @@ def look(request: Mapping[str, Any], channel: Channel) -> dict[str, Any]:
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "item": list(model.items[0]),
         "library": _library(model),
-        "flags": _flags(model.inner.get_submodule(layer) for layer in {core.layer for core in of.cores}),
+        "flags": _flags(model.get_submodule(layer) for layer in {core.layer for core in of.cores}),
     }
 
 
 def _traced(model: Wrapper, work: workload.Workload) -> tuple[Traced | None, str]:
     """Return the graph of a model, or why there is none."""
     try:
-        return traced(model, work.inputs(), model.inner), ""
+        return traced(model, work.inputs()), ""
     except Untraceable as reason:
         return None, str(reason)
 
@@ -117,8 +117,15 @@ def _facts(of: cores.Found, graph: Traced | None, tried: Mapping[str, Mapping[st
     sdpa = tried.get("sdpa")
     is_wanted = graph and sdpa and (sdpa["status"] == "unsupported" or sdpa["by"].startswith(GRAPH))
     lines = written_lines(of.cores, graph) if graph and is_wanted else [()] * len(of.cores)
-    every = zip(of.cores, lines, strict=True)
-    return [{**dataclasses.asdict(core), "proposal": proposal} for core, proposal in every]
+    return [
+        {**dataclasses.asdict(core), "layer": _in_model(core.layer), "proposal": proposal}
+        for core, proposal in zip(of.cores, lines, strict=True)
+    ]
+
+
+def _in_model(path: str) -> str:
+    """Return the path of a wrapper's part in the module inside."""
+    return path.removeprefix("inner").removeprefix(".")
 
 
 def _step(graph: Callable[..., torch.Tensor], model: Wrapper, work: workload.Workload) -> Callable[[], object]:
@@ -136,7 +143,7 @@ def shape(request: Mapping[str, Any], channel: Channel) -> dict[str, int]:
     model, (item, *_) = workload.shown(point)
     channel.announce("first call")
     try:
-        seen = cores.found(traced(model, model.zeros(), model.inner)).cores
+        seen = cores.found(traced(model, model.zeros())).cores
     except Untraceable:
         seen = ()
     if not seen:
