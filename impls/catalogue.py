@@ -165,6 +165,9 @@ IMPLEMENTATIONS: Mapping[str, Entry] = MappingProxyType({
         scores=ALL, advised=2),
     "as_is": Entry("modules.core:as_is", "the layer or model as it is: its own core, its library's choice",
         Style("#8020f0", SOLID, "*", hollow=True)),
+    "graph": Entry("graph.running:unchanged",
+        "the module's graph, traced by torch, unchanged: a control that says what tracing alone changes",
+        Style("#5c4b8a", DOTTED, "*", hollow=True)),
     "compiled": Entry("modules.core:compiled", "torch.compile of the layer or model as it is",
         Style("#b984f7", DASHED, "X", hollow=True), supports="if there is a compiler", options={"mode": _MODE},
         compiles=True, advised=7),
@@ -236,6 +239,9 @@ IMPLEMENTATIONS: Mapping[str, Entry] = MappingProxyType({
         packages=("flash-attn",), on_gpu=True),
 })  # fmt: skip
 """The implementations that have a name, in the order in which they are listed."""
+
+GRAPH = "graph"
+"""The name of a module as the graph of its call, and the way by which cores got into such a graph."""
 
 COMPILED = "compiled"
 """The name of the whole as it is, compiled, and the beginning of those that are compiled from another one."""

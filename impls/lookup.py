@@ -1,7 +1,6 @@
 """Find an adapter by its name, and build an implementation from a layer and a name."""
 
 from collections.abc import Iterable
-from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, entry_points, version
 
 import torch
@@ -11,7 +10,8 @@ from torch.nn import attention
 from impls.catalogue import ENTRY_POINT_GROUP, IMPLEMENTATIONS, Entry, Name, parse
 from impls.contract import Adapt, Implementation, Unresolved, Unsupported, declared_options, imported
 from impls.foreign import attend_of
-from impls.modules.core import NoCore, has_idle_attend, with_attend
+from impls.graph.running import InGraph
+from impls.modules.core import has_idle_attend, with_attend
 from impls.modules.wrapper import Wrapper
 
 
@@ -32,8 +32,9 @@ def build(layer: nn.Module, name: str) -> Implementation:
     _check_options(adapt, parsed)
     is_whole = base not in IMPLEMENTATIONS and not hasattr(adapt, "options")  # those of `with_attend` have them
     if is_whole and isinstance(layer, Wrapper) and layer.is_plain and not has_idle_attend(layer):
-        with suppress(NoCore):  # an adapter of a user's own gets the module that it is written for
-            return adapt(layer.inner, **parsed.options)
+        own = adapt(layer.inner, **parsed.options)  # one of a user's own gets the module that it is written for
+        if not isinstance(own, InGraph):  # its wrapper has other ways
+            return own
     return adapt(layer, **parsed.options)
 
 

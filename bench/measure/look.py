@@ -28,7 +28,8 @@ from bench.plan.device import CPU, HOST
 from impls.catalogue import parse
 from impls.lookup import check
 from impls.modules import flow, proof, watch
-from impls.modules.core import cores_of
+from impls.modules.core import counts_of
+from impls.modules.counted import Counts
 from impls.modules.wrapper import Wrapper, wrapped
 
 CALLS, LEAST_CALLS, BUDGET_S = 7, 3, 4.0
@@ -243,8 +244,8 @@ def _settings(model: Wrapper, names: Sequence[str], channel: Channel) -> dict[st
     return tried
 
 
-def _fingerprint(model: Wrapper) -> list[tuple[str, bool]]:
-    return [(core.operator, core.by_sdpa) for core in cores_of(model)]
+def _fingerprint(model: Wrapper) -> Counts:
+    return counts_of(model)
 
 
 def _flags(layers: Iterable[nn.Module]) -> list[str]:

@@ -143,8 +143,12 @@ def _calls_number(row: Row) -> float | None:
     return 1e300 if number == math.inf else number
 
 
+LONGEST_WAY = 50
+"""How an implementation got into a module is cut to this number of characters."""
+
 TEXTS: dict[str, Callable[[Row], str]] = {
     "kernels": lambda row: algorithm(row["kernels"]),
+    "adapted_by": lambda row: cut(row["adapted_by"] or "", LONGEST_WAY),
     "memory_bytes": memory_text,
     "page_faults": lambda row: units.count(row["page_faults"]) if is_with_faults(row) else "",
 }

@@ -20,7 +20,7 @@ from bench.plan.invocation import suite
 from bench.plan.names import is_own
 from bench.plan.sweep import Effort, Sweep
 from bench.show import answer as say
-from bench.show import doubts, failures
+from bench.show import by_graph, doubts, failures
 from bench.show.answer import At, choice_of, speedup_cell, tone, words
 from bench.show.blocks import BAD, GAP, HEAD, PLAIN, QUIET, WARNING, Block, Column, Lines, Table, right
 from bench.show.failures import reasons
@@ -78,6 +78,7 @@ def blocks(
     if len(begun) > len(shown):
         yield Lines([f"… and {counted(len(begun) - len(shown), 'more point')}"])
     yield Lines(precision_words(whole, changes))
+    yield Lines(by_graph.words(whole, baseline))
     if any(at.failed or at.waits for at in points):
         yield Lines([failures.sentence(points)], WARNING)
         tried = [row for at in points for row in at.rows if row["status"] not in ("ok", "skipped")]

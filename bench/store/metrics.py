@@ -284,7 +284,8 @@ _TABLE = (
         "in order; of another runtime what it reports, with its precision"),
     Metric("adapted_by", kind=str, reported=True, combined=FIRST, heading=Heading("core by", place=46, rank=7),
         meaning="how the implementation got into a module that is no layer of the suite: by its `self.attend`, by the "
-        "switch of its library, or by `F.scaled_dot_product_attention`; and which tensor counts if it returns several"),
+        "switch of its library, by `F.scaled_dot_product_attention`, or by `graph`, that of its call, and how many "
+        "softmaxes stay there; and which tensor counts if it returns several"),
     Metric("error", reported=True, combined=OF_WORST_ERROR,
         meaning="the deviation from the reference, relative to the largest value, that came nearest to its tolerance"),
     Metric("tolerance", reported=True, combined=OF_WORST_ERROR, meaning="the largest that is accepted there"),

@@ -1,8 +1,9 @@
 """The core of a module, and the ways to put another one in its place.
 
 They are tried in this order: `self.attend`, which takes queries, keys, values and a scale; the library's own switch;
-and `F.scaled_dot_product_attention`, as the module calls it. Each works on a copy of the module that shares the
-weights, and looks at a call of it: if the core was not replaced, it raises `Unsupported` with the reason.
+`F.scaled_dot_product_attention`, as the module calls it, if that computes every core; and the graph of the module's
+call, in which any core can be replaced. Each works on a copy of the module that shares the weights, and looks at a call
+of it: if no core was replaced, it raises `Unsupported` with the reason.
 """
 
 import contextlib
@@ -20,7 +21,10 @@ from torch import Tensor, nn
 
 from impls.catalogue import CORE_KEYWORDS
 from impls.contract import Adapt, Attend, Implementation, Unsupported, compiling, declared_options, fitted
-from impls.modules.watch import UNFUSED, Core, cores
+from impls.graph.cores import found
+from impls.graph.running import InGraph, staying
+from impls.graph.tracing import Untraceable, traced
+from impls.modules.counted import Counts, counted
 from impls.modules.wrapper import Wrapper
 from impls.signatures import POSITIONAL, parameters_of
 
@@ -40,10 +44,6 @@ NO_SCALE = ("mask", "bias", "drop", "pos")
 """Parts of the names of a fourth parameter that is no scale."""
 
 
-class NoCore(Unsupported):
-    """The layer has no core that could be replaced."""
-
-
 def with_attend(attend: Attend, switch: str = "") -> Adapt:
     """Return the adapter that replaces a layer's core by `attend`.
 
@@ -52,15 +52,16 @@ def with_attend(attend: Attend, switch: str = "") -> Adapt:
     If the layer's library has a `switch` to this attention, `sdpa` or `eager`, that is used. If the attend is torch's
     own function in a context, its attribute `inside`, calls of a module that calls the function run in that context. An
     attend that is not right for a query whose keys are all hidden has one that is, its attribute `safely`.
+    A layer that has none of these runs as the graph of its call, in which the cores are replaced.
     The adapter raises `Unsupported` for a layer whose core can't be replaced, and for one that asks its core for more
-    than `attend` declares, such as a mask.
+    than `attend` declares, such as a mask; of a module that is in no Wrapper, and has no attend, its first call does.
     """
 
     def adapt(layer: nn.Module, **options: Any) -> nn.Module:
         if isinstance(layer, Wrapper):
             return _in_wrapper(layer, attend, switch, options)
         if not takes_core(getattr(layer, "attend", None)):
-            raise NoCore(f"{type(layer).__name__} has no attend(q, k, v, scale) to replace")
+            return InGraph(layer, _bound(attend, options))
         adapted = copy.copy(layer)
         adapted._modules = dict(layer._modules)  # a core that is a module must not appear in the original
         _put(attend, adapted, options)
@@ -122,7 +123,7 @@ def _put(attend: Attend, layer: nn.Module, options: dict[str, Any]) -> None:
     layer.attend = fitted(attend, layer, **options)  # type: ignore[assignment]  # no submodule
 
 
-def _in_wrapper(layer: Wrapper, attend: Attend, switch: str, options: dict[str, Any]) -> Wrapper:
+def _in_wrapper(layer: Wrapper, attend: Attend, switch: str, options: dict[str, Any]) -> nn.Module:
     """Return a copy of a module with an attend as the core, by the first way that is there."""
     if paths := _own_cores(layer):
         model = _copy(layer)
@@ -133,42 +134,69 @@ def _in_wrapper(layer: Wrapper, attend: Attend, switch: str, options: dict[str, 
     if switch and (by_library := _by_switch(layer, switch)):
         return by_library
     model = _without_fast_path(switched(layer, "sdpa"))
-    every = cores_of(model)
-    if outside := [core.class_name for core in every if not core.by_sdpa]:
-        classes = ", ".join(sorted({*outside}))
-        raise NoCore(
-            f"the module computes {len(outside)} of {len(every)} attention cores by itself, in {classes}, "
-            f"and has no attend(q, k, v, scale) and no switch to {BY_FUNCTION}; advise says what to write there"
-        )
-    attend = getattr(attend, "safely", attend)
+    counts = counts_of(model)
+    stays = _called(model, _beside_function) if counts.softmaxes else ""
+    if counts.by_function and not (counts.fused or counts.whole) and stays is not None:
+        by_function = _by_function(model, attend, options, counts.by_function)
+        if by_function:
+            by_function.adapted_by = ", ".join(filter(None, (BY_FUNCTION, stays)))
+            return by_function
+    return _by_graph(model, attend, options)
+
+
+def _by_function(model: Wrapper, attend: Attend, options: dict[str, Any], calls: int) -> Wrapper | None:
+    """Return a module with an attend in place of torch's function, None if it computes fewer cores than there are."""
+    own = copy.copy(model)
     if inside := getattr(attend, "inside", None):
-        model.context = partial(_inside, model.context, inside)
-        _called(model, Wrapper.__call__)  # the backend may refuse a mask
-    else:
-        model.attend = partial(attend, **options) if options else attend
-        _check_used(model, len(every))
-    model.adapted_by = BY_FUNCTION
-    return model
+        own.context = partial(_inside, model.context, inside)
+        _called(own, Wrapper.__call__)  # the backend may refuse a mask
+        return own
+    own.attend = _bound(attend, options)
+    return own if _calls(own) == calls else None
 
 
-def _check_used(model: Wrapper, cores: int) -> None:
-    """Raise `Unsupported` if an attend computes fewer cores than the module has: it may refuse, or not be called."""
+def _bound(attend: Attend, options: dict[str, Any]) -> Attend:
+    """Return an attend with options, right for a query whose keys are all hidden."""
+    safely: Attend = getattr(attend, "safely", attend)
+    return partial(safely, **options) if options else safely
+
+
+def _calls(model: Wrapper) -> int:
+    """Return how many cores of a call an attend computes: it may refuse, or not be called."""
     attend, done = model.attend, list[bool]()
     assert attend is not None
 
     @wraps(attend)
-    def counted(*args: Any, **kwargs: Any) -> Tensor:
+    def counting(*args: Any, **kwargs: Any) -> Tensor:
         o: Tensor = attend(*args, **kwargs)
         done.append(True)
         return o
 
-    model.attend = counted
+    model.attend = counting
     _called(model, Wrapper.__call__)
     model.attend = attend
-    if len(done) < cores:
-        raise Unsupported(
-            f"the module computes {cores - len(done)} of {cores} cores in another way if {BY_FUNCTION} fails"
-        )
+    return len(done)
+
+
+def _beside_function(model: Wrapper, *xs: Tensor) -> str | None:
+    """Return which softmaxes of a call stay beside its calls of torch's function; None if one is of a core.
+
+    Others may choose experts, or belong to what no attend can express.
+    """
+    try:
+        seen = found(traced(model, xs))
+    except Untraceable:
+        return "and whether other cores stay is not known"
+    if not all(core.by_sdpa for core in seen.cores):
+        return None
+    return staying([each.lines for each in seen.unknown], len(seen.cores))
+
+
+def _by_graph(model: Wrapper, attend: Attend, options: dict[str, Any]) -> InGraph:
+    """Return a module whose graph has an attend in place of each core that it can express."""
+    own = InGraph(model, _bound(attend, options))
+    _called(model, lambda _, *xs: own.trial(*xs))
+    return own
 
 
 def _own_cores(layer: Wrapper) -> list[str]:
@@ -193,15 +221,13 @@ def _by_switch(layer: Wrapper, name: str) -> Wrapper | None:
     model = switched(layer, name)
     model.adapted_by = _switch_of(layer)
     if name == "eager":
-        every = _called(model, cores)
-        is_plain = all(core.operator == UNFUSED and not core.by_sdpa for core in every)
-        is_right = model.adapted_by and every and is_plain
-        return model if is_right else None
+        of = counts_of(model)
+        return model if model.adapted_by and of.softmaxes and not (of.by_function or of.fused or of.whole) else None
     model = _without_fast_path(model)
-    every = cores_of(model)
-    if not all(core.by_sdpa or core.is_fused for core in every):
+    of = counts_of(model)
+    if of.softmaxes or of.whole or not (of.by_function or of.fused):
         return None
-    if all(core.by_sdpa for core in every):
+    if not of.fused:
         model.adapted_by = model.adapted_by or BY_FUNCTION
     return model
 
@@ -224,7 +250,7 @@ def compile_in_place(layer: nn.Module, **options: Any) -> None:
 
     Raises `Unsupported` for a core that was put into one of these: the compiler takes torch's own in its place.
     """
-    if not isinstance(layer, Wrapper):
+    if not isinstance(layer, Wrapper):  # a module that runs as a graph has that compiled
         layer.compile(dynamic=False, **options)
     elif layer.attend is not None and _is_torchs_own(layer):
         raise Unsupported(f"torch.compile leaves torch's own core in {OF_TORCH[0].__name__}, whatever is put there")
@@ -258,12 +284,10 @@ def configs(module: nn.Module) -> list[Any]:
     return [config for config in held if hasattr(config, "_attn_implementation")]
 
 
-def cores_of(model: Wrapper) -> list[Core]:
-    """Return the cores of a call on one item; raises `Unsupported` if there are none or if a backend refuses."""
-    every: list[Core] = _called(model, cores)
-    if not every and model.attend is None:
-        raise NoCore("no attention was found in the module: no fused operator, no product with a softmax")
-    return every
+def counts_of(model: Wrapper) -> Counts:
+    """Return the counts of a call on one item; raises `Unsupported` if the library or a backend refuses."""
+    counts: Counts = _called(model, counted)
+    return counts
 
 
 def _called(model: Wrapper, call: Callable[..., Any]) -> Any:

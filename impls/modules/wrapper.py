@@ -91,6 +91,11 @@ class Wrapper(nn.Module):
         """Whether the module takes x alone."""
 
     @property
+    def arguments(self) -> list[Tensor]:
+        """The tensors that it holds, which the module gets as arguments."""
+        return [*self._buffers.values()]  # type: ignore[list-item]  # each is held
+
+    @property
     def given(self) -> list[Tensor]:
         """The held tensors that have a row for each item: what they hold may be computed from the input."""
         held: list[Held] = []
@@ -229,11 +234,16 @@ def stand_in(attend: Attend) -> Callable[..., Tensor]:
 
 @functools.cache  # it reads a signature, which takes as long as a small core
 def bridge(attend: Attend) -> Callable[..., Tensor]:
-    """Return a stand-in for `F.scaled_dot_product_attention` that calls an attend.
+    """Return a stand-in for `F.scaled_dot_product_attention` that calls an attend, as `asked` does."""
+    return stand_in(asked(attend))
+
+
+def asked(attend: Attend) -> Attend:
+    """Return an attend for whatever a module asks of its core, by CORE_KEYWORDS.
 
     What the attend doesn't declare it can't do: a causal mask needs its keyword `mask`, another mask `attn_mask`,
-    dropout `dropout_p`. Then the stand-in raises `Unsupported`; but fewer heads of keys are repeated, and the attend's
-    attribute `repeats` says so. Queries that are not `[B, H, N, D]` become so.
+    dropout `dropout_p`. Then what is returned raises `Unsupported`; but fewer heads of keys are repeated, and the
+    attend's attribute `repeats` says so. Queries that are not `[B, H, N, D]` become so.
     """
     declared = declared_options(attend)
 
@@ -253,7 +263,7 @@ def bridge(attend: Attend) -> Callable[..., Tensor]:
             return attend(q, k, v, scale, **options)
         return _in_four_dimensions(attend, (q, k, v), scale, options)
 
-    return stand_in(checked)
+    return checked
 
 
 @functools.cache

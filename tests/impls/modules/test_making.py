@@ -379,17 +379,13 @@ class Idle(Attention):
         ("with_module", None),
         ("Idle", "F.scaled_dot_product_attention"),
         ("WithMask", "F.scaled_dot_product_attention"),
-        ("Softmax", "unsupported"),
+        ("Softmax", "graph"),
     ],
 )
 def test_an_attend_of_another_meaning_is_left_alone(name: str, way: str | None) -> None:
     """A core takes a scale, and forward calls it; without one the layer is in a wrapper, which finds another way."""
     layer, (shape,) = make(f"{HERE}:{name}", vars(point()))
     assert isinstance(layer, Wrapper) is (way is not None)
-    if way == "unsupported":
-        with pytest.raises(Unsupported, match="computes 1 of 1 attention cores by itself, in Softmax"):
-            impls.build(layer, "sdpa")
-        return
     x = torch.randn(shape)
     with torch.no_grad():
         y, right, wrong = layer(x), *(impls.build(layer, f"tests.tiny_models:{each}") for each in ("right", "wrong"))
@@ -413,7 +409,7 @@ def test_a_layer_of_two_results_has_its_own_core_replaced() -> None:
 def test_a_kernel_that_a_module_can_avoid_has_no_row_of_its_own() -> None:
     """The module would compute its own formula under the kernel's name."""
     layer, _ = make("tests.tiny_models:Careful", vars(point()))
-    with pytest.raises(Unsupported, match="in another way"):
+    with pytest.raises(Unsupported, match="has a mask tensor, and the attend declares no keyword"):
         impls.build(layer, "tests.tiny_models:right")
 
 

@@ -1,0 +1,43 @@
+"""What is said of rows whose core got into the graph of a module: tracing alone changes the time too."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from bench.analyse.rows import speedup_of
+from bench.plan.case import AS_IS
+from bench.show.rows import Row, measured, plain
+from bench.show.text import listed
+from bench.store import units
+from bench.store.table import without_control
+from impls.catalogue import GRAPH
+
+
+def words(whole: pd.DataFrame, baseline: str | None) -> list[str]:
+    """Return in a sentence which rows run a graph, and what tracing alone does; none if the baseline does it too."""
+    rows = measured(plain(without_control(whole)))
+    by_graph = [row for row in rows if _is_by_graph(row)]
+    names = [*dict.fromkeys(str(row["implementation"]) for row in by_graph if row["implementation"] != GRAPH)]
+    if not names or baseline == GRAPH:
+        return []
+    run = f"{listed(names)} {'run' if len(names) > 1 else 'runs'} the graph of the module's call"
+    ratios = _ratios(by_graph) if baseline == AS_IS else []
+    if any(row["implementation"] == GRAPH for row in by_graph):
+        alone = f": tracing alone made it {_range(ratios)} as fast as {baseline}" if ratios else ""
+        return [f"{run}; compare with the row {GRAPH}{alone}."]
+    return [f"{run}: tracing alone changes the time too; --impl {','.join([GRAPH, *names])} shows by how much."]
+
+
+def _is_by_graph(row: Row) -> bool:
+    return str(row["adapted_by"] or "").startswith(GRAPH)
+
+
+def _ratios(rows: Sequence[Row]) -> list[float]:
+    """Return the speed-ups of the module that is traced and unchanged."""
+    own = [row for row in rows if row["implementation"] == GRAPH and row["speedup"] is not None]
+    return sorted(speedup_of(row).value for row in own)
+
+
+def _range(ratios: Sequence[float]) -> str:
+    low, high = units.ratio(ratios[0]), units.ratio(ratios[-1])
+    return low if low == high else f"{low} to {high}"

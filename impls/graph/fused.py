@@ -1,0 +1,131 @@
+"""Operators that compute a core alone, and what they are asked for."""
+
+import operator
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.fx import Graph, Node
+
+from impls.graph.calls import Call, with_kind
+from impls.graph.dimensions import ATEN, Odd, called, reshaped
+from impls.graph.flex import PLACES, factor_and_mask
+from impls.graph.memory import Memory
+from impls.graph.tracing import dtype, is_tensor, name, shape
+
+SDPA, FLEX = "scaled_dot_product_attention", "flex_attention"
+
+FUSED = re.compile(r"_scaled_dot_product_(?!.*backward)\w*attention\w*")
+"""The names of the operators that torch's function calls."""
+
+
+@dataclass(frozen=True, eq=False)
+class Fused:
+    """A core that one operator computes; `output` is the node of its output, which may be one of several results."""
+
+    node: Node
+    output: Node
+    asked: Mapping[str, Any]
+    obstacle: str = ""
+
+    @property
+    def is_torchs_function(self) -> bool:
+        """Whether it is `F.scaled_dot_product_attention`, which chooses a kernel when it runs."""
+        return name(self.node) == SDPA
+
+    @property
+    def tensors(self) -> tuple[Node, ...]:
+        """Queries, keys and values."""
+        return tuple(self.asked[key] for key in ("query", "key", "value"))
+
+    @property
+    def mask(self) -> Node | None:
+        """The mask tensor, if there is one."""
+        node: Node | None = self.asked.get("attn_mask", self.asked.get("attn_bias"))
+        return node
+
+    @property
+    def operands(self) -> list[Node]:
+        """The nodes that it takes."""
+        return self.node.all_input_nodes
+
+    @property
+    def is_causal(self) -> bool:
+        """Whether later keys are hidden."""
+        return bool(self.asked.get("is_causal"))
+
+    @property
+    def dropout(self) -> float:
+        """The share of weights that are dropped."""
+        return float(self.asked.get("dropout_p") or 0)
+
+
+def fused(node: Node) -> Fused | None:
+    """Return the core that a node computes alone, None if it computes none."""
+    kind = name(node) if node.op == "call_function" else ""
+    if kind == FLEX:
+        return _flex(node)
+    if kind != SDPA and not FUSED.fullmatch(kind):
+        return None
+    assert isinstance(node.target, torch._ops.OpOverload)
+    names = [argument.name for argument in node.target._schema.arguments]
+    asked = {**dict(zip(names, node.args, strict=False)), **node.kwargs}
+    if is_tensor(node):
+        return Fused(node, node, asked)
+    output, others = _first_result(node)
+    return None if output is None else Fused(node, output, asked, f"{kind} with several results" if others else "")
+
+
+def _first_result(node: Node) -> tuple[Node | None, bool]:
+    """Return the node of the first of several results, and whether others are used."""
+    taken = {user.args[1]: user for user in node.users if user.target is operator.getitem}
+    return taken.get(0), any(place != 0 and user.users for place, user in taken.items())
+
+
+def _flex(node: Node) -> Fused | None:
+    """Return the core of flex_attention, whose programs are read when it becomes a call."""
+    output, others = (node, False) if is_tensor(node) else _first_result(node)
+    asked = dict(zip(PLACES, node.args, strict=False))
+    return None if output is None else Fused(node, output, asked, f"{FLEX} with several results" if others else "")
+
+
+def as_call(core: Fused, graph: Graph, memory: Memory) -> Call:
+    """Return a fused core as a call of attention; raises `Odd`."""
+    if core.obstacle:
+        raise Odd(core.obstacle, core.node)
+    if name(core.node) == FLEX:
+        query, key, value = core.tensors
+        factor, mask = factor_and_mask(core.node, graph, memory)
+        if mask is not None and dtype(mask) != dtype(value):
+            mask = called(graph, ATEN.to.dtype, mask, dtype(value))
+        has_groups = shape(query)[1] != shape(key)[1]
+        call = Call(query, key, value, factor * float(core.asked["scale"]), mask, has_groups=has_groups)
+        return with_kind(call, memory)
+    scale = core.asked.get("scale")
+    query, key, value = (_headed(graph, each) for each in core.tensors)
+    sizes, mask = shape(core.tensors[0]), core.mask
+    if mask is not None and len(shape(mask)) > len("NM") and len(sizes) != len("BHND"):
+        if len(sizes) > len("BHND"):
+            mask = called(graph, ATEN.expand.default, mask, [*sizes[:-1], shape(key)[-2]])
+        mask = _headed(graph, mask)
+    return Call(
+        query,
+        key,
+        value,
+        shape(query)[-1] ** -0.5 if scale is None else float(scale),
+        mask,
+        core.is_causal,
+        bool(core.asked.get("enable_gqa")),
+        core.dropout,
+    )
+
+
+def _headed(graph: Graph, node: Node) -> Node:
+    """Return a tensor `[…, B, H, N, D]`, or one of fewer dimensions, as `[B, H, N, D]`."""
+    sizes = shape(node)
+    if len(sizes) < len("BHND"):
+        return reshaped(graph, node, [*sizes[:-2], *[1] * (len("BHND") - len(sizes)), *sizes[-2:]])
+    *_, heads, rows, width = sizes
+    return reshaped(graph, node, [node.meta["val"].numel() // max(heads * rows * width, 1), heads, rows, width])

@@ -1,0 +1,131 @@
+"""A graph whose cores are computed by an attend."""
+
+import copy
+from dataclasses import dataclass, replace
+
+import torch
+from torch.fx import Graph, GraphModule, Node
+
+from impls.catalogue import CORE_KEYWORDS
+from impls.contract import Attend, Unsupported, declared_options
+from impls.graph.calls import Call, expressed, returned
+from impls.graph.cores import Core, Found, Softmax, found
+from impls.graph.dimensions import ATEN, Odd, called, reshaped
+from impls.graph.expressing import Attention
+from impls.graph.fused import as_call
+from impls.graph.memory import Memory, is_mutable
+from impls.graph.tracing import Traced, dtype, is_switch, shape, where
+
+MOST_REASONS = 3
+"""The reasons that a message says at most."""
+
+
+@dataclass(frozen=True)
+class Rewritten:
+    """A module that runs a rewritten graph, the cores that were replaced, and those that weren't, with the reasons.
+
+    `unknown` are the softmaxes that belong to no core.
+    """
+
+    module: GraphModule
+    replaced: tuple[Core, ...]
+    left: tuple[tuple[Core, str], ...]
+    unknown: tuple[Softmax, ...] = ()
+
+
+def rewritten(graph: Traced, attend: Attend) -> Rewritten:
+    """Return a copy of a graph whose cores an attend computes; raises `Unsupported` if it can compute none of them.
+
+    The attend is asked for what CORE_KEYWORDS say; a core that needs one which it doesn't declare is left.
+    """
+    own = Traced(
+        GraphModule(graph.module, copy.deepcopy(graph.module.graph)), graph.inner, graph.xs, graph.layer_inputs
+    )
+    nodes, every = own.module.graph, found(own)
+    memory, replaced, left = Memory(nodes), list[Core](), list[tuple[Core, str]]()
+    for core in every.cores:
+        try:
+            _replace(core, nodes, memory, attend)
+            replaced.append(core)
+        except Odd as odd:
+            left.append((core, str(odd)))
+    if not replaced:
+        raise Unsupported(_why_none(every, left))
+    remove_dead(nodes)
+    nodes.lint()
+    own.module.recompile()
+    return Rewritten(own.module, tuple(replaced), tuple(left), every.unknown)
+
+
+def _why_none(every: Found, left: list[tuple[Core, str]]) -> str:
+    """Say why no core of a graph could be replaced."""
+    reasons = [f"{reason} ({where(core.node)})" for core, reason in left]
+    reasons += [f"{each.reason} (softmax at {each.lines})" for each in every.unknown]
+    if not reasons:
+        return "the module has no attention core: there is no softmax in the graph of its call"
+    reasons = [*dict.fromkeys(reasons)]
+    more = f"; and {len(reasons) - MOST_REASONS} more" if len(reasons) > MOST_REASONS else ""
+    return "the module's core can't be replaced: " + "; ".join(reasons[:MOST_REASONS]) + more
+
+
+def _replace(core: Core, graph: Graph, memory: Memory, attend: Attend) -> None:
+    """Let an attend compute a core; raises `Odd`, and leaves the graph as it was, if it can't."""
+    if core.obstacle:
+        raise Odd(core.obstacle)
+    before, end = core.node, core.node.prev
+    if not isinstance(core.found, Attention):
+        before = core.found.node
+        end = before.prev
+    with graph.inserting_before(before):
+        try:
+            call = (
+                expressed(core.found, graph, memory)
+                if isinstance(core.found, Attention)
+                else as_call(core.found, graph, memory)
+            )
+            output = _attended(graph, attend, call)
+            output = (
+                returned(core.found, graph, output)
+                if isinstance(core.found, Attention)
+                else reshaped(graph, output, shape(core.node))
+            )
+        except Odd:
+            while (node := before.prev) is not end:
+                graph.erase_node(node)
+            raise
+        if any(map(is_mutable, memory.sharing(core.node))):  # the attend may keep its output for gradients
+            output = called(graph, ATEN.clone.default, output)
+    core.node.replace_all_uses_with(output)
+
+
+def _attended(graph: Graph, attend: Attend, call: Call) -> Node:
+    """Return a call of an attend; raises `Odd` for what it doesn't declare, but heads are repeated for it."""
+    declared, options = declared_options(attend), call.options
+    if call.has_groups and "enable_gqa" not in declared:
+        del options["enable_gqa"]
+        times = shape(call.query)[1] // shape(call.key)[1]
+        key, value = (called(graph, ATEN.repeat_interleave.self_int, each, times, 1) for each in (call.key, call.value))
+        call = replace(call, key=key, value=value)
+    for keyword in options:
+        if keyword not in declared:
+            raise Odd(f"the core has {CORE_KEYWORDS[keyword]}, and the attend declares no keyword {keyword}")
+    node = graph.call_function(attend, (call.query, call.key, call.value, call.scale), options)
+    sizes = *shape(call.query)[:-1], shape(call.value)[-1]
+    node.meta["val"] = torch.empty(sizes, dtype=dtype(call.value), device="meta")
+    return node
+
+
+def remove_dead(graph: Graph) -> None:
+    """Remove the nodes that nothing needs; a change in place if nothing reads that memory later."""
+    memory = Memory(graph)
+    for node in reversed([*graph.nodes]):
+        if node.op != "call_function" or node.users or is_switch(node):
+            continue
+        if is_mutable(node) and not _is_dead_change(node, memory):
+            continue
+        graph.erase_node(node)
+
+
+def _is_dead_change(node: Node, memory: Memory) -> bool:
+    """Return whether a change in place is of memory that the graph made, and that nothing reads later."""
+    return memory.root(node).op == "call_function" and next(memory.readers(node), None) is None

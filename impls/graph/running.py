@@ -1,0 +1,158 @@
+"""A module that runs the graph of its own call, and the check that the graph computes what the module does."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.fx import GraphModule, Node
+
+from impls.catalogue import GRAPH
+from impls.contract import Attend, Implementation, Unsupported, declared_options
+from impls.graph.rewriting import rewritten
+from impls.graph.tracing import Traced, name, traced, where, without_traces
+from impls.modules.wrapper import first_tensor
+
+TRIALS = 2
+"""The inputs of other values with which a graph is compared with its module."""
+
+NEAR = 16
+"""A graph is off from its module by so many epsilons of the largest value at most: both call the same operators."""
+
+SPREAD = 2.5
+"""The standard deviation of other values."""
+
+Xs = Sequence[Tensor]
+
+
+class InGraph(nn.Module):
+    """A module that runs the graph of its own call, traced at the first call with inputs of their shapes.
+
+    `attend` computes the cores of the graph; None leaves the graph as it is. It gets those of CORE_KEYWORDS that a core
+    asks for. The first call raises `Unsupported` if the graph isn't the module for other values of the inputs, or if no
+    core can be replaced. `adapted_by` says how many softmaxes stay as they are.
+    """
+
+    def __init__(self, inner: nn.Module, attend: Attend | None = None) -> None:
+        super().__init__()
+        self.inner = inner
+        self.attend = attend
+        self.adapted_by = GRAPH
+        self.training = inner.training
+        self.graphs: dict[Any, Callable[..., Tensor]] = {}
+        self._compiled: dict[str, Any] | None = None
+
+    @property
+    def returned(self) -> str:
+        """What a call of the module returned if it was no tensor."""
+        return str(getattr(self.inner, "returned", ""))
+
+    def forward(self, *xs: Tensor) -> Tensor:
+        """Return what the graph of these inputs returns."""
+        modes = self.training, torch.is_grad_enabled(), torch.is_autocast_enabled()
+        key = (*modes, *((x.shape, x.dtype, x.device) for x in xs))
+        graph = self.graphs.get(key) or self.graphs.setdefault(key, self._made(xs))
+        return graph(*xs)
+
+    def trial(self, *xs: Tensor) -> Tensor:
+        """Return what the graph of these inputs returns, which is not kept: other inputs may take another way."""
+        graph = traced(self.inner, xs)
+        y: Tensor = (graph.module if self.attend is None else self._rewritten(graph)).forward(*xs)
+        return y
+
+    def compile(self, **options: Any) -> None:
+        """Have the graphs compiled; `options` are passed to `torch.compile`."""
+        self._compiled = options
+        self.graphs = {}
+
+    def _made(self, xs: Xs) -> Callable[..., Tensor]:
+        graph = traced(self.inner, xs)
+        check(graph, self.inner, xs)
+        module = graph.module if self.attend is None else self._rewritten(graph)
+        if self._compiled is not None:
+            return torch.compile(module, **self._compiled)
+        return module.forward  # a call of the module would print what an attend raises
+
+    def _rewritten(self, graph: Traced) -> GraphModule:
+        assert self.attend is not None
+        made = rewritten(graph, _by_name(self.attend))
+        places = [*(where(core.node) for core, _ in made.left), *(each.lines for each in made.unknown)]
+        self.adapted_by = ", ".join(filter(None, (GRAPH, staying(places, len(made.replaced)))))
+        return made.module
+
+    def _apply(self, *args: Any, **kwargs: Any) -> Any:
+        """Change the tensors, and forget the graphs, which hold them."""
+        self.graphs = {}
+        return super()._apply(*args, **kwargs)  # type: ignore[no-untyped-call]  # torch's own
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a copy gets: it traces anew, because its tensors may be others."""
+        return {**vars(self), "graphs": {}}
+
+
+def unchanged(layer: nn.Module) -> Implementation:
+    """Return the layer as the graph of its call, with its cores unchanged: it shows what tracing alone does."""
+    return InGraph(layer)
+
+
+def staying(places: Sequence[str], replaced: int) -> str:
+    """Return how many softmaxes stay as they were at these places, beside so many cores; empty if none does."""
+    if not places:
+        return ""
+    return f"{len(places)} of {len(places) + replaced} softmaxes stay, as that at {places[0]}"
+
+
+def _by_name(attend: Attend) -> Attend:
+    """Return an attend as a function with a name, which the code of a graph calls; it declares the same."""
+    if hasattr(attend, "__name__"):
+        return attend
+
+    def named(*args: Any, **kwargs: Any) -> Tensor:
+        o: Tensor = attend(*args, **kwargs)
+        return o
+
+    named.options = declared_options(attend)  # type: ignore[attr-defined]  # functions take attributes
+    return named
+
+
+def check(graph: Traced, inner: nn.Module, xs: Xs) -> None:
+    """Raise `Unsupported` if a graph of a call computes something else than the module for other values of inputs."""
+    for seed in range(TRIALS):
+        others = [other_values(x, seed) for x in xs]
+        y, again = (_output(of, inner, others) for of in (inner, graph.module.forward))
+        if not _is_same(y, again):
+            raise Unsupported(f"the module decides by the values of its inputs{_difference(graph, inner, others)}")
+
+
+def _output(call: Callable[..., Any], inner: nn.Module, xs: Xs) -> Tensor:
+    with without_traces(inner, xs):
+        return first_tensor(call(*(x.clone() for x in xs)))
+
+
+def other_values(x: Tensor, seed: int) -> Tensor:
+    """Return other values: random ones, or those of x in another order if they are whole numbers."""
+    generator = torch.Generator(x.device).manual_seed(seed)
+    if x.is_floating_point():
+        return SPREAD * torch.randn(x.shape, generator=generator, dtype=x.dtype, device=x.device)
+    return x.flatten()[torch.randperm(x.numel(), generator=generator, device=x.device)].view_as(x)
+
+
+def _is_same(y: Tensor, other: Tensor) -> bool:
+    if y.shape != other.shape or y.dtype != other.dtype:
+        return False
+    largest = float(y.nan_to_num(0.0, 0.0, 0.0).abs().max()) if y.numel() else 0.0
+    near = NEAR * torch.finfo(y.dtype).eps * largest if y.is_floating_point() else 0.0
+    return torch.allclose(y, other, rtol=0.0, atol=near, equal_nan=True)
+
+
+def _difference(graph: Traced, inner: nn.Module, xs: Xs) -> str:
+    """Return where the graph of a call on other inputs differs, in words; empty if it doesn't."""
+    for node, other in zip(graph.module.graph.nodes, traced(inner, xs).module.graph.nodes, strict=False):
+        if _signature(node) != _signature(other):
+            return f": its calls differ from {name(node)} at {where(node)} on"
+    return ""
+
+
+def _signature(node: Node) -> tuple[Any, ...]:
+    """Return what a node computes: its operator, the places of its inputs, and its numbers."""
+    return node.op, name(node), str(node.args), str(node.kwargs)

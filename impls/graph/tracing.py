@@ -1,0 +1,290 @@
+"""A call of a module as a graph of operators, which know their lines of source and their modules.
+
+All names of torch that are private are in this file.
+"""
+
+import itertools
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.fx import GraphModule, Node
+from torch.fx.experimental.proxy_tensor import PythonKeyTracer, make_fx
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
+from torch.utils.weak import WeakTensorKeyDictionary
+
+from impls.contract import Unsupported
+from impls.modules.wrapper import first_tensor
+
+OWN = Path(__file__).parents[1]
+
+NOT_SOURCE = (
+    *(f"{folder}/" for folder in (Path(torch.__file__).parent, OWN / "graph", OWN / "modules")),
+    *("/einops/", "/einx/", "/opt_einsum/", "<"),
+)
+"""Parts of the names of files whose lines are no source of a model."""
+
+FRAMES, LOCALS, FUNCTION, MODULE = "frames", "locals", "function", "module"
+"""What the `meta` of a node holds: places in the source, what names are bound to there, the function, the module."""
+
+Frame = tuple[str, int, int | None, int | None, int | None]
+"""File, line, end line, column and end column of a call: those of one node of the file's syntax tree."""
+
+Line = tuple[str, int]
+
+
+class Untraceable(Unsupported):
+    """A call can't be traced; the message says where and why."""
+
+
+@dataclass(frozen=True)
+class Traced:
+    """A call of `inner` as a graph: the module that runs it takes the same tensors and returns the first tensor.
+
+    Parameters and buffers are attributes of `module`, the same objects.
+    """
+
+    module: GraphModule
+    inner: nn.Module = field(default_factory=nn.Module)
+    """The module whose paths the nodes know."""
+    xs: tuple[Tensor, ...] = ()
+    """The inputs of the call."""
+    layer_inputs: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """The shapes of the first tensors that modules got, by their paths."""
+
+    def inputs_by_node(self) -> dict[Node, Tensor]:
+        """Return the inputs by their nodes."""
+        places = [node for node in self.module.graph.nodes if node.op == "placeholder"]
+        return dict(zip(places, self.xs, strict=True))
+
+    def with_weights(self, node: Node) -> str:
+        """Return the path of the innermost module with weights around a node, the outermost if there is none."""
+        path = module_of(node)
+        while path and next(self.inner.get_submodule(path).parameters(), None) is None:
+            path = path.rpartition(".")[0]
+        return path
+
+
+def traced(function: Callable[..., Any], xs: Sequence[Tensor], inner: nn.Module | None = None) -> Traced:
+    """Return a call of a function, or module, on tensors as a graph; `inner` is the module whose paths are known.
+
+    What the call does to buffers and to random numbers is undone. The graph is one for calls with gradients, or
+    without, as they are computed now. Raises `Untraceable`.
+    """
+    of = inner or (function if isinstance(function, nn.Module) else nn.Module())
+    failed: list[Exception] = []
+    for pre_dispatch in (True, False):  # flex_attention can't be traced before dispatch
+        try:
+            return _graph(function, xs, of, pre_dispatch=pre_dispatch)
+        except Unsupported:
+            raise
+        except Exception as error:  # a module may raise anything
+            failed.append(error)
+    first = failed[0]
+    reason = str(first).strip().partition("\n")[0]
+    raise Untraceable(f"torch can't trace the module: {type(first).__name__}: {reason}{_at(first)}") from first
+
+
+def _graph(function: Callable[..., Any], xs: Sequence[Tensor], inner: nn.Module, *, pre_dispatch: bool) -> Traced:
+    def first(*tensors: Tensor) -> Tensor:
+        return first_tensor(function(*tensors))
+
+    has_gradients = torch.is_grad_enabled()  # the graph has this where a block without gradients ends
+    with torch.inference_mode(False), torch.set_grad_enabled(has_gradients), _undone(inner, xs), _no_fast_path():
+        own = [x.detach().clone() for x in xs]
+        with _with_paths(inner) as (around, layer_inputs), _with_places(around):
+            graph: GraphModule = make_fx(
+                first, tracing_mode="real", pre_dispatch=pre_dispatch, _error_on_data_dependent_ops=False
+            )(*own)
+        graph(*(x.clone() for x in own))  # what a program for scores captured may not outlive its tracing
+    return Traced(graph, inner, tuple(xs), layer_inputs)
+
+
+@contextmanager
+def _undone(inner: nn.Module, xs: Sequence[Tensor]) -> Iterator[None]:
+    """Restore buffers and the states of random numbers after."""
+    before = [(buffer, buffer.detach().clone()) for buffer in inner.buffers()]
+    devices = {x.device for x in xs if x.is_cuda}
+    try:
+        with torch.random.fork_rng(devices):
+            yield
+    finally:
+        for buffer, value in before:
+            buffer.copy_(value)
+
+
+@contextmanager
+def _no_fast_path() -> Iterator[None]:
+    before = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(before)
+
+
+@contextmanager
+def _with_paths(inner: nn.Module) -> Iterator[tuple[list[str], dict[str, tuple[int, ...]]]]:
+    """Yield the paths of the modules that are running, the innermost last, and the shapes that modules got."""
+    known, around = {id(module): path for path, module in inner.named_modules()}, [""]
+    got: dict[str, tuple[int, ...]] = {}
+
+    def enter(module: nn.Module, args: Any) -> None:
+        around.append(known.get(id(module), around[-1]))
+        got.setdefault(around[-1], next((tuple(each.shape) for each in args if isinstance(each, Tensor)), ()))
+
+    def leave(_module: nn.Module, _args: Any, _output: Any) -> None:
+        if len(around) > 1:
+            around.pop()
+
+    hooks = register_module_forward_pre_hook(enter), register_module_forward_hook(leave, always_call=True)
+    try:
+        yield around, got
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+@contextmanager
+def _with_places(around: Sequence[str]) -> Iterator[None]:
+    """Let each node that is traced inside know its places in the source, and the module that is running."""
+    usual, is_own = PythonKeyTracer.create_node, "create_node" in vars(PythonKeyTracer)
+
+    def create_node(self: PythonKeyTracer, *args: Any, **kwargs: Any) -> Node:
+        node = usual(self, *args, **kwargs)
+        node.meta[MODULE] = around[-1]
+        _note(node, sys._getframe(1))
+        return node
+
+    PythonKeyTracer.create_node = create_node  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        if is_own:
+            PythonKeyTracer.create_node = usual  # type: ignore[method-assign]
+        else:
+            del PythonKeyTracer.create_node
+
+
+def _note(node: Node, frame: FrameType | None) -> None:
+    """Write the places of a node into its meta, the innermost first, and what the names there are bound to."""
+    frames: list[Frame] = []
+    of_torch: Frame | None = None
+    while frame is not None and frame.f_code.co_filename != __file__:
+        frame = frame.f_back if frame.f_code.co_name != "first" else None
+        if frame is None:
+            break
+        file = frame.f_code.co_filename
+        if not any(part in file for part in NOT_SOURCE):
+            if not frames and node.op == "call_function":
+                node.meta[LOCALS], node.meta[FUNCTION] = (id(frame), _bound(frame)), frame.f_code.co_name
+            frames.append((file, *_position(frame.f_code, frame.f_lasti)))
+        elif of_torch is None and "/torch/nn/" in file and not file.endswith("/torch/nn/modules/module.py"):
+            of_torch = (file, frame.f_lineno, None, None, None)
+    node.meta[FRAMES] = frames or [each for each in (of_torch,) if each]
+
+
+def _position(code: CodeType, instruction: int) -> Any:
+    key = code, instruction
+    if key not in _POSITIONS:
+        line, end, column, end_column = next(itertools.islice(code.co_positions(), instruction // 2, None))
+        _POSITIONS[key] = (line or code.co_firstlineno, end, column, end_column)
+    return _POSITIONS[key]
+
+
+_POSITIONS: dict[tuple[CodeType, int], tuple[int, int | None, int | None, int | None]] = {}
+
+
+def _bound(frame: FrameType) -> dict[str, Any]:
+    """Return what names of a frame are bound to: tensors by number and version, other objects by identity.
+
+    A number is that of one tensor alone, while an address is used again after a tensor is gone.
+    """
+    return {
+        name: _identity(value) if isinstance(value, Tensor) else id(value) for name, value in frame.f_locals.items()
+    }
+
+
+def _identity(tensor: Tensor) -> tuple[int, int]:
+    if tensor not in _NUMBERS:
+        _NUMBERS[tensor] = next(_COUNT)
+    return _NUMBERS[tensor], 0 if tensor.is_inference() else tensor._version
+
+
+_NUMBERS: Any = WeakTensorKeyDictionary()
+_COUNT = itertools.count()
+
+
+def _at(error: BaseException) -> str:
+    """Return the last line of a model's source in a traceback, with words before it; empty without one."""
+    at, trace = "", error.__traceback__
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if not any(part in file for part in NOT_SOURCE):
+            at = f" at {_short(file)}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    return at
+
+
+def _short(file: str) -> str:
+    return file.rpartition("site-packages/")[-1]
+
+
+def line(node: Node) -> Line | None:
+    """Return file and line of the innermost place of a node in the model's source."""
+    frames: list[Frame] = node.meta.get(FRAMES) or []
+    return frames[0][:2] if frames else None
+
+
+def where(node: Node) -> str:
+    """Return the place of a node in words, `package/file.py:12`, or "?"."""
+    at = line(node)
+    return f"{_short(at[0])}:{at[1]}" if at else "?"
+
+
+def module_of(node: Node) -> str:
+    """Return the path of the module whose call made a node."""
+    path: str = node.meta.get(MODULE, "")
+    return path
+
+
+def name(node: Node) -> str:
+    """Return the name of a node's operator without its library and overload, such as `matmul`; in place too."""
+    target = node.target
+    if isinstance(target, torch._ops.OpOverload):
+        return target._schema.name.rpartition("::")[-1].rstrip("_")
+    return getattr(target, "__name__", str(target))
+
+
+def shape(node: Node) -> tuple[int, ...]:
+    """Return the shape of a node's tensor."""
+    return tuple(node.meta["val"].shape)
+
+
+def dtype(node: Node) -> torch.dtype:
+    """Return the type of a node's tensor."""
+    kind: torch.dtype = node.meta["val"].dtype
+    return kind
+
+
+def is_tensor(node: Any) -> bool:
+    """Return whether something is a node that holds a tensor."""
+    return isinstance(node, Node) and isinstance(node.meta.get("val"), Tensor)
+
+
+def is_switch(node: Node) -> bool:
+    """Return whether a node changes how torch runs what follows: gradients, autocast."""
+    return any(part in str(node.target) for part in ("set_grad", "autocast"))
+
+
+@contextmanager
+def without_traces(inner: nn.Module, xs: Sequence[Tensor]) -> Iterator[None]:
+    """Let calls inside compute what a traced call computes, and leave buffers and random numbers as they were."""
+    with torch.inference_mode(False), torch.no_grad(), _undone(inner, xs), _no_fast_path():
+        yield
