@@ -167,7 +167,7 @@ IMPLEMENTATIONS: Mapping[str, Entry] = MappingProxyType({
         Style("#8020f0", SOLID, "*", hollow=True)),
     "graph": Entry("graph.running:unchanged",
         "the module's graph, traced by torch, unchanged: a control that says what tracing alone changes",
-        Style("#5c4b8a", DOTTED, "*", hollow=True)),
+        Style("#5c4b8a", DOTTED, "<", hollow=True)),
     "compiled": Entry("modules.core:compiled", "torch.compile of the layer or model as it is",
         Style("#b984f7", DASHED, "X", hollow=True), supports="if there is a compiler", options={"mode": _MODE},
         compiles=True, advised=7),

@@ -172,7 +172,8 @@ class Crossed(nn.Module):
         """Return tokens `[B, N, C]` for tokens."""
         k, v = self.kv(context).chunk(2, -1)
         weights: Tensor = (self.q(x) @ k.mT / 4).softmax(-1)
-        return weights @ v
+        y: Tensor = weights @ v
+        return y
 
 
 def test_what_a_module_gets_beside_its_input_is_no_parameter() -> None:
