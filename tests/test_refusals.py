@@ -18,7 +18,7 @@ NAMES = {"equal-shares": "quick", "quick": "race", "runtimes": "runtimes", "sawt
 
 NOWHERE = "nowhere does not exist; expected a run folder or a results.csv"
 NO_MODULE = "implementation 'nomodule:attend': there is no module nomodule; it must lie where you run the command"
-UNKNOWN = "unknown implementation 'eagre'; expected one of eager, as_is, compiled, manual, "
+UNKNOWN = "unknown implementation 'eagre'; expected one of eager, as_is, graph, compiled, manual, "
 
 OF_COMMANDS = {
     "foo": (2, "argument command: invalid choice: 'foo' (choose from 'run', 'show', 'compare', 'duel', 'advise', "),

@@ -120,13 +120,14 @@ def found(graph: Traced) -> Found:
     memory = Memory(nodes)
     search = _Search(graph, memory)
     every = [search.cores[node] for node in sorted(search.cores, key=memory.order.__getitem__)]
-    of_cores = {core.found.scores.softmax for core in every if isinstance(core.found, Attention)}
+    cores = [core for core in _used(every, memory) if not search.is_no_core(core)]
+    of_cores = {core.found.scores.softmax for core in cores if isinstance(core.found, Attention)}
     unknown = tuple(
         Softmax(graph.with_weights(node), where(node), search.reason(node), node)
         for node in softmaxes(nodes)
         if node not in of_cores
     )
-    return Found(tuple(_used(every, memory)), unknown)
+    return Found(tuple(cores), unknown)
 
 
 class _Search:
@@ -142,13 +143,24 @@ class _Search:
         for node in graph.module.graph.nodes:
             if core := fused.fused(node):
                 self._add_fused(core)
-            elif first := product(node):
+            elif (first := product(node)) and first.summed:
                 for way in ways(first, memory):
                     self._note(way) if isinstance(way, Blocked) else self._add(way)
 
     def reason(self, softmax: Node) -> str:
         """Return why a softmax belongs to no core."""
         return self._reasons[softmax][1] if softmax in self._reasons else _what_it_is_over(softmax)
+
+    def is_no_core(self, core: Core) -> bool:
+        """Return whether a core's weights go to further products and elsewhere too, and note that."""
+        if not core.weights_are_used or not isinstance(core.found, Attention):
+            return False
+        softmax = core.found.scores.softmax
+        every = (each.found for each in self.cores.values())
+        is_one_of_several = sum(isinstance(of, Attention) and of.scores.softmax is softmax for of in every) > 1
+        if is_one_of_several and softmax is not None:
+            self._because(softmax, 5, core.obstacle)
+        return is_one_of_several
 
     def _because(self, softmax: Node, rank: int, reason: str) -> None:
         if rank > self._reasons.get(softmax, (0, ""))[0]:
@@ -235,7 +247,7 @@ class _Search:
         if is_learned or values is None:
             kind = LEARNED if is_learned else GIVEN
             return (Mask(kind, str(dtype(tensor)).removeprefix("torch."), shape(tensor)),)
-        return noted(values, shows=shows, is_subtracted=weight < 0)
+        return noted(values.detach(), shows=shows, is_subtracted=weight < 0)
 
 
 @contextmanager
@@ -274,19 +286,20 @@ def _is_learned(node: Node) -> bool:
     return False
 
 
-def _used(cores: Sequence[Core], memory: Memory) -> Iterator[Core]:
-    """Yield cores; those whose weights are still needed if all cores are replaced have an obstacle."""
+def _used(cores: Sequence[Core], memory: Memory) -> list[Core]:
+    """Return cores; those whose weights are still needed if all cores are replaced have an obstacle."""
+    every = list(cores)
     while True:
-        live = _live([core for core in cores if not core.obstacle], memory)
+        live = _live([core for core in every if not core.obstacle], memory)
         again = [
-            core
-            for core in cores
+            place
+            for place, core in enumerate(every)
             if not core.obstacle and isinstance(core.found, Attention) and core.found.scores.softmax in live
         ]
+        for place in again:  # by its place, because cores of two calls may be equal
+            every[place] = _with_use(every[place], live)
         if not again:
-            break
-        cores = [_with_use(core, live) if core in again else core for core in cores]
-    yield from cores
+            return every
 
 
 def _with_use(core: Core, live: Collection[Node]) -> Core:

@@ -10,7 +10,7 @@ from torch.fx import Graph, Node
 
 from impls.graph.constants import constant
 from impls.graph.dimensions import ATEN, Dim, Dims, Odd, called, rearranged, reshaped
-from impls.graph.groups import before_repeat
+from impls.graph.groups import before_flattening, before_repeat
 from impls.graph.memory import Memory
 from impls.graph.products import Labels, Product
 from impls.graph.scores import ADD, FACTOR, HIDE, LOWEST, ROW, TIMES, Scores, Term, Way
@@ -112,8 +112,6 @@ class Attention:
 def attention(way: Way) -> Attention:
     """Return scores and a last product as attention; raises `Odd` if the softmax or a sum is over other dimensions."""
     scores, first, last = way.scores, way.scores.product, way.last
-    if not first.summed:
-        raise Odd("a product without a sum", first.node)
     if last.added is not None or last.scale != 1:
         raise Odd(f"{name(last.node)} on the weights", last.node)
     key_label, is_right = _keys(scores)
@@ -131,11 +129,11 @@ def attention(way: Way) -> Attention:
     _check_sum(weights[last.summed[0]], columns, scores)
     query, key = (first.left, first.right) if is_right else (first.right, first.left)
     value = last.right if last.left is way.weights else last.left
-    lead = _lead(scores, rows, columns)
-    return Attention(
+    core = Attention(
         way, query, key, value, of_query, of_key, of_value, own[-1], key_label, of_values_alone[0], last.summed[0],
-        rows, columns, lead, weights,
+        rows, columns, (), weights,
     )  # fmt: skip
+    return replace(core, lead=_lead(core))
 
 
 def _keys(scores: Scores) -> tuple[str, bool]:
@@ -157,18 +155,24 @@ def _check_sum(summed: Dim, columns: Dim, scores: Scores) -> None:
         raise Odd("columns beside the scores that take part in the last product")
 
 
-def _lead(scores: Scores, rows: Dim, columns: Dim) -> Dims:
-    """Return the dimensions of items and heads: those of a place on the way that has two, else the most."""
-    full = scores.keys.size
+def _lead(core: Attention) -> Dims:
+    """Return the dimensions of items and heads: those of a place on the way that has two, else the most.
+
+    If they are one at every place, they are those of the queries before they became one.
+    """
+    own = (core.rows, core.columns, core.columns._replace(size=core.scores.keys.size))
 
     def of(dims: Dims) -> Dims:
-        own = (rows, columns, columns._replace(size=full))
-        others = (d for d in dims if d.size > 1 and d not in own and not d.is_inside(rows) and not d.is_inside(columns))
-        return tuple(sorted(others, key=lambda dim: -dim.stride))
+        others = (dim for dim in dims if dim.size > 1 and dim not in own and not dim.axis)
+        apart = (dim for dim in others if not dim.is_inside(core.rows) and not dim.is_inside(core.columns))
+        return tuple(sorted(apart, key=lambda dim: -dim.stride))
 
-    options = [of(dims) for dims in scores.layouts]
-    of_two = next((dims for dims in options if len(dims) == 2), None)
-    return of_two or max(options, key=lambda dims: (math.prod(dim.size for dim in dims), len(dims)))
+    options = [of(dims) for dims in core.scores.layouts]
+    most = max(options, key=lambda dims: (math.prod(dim.size for dim in dims), len(dims)))
+    if len(most) == 1:
+        options += map(of, before_flattening(core.query, core.label_dims(core.of_query)))
+    sizes = math.prod(dim.size for dim in most)
+    return next((dims for dims in options if len(dims) == 2 and math.prod(dim.size for dim in dims) == sizes), most)
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,6 +207,7 @@ def expressed(core: Attention, graph: Graph, memory: Memory) -> Call:
     making = _Making(core, graph)
     for term in core.scores.terms:
         making.add(term)
+    making.set_queries_without_keys(memory)
     making.add_sink()
     query = making.headed(making.query, core.lead)
     key, value = (making.headed(each, making.lead_of_keys) for each in (making.key, making.value))
@@ -268,6 +273,8 @@ class _Making:
         self.value = rearranged(graph, *value, [*self.lead_of_keys, core.columns, core.values])
         self.dtype = dtype(self.value)
         self.mask: Node | None = None
+        self.hidden: Node | None = None
+        """Where keys are hidden by a finite number, as a boolean tensor."""
         self.terms: list[tuple[Term, Node]] = []
 
     def _operand(self, node: Node, dims: Dims, lead: Dims, rows: Dim) -> Node:
@@ -310,6 +317,7 @@ class _Making:
             tensor = self.call(ATEN.logical_not.default, tensor)
         value = term.value
         if math.isfinite(value):
+            self.hidden = tensor if self.hidden is None else self.call(ATEN.logical_or.default, self.hidden, tensor)
             value = max(min(value, HIDDEN), torch.finfo(self.dtype).min)
         mask = self.mask
         if mask is None:
@@ -337,6 +345,21 @@ class _Making:
         columns = self.core.columns
         dims = [columns if d.stride == columns.stride and d.size > columns.size else d for d in term.dims]
         return rearranged(self.graph, tensor, dims, [*self.core.lead, self.core.rows, columns])
+
+    def set_queries_without_keys(self, memory: Memory) -> None:
+        """Let the scores of a query whose keys are all hidden be zero, so that its weights are equal.
+
+        No gradient comes by them then, as in the module; and a kernel has no sum of exponentials of huge numbers.
+        """
+        if self.hidden is None or self.core.scores.sink is not None:
+            return
+        known = constant(self.hidden, memory)
+        if known is not None and not bool(known.all(-1).any()):
+            return
+        hidden = self.call(ATEN.all.dim, self.hidden, -1, True)
+        self.query, self.mask = (
+            self.call(ATEN.masked_fill.Scalar, each, hidden, 0.0) for each in (self.query, self.mask)
+        )
 
     def add_sink(self) -> None:
         """Add columns that are no product as further keys of zeros with values of zeros, and a mask."""

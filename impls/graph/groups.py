@@ -1,7 +1,7 @@
 """Keys and values before their heads are repeated for groups of queries' heads."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,6 +37,17 @@ def before_repeat(node: Node, dims: Dims, heads: Dim) -> Heads | None:
             return found
 
 
+def before_flattening(node: Node, dims: Dims) -> Iterator[Dims]:
+    """Yield the dimensions that a tensor had before the operators that made it, as long as they are known."""
+    while node.op == "call_function" and node.args and is_tensor(before := node.args[0]):
+        assert isinstance(before, Node)
+        own = _dims_before(node, before, dims)
+        if own is None:
+            return
+        node, dims = before, own
+        yield dims
+
+
 def _grouped(node: Node, dims: Dims, heads: Dim) -> Heads | None:
     """Return a tensor if it has fewer heads, each for as many of those as the others."""
     sizes = [size for size in shape(node) if size > 1]
@@ -59,6 +70,8 @@ def _dims_before(node: Node, before: Node, dims: Dims) -> Dims | None:
         one, other = sizes
         new[one], new[other] = new[other], new[one]
         return tuple(new)
+    if kind in ("mT", "adjoint"):
+        return (*dims[:-2], dims[-1], dims[-2])
     if kind in ("view", "reshape", "_unsafe_view", "flatten", "unflatten"):
         return _regrouped(dims, shape(before))
     if kind in COPIES or (kind in ("slice", "alias") and shape(node) == shape(before)):

@@ -49,7 +49,7 @@ def product(node: Node) -> Product | None:
     kind = name(node)
     if kind in ("matmul", "bmm", "mm"):
         return _of_matrices(node, *node.args[:2])
-    if kind == "baddbmm":
+    if kind in ("baddbmm", "addmm"):
         third, left, right = node.args[:3]
         beta, alpha = (float(node.kwargs.get(key, 1)) for key in ("beta", "alpha"))  # type: ignore[arg-type]
         return _of_matrices(node, left, right, scale=alpha, added=third if beta else None, beta=beta)

@@ -9,7 +9,7 @@ from torch.fx import GraphModule, Node
 
 from impls.catalogue import GRAPH
 from impls.contract import Attend, Implementation, Unsupported, declared_options
-from impls.graph.rewriting import Rewritten, rewritten
+from impls.graph.rewriting import rewritten
 from impls.graph.tracing import Traced, name, traced, where, without_traces
 from impls.modules.wrapper import first_tensor
 
@@ -39,7 +39,7 @@ class InGraph(nn.Module):
         self.attend = attend
         self.adapted_by = GRAPH
         self.training = inner.training
-        self._graphs: dict[Any, Callable[..., Tensor]] = {}
+        self.graphs: dict[Any, Callable[..., Tensor]] = {}
         self._compiled: dict[str, Any] | None = None
 
     @property
@@ -49,8 +49,9 @@ class InGraph(nn.Module):
 
     def forward(self, *xs: Tensor) -> Tensor:
         """Return what the graph of these inputs returns."""
-        key = self.training, torch.is_autocast_enabled(), *((x.shape, x.dtype, x.device) for x in xs)
-        graph = self._graphs.get(key) or self._graphs.setdefault(key, self._made(xs))
+        modes = self.training, torch.is_grad_enabled(), torch.is_autocast_enabled()
+        key = (*modes, *((x.shape, x.dtype, x.device) for x in xs))
+        graph = self.graphs.get(key) or self.graphs.setdefault(key, self._made(xs))
         return graph(*xs)
 
     def trial(self, *xs: Tensor) -> Tensor:
@@ -62,7 +63,7 @@ class InGraph(nn.Module):
     def compile(self, **options: Any) -> None:
         """Have the graphs compiled; `options` are passed to `torch.compile`."""
         self._compiled = options
-        self._graphs = {}
+        self.graphs = {}
 
     def _made(self, xs: Xs) -> Callable[..., Tensor]:
         graph = traced(self.inner, xs)
@@ -75,17 +76,18 @@ class InGraph(nn.Module):
     def _rewritten(self, graph: Traced) -> GraphModule:
         assert self.attend is not None
         made = rewritten(graph, _by_name(self.attend))
-        self.adapted_by = f"{GRAPH}, {words}" if (words := staying(made)) else GRAPH
+        places = [*(where(core.node) for core, _ in made.left), *(each.lines for each in made.unknown)]
+        self.adapted_by = ", ".join(filter(None, (GRAPH, staying(places, len(made.replaced)))))
         return made.module
 
     def _apply(self, *args: Any, **kwargs: Any) -> Any:
         """Change the tensors, and forget the graphs, which hold them."""
-        self._graphs = {}
+        self.graphs = {}
         return super()._apply(*args, **kwargs)  # type: ignore[no-untyped-call]  # torch's own
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what a copy gets: it traces anew, because its tensors may be others."""
-        return {**vars(self), "_graphs": {}}
+        return {**vars(self), "graphs": {}}
 
 
 def unchanged(layer: nn.Module) -> Implementation:
@@ -93,12 +95,11 @@ def unchanged(layer: nn.Module) -> Implementation:
     return InGraph(layer)
 
 
-def staying(made: Rewritten) -> str:
-    """Return how many softmaxes of a graph stay as they were, and where the first is; empty if none does."""
-    places = [*(where(core.node) for core, _ in made.left), *(each.lines for each in made.unknown)]
+def staying(places: Sequence[str], replaced: int) -> str:
+    """Return how many softmaxes stay as they were at these places, beside so many cores; empty if none does."""
     if not places:
         return ""
-    return f"{len(places)} of {len(places) + len(made.replaced)} softmaxes stay, as that at {places[0]}"
+    return f"{len(places)} of {len(places) + replaced} softmaxes stay, as that at {places[0]}"
 
 
 def _by_name(attend: Attend) -> Attend:

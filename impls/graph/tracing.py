@@ -21,7 +21,12 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 from impls.contract import Unsupported
 from impls.modules.wrapper import first_tensor
 
-NOT_SOURCE = (str(Path(torch.__file__).parent) + "/", "/einops/", "/einx/", "/opt_einsum/", "/impls/", "<")
+OWN = Path(__file__).parents[1]
+
+NOT_SOURCE = (
+    *(f"{folder}/" for folder in (Path(torch.__file__).parent, OWN / "graph", OWN / "modules")),
+    *("/einops/", "/einx/", "/opt_einsum/", "<"),
+)
 """Parts of the names of files whose lines are no source of a model."""
 
 FRAMES, LOCALS, FUNCTION, MODULE = "frames", "locals", "function", "module"
@@ -68,7 +73,8 @@ class Traced:
 def traced(function: Callable[..., Any], xs: Sequence[Tensor], inner: nn.Module | None = None) -> Traced:
     """Return a call of a function, or module, on tensors as a graph; `inner` is the module whose paths are known.
 
-    What the call does to buffers and to random numbers is undone. Raises `Untraceable`.
+    What the call does to buffers and to random numbers is undone. The graph is one for calls with gradients, or
+    without, as they are computed now. Raises `Untraceable`.
     """
     of = inner or (function if isinstance(function, nn.Module) else nn.Module())
     failed: list[Exception] = []
@@ -88,7 +94,8 @@ def _graph(function: Callable[..., Any], xs: Sequence[Tensor], inner: nn.Module,
     def first(*tensors: Tensor) -> Tensor:
         return first_tensor(function(*tensors))
 
-    with torch.inference_mode(False), torch.no_grad(), _undone(inner, xs), _no_fast_path():
+    has_gradients = torch.is_grad_enabled()  # the graph has this where a block without gradients ends
+    with torch.inference_mode(False), torch.set_grad_enabled(has_gradients), _undone(inner, xs), _no_fast_path():
         own = [x.detach().clone() for x in xs]
         with _with_paths(inner) as (around, layer_inputs), _with_places(around):
             graph: GraphModule = make_fx(

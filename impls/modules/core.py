@@ -22,8 +22,8 @@ from torch import Tensor, nn
 from impls.catalogue import CORE_KEYWORDS
 from impls.contract import Adapt, Attend, Implementation, Unsupported, attribute, compiling, declared_options, fitted
 from impls.graph.cores import found
-from impls.graph.running import InGraph
-from impls.graph.tracing import traced
+from impls.graph.running import InGraph, staying
+from impls.graph.tracing import Untraceable, traced
 from impls.modules.counted import Counts, counted
 from impls.modules.wrapper import Wrapper
 from impls.signatures import POSITIONAL, parameters_of
@@ -135,10 +135,11 @@ def _in_wrapper(layer: Wrapper, attend: Attend, switch: str, options: dict[str, 
         return by_library
     model = _without_fast_path(switched(layer, "sdpa"))
     counts = counts_of(model)
-    is_enough = counts.by_function and not (counts.fused or counts.whole)
-    if is_enough and (not counts.softmaxes or _called(model, _has_no_other_core)):
+    stays = _called(model, _beside_function) if counts.softmaxes else ""
+    if counts.by_function and not (counts.fused or counts.whole) and stays is not None:
         by_function = _by_function(model, attend, options, counts.by_function)
         if by_function:
+            by_function.adapted_by = ", ".join(filter(None, (BY_FUNCTION, stays)))
             return by_function
     return _by_graph(model, attend, options)
 
@@ -146,7 +147,6 @@ def _in_wrapper(layer: Wrapper, attend: Attend, switch: str, options: dict[str, 
 def _by_function(model: Wrapper, attend: Attend, options: dict[str, Any], calls: int) -> Wrapper | None:
     """Return a module with an attend in place of torch's function, None if it computes fewer cores than there are."""
     own = copy.copy(model)
-    own.adapted_by = BY_FUNCTION
     if inside := getattr(attend, "inside", None):
         own.context = partial(_inside, model.context, inside)
         _called(own, Wrapper.__call__)  # the backend may refuse a mask
@@ -178,9 +178,18 @@ def _calls(model: Wrapper) -> int:
     return len(done)
 
 
-def _has_no_other_core(model: Wrapper, *xs: Tensor) -> bool:
-    """Return whether all cores of a call are calls of torch's function: a softmax may choose experts."""
-    return all(core.by_sdpa for core in found(traced(model, xs)).cores)
+def _beside_function(model: Wrapper, *xs: Tensor) -> str | None:
+    """Return which softmaxes of a call stay beside its calls of torch's function; None if one is of a core.
+
+    Others may choose experts, or belong to what no attend can express.
+    """
+    try:
+        seen = found(traced(model, xs))
+    except Untraceable:
+        return "and whether other cores stay is not known"
+    if not all(core.by_sdpa for core in seen.cores):
+        return None
+    return staying([each.lines for each in seen.unknown], len(seen.cores))
 
 
 def _by_graph(model: Wrapper, attend: Attend, options: dict[str, Any]) -> InGraph:

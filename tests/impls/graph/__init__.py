@@ -1,1 +1,1 @@
-"""Tests of the graph of a module."""
+"""Tests of impls.graph."""

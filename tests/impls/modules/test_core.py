@@ -2,13 +2,15 @@
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 import impls
+from impls.graph.running import InGraph
 from impls.modules import watch
 from impls.modules.core import takes_core
 from impls.modules.wrapper import Wrapper
 from tests.make.points import made
+from tests.tiny_models import Attention, Capped, Net, Written
 
 TINY = "tests.tiny_models"
 
@@ -171,3 +173,51 @@ def test_any_layer_can_be_compiled_as_it_is(layer: nn.Module) -> None:
     assert [id(each) for each in compiled.parameters()] == [id(each) for each in layer.parameters()]
     is_compiled = [[each._compiled_call_impl is not None for each in of.modules()] for of in (layer, compiled)]
     assert [any(each) for each in is_compiled] == [False, True]
+
+
+class Routed(Net):
+    """A model in which a softmax chooses an expert, and one of its layers has a soft cap if that is asked for."""
+
+    def __init__(self, *, capped: bool = False) -> None:
+        super().__init__()
+        self.router = nn.Linear(16, 2)
+        self.capped = Capped(16) if capped else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return tokens `[B, N, C]` for tokens."""
+        first, second = self.router(x).softmax(-1).chunk(2, -1)
+        x = x if self.capped is None else x + self.capped(x)
+        y: Tensor = first * super().forward(x) + second * x
+        return y
+
+
+@pytest.mark.parametrize("capped", [True, False])
+def test_a_softmax_beside_torchs_function_is_named(*, capped: bool) -> None:
+    """The function is the way; what stays is said, be it no attention, or attention that can't be expressed."""
+    layer, x = Wrapper(Routed(capped=capped).eval(), ((5, 16),)), torch.randn(2, 5, 16)
+    built = impls.build(layer, "eager")
+    assert isinstance(built, Wrapper)
+    assert built.adapted_by.startswith(f"F.scaled_dot_product_attention, {1 + capped} of {3 + capped} softmaxes stay")
+    with torch.inference_mode():
+        torch.testing.assert_close(built(x), layer(x))
+
+
+def test_a_core_beside_torchs_function_is_for_the_graph() -> None:
+    """Both cores are replaced: a wrong one in either place is seen."""
+
+    class Mixed(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.one, self.other = Attention(16), Written(16)
+
+        def forward(self, x: Tensor) -> Tensor:
+            y: Tensor = torch.cat([self.one(x), self.other(x)], -1)
+            return y
+
+    layer, x = Wrapper(Mixed().eval(), ((5, 16),)), torch.randn(2, 5, 16)
+    right, wrong = (impls.build(layer, f"{TINY}:{name}") for name in ("right", "wrong"))
+    assert (right.adapted_by, type(right)) == ("graph", InGraph)  # type: ignore[attr-defined]  # a module in a graph
+    with torch.inference_mode():
+        y = layer(x)
+        torch.testing.assert_close(right(x), y)
+        assert all(not torch.allclose(*pair) for pair in zip(wrong(x).chunk(2, -1), y.chunk(2, -1), strict=True))

@@ -1,0 +1,255 @@
+"""Graphs whose cores are computed by an attend."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from impls.attend import eager, online, sdpa
+from impls.contract import Attend, Unsupported
+from impls.graph.rewriting import Rewritten, rewritten
+from impls.graph.running import InGraph, unchanged
+from impls.graph.tracing import name, traced
+from tests import written_cores
+from tests.make.points import made
+from tests.written_cores import EXPRESSIBLE, INEXPRESSIBLE, B, D, H, N, Written
+
+ATTENDS: dict[str, Attend] = {"eager": eager.attend_safely, "sdpa": sdpa.attend}
+GLOBALS = [written_cores.LEARNED, written_cores.TABLE, written_cores.LEARNED_TEMPERATURE]
+"""Parameters that some hand-written cores use, which are no module's."""
+
+OUTPUT_OFF = {torch.float32: 1e-5, torch.bfloat16: 4e-2}
+"""By how much of the largest value an output may be off, for each type."""
+
+GRADIENT_OFF = {torch.float32: 1e-4, torch.bfloat16: 1e-1}
+
+
+def off(y: Tensor, expected: Tensor) -> float:
+    """Return by how much of the largest expected value a tensor is off at most."""
+    y, expected = y.detach().double(), expected.detach().double()
+    return float((y - expected).abs().max() / expected.abs().max().clamp_min(1e-6))
+
+
+def written(kind: str, dtype: torch.dtype = torch.float32) -> tuple[nn.Module, Tensor]:
+    """Return a layer with a hand-written core, and an input whose scores are peaked."""
+    torch.manual_seed(0)
+    return Written(kind).to(dtype), (2 * torch.randn(B, N, H * D)).to(dtype)
+
+
+def of_type(model: nn.Module, x: Tensor) -> Tensor:
+    """Return a module's output; a core that can't have the type is skipped."""
+    try:
+        y: Tensor = model(x)
+    except RuntimeError as error:
+        pytest.skip(f"the module itself can't: {error}")
+    return y
+
+
+@pytest.mark.parametrize("dtype", OUTPUT_OFF)
+@pytest.mark.parametrize("attend", ATTENDS)
+@pytest.mark.parametrize("kind", EXPRESSIBLE)
+def test_a_rewritten_core_computes_the_same(kind: str, attend: str, dtype: torch.dtype) -> None:
+    """In inference and with gradients, within rounding; no softmax of the module is left."""
+    model, x = written(kind, dtype)
+    with torch.inference_mode():
+        expected = of_type(model, x)
+        new = InGraph(model, ATTENDS[attend])
+        assert off(new(x), expected) < OUTPUT_OFF[dtype]
+    x.requires_grad_(True)
+    weights = torch.linspace(-1, 1, expected.numel(), dtype=dtype).view_as(expected)
+    inputs = [x, *model.parameters(), *GLOBALS]
+    ours, theirs = (torch.autograd.grad(of(x), inputs, weights, allow_unused=True) for of in (new, model))
+    largest = max(float(each.abs().max()) for each in theirs if each is not None)
+    for one, other in zip(ours, theirs, strict=True):
+        assert (one is None) == (other is None)
+        if one is not None and other is not None:
+            assert float((one - other).abs().max()) < GRADIENT_OFF[dtype] * largest
+
+
+@pytest.mark.parametrize("kind", EXPRESSIBLE)
+def test_nothing_of_a_replaced_core_is_left(kind: str) -> None:
+    """The graph has one call of the attend and no softmax."""
+    model, x = written(kind)
+    new = rewritten(traced(model, (x,)), sdpa.attend)
+    nodes = [*new.module.graph.nodes]
+    assert sum(node.target is sdpa.attend for node in nodes) == 1
+    assert not any("softmax" in name(node) for node in nodes)
+    assert (len(new.replaced), new.left) == (1, ())
+
+
+@pytest.mark.parametrize("kind", EXPRESSIBLE)
+def test_in_float64_and_at_another_input_nothing_is_off(kind: str) -> None:
+    """The graph of one input is that of others of its shape; the core was understood, not only close."""
+    model, x = written(kind, torch.float64)
+    try:
+        model(x)
+    except RuntimeError:
+        pytest.skip("the module itself can't")
+    new = rewritten(traced(model, (x,)), eager.attend_safely)
+    other = 3 * torch.randn_like(x)
+    is_rounded = kind in ("in float32", "alibi")
+    assert off(new.module(other), model(other)) < (1e-6 if is_rounded else 1e-13)
+
+
+@pytest.mark.parametrize("kind", INEXPRESSIBLE)
+def test_what_cannot_be_expressed_is_refused(kind: str) -> None:
+    """With the reason; nothing is computed in its place."""
+    model, x = written(kind)
+    with pytest.raises(Unsupported, match=r"softmax|dropout|used again|no attention core"):
+        rewritten(traced(model, (x,)), sdpa.attend)
+
+
+def test_a_graph_itself_is_not_changed() -> None:
+    """Its copy is rewritten, and shares the parameters."""
+    model, x = written("bias")
+    graph = traced(model, (x,))
+    before = graph.module.code
+    new = rewritten(graph, sdpa.attend)
+    assert graph.module.code == before
+    graph.module.recompile()
+    assert graph.module.code == before
+    assert {*map(id, new.module.parameters())} <= {*map(id, [*model.parameters(), *GLOBALS])}
+
+
+def plain(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
+    """Return attention without any keyword."""
+    return (q * scale @ k.mT).softmax(-1) @ v
+
+
+def test_an_attend_is_asked_for_what_it_declares_alone() -> None:
+    """A mask that it doesn't take is the reason; heads of keys are repeated for it."""
+    model, x = written("bias")
+    with pytest.raises(Unsupported, match="attn_mask"):
+        rewritten(traced(model, (x,)), plain)
+    q, k = torch.randn(2, 6, 5, 8), torch.randn(2, 2, 5, 8)
+
+    def grouped(q: Tensor, k: Tensor) -> Tensor:
+        k = k.repeat_interleave(3, 1)
+        return (q @ k.mT).softmax(-1) @ k
+
+    assert off(rewritten(traced(grouped, (q, k)), plain).module(q, k), grouped(q, k)) < 1e-5
+
+
+def asked_of(kind: str) -> dict[str, Any]:
+    """Return the keywords by which a hand-written core calls an attend."""
+    model, x = written(kind)
+    asked: dict[str, Any] = {}
+
+    def attend(
+        q: Tensor, k: Tensor, v: Tensor, scale: float, *, mask: str | None = None, attn_mask: Any = None
+    ) -> Tensor:
+        asked.update(mask=mask, attn_mask=attn_mask)
+        return sdpa.attend(q, k, v, scale, mask=mask, attn_mask=attn_mask)
+
+    rewritten(traced(model, (x,)), attend).module(x)
+    return asked
+
+
+@pytest.mark.parametrize("kind", ["causal", "causal that is added"])
+def test_a_constant_causal_mask_is_a_keyword(kind: str) -> None:
+    """A kernel may then leave out what no query sees; others are a tensor, one number where they are broadcast."""
+    assert asked_of(kind) == {"mask": "causal", "attn_mask": None}
+    assert asked_of("bias")["attn_mask"].shape == (1, H, N, N)
+    assert asked_of("plain") == {"mask": None, "attn_mask": None}
+
+
+@pytest.mark.parametrize("kind", ["masked", "causal", "imported", "written"])
+def test_cores_of_a_model_are_replaced(kind: str) -> None:
+    """Fused ones too, with their masks."""
+    model = made(f"tests.tiny_models:Net[kind={kind},input=1x5x16]").eval()
+    x = torch.randn(3, *model.items[0])
+    new = rewritten(traced(model, (x,)), online.attend)
+    assert len(new.replaced) == 2
+    assert off(new.module(x), model(x)) < 1e-5
+
+
+def test_some_cores_may_be_left() -> None:
+    """They are named with their reasons, and compute what they did."""
+
+    def two(x: Tensor) -> Tensor:
+        x = (x @ x.mT).softmax(-1) @ x
+        return (x @ x.mT).softmax(-1).square() @ x + used(x)
+
+    def used(x: Tensor) -> Tensor:
+        weights = (x @ x.mT).softmax(-1)
+        return weights @ x * weights.amax(-1, keepdim=True)
+
+    x = torch.randn(2, 5, 8)
+    new: Rewritten = rewritten(traced(two, (x,)), sdpa.attend)
+    assert len(new.replaced) == 1
+    assert ["used again" in reason for _, reason in new.left] == [True]
+    assert off(new.module(x), two(x)) < 1e-5
+
+
+def test_an_output_that_is_changed_in_place_is_not_the_attends() -> None:
+    """Its gradients need what it returned."""
+    model, x = written("changed later")
+    x.requires_grad_(True)
+    new = InGraph(model, sdpa.attend)
+    ours, theirs = (torch.autograd.grad(of(x).sum(), x)[0] for of in (new, model))
+    assert off(ours, theirs) < 1e-5
+
+
+def operand_changed_later(x: Tensor) -> Tensor:
+    """Change the queries in place before the second product."""
+    q = x * 1
+    weights = (q @ x.mT).softmax(-1)
+    q.mul_(2)
+    return weights @ x + q
+
+
+def mask_changed_later(x: Tensor) -> Tensor:
+    """Fill a mask in parts, before and after it is used."""
+    mask = torch.zeros(5, 5)
+    mask[:, 3:] = float("-inf")
+    weights = (x @ x.mT + mask).softmax(-1)
+    mask[:] = 0
+    return weights @ x + mask.sum()
+
+
+def mask_in_parts(x: Tensor) -> Tensor:
+    """Fill a mask in parts."""
+    mask = torch.zeros(5, 5)
+    mask[:, 3:] = float("-inf")
+    return (x @ x.mT + mask).softmax(-1) @ x
+
+
+@pytest.mark.parametrize("function", [operand_changed_later, mask_changed_later, mask_in_parts])
+def test_memory_that_is_changed_is_read_as_the_module_reads_it(function: Callable[[Tensor], Tensor]) -> None:
+    """The core is refused, or computes the same."""
+    x = torch.randn(2, 5, 8)
+    graph = traced(function, (x,))
+    assert off(graph.module(x), function(x)) == 0
+    try:
+        new = rewritten(graph, sdpa.attend)
+    except Unsupported as reason:
+        assert "in place" in str(reason)  # noqa: PT017 - either is right
+    else:
+        assert off(new.module(x), function(x)) < 1e-5
+
+
+def test_a_module_runs_a_graph_for_each_kind_of_input() -> None:
+    """Shapes, types, gradients and training each have their own; the module's output is the same, bit for bit."""
+    model, x = written("plain")
+    new = unchanged(model)
+    assert isinstance(new, InGraph)
+    assert new.adapted_by == "graph"
+    for each in (x, x[:2], x):
+        assert torch.equal(new(each), model(each))
+    assert len(new.graphs) == 2
+    new.train()
+    new(x)
+    assert len(new.graphs) == 3 - model.training
+
+
+def test_dropout_is_on_in_training_alone() -> None:
+    """A graph is of a module as it was when it was traced."""
+    model = nn.Sequential(nn.Linear(8, 8), nn.Dropout(0.5)).eval()
+    new, x = InGraph(model), torch.randn(4, 8)
+    assert torch.equal(new(x), new(x))
+    new.train()
+    assert not torch.equal(new(x), new(x))
+    new.eval()
+    assert torch.equal(new(x), model(x))
