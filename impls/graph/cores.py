@@ -12,22 +12,23 @@ from torch.fx import Graph, Node
 
 from impls.catalogue import GIVEN, LEARNED
 from impls.graph import fused
+from impls.graph.calls import Call, expressed
 from impls.graph.constants import constant, held
 from impls.graph.dimensions import Odd
-from impls.graph.expressing import Attention, Call, attention, expressed
-from impls.graph.memory import Memory, is_mutable
+from impls.graph.expressing import Attention, attention
+from impls.graph.memory import Memory
 from impls.graph.products import product
-from impls.graph.scores import SOFTMAX, Blocked, Term, Way, softmaxes, ways
-from impls.graph.tracing import Traced, dtype, is_tensor, line, name, shape, where
+from impls.graph.reach import is_learned, live, next_softmaxes, reached, what_it_is_over
+from impls.graph.scores import Blocked, Term, Way, softmaxes
+from impls.graph.tracing import Traced, dtype, line, name, shape, where
+from impls.graph.walking import ways
 from impls.modules.masks import Mask, noted
+from impls.modules.wrapper import Wrapper
 
 UNFUSED = "unfused"
 
 HEADS = re.compile(r"(^|_)n?heads?($|_)")
 """The names of a module's attributes that may be numbers of heads."""
-
-NEAR = 60
-"""The nodes after an operator among which a softmax is looked for."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +140,7 @@ class _Search:
         self.cores: dict[Node, Core] = {}
         self._reasons: dict[Node, tuple[int, str]] = {}
         self._inputs = graph.inputs_by_node()
-        self._of_inputs = _reached(self._inputs)
+        self._of_inputs = reached([*self._inputs, *_arguments(graph)])
         for node in graph.module.graph.nodes:
             if core := fused.fused(node):
                 self._add_fused(core)
@@ -149,7 +150,7 @@ class _Search:
 
     def reason(self, softmax: Node) -> str:
         """Return why a softmax belongs to no core."""
-        return self._reasons[softmax][1] if softmax in self._reasons else _what_it_is_over(softmax)
+        return self._reasons[softmax][1] if softmax in self._reasons else what_it_is_over(softmax)
 
     def is_no_core(self, core: Core) -> bool:
         """Return whether a core's weights go to further products and elsewhere too, and note that."""
@@ -172,7 +173,7 @@ class _Search:
         if blocked.scores.softmax is not None:
             self._because(blocked.scores.softmax, 4, reason)
         elif name(blocked.scores.product.node) != "linear":
-            for softmax in _next_softmaxes(blocked.user):
+            for softmax in next_softmaxes(blocked.user):
                 is_as_large = blocked.scores.layout.numel() == softmax.meta["val"].numel()
                 self._because(softmax, 2 if is_as_large else 1, reason)
 
@@ -205,7 +206,13 @@ class _Search:
         )
 
     def _add_fused(self, core: fused.Fused) -> None:
-        mask = core.mask
+        mask, is_causal, obstacle = core.mask, core.is_causal, core.obstacle
+        if name(core.node) == fused.FLEX:
+            try:
+                with _tried(self.graph.module.graph, core.node) as nodes:
+                    is_causal = fused.as_call(core, nodes, self.memory).is_causal
+            except Odd as odd:
+                obstacle = str(odd)
         self.cores[core.output] = self._described(
             core,
             core.node,
@@ -213,10 +220,10 @@ class _Search:
             operator=name(core.node),
             by_sdpa=core.is_torchs_function,
             masks=() if mask is None else self._mask(mask, mask, shows=True, weight=1),
-            causal=core.is_causal,
+            causal=is_causal,
             dropout=core.dropout,
             lines=_lines([core.node]),
-            obstacle=core.obstacle,
+            obstacle=obstacle,
         )
 
     def _described(self, of: Attention | fused.Fused, node: Node, tensors: Sequence[Node], **facts: Any) -> Core:
@@ -242,10 +249,10 @@ class _Search:
 
     def _mask(self, source: Node, tensor: Node, *, shows: bool, weight: float) -> tuple[Mask, ...]:
         """Return what a tensor does as a mask, by its values if they don't take the whole model to know."""
-        is_learned = dtype(source).is_floating_point and torch.is_grad_enabled() and _is_learned(source)
+        has_gradient = dtype(source).is_floating_point and torch.is_grad_enabled() and is_learned(source)
         values = constant(tensor, self.memory, with_parameters=True, inputs=self._inputs)
-        if is_learned or values is None:
-            kind = LEARNED if is_learned else GIVEN
+        if has_gradient or values is None:
+            kind = LEARNED if has_gradient else GIVEN
             return (Mask(kind, str(dtype(tensor)).removeprefix("torch."), shape(tensor)),)
         return noted(values.detach(), shows=shows, is_subtracted=weight < 0)
 
@@ -262,99 +269,29 @@ def _tried(graph: Graph, before: Node) -> Iterator[Graph]:
                 graph.erase_node(node)
 
 
-def _reached(nodes: Collection[Node]) -> set[Node]:
-    """Return the nodes that are computed from these, and these."""
-    stack, seen = [*nodes], set[Node]()
-    while stack:
-        node = stack.pop()
-        if node not in seen:
-            seen.add(node)
-            stack += node.users
-    return seen
-
-
-def _is_learned(node: Node) -> bool:
-    """Return whether a node is computed from a parameter with a gradient by few operators."""
-    stack, seen = [node], set[Node]()
-    while stack and len(seen) < NEAR:
-        each = stack.pop(0)
-        if each.op == "get_attr" and isinstance(value := held(each), nn.Parameter) and value.requires_grad:
-            return True
-        if each not in seen:
-            seen.add(each)
-            stack += each.all_input_nodes
-    return False
-
-
 def _used(cores: Sequence[Core], memory: Memory) -> list[Core]:
     """Return cores; those whose weights are still needed if all cores are replaced have an obstacle."""
     every = list(cores)
     while True:
-        live = _live([core for core in every if not core.obstacle], memory)
+        needed = live({core.node: core.found.operands for core in every if not core.obstacle}, memory)
         again = [
             place
             for place, core in enumerate(every)
-            if not core.obstacle and isinstance(core.found, Attention) and core.found.scores.softmax in live
+            if not core.obstacle and isinstance(core.found, Attention) and core.found.scores.softmax in needed
         ]
         for place in again:  # by its place, because cores of two calls may be equal
-            every[place] = _with_use(every[place], live)
+            every[place] = _with_use(every[place], needed)
         if not again:
             return every
 
 
-def _with_use(core: Core, live: Collection[Node]) -> Core:
+def _with_use(core: Core, needed: Collection[Node]) -> Core:
     assert isinstance(core.found, Attention)
     scores = core.found.scores
     chain = [scores.softmax, *scores.weights]
-    users = (user for node in chain if node for user in node.users if user in live and user not in chain)
+    users = (user for node in chain if node for user in node.users if user in needed and user not in chain)
     at = next((where(user) for user in users if user is not core.node), "the end")
     return replace(core, obstacle=f"its weights are used again at {at}", weights_are_used=True, of=core.found)
-
-
-def _live(cores: Sequence[Core], memory: Memory) -> set[Node]:
-    """Return the nodes that are needed if these cores are computed in another way."""
-    operands = {core.node: core.found.operands for core in cores}
-    stack = [node for node in memory.order if node.op == "output"]
-    seen = set[Node]()
-    while stack:
-        node = stack.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        stack += operands.get(node, node.all_input_nodes)
-        stack += (other for other in memory.sharing(node) if is_mutable(other) and node not in operands)
-    return seen
-
-
-def _next_softmaxes(node: Node) -> Iterator[Node]:
-    """Yield the softmaxes that come soon after a node, before another product."""
-    stack, seen = [node], set[Node]()
-    while stack and len(seen) < NEAR:
-        each = stack.pop(0)
-        if each in seen or each.op != "call_function":
-            continue
-        seen.add(each)
-        if name(each) in SOFTMAX:
-            yield each
-        elif each is node or product(each) is None:
-            stack += each.users
-
-
-def _what_it_is_over(softmax: Node) -> str:
-    """Say what a softmax is over if no product's result led to it."""
-    stack, seen = [*softmax.all_input_nodes], set[Node]()
-    while stack and len(seen) < NEAR:
-        node = stack.pop(0)
-        if node in seen or not is_tensor(node):
-            continue
-        seen.add(node)
-        kind = name(node)
-        if kind in ("linear", "addmm") or "conv" in kind:
-            return "over a layer's output: no attention, or a gate"
-        if product(node) is not None:
-            return f"over a product at {where(node)}, whose result goes no way that is known"
-        stack += node.all_input_nodes
-    return "over no product"
 
 
 def _lines(nodes: Sequence[Node]) -> str:
@@ -382,3 +319,12 @@ def _heads(sizes: Sequence[int], stated: Collection[int], layer_width: Sequence[
         if len(possible) == 1:
             return possible.pop()
     return 1
+
+
+def _arguments(graph: Traced) -> Iterator[Node]:
+    """Yield the nodes of those tensors that a measured module holds because a call of it gets them as arguments."""
+    wrappers = (each for each in graph.inner.modules() if isinstance(each, Wrapper))
+    arguments = {id(tensor) for each in wrappers for tensor in each.arguments}
+    for node in graph.module.graph.nodes:
+        if node.op == "get_attr" and id(held(node)) in arguments:
+            yield node

@@ -9,9 +9,11 @@ from typing import Any
 import torch
 from torch.fx import Graph, Node
 
-from impls.graph.dimensions import Odd, reshaped
-from impls.graph.expressing import Call
-from impls.graph.tracing import is_tensor, name, shape
+from impls.graph.calls import Call, with_kind
+from impls.graph.dimensions import ATEN, Odd, called, reshaped
+from impls.graph.flex import PLACES, factor_and_mask
+from impls.graph.memory import Memory
+from impls.graph.tracing import dtype, is_tensor, name, shape
 
 SDPA, FLEX = "scaled_dot_product_attention", "flex_attention"
 
@@ -83,21 +85,31 @@ def _first_result(node: Node) -> tuple[Node | None, bool]:
 
 
 def _flex(node: Node) -> Fused | None:
-    """Return the core of flex_attention, whose program for scores isn't read."""
-    output, _ = (node, False) if is_tensor(node) else _first_result(node)
-    asked = dict(zip(("query", "key", "value"), node.args, strict=False))
-    return None if output is None else Fused(node, output, asked, "flex_attention: a program changes its scores")
+    """Return the core of flex_attention, whose programs are read when it becomes a call."""
+    output, others = (node, False) if is_tensor(node) else _first_result(node)
+    asked = dict(zip(PLACES, node.args, strict=False))
+    return None if output is None else Fused(node, output, asked, f"{FLEX} with several results" if others else "")
 
 
-def as_call(core: Fused, graph: Graph) -> Call:
+def as_call(core: Fused, graph: Graph, memory: Memory) -> Call:
     """Return a fused core as a call of attention; raises `Odd`."""
     if core.obstacle:
         raise Odd(core.obstacle, core.node)
+    if name(core.node) == FLEX:
+        query, key, value = core.tensors
+        factor, mask = factor_and_mask(core.node, graph, memory)
+        if mask is not None and dtype(mask) != dtype(value):
+            mask = called(graph, ATEN.to.dtype, mask, dtype(value))
+        has_groups = shape(query)[1] != shape(key)[1]
+        call = Call(query, key, value, factor * float(core.asked["scale"]), mask, has_groups=has_groups)
+        return with_kind(call, memory)
     scale = core.asked.get("scale")
     query, key, value = (_headed(graph, each) for each in core.tensors)
-    mask = core.mask
-    if mask is not None and len(shape(mask)) > len("NM"):
-        mask = _headed(graph, mask) if len(shape(mask)) == len(shape(core.tensors[0])) else mask
+    sizes, mask = shape(core.tensors[0]), core.mask
+    if mask is not None and len(shape(mask)) > len("NM") and len(sizes) != len("BHND"):
+        if len(sizes) > len("BHND"):
+            mask = called(graph, ATEN.expand.default, mask, [*sizes[:-1], shape(key)[-2]])
+        mask = _headed(graph, mask)
     return Call(
         query,
         key,

@@ -8,9 +8,10 @@ from torch.fx import Graph, GraphModule, Node
 
 from impls.catalogue import CORE_KEYWORDS
 from impls.contract import Attend, Unsupported, declared_options
+from impls.graph.calls import Call, expressed, returned
 from impls.graph.cores import Core, Found, Softmax, found
 from impls.graph.dimensions import ATEN, Odd, called, reshaped
-from impls.graph.expressing import Attention, Call, expressed, returned
+from impls.graph.expressing import Attention
 from impls.graph.fused import as_call
 from impls.graph.memory import Memory, is_mutable
 from impls.graph.tracing import Traced, dtype, is_switch, shape, where
@@ -80,7 +81,7 @@ def _replace(core: Core, graph: Graph, memory: Memory, attend: Attend) -> None:
             call = (
                 expressed(core.found, graph, memory)
                 if isinstance(core.found, Attention)
-                else as_call(core.found, graph)
+                else as_call(core.found, graph, memory)
             )
             output = _attended(graph, attend, call)
             output = (

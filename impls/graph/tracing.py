@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.fx import GraphModule, Node
 from torch.fx.experimental.proxy_tensor import PythonKeyTracer, make_fx
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
+from torch.utils.weak import WeakTensorKeyDictionary
 
 from impls.contract import Unsupported
 from impls.modules.wrapper import first_tensor
@@ -201,11 +202,23 @@ _POSITIONS: dict[tuple[CodeType, int], tuple[int, int | None, int | None, int | 
 
 
 def _bound(frame: FrameType) -> dict[str, Any]:
-    """Return what names of a frame are bound to: tensors by identity and version."""
+    """Return what names of a frame are bound to: tensors by number and version, other objects by identity.
+
+    A number is that of one tensor alone, while an address is used again after a tensor is gone.
+    """
     return {
-        name: (id(value), 0 if value.is_inference() else value._version) if isinstance(value, Tensor) else id(value)
-        for name, value in frame.f_locals.items()
+        name: _identity(value) if isinstance(value, Tensor) else id(value) for name, value in frame.f_locals.items()
     }
+
+
+def _identity(tensor: Tensor) -> tuple[int, int]:
+    if tensor not in _NUMBERS:
+        _NUMBERS[tensor] = next(_COUNT)
+    return _NUMBERS[tensor], 0 if tensor.is_inference() else tensor._version
+
+
+_NUMBERS: Any = WeakTensorKeyDictionary()
+_COUNT = itertools.count()
 
 
 def _at(error: BaseException) -> str:

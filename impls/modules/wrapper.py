@@ -110,6 +110,11 @@ class Wrapper(nn.Module):
         """Whether the module takes x alone."""
 
     @property
+    def arguments(self) -> list[Tensor]:
+        """The tensors that it holds, which the module gets as arguments."""
+        return [*self._buffers.values()]  # type: ignore[list-item]  # each is held
+
+    @property
     def given(self) -> list[Tensor]:
         """The held tensors that have a row for each item: what they hold may be computed from the input."""
         held: list[Held] = []
@@ -237,6 +242,19 @@ class SDPAReplaced(AbstractContextManager[None]):
     def __exit__(self, *_: object) -> None:
         for (of, name), value in zip(self._names, self._before.pop(), strict=True):
             of[name] = value
+
+
+def mask_cast(
+    query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, *args: Any, **of: Any
+) -> Tensor:
+    """Return what torch's function does, with a mask of numbers in the type of the queries.
+
+    A module that is cast to float64 may make its mask in float32. On a CPU torch 2.13 then leaves scale and mask out
+    of half of the scores, without an error.
+    """
+    if attn_mask is not None and attn_mask.is_floating_point():
+        attn_mask = attn_mask.to(query.dtype)
+    return ORIGINAL(query, key, value, attn_mask, *args, **of)
 
 
 def stand_in(attend: Attend) -> Callable[..., Tensor]:

@@ -1,0 +1,93 @@
+"""Branches of a source that a call didn't take."""
+
+import ast
+from collections.abc import Iterator
+
+from torch.fx import Node
+
+from impls.graph.operands import between
+from impls.graph.syntax import parsed, written
+from impls.graph.tracing import FRAMES
+
+
+def not_taken(first: Node, last: Node) -> list[str]:
+    """Return each `if` between two operators whose body would have changed what is computed there, with its line.
+
+    It counts if the call ran nothing of it, and if it assigns a name that the lines that ran use.
+    """
+    function = _function(last)
+    if function is None:
+        return []
+    ran, end = _ran(first, last, function), last.meta[FRAMES][0][1]
+    return [words for each in _ifs(function, ran, end) for words in _bodies(each, ran, function, last)]
+
+
+def taken_by(node: Node, own: tuple[Node, Node], other: tuple[Node, Node]) -> ast.expr | None:
+    """Return the condition under which an operator ran, if it ran between two operators and not between others.
+
+    None if it is no branch of the function in which the last of them is.
+    """
+    function = _function(own[1])
+    if function is None or not _has(function, node.meta[FRAMES][0][1]):
+        return None
+    ran, never = _ran(*own, function), _ran(*other, function)
+    line, end = node.meta[FRAMES][0][1], own[1].meta[FRAMES][0][1]
+    for branch in _ifs(function, ran, end):
+        if any(_has(each, line) for each in branch.body):
+            is_other = any(_has(each, at) for each in branch.body for at in never)
+            return None if is_other else branch.test
+    return None
+
+
+def _ran(first: Node, last: Node, function: ast.FunctionDef) -> set[int]:
+    """Return the lines of a function that ran between two operators."""
+    file = last.meta[FRAMES][0][0]
+    every = {frame[1] for node in between(first, last) for frame in node.meta.get(FRAMES) or [] if frame[0] == file}
+    return {line for line in every if _has(function, line)}
+
+
+def _ifs(function: ast.FunctionDef, ran: set[int], end: int) -> list[ast.If]:
+    return [each for each in ast.walk(function) if isinstance(each, ast.If) and min(ran) <= each.lineno <= end]
+
+
+def _function(node: Node) -> ast.FunctionDef | None:
+    """Return the innermost function of the source in which an operator was called; None without one."""
+    frames = node.meta.get(FRAMES) or []
+    if not frames or frames[0][2] is None:
+        return None
+    file, line = frames[0][:2]
+    tree = parsed(file)[1]
+    every = ast.walk(tree) if tree else iter(())
+    found = [each for each in every if isinstance(each, ast.FunctionDef) and _has(each, line)]
+    return max(found, key=lambda each: each.lineno, default=None)
+
+
+def _has(tree: ast.stmt, line: int) -> bool:
+    return tree.lineno <= line <= (tree.end_lineno or 0)
+
+
+def _bodies(branch: ast.If, ran: set[int], function: ast.FunctionDef, last: Node) -> Iterator[str]:
+    test = written(last, branch.test)
+    for body, words in ((branch.body, f"`if {test}`"), (branch.orelse, f"the `else` of `if {test}`")):
+        if not body or any(_has(each, line) for each in body for line in ran):
+            continue
+        changed = {name for each in body for name in _assigned(each)}
+        rest = [each for each in ast.walk(function) if isinstance(each, ast.Name) and each.lineno in ran]
+        if changed & {each.id for each in rest} and not _is_refusal(body):
+            yield f"{words} (line {branch.lineno})"
+
+
+def _assigned(statement: ast.stmt) -> set[str]:
+    every = ast.walk(statement)
+    return {each.id for each in every if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)} | {
+        each.func.value.id
+        for each in ast.walk(statement)
+        if isinstance(each, ast.Call)
+        and isinstance(each.func, ast.Attribute)
+        and each.func.attr.endswith("_")
+        and isinstance(each.func.value, ast.Name)
+    }
+
+
+def _is_refusal(body: list[ast.stmt]) -> bool:
+    return all(isinstance(each, ast.Raise | ast.Assert | ast.Pass) for each in body)

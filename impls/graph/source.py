@@ -1,0 +1,92 @@
+"""The line to write in place of a core: `F.scaled_dot_product_attention` of the operands as the source has them."""
+
+from dataclasses import dataclass
+
+from torch import nn
+
+from impls.graph.branches import not_taken
+from impls.graph.cores import Core
+from impls.graph.expressing import Attention
+from impls.graph.forms import Formless
+from impls.graph.memory import Memory
+from impls.graph.operands import Operands, between
+from impls.graph.syntax import call_of
+from impls.graph.syntax import written as text_of
+from impls.graph.terms import Terms
+from impls.graph.tracing import Traced, module_of, name, where
+
+FUNCTION = "F.scaled_dot_product_attention"
+
+DROPOUT = ("dropout", "native_dropout")
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line, the mask in it, and what is said of its names and its cost."""
+
+    text: str
+    mask: str
+    notes: tuple[str, ...]
+
+
+def written(
+    core: Core, graph: Traced, *, says_scale: bool = False, mask: str | None = None, other: Core | None = None
+) -> tuple[str, ...]:
+    """Return the line to write in place of a core's last product, and comments; without a line comments alone.
+
+    Comments say where it stands, what the names are that the source doesn't have, and what the line leaves out. Empty
+    if one operator computes the core. The scale is left out if it is SDPA's own, unless `says_scale`; a `mask` stands
+    in place of that of the core, if the line serves an `other` core too.
+    """
+    if core.is_fused:
+        return ()
+    at = where(core.node)
+    if isinstance(graph.inner.get_submodule(module_of(core.node)), nn.MultiheadAttention):
+        used = f", but its weights are used: {core.obstacle}" if core.weights_are_used else ""
+        return (f"# {at}: nn.MultiheadAttention calls {FUNCTION} if it is given need_weights=False{used}",)
+    try:
+        found = line(core, graph, says_scale=says_scale, mask=mask)
+    except Formless as reason:
+        return (f"# {at}: no line is known, because {reason}",)
+    call = call_of(core.node)
+    place = f"in place of `{text_of(core.node, call)}`, " if call else ""
+    return (found.text, *(f"# {each}" for each in (f"{place}at {at}", *found.notes, *left_out(core, other))))
+
+
+def line(core: Core, graph: Traced, *, says_scale: bool = False, mask: str | None = None) -> Line:
+    """Return the line of a core; raises Formless."""
+    assert isinstance(core.found, Attention)
+    operands = Operands(core.found, graph.inner)
+    (q, k, v), is_shared = operands.qkv()
+    terms, sink = Terms(operands, Memory(graph.module.graph), q), core.found.scores.sink
+    own, scale = terms.whole_mask(is_float=sink is not None), terms.whole_scale(says_all=says_scale)
+    notes = [*operands.notes, *terms.notes(), *operands.of_widths()]
+    if sink:
+        own = terms.with_sink(own, sink)
+        k, v = (f"F.pad({each}, (0, 0, 0, 1))" for each in (k, v))
+        notes.append("a key and a value of zeros, and a column of the mask, stand for the scores that are no products")
+    own = own if mask is None else mask
+    options = [f"attn_mask={own}"] * bool(own) + [f"scale={scale}"] * bool(scale) + ["enable_gqa=True"] * is_shared
+    text = operands.output(f"{FUNCTION}({', '.join([terms.queries, k, v, *options])})")
+    return Line(text, own, tuple(notes))
+
+
+def left_out(core: Core, other: Core | None = None) -> list[str]:
+    """Return what a line doesn't have that the source has, and what could be left out of it."""
+    assert isinstance(core.found, Attention)
+    first, softmax, notes = core.found.first.node, core.found.scores.softmax, list[str]()
+    assert softmax is not None
+    if core.causal:
+        notes.append("here the mask hides later keys and no others; if it always does: is_causal=True instead")
+    if core.weights_are_used:
+        notes.append(f"left out: {core.obstacle}")
+    for node in between(softmax, core.node):
+        rate = node.args[1] if name(node) in DROPOUT and len(node.args) > 1 else 0
+        if rate:
+            notes.append(f"left out: dropout of {rate} in training, at {where(node)}; dropout_p is 0.0 otherwise")
+    branches = not_taken(first, core.node)
+    if other is not None and isinstance(other.found, Attention):
+        branches = [each for each in branches if each in not_taken(other.found.first.node, other.node)]
+    if branches:
+        notes.append(f"left out: what this call did not take: {', '.join(branches)}")
+    return notes

@@ -1,0 +1,252 @@
+"""What operators do to scores: each takes what is known of them to what is known after it."""
+
+import dataclasses
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.fx import Node
+
+from impls.graph.constants import held, number
+from impls.graph.dimensions import Odd
+from impls.graph.memory import COPIES, VIEWS, Memory
+from impls.graph.products import Product, product
+from impls.graph.scores import ADD, FACTOR, HIDE, LOWEST, ROW, SOFTMAX, TIMES, Scores, Sink
+from impls.graph.tracing import is_tensor, name, shape
+
+STATISTICS = frozenset({"amax", "max", "logsumexp"})
+"""Operators whose results may be subtracted from all scores of a query, which its softmax doesn't notice."""
+
+ENDS = STATISTICS | {"sum", "size", "sym_size", "output"}
+"""Operators that don't lead on to a core, and say nothing against one."""
+
+SMALL = 1e-5
+"""What a sum of exponentials may be larger by, against a division by zero."""
+
+
+@dataclass(frozen=True, eq=False)
+class Context:
+    """The product whose result is followed, and the memory of its graph."""
+
+    first: Product
+    memory: Memory
+
+    def is_of_scores(self, value: Any) -> bool:
+        """Return whether something is computed from the product's result."""
+        return isinstance(value, Node) and self.memory.depends(value, self.first.node)
+
+
+def _softmax(_: Context, _node: Node, user: Node, scores: Scores) -> Scores:
+    if scores.softmax is not None:
+        raise Odd("a second softmax")
+    return _normalised(scores, user, user.args[1])
+
+
+def _normalised(scores: Scores, user: Node, place: Any) -> Scores:
+    return scores.after(softmax=user, keys=scores.dims[place], sink=scores.sink)
+
+
+def _exp(_: Context, _node: Node, user: Node, scores: Scores) -> Scores:
+    return scores.after(exponentials=user)
+
+
+def _divided(context: Context, node: Node, user: Node, scores: Scores) -> Scores:
+    """Follow exponentials that are divided by their sum, which is a softmax, or scores that are divided."""
+    if scores.exponentials is None:
+        return _multiplied(context, node, user, scores)
+    total = user.args[1]
+    if isinstance(total, Node) and name(total) in ("add", "clamp", "clamp_min") and len(total.args) > 1:
+        small = total.args[1]
+        if not isinstance(small, int | float) or abs(small) > SMALL:
+            raise Odd("a sum of exponentials and something else", total)
+        total = total.args[0]
+    if user.args[0] is not node or not isinstance(total, Node) or name(total) != "sum":
+        raise Odd("a division of exponentials")
+    places = total.args[1] if len(total.args) > 1 else ()
+    places = [places] if isinstance(places, int) else [*places] if isinstance(places, list | tuple) else []
+    if not isinstance(total.args[0], Node) or _origin(total.args[0]) is not scores.exponentials or len(places) != 1:
+        raise Odd("a division of exponentials by another sum")
+    return _normalised(scores, user, places[0])
+
+
+def _origin(node: Node) -> Node:
+    while name(node) in COPIES and isinstance(node.args[0], Node):
+        node = node.args[0]
+    return node
+
+
+def _dropped(_: Context, _node: Node, user: Node, scores: Scores) -> Scores:
+    share, is_on = user.args[1], bool(user.args[2] if len(user.args) > 2 else True)
+    assert isinstance(share, int | float)
+    if is_on and share and scores.softmax is None:
+        raise Odd("dropout before the softmax")
+    return scores.after(dropout=float(share)) if is_on and share else scores
+
+
+def _taken(_: Context, node: Node, user: Node, scores: Scores) -> Scores | None:
+    if name(node) == "native_dropout":
+        return scores if user.args[1] == 0 else None
+    raise Odd(f"{name(node)}: some scores apart from others", node)
+
+
+def _same(_: Context, node: Node, user: Node, scores: Scores) -> Scores | None:
+    return scores if user.args[0] is node else None
+
+
+def _viewed(_: Context, node: Node, user: Node, scores: Scores) -> Scores | None:
+    if user.args[0] is not node:
+        return None
+    kind = name(user)
+    try:
+        layout = _as_layout(user, scores.layout)
+    except RuntimeError:
+        raise Odd(f"{kind}: scores in an order that can't be followed") from None
+    if not isinstance(layout, Tensor):
+        return scores  # its parts are asked one by one
+    if layout.numel() == scores.layout.numel():
+        return scores.after(layout=layout)
+    if kind == "slice" and scores.sink and scores.softmax is not None and not scores.sink.is_left_out:
+        place: Any = user.args[1]
+        is_end = layout.shape[place] == scores.keys.size - scores.sink.size and user.args[2] in (0, None)
+        if is_end and scores.dims[place].stride == scores.keys.stride:
+            return scores.after(layout=layout, sink=dataclasses.replace(scores.sink, is_left_out=True))
+    raise Odd(f"{kind}: some scores apart from others")
+
+
+def _as_layout(user: Node, layout: Tensor) -> Any:
+    kind, args = name(user), user.args[1:]
+    if kind in ("view", "reshape", "_unsafe_view", "_reshape_alias"):
+        return layout.view(args[0])  # type: ignore[arg-type]  # a list of numbers
+    if kind in ("view_as", "expand_as"):
+        return layout.view(shape(user)) if kind == "view_as" else layout.expand(shape(user))
+    assert callable(user.target)
+    return user.target(layout, *args, **user.kwargs)
+
+
+def _added(context: Context, node: Node, user: Node, scores: Scores) -> Scores:
+    place = 0 if user.args[0] is node else 1
+    other: Any = user.args[1 - place]
+    is_minus = name(user) == "sub"
+    alpha = float(user.kwargs.get("alpha", user.args[2] if len(user.args) > 2 else 1))  # type: ignore[arg-type]
+    signs = 1.0, -alpha if is_minus else alpha
+    if signs[place] != 1:
+        scores = scores.with_term(TIMES, user, place, value=signs[place])
+    if not is_tensor(other):
+        return scores  # the same is added to all scores
+    if not context.is_of_scores(other):
+        return scores.with_term(ADD, user, 1 - place, other, weight=signs[1 - place])
+    if not _is_statistic(other):
+        raise Odd(f"{name(user)} of something that is computed from the scores")
+    return scores.with_term(ROW, user, 1 - place, other)
+
+
+def _is_statistic(node: Node) -> bool:
+    while name(node) in COPIES or "getitem" in name(node):
+        node = node.args[0]  # type: ignore[assignment]  # these take one tensor
+    return name(node) in STATISTICS
+
+
+def _multiplied(context: Context, node: Node, user: Node, scores: Scores) -> Scores:
+    place, divides = 0 if user.args[0] is node else 1, name(user) == "div"
+    other: Any = user.args[1 - place]
+    if divides and place:
+        raise Odd("a division by scores")
+    if user.args[0] is user.args[1] or context.is_of_scores(other):
+        raise Odd(f"{name(user)} by something that is computed from the scores")
+    if is_tensor(other):
+        return scores.with_term(FACTOR, user, 1 - place, other, divides=divides)
+    return scores.with_term(TIMES, user, 1 - place, value=1 / other if divides else float(other))
+
+
+def _negated(_: Context, _node: Node, user: Node, scores: Scores) -> Scores:
+    return scores.with_term(TIMES, user, 0, value=-1.0)
+
+
+def _hidden(context: Context, node: Node, user: Node, scores: Scores) -> Scores:
+    """Follow scores of which some are replaced by a number; weights, if they are those of hidden keys."""
+    args: Any = user.args
+    is_where = name(user) == "where"
+    if len(args) < 3:
+        raise Odd(f"{name(user)} without scores")
+    condition, value = (args[0], args[2 if args[1] is node else 1]) if is_where else args[1:3]
+    if context.is_of_scores(condition) or condition is node:
+        raise Odd(f"{name(user)} by a condition on the scores")
+    if args[1 if is_where and args[1] is node else 2 if is_where else 0] is not node:
+        raise Odd(f"{name(user)} of something else")
+    shows, fill = is_where and args[1] is node, number(value, context.memory)
+    if scores.softmax is not None:
+        return _hidden_again(scores, condition, fill, shows=shows, at=user)
+    if fill is None:
+        raise Odd(f"{name(user)} by scores of another kind")
+    if fill > LOWEST:
+        raise Odd(f"{name(user)} by {fill:g}, which hides no key")
+    return scores.with_term(HIDE, user, 0 if is_where else 1, condition, value=fill, shows=shows)
+
+
+def _hidden_again(scores: Scores, condition: Node, fill: float | None, *, shows: bool, at: Node) -> Scores:
+    """Follow weights of hidden keys that are set to zero: a query without keys gets zeros."""
+    for place, term in enumerate(scores.terms):
+        if fill == 0 and term.kind == HIDE and term.shows == shows and _are_same(term.tensor, condition):
+            terms = [*scores.terms]
+            terms[place] = dataclasses.replace(term, value=-math.inf)
+            return scores.after(terms=tuple(terms))
+    raise Odd(f"{name(at)} on the weights")
+
+
+def _are_same(tensor: Node | None, other: Node) -> bool:
+    """Return whether two nodes hold the same tensor."""
+    return tensor is other or (
+        tensor is not None and tensor.op == other.op == "get_attr" and held(tensor) is held(other)
+    )
+
+
+def _limited(_: Context, _node: Node, user: Node, scores: Scores) -> Scores:
+    low, high = (*user.args[1:3], None, None)[:2]
+    if name(user) == "clamp_max":
+        low, high = None, low
+    low, high = user.kwargs.get("min", low), user.kwargs.get("max", high)
+    limits = [each for each in (low, high) if each is not None]
+    if all(isinstance(each, int | float) and abs(each) >= -LOWEST for each in limits):
+        return scores  # no usual score is that large
+    raise Odd(f"{name(user)}: scores have a limit")
+
+
+def _beside(context: Context, node: Node, user: Node, scores: Scores) -> Scores:
+    """Follow scores beside which columns are put, as an attention sink does."""
+    parts: Any = user.args[0]
+    place: Any = user.args[1] if len(user.args) > 1 else 0
+    if len(parts) != 2 or parts[0] is not node or scores.sink is not None:
+        raise Odd("cat of scores")
+    if context.is_of_scores(parts[1]) or product(parts[1]) is not None:
+        raise Odd("cat of several products")
+    place %= scores.layout.dim()
+    sizes = [*scores.layout.shape]
+    sizes[place] += shape(parts[1])[place]
+    layout = torch.empty_strided(sizes, scores.layout.stride(), device="meta")
+    return dataclasses.replace(scores, layout=layout, sink=Sink(parts[1], place, scores.dims))
+
+
+Handler = Callable[[Context, Node, Node, Scores], Scores | None]
+
+HANDLERS: dict[str, Handler] = {
+    **dict.fromkeys(VIEWS, _viewed),
+    **dict.fromkeys(COPIES, _same),
+    **dict.fromkeys(SOFTMAX, _softmax),
+    **dict.fromkeys(("dropout", "native_dropout", "feature_dropout"), _dropped),
+    **dict.fromkeys(("add", "sub"), _added),
+    **dict.fromkeys(("clamp", "clamp_min", "clamp_max", "hardtanh"), _limited),
+    **dict.fromkeys(("masked_fill", "where"), _hidden),
+    "exp": _exp,
+    "div": _divided,
+    "mul": _multiplied,
+    "neg": _negated,
+    "cat": _beside,
+    "getitem": _taken,
+}
+"""What is done for an operator that takes scores, by its name."""
+
+AFTER_SOFTMAX = VIEWS | COPIES | SOFTMAX | {"dropout", "native_dropout", "masked_fill", "where", "getitem"}
+"""The operators that may stand between the softmax and the second product."""
