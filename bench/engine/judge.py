@@ -59,6 +59,7 @@ class Reference(Struct):
     own_cause: bool = True
     work: LeastWork | None = None
     peak: Seconds = 1.0
+    remark: str = ""
     form: Any = None
     checks: Any = None
     computed: Any = None
@@ -68,6 +69,7 @@ class Judge:
     """The judge of members at one point, in one pool.
 
     `work` is the work of a call, None while there are no expected outputs. `peak` is the factor of the peaked input.
+    `remark` says what is odd about what is expected, empty if nothing is.
     `best` are the best rates that are known of the device, None without memory to measure them. `cpu_s` are the
     processor's seconds that its process has used. `given` is the descriptor of a file with the weights and values of
     the point, for members that take them from there.
@@ -77,6 +79,7 @@ class Judge:
         self.pool, self.point = members[0].judged_by
         self.work: Work | None = None
         self.peak = 1.0
+        self.remark = ""
         self.best: Roof | None = None
         self.given: int | None = None
         self.cpu_s = 0.0
@@ -92,6 +95,7 @@ class Judge:
             if reply.status == "ok" and reply.work:  # before the members are there, because they need the memory
                 self.best = self._known_roof()
                 self.work, self.peak = Work(reply.work.flops, reply.work.least_bytes), reply.peak
+                self.remark = reply.remark
         except Died as death:
             for member in self._members:
                 member.end(death.status, death.detail, death)
@@ -148,6 +152,8 @@ class Judge:
             files = {"numbers": numbers}
             request = {"request": "expect_timed", "numbers": self._draws.numbers, **kept}
             reply = self._of_reference(request, files)
+            if reply.status == "unsupported":  # the layer's own output isn't finite
+                raise Ended(reply.status, reply.detail)
             if reply.status != "ok":
                 raise Died("error", reply.detail, is_outside=True)
             computed = {"parts": parts, "computed": reply.computed}
@@ -163,13 +169,13 @@ class Judge:
         figures = {name: reply[name] for name in ("error", "tolerance")}
         if reply["reason"]:
             member.metrics |= figures
-            raise Ended("incorrect", "; ".join(filter(None, [reply["reason"], member.remark])))
+            raise Ended("incorrect", "; ".join(filter(None, [reply["reason"], self.remark, member.remark])))
         return figures
 
     def check_rate(self, member: Member, call_s: float, time_again: Callable[[Work, Roof], Judgement]) -> None:
         """Record the device's highest known rates; raises Ended if the member's time is impossible for its work."""
         assert self.work is not None
-        member.detail = member.doubt
+        member.detail = "; ".join(filter(None, [self.remark, member.doubt]))
         member.metrics |= {"flops": self.work.flops, "least_bytes": self.work.least_bytes}
         if self.best is None:
             return

@@ -17,7 +17,7 @@ from bench.sampling.inputs import LONG_SCORES, ROWS
 from impls.attend import eager, hidden, hide
 from impls.contract import Attend, repeated
 from impls.modules.core import takes_core, with_attend
-from impls.modules.wrapper import CORE_DIMENSIONS, ORIGINAL, Wrapper
+from impls.modules.wrapper import CORE_DIMENSIONS, Wrapper, mask_cast
 
 SAME = 1e-3
 """The largest deviation of a core that is the plain formula, relative to the largest value, in float32."""
@@ -103,7 +103,7 @@ def equal_weights(
         if mask is not None:
             nothing = False if attn_mask.dtype == torch.bool else float("-inf")
             attn_mask = attn_mask.masked_fill(hidden(queries, keys, q.device), nothing)
-        return ORIGINAL(torch.zeros_like(q), k, v, attn_mask=attn_mask, enable_gqa=enable_gqa)
+        return mask_cast(torch.zeros_like(q), k, v, attn_mask, enable_gqa=enable_gqa)
     v = v.repeat_interleave(q.shape[1] // v.shape[1], dim=1)
     if mask is None:
         return v.mean(dim=-2, keepdim=True).expand(*q.shape[:-1], v.shape[-1])

@@ -10,15 +10,10 @@ from torch import Tensor
 
 import impls
 from bench.measure import reference
+from bench.measure.place import OF_HEADS, place
 from bench.measure.reference import EQUAL_WEIGHTS, Check, Computed, Target, targets_of_calls
 from bench.measure.workload import TRAINED, Workload
 from bench.sampling.inputs import TIMED, Part
-
-AXES = {3: ("item", "token", "channel"), 4: ("item", "channel", "row", "column")}
-"""The axes of an output by their number: tokens, or maps."""
-
-OF_HEADS = ("item", "head", "token", "channel")
-"""The axes of queries, keys, values and the output of a core."""
 
 
 @dataclass(frozen=True)
@@ -54,12 +49,10 @@ class Form:
     @classmethod
     def of(cls, workload: Workload) -> Self:
         """Return the form of the outputs of a workload."""
-        varied, weights = [*workload.inputs()[: len(workload.shapes)]], dict(workload.layer.named_parameters())
-        inputs = [f"input {number}" for number in range(1, 1 + len(varied))] if len(varied) > 1 else ["x"]
-        of = [*varied, *weights.values()] if workload.with_gradients else []
-        tensors = [workload.direction, *of]
+        varied, weights = workload.inputs()[: len(workload.shapes)], workload.layer.parameters()
+        tensors = [workload.direction, *((*varied, *weights) if workload.with_gradients else ())]
         return cls(
-            ["output", *(f"gradient of {name}" for name in (*inputs, *weights))][: len(tensors)],
+            workload.names,
             workload.by_item,
             [[*tensor.shape] for tensor in tensors],
             [str(tensor.dtype).removeprefix("torch.") for tensor in tensors],
@@ -114,17 +107,17 @@ def compare_timed(
         targets = targets_of_calls(check, computed, tensors[0].dtype)
         results += _compared(form, tensors, targets, range(len(tensors[0])), TIMED)
     targets = targets_of_calls(check, of_parts, parts[0][1][0].dtype)
-    for place, (part, tensors) in enumerate(parts):
-        results += _compared_part(form, part, tensors, targets, place)
+    for number, (part, tensors) in enumerate(parts):
+        results += _compared_part(form, part, tensors, targets, number)
     return max(results, key=lambda result: result.severity)
 
 
 def _compared_part(
-    form: Form, part: Part, tensors: Sequence[Tensor], targets: Sequence[Target], place: int
+    form: Form, part: Part, tensors: Sequence[Tensor], targets: Sequence[Target], number: int
 ) -> Iterator[CheckResult]:
     for name, tensor, target in zip(form.names, tensors, targets, strict=False):
-        equal = None if target.equal is None else target.equal[[place]]
-        own = target._replace(tensor=target.tensor[[place]], equal=equal)
+        equal = None if target.equal is None else target.equal[[number]]
+        own = target._replace(tensor=target.tensor[[number]], equal=equal)
         yield _compare(form, f"{name} of item {part.item} ({TIMED})", tensor[None], own, [part.item])
 
 
@@ -141,33 +134,13 @@ def _not_finite(check: Check, name: str) -> CheckResult:
     return CheckResult(math.inf, check.expected[0].targets[0].tolerance, f"output is not finite ({name})")
 
 
-def place(wrong: Tensor, items: Sequence[int], axes: Sequence[str] = ()) -> str:
-    """Return where the wrong elements of an output for these items are: `items 0 to 3, tokens 64 to 196`.
-
-    `axes` are their names if they aren't the usual ones. An axis that is all wrong is left out.
-    """
-    words = []
-    for axis, name in enumerate(axes or AXES.get(wrong.dim(), ())):
-        others = [each for each in range(wrong.dim()) if each != axis]
-        indices = wrong.any(dim=others).nonzero().flatten().tolist()
-        if len(indices) == wrong.shape[axis]:
-            continue
-        indices = [items[index] for index in indices] if axis == 0 else indices
-        first, last = indices[0], indices[-1]
-        if len(indices) == 1:
-            words.append(f"{name} {first}")
-        elif last - first + 1 == len(indices):
-            words.append(f"{name}s {first} to {last}")
-        else:
-            words.append(f"{len(indices)} of {wrong.shape[axis]} {name}s, the first is {first}")
-    return ", ".join(words)
-
-
 def _compare(form: Form, name: str, result: Tensor, target: Target, items: Sequence[int]) -> CheckResult:
     error = reference.relative_error(result, target.tensor, target.scale)
     way = reference.way_to_equal_weights(result, target)
     reason = ""
-    if not error <= target.tolerance:
+    if target.tensor.isinf().any() or target.tensor.isnan().all():
+        error, reason = math.inf, f"{name} can't be judged: what is expected is not finite"
+    elif not error <= target.tolerance:
         is_wrong = ~(reference.difference(result, target.tensor).abs() <= target.tolerance * target.scale)
         where = place(is_wrong, items, OF_HEADS if form.is_core else ()) if items else ""
         reason = f"{name} is off by {error:.2g} of its largest value, tolerance {target.tolerance:.2g}"

@@ -11,7 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from bench.measure import finite
 from bench.measure.workload import Tensors, Workload
+from bench.sampling.inputs import NORMAL
 from impls.contract import Unsupported
 
 SAME = 1e-4
@@ -23,11 +25,16 @@ DRAWS = 32
 
 
 def check(workload: Workload) -> None:
-    """Raise `impls.Unsupported` with the reason if the layer, in the point's mode, is no function of each item."""
+    """Raise `impls.Unsupported` with the reason if the layer, in the point's mode, is no function of each item.
+
+    So it does, before that, if the layer's output is not finite.
+    """
     layer = copy.deepcopy(workload.layer).to("cpu", torch.float32)
     items = workload.items(2, torch.float32)
     x, state = tuple(each[:1] for each in items), _random_state()
     first = _output(layer, x)
+    if isinstance(first, Tensor):
+        finite.check(workload, layer, x, [first], [0], NORMAL)
     others = (-each if each.is_floating_point() else each for each in x)
     _output(layer, tuple(others))  # so that what a layer keeps of its input differs
     again = [_output(layer, x)]

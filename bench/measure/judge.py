@@ -21,7 +21,8 @@ from bench.measure import correctness, failure, outputs, workload
 from bench.measure.correctness import CheckResult, Form
 from bench.measure.failure import Outcome
 from bench.measure.forking import Channel, serve
-from bench.measure.reference import MOST_TOLERANCE, Check, Computed, Expected, Target, largest_of
+from bench.measure.reference import Check, Computed, Expected, Target, largest_of
+from bench.measure.rounding import MOST_TOLERANCE
 from bench.measure.speed import DeviceRates, SpeedProbe
 from bench.plan.case import Point
 from bench.plan.work import Roof

@@ -11,50 +11,44 @@ again in the backward pass.
 import copy
 import math
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from itertools import chain, repeat
+from itertools import islice, repeat
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from bench.measure import failure, finite
 from bench.measure.cores import at_random_rows, in_blocks, largest_logit
 from bench.measure.devices import device
 from bench.measure.outputs import gradients
+from bench.measure.rounding import (
+    EXPLAINED,
+    LOGIT,
+    MARGIN,
+    MOST_TOLERANCE,
+    least_tolerances,
+    random_rounding,
+    rounding_to,
+    tolerance,
+)
 from bench.measure.workload import Tensors, Workload, cast_to
 from bench.plan.device import CPU
 from bench.plan.layers import scores
-from bench.sampling.inputs import LONG_SCORES, NORMAL, PART_ROWS, PEAKED, ROWS, InputValues
+from bench.sampling.inputs import LONG_SCORES, NORMAL, PART_ROWS, PEAKED, ROWS, TIMED, InputValues
 from impls.catalogue import shapes_itself
 from impls.contract import Unsupported
 from impls.modules.core import with_attend
+from impls.modules.wrapper import NOTHING, SDPAReplaced, mask_cast, names_of_sdpa
 
-LEAST_LOGIT, LOGIT = 100.0, 120.0
+LEAST_LOGIT = 100.0
 """The largest logit of a peaked input is LEAST_LOGIT at least, where a softmax without its maximum overflows in float32
 and bfloat16; LOGIT is aimed at. Float16 overflows at 12."""
 
 PEAK, MOST_PEAK, PEAKINGS = 4.0, 32.0, 4
 """The factor of a peaked input if logits don't grow with the input, the largest, and how many factors are tried."""
-
-MARGIN = 8.0
-"""The tolerance in units of plain eager's error in the same dtype: implementations sum in another order.
-Flash attention's backward, which computes the weights again, was seen at 4.4 times."""
-
-FLOOR_EPS = 4.0
-"""The least tolerance in units of the dtype's epsilon, for shapes at which eager happens to be exact."""
-
-GRADIENT_EPS = 32.0
-"""The additional least tolerance of gradients in units of float32's epsilon; the square root of the number of tokens if
-that is larger. With one token eager's gradient of the scores is exactly 0; flash attention was seen to be off by 9, on
-a peaked input by 2,100.
-A weight's gradient is a sum over all tokens: Inductor's sum over 8192 of them was seen to be off by 30."""
-
-MOST_TOLERANCE = {torch.float32: 0.05, torch.bfloat16: 0.2, torch.float16: 0.2}
-"""The largest tolerance. If plain eager itself is off by half as much, no implementation can be judged.
-
-On a peaked input in a half type it is at least twice plain eager's error: there a logit is rounded by up to a half, and
-the core of one head of 4096 tokens was seen to be off by 20 %. The normal input tells whether it can be judged."""
 
 EQUAL_WEIGHTS, RESOLVED = 0.3, 30.0
 """An output in a half type may go EQUAL_WEIGHTS of the way from attention to equal weights for all keys. Both differ
@@ -110,49 +104,156 @@ class Expected:
 
 @dataclass(frozen=True)
 class Check:
-    """The expected results for the input of this name."""
+    """The expected results for the input of this name; `remark` says what is odd about them, empty if nothing is."""
 
     name: str
     expected: tuple[Expected, ...]
+    remark: str = ""
+
+
+class Call(NamedTuple):
+    """A call of a layer whose output, and gradients if there is a direction, are expected."""
+
+    workload: Workload
+    layer: Any
+    xs: Tensors
+    direction: Tensor | None
+
+
+class Known(NamedTuple):
+    """What a layer computes in its own dtype and in a wider one, with the largest values of the latter.
+
+    `errors` are those of the first in units of `scales`, `floors` the least tolerances, `remark` is as in a Check.
+    """
+
+    exact: Tensors
+    dtype: torch.dtype
+    scales: tuple[float, ...]
+    errors: list[float]
+    floors: list[float]
+    remark: str
 
 
 def expect(workload: Workload, name: str, values: InputValues) -> Check:
     """Return the expected results for the input of this name and these values.
 
     For a small batch they are computed in float64 on the CPU. For a larger one they are float64 results for a few
-    random items, and the results of plain eager in the same dtype for all items.
+    random items, and the results of plain eager in the same dtype for all items. A layer that can't be float64 is
+    computed in float32.
     Tolerances are multiples of plain eager's own error, which is computed for the items that float64 has.
-    Raises `impls.Unsupported` if that error is too large to judge others by it.
+    Raises `impls.Unsupported` if that error is too large to judge others by it, or if it is not finite.
     """
     xs, batch, dtype = workload.inputs(values), range(workload.point.batch), workload.values.dtype
     is_rough = name == PEAKED and _is_half(workload)
     # on a peaked input a gradient in a half type shows rounding: plain eager's was seen to be off by 60 %
-    has_gradients, most = workload.with_gradients and not is_rough, MOST_TOLERANCE[dtype]
-    direction = workload.direction if has_gradients else None
+    direction = workload.direction if workload.with_gradients and not is_rough else None
     chosen, layer = _items(workload, name), _plain(workload, workload.layer)
     if _is_long(workload) and direction is None:
-        at_rows = with_attend(at_random_rows(ROWS))(workload.layer)
-        (output,) = _exact(workload, at_rows, xs, None, [0])
+        at_rows: Any = with_attend(at_random_rows(ROWS))(workload.layer)
+        (output,) = _computed(workload, at_rows, *_select(xs, None, [0]))
         if not output.isnan().all():  # else something after the core mixes tokens
             chosen, layer = [*batch], at_rows
-    exact = _exact(workload, layer, xs, direction, chosen)
-    plain = _computed(workload, layer, *_select(xs, direction, chosen))
-    by_item = len(plain) if direction is None else workload.by_item
-    cancelled = _cancelled(exact, by_item)
-    scales = _scales(exact, cancelled, by_item)
-    plain_errors = map(relative_error, plain, exact, scales)
-    errors = [error if math.isfinite(error) else 0.0 for error in plain_errors]
-    most = max(most, 2 * errors[0]) if is_rough else most
-    floors = _floors(workload, dtype, is_peaked=name == PEAKED)
-    tolerances = [_tolerance(dtype, most, floor, error) for floor, error in zip(floors, errors, strict=False)]
-    equal = _with_equal_weights(workload, *_select(xs, direction, chosen, _exact_place(workload), torch.float64))
-    targets = tuple(map(Target, exact, scales, tolerances, equal or repeat(None)))
+    by_item = 1 if direction is None else workload.by_item
+    known = _known(Call(workload, layer, *_select(xs, direction, chosen)), chosen, name, by_item)
+    most = max(MOST_TOLERANCE[dtype], 2 * known.errors[0]) if is_rough else MOST_TOLERANCE[dtype]
+    tolerances = [tolerance(dtype, most, *each) for each in zip(known.floors, known.errors, strict=True)]
+    equal = _with_equal_weights(workload, *_select(xs, direction, chosen, _exact_place(workload), known.dtype))
+    targets = tuple(map(Target, known.exact, known.scales, tolerances, equal or repeat(None)))
     if len(chosen) == len(batch):
-        return Check(name, (Expected(chosen, targets),))
+        return Check(name, (Expected(chosen, targets),), known.remark)
     whole = [tensor.cpu() for tensor in _computed(workload, layer, xs, direction)]
-    wider = [min(most, tolerance + error) for tolerance, error in zip(tolerances, errors, strict=True)]
-    of_all = Expected([*batch], tuple(map(Target, whole, _scales(whole, cancelled, by_item), wider)))
-    return Check(name, (Expected(chosen, targets[:by_item]), of_all))
+    finite.check(workload, layer, xs, whole, batch, name)
+    scales = _scales(whole, _cancelled(known.exact, by_item), by_item)
+    wider = [min(most, sum(pair)) for pair in zip(tolerances, known.errors, strict=True)]
+    of_all = Expected([*batch], tuple(map(Target, whole, scales, wider)))
+    return Check(name, (Expected(chosen, targets[:by_item]), of_all), known.remark)
+
+
+def _known(call: Call, items: Sequence[int], name: str, by_item: int) -> Known:
+    """Return what a call computes for these items, in the layer's own dtype and in float64 if that can be.
+
+    Raises `impls.Unsupported` if it isn't finite, where it is computed at all.
+    """
+    workload, own = call.workload, call.workload.values.dtype
+    plain = _computed(*call)
+    if not _is_long(workload) or call.direction is not None:
+        finite.check(workload, call.layer, call.xs, plain, items, name)
+    dtype, exact, remark = _widest(call, plain)
+    scales = _scales(exact, _cancelled(exact, by_item), by_item)
+    errors = _errors(plain, exact, scales)
+    floors = [*islice(least_tolerances(workload, own, is_peaked=name == PEAKED), len(exact))]
+    if own == dtype:  # then what rounding does is not seen by comparing the two
+        errors = _errors(_exact(call, dtype, random_rounding(dtype)), exact, scales)
+        floors = [MARGIN * each for each in floors]
+    known = Known(exact, dtype, scales, errors, floors, remark)
+    if own == dtype or (name == PEAKED and _is_half(workload)):
+        return known
+    return known._replace(remark="; ".join(filter(None, [remark, _disagreement(call, known)])))
+
+
+def _widest(call: Call, plain: Tensors) -> tuple[torch.dtype, Tensors, str]:
+    """Return what a call computes in float64; in float32 if that fails or is not finite, with the reason."""
+    try:
+        exact = _exact(call)
+        reason = _not_finite(call, exact, plain)
+        if not reason:
+            return torch.float64, exact, ""
+    except Exception as error:
+        if isinstance(error, Unsupported) or failure.is_out_of_memory(error):
+            raise
+        first = next(iter(str(error).splitlines()), "")
+        reason = f"it can't be computed in float64: {type(error).__name__}{': ' * bool(first)}{first}"
+    return torch.float32, _exact(call, torch.float32), f"the layer is compared in float32, because {reason}"
+
+
+def _not_finite(call: Call, exact: Tensors, plain: Tensors) -> str:
+    """Return that what a call computes in float64 is not finite where it is in the layer's own dtype, if so."""
+    pairs = zip(call.workload.names, exact, plain, strict=False)
+    found = ((name, each) for name, each, own in pairs if bool((own.cpu().isfinite() & ~each.isfinite()).any()))
+    name, tensor = next(found, ("", None))
+    if tensor is None:
+        return ""
+    cause = ""
+    if name == call.workload.names[0]:
+        _, layer, xs, _ = _cast(call, torch.float64)
+        cause = f"; {finite.cause_of(layer, xs, tensor)}"
+    return f"in float64 its own {name} is not finite: {finite.counted(tensor)}{cause}"
+
+
+def _errors(plain: Tensors, exact: Tensors, scales: Sequence[float]) -> list[float]:
+    errors = map(relative_error, plain, exact, scales)
+    return [error if math.isfinite(error) else 0.0 for error in errors]
+
+
+def _disagreement(call: Call, known: Known) -> str:
+    """Return that the layer disagrees in its own dtype and a wider one by more than rounding, empty if it doesn't.
+
+    Raises `impls.Unsupported` with that if nothing can be judged by it.
+    """
+    own, names = call.workload.values.dtype, call.workload.names
+    usual = (min(MARGIN * floor, MOST_TOLERANCE[own] / 2) for floor in known.floors)
+    if all(error <= each for error, each in zip(known.errors, usual, strict=True)):
+        return ""
+    rounded = _errors(_exact(call, known.dtype, rounding_to(own, known.dtype)), known.exact, known.scales)
+    ratios = [
+        error / max(floor / MARGIN, of_rounding)
+        for error, floor, of_rounding in zip(known.errors, known.floors, rounded, strict=True)
+    ]
+    worst = max(range(len(ratios)), key=ratios.__getitem__)
+    if ratios[worst] <= EXPLAINED:
+        return ""
+    words = (
+        f"in {_name(own)} and in {_name(known.dtype)} the layer's own {names[worst]} differs by "
+        f"{known.errors[worst]:.1g} of its largest value, and rounding explains {rounded[worst]:.1g}: "
+        "one of the two is wrong"
+    )
+    if known.errors[worst] > MOST_TOLERANCE[own] / 2:
+        raise Unsupported(f"outputs can't be judged: {words}")
+    return words
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
 
 
 def of_calls(workload: Workload, xs: Tensors, direction: Tensor | None) -> tuple[Computed, ...]:
@@ -165,7 +266,9 @@ def of_calls(workload: Workload, xs: Tensors, direction: Tensor | None) -> tuple
     layer = workload.layer if own == dtype else copy.deepcopy(workload.layer).to(dtype)
     chosen = tuple(cast_to(x, None, dtype) for x in xs), None if direction is None else direction.to(dtype)
     tensors = None if direction is not None else _some_rows(workload, layer, chosen[0])
-    tensors = tensors or _computed(workload, _plain(workload, layer), *chosen)
+    if tensors is None:
+        tensors = _computed(workload, _plain(workload, layer), *chosen)
+        finite.check(workload, layer, chosen[0], tensors, range(len(xs[0])), TIMED)
     equal = _with_equal_weights(workload, *chosen) or repeat(None)
     return tuple(Computed(tensor.cpu(), other) for tensor, other in zip(tensors, equal, strict=False))
 
@@ -191,7 +294,7 @@ def _some_rows(workload: Workload, layer: Any, xs: Tensors) -> tuple[Tensor, ...
 def peak(workload: Workload) -> float:
     """Return the factor that makes a peaked input of a normal one: its largest logit is about LOGIT.
 
-    It is PEAK if the core isn't plain, and so can't be seen, and MOST_PEAK at most.
+    It is PEAK if the core isn't plain, and so can't be seen, and MOST_PEAK at most; 1 if the output isn't finite then.
     """
     factor = PEAK
     for _ in range(PEAKINGS if workload.has_plain_core else 0):
@@ -199,7 +302,8 @@ def peak(workload: Workload) -> float:
         if LEAST_LOGIT <= largest <= 2 * LOGIT or math.isinf(largest):
             break
         factor = min(MOST_PEAK, factor * math.sqrt(LOGIT / max(largest, 1.0)))
-    return factor
+    of_one = _select(workload.inputs(InputValues(0, factor)), None, [0])
+    return factor if all(map(finite.is_finite, _computed(workload, _plain(workload, workload.layer), *of_one))) else 1.0
 
 
 def _with_equal_weights(workload: Workload, xs: Tensors, direction: Tensor | None) -> tuple[Tensor, ...] | None:
@@ -212,19 +316,6 @@ def _with_equal_weights(workload: Workload, xs: Tensors, direction: Tensor | Non
         return None
     layer = copy.deepcopy(other).to(xs[0].device, xs[0].dtype)
     return tuple(each.cpu() for each in _computed(workload, layer, xs, direction))
-
-
-def _tolerance(dtype: torch.dtype, most: float, floor: float, error: float) -> float:
-    """Return the tolerance beside plain eager's error, `most` at most.
-
-    Raises `impls.Unsupported` if nothing can be judged by it.
-    """
-    if error > most / 2:
-        raise Unsupported(
-            f"outputs can't be judged: the layer itself, in {str(dtype).removeprefix('torch.')}, is off by {error:.0%} "
-            f"of the largest value from float64, and no tolerance is above {most:.0%}"
-        )
-    return min(most, max(floor, MARGIN * error))
 
 
 def relative_error(result: Tensor, expected: Tensor, scale: float) -> float:
@@ -259,13 +350,21 @@ def _plain(workload: Workload, layer: nn.Module) -> Any:
 
 
 def _exact(
-    workload: Workload, layer: Any, xs: Tensors, direction: Tensor | None, chosen: list[int]
+    call: Call, dtype: torch.dtype = torch.float64, inside: AbstractContextManager[object] = NOTHING
 ) -> tuple[Tensor, ...]:
-    """Return the layer's output and gradients in float64 for some items, in the host's memory."""
-    place = _exact_place(workload)
-    reference = copy.deepcopy(layer).to(place, torch.float64)
-    exact = _computed(workload, reference, *_select(xs, direction, chosen, place, torch.float64))
+    """Return what a call computes in another dtype and in a context, in the host's memory."""
+    of = _cast(call, dtype)
+    with inside:
+        exact = _computed(*of)
     return tuple(each.cpu() for each in exact)
+
+
+def _cast(call: Call, dtype: torch.dtype) -> Call:
+    """Return a call in another dtype; in float64 where there is room for it, else where it is."""
+    workload, layer, xs, direction = call
+    place = _exact_place(workload) if dtype == torch.float64 else str(workload.values.device)
+    reference = copy.deepcopy(layer).to(place, dtype)
+    return Call(workload, reference, *_select(xs, direction, [*range(len(xs[0]))], place, dtype))
 
 
 def _exact_place(workload: Workload) -> str:
@@ -292,9 +391,11 @@ def _computed(workload: Workload, layer: nn.Module, xs: Tensors, direction: Tens
     """Return the layer's output, and its gradients if there is a direction, computed for a few items at a time."""
     size = max(1, WHOLE_BATCH_SCORES // scores(workload.point))
     directions = [None] * len(xs[0]) if direction is None else direction.split(size)
-    parts = [
-        _run(layer, *pair) for pair in zip(zip(*(x.split(size) for x in xs), strict=True), directions, strict=False)
-    ]
+    is_cast = any(x.is_floating_point() and x.dtype != workload.values.dtype for x in xs)
+    with SDPAReplaced(mask_cast, names_of_sdpa(layer)) if is_cast else NOTHING:
+        parts = [
+            _run(layer, *pair) for pair in zip(zip(*(x.split(size) for x in xs), strict=True), directions, strict=False)
+        ]
     by_item = 1 if direction is None else workload.by_item
     whole = [torch.cat([part[index] for part in parts]) for index in range(by_item)]
     return *whole, *(torch.stack(sums).sum(0) for sums in zip(*(part[by_item:] for part in parts), strict=True))
@@ -309,20 +410,6 @@ def _run(layer: nn.Module, xs: Tensors, direction: Tensor | None) -> Tensors:
         output = layer(*xs)
         wide = torch.promote_types(xs[0].dtype, torch.float32)  # sums lose no precision
         return output.detach(), *(each.to(wide) for each in gradients(output, xs, [*layer.parameters()], direction))
-
-
-def _floors(workload: Workload, dtype: torch.dtype, *, is_peaked: bool) -> Iterator[float]:
-    """Return the least tolerance of the output, then of each gradient; gradients are rounded twice as often.
-
-    A logit of LOGIT is rounded by so many epsilons, and its weight is off by as much. The gradient of a logit goes on
-    times keys and values whose product is about LOGIT.
-    """
-    eps = torch.finfo(torch.float32).eps
-    point, floor = workload.point, FLOOR_EPS * torch.finfo(dtype).eps + is_peaked * LOGIT * eps
-    units = max(
-        GRADIENT_EPS * (LOGIT if is_peaked else 1.0), math.sqrt(point.batch * max(point.num_tokens, point.kv_tokens))
-    )
-    return chain([floor], repeat(2 * floor + units * eps))
 
 
 def _select(

@@ -22,6 +22,8 @@ from bench.plan.case import Point
 from bench.plan.layers import is_own
 from bench.sampling.inputs import PEAKED, InputValues, Part, TimedCall
 
+UNPEAKED = "the layer's own output of larger inputs is not finite, so the peaked input is no larger than a normal one"
+
 
 class References:
     """Serves the requests for what is expected at one point; with another seed it makes all anew."""
@@ -30,13 +32,14 @@ class References:
         self._work: workload.Workload | None = None
         self._peak = 1.0
         self._sent: dict[str, InputValues] = {}
+        self._remark = ""
 
     def expect(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
         """Compute what is expected for the inputs in `shifts`; reply with the least work of a call, or why it can't.
 
-        The reply also has the factor of the peaked input, the form of an output, and a description of `checks`, whose
-        numbers lie in the first file. What was sent before is left out. A second file gets weights and values, for
-        another side of a duel.
+        The reply also has the factor of the peaked input, the form of an output, a remark on what is odd about what is
+        expected, and a description of `checks`, whose numbers lie in the first file. What was sent before is left out.
+        A second file gets weights and values, for another side of a duel.
         """
         point, outcome = Point(**request["point"]), Outcome()
         with failure.caught(outcome, point.device, "the reference failed: "):
@@ -58,6 +61,7 @@ class References:
                 **dataclasses.asdict(outcome),
                 "work": dataclasses.asdict(work.least_work),
                 "peak": self._peak,
+                "remark": "; ".join(filter(None, [UNPEAKED if self._peak == 1 else "", self._remark])),
                 "form": dataclasses.asdict(Form.of(work)),
                 "checks": [described(check) for check in checks],
             }
@@ -87,8 +91,10 @@ class References:
         for name, shift in shifts.items():
             values = InputValues(shift, self._peak if name == PEAKED else 1.0)
             if self._sent.get(name) != values:
-                yield reference.expect(work, name, values)
+                check = reference.expect(work, name, values)
+                self._remark = self._remark or check.remark  # the next one's numbers differ a little
                 self._sent[name] = values
+                yield check
 
     def _workload(self, point: Point, seed: int) -> workload.Workload:
         if self._work is None or self._work.seed != seed:
@@ -99,6 +105,7 @@ class References:
                 if self._work is None and is_own(point.layer):  # the suite's own are known to be functions
                     function.check(work)
                 self._work, self._sent, self._peak = work, {}, reference.peak(work)
+                self._remark = ""
         return self._work
 
 

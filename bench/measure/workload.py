@@ -129,6 +129,15 @@ class Workload:
         """
         return 1 + len(self.shapes) * self.with_gradients
 
+    @property
+    def names(self) -> list[str]:
+        """The names of an output and its gradients, if the mode has any, in their order."""
+        if not self.with_gradients:
+            return ["output"]
+        varied, weights = len(self.shapes), (name for name, _ in self.layer.named_parameters())
+        inputs = [f"input {number}" for number in range(1, 1 + varied)] if varied > 1 else ["x"]
+        return ["output", *(f"gradient of {name}" for name in (*inputs, *weights))]
+
     def items(self, number: int, dtype: torch.dtype) -> Tensors:
         """Return the first items of the inputs, on the CPU in another dtype."""
         return tuple(cast_to(each[:number], "cpu", dtype) for each in self.inputs())

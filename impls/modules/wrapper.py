@@ -189,6 +189,19 @@ class SDPAReplaced(AbstractContextManager[None]):
             of[name] = value
 
 
+def mask_cast(
+    query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, *args: Any, **of: Any
+) -> Tensor:
+    """Return what torch's function does, with a mask of numbers in the type of the queries.
+
+    A module that is cast to float64 may make its mask in float32. On a CPU torch 2.13 then leaves scale and mask out
+    of half of the scores, without an error.
+    """
+    if attn_mask is not None and attn_mask.is_floating_point():
+        attn_mask = attn_mask.to(query.dtype)
+    return ORIGINAL(query, key, value, attn_mask, *args, **of)
+
+
 def stand_in(attend: Attend) -> Callable[..., Tensor]:
     """Return a function with the signature of `F.scaled_dot_product_attention` that calls an attend.
 

@@ -1,7 +1,7 @@
 """The check rejects an implementation of another function, and accepts one of the reference's."""
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -193,27 +193,6 @@ def test_honest_implementations_of_users_are_accepted(honest: str, mode: str) ->
     assert checked(point(mode=mode), honest).reason == ""
 
 
-@pytest.mark.parametrize(
-    ("wrong", "items", "text"),
-    [
-        (lambda w: w[:, 64:].fill_(True), range(4), "tokens 64 to 196"),
-        (lambda w: w[1, 3].fill_(True), range(4), "item 1, token 3"),
-        (lambda w: w[2:, :, 8:16].fill_(True), range(4), "items 2 to 3, channels 8 to 15"),
-        (lambda w: w[:, ::64].fill_(True), range(4), "4 of 197 tokens, the first is 0"),
-        (lambda w: w.fill_(True), range(4), ""),
-        (lambda w: w[1].fill_(True), [3, 5, 8, 9], "item 5"),
-    ],
-)
-def test_the_place_of_an_error_names_what_is_wrong(wrong: Any, items: Sequence[int], text: str) -> None:
-    """As a tile's edge, an item of the batch by its number there, or a head's channels.
-
-    An axis that is all wrong says nothing.
-    """
-    mask = torch.zeros(4, 197, 32, dtype=torch.bool)
-    wrong(mask)
-    assert correctness.place(mask, items) == text
-
-
 def test_the_axes_of_a_core_are_its_heads() -> None:
     """A core's output has heads where that of a map has channels."""
     work = workload.make(point(layer="core"))
@@ -262,3 +241,18 @@ def test_a_kernel_that_is_wrong_from_a_token_on_is_told_where() -> None:
     y = outputs.compute(workload.subject(work, "sdpa"), work, work.inputs()).y.clone()
     y[1, 5:] *= 1.1
     assert correctness.compare(correctness.Form.of(work), check, [y]).reason.endswith(", at item 1, tokens 5 to 8")
+
+
+@pytest.mark.parametrize("value", [float("inf"), float("nan")])
+def test_nothing_is_right_beside_what_is_not_finite(value: float) -> None:
+    """Neither zeros nor the layer's own output, whatever the tolerance."""
+    work = workload.make(point())
+    check = reference.expect(work, NORMAL, InputValues())
+    y = work.layer(*work.inputs()).detach()
+    (expected_of,) = check.expected
+    for target in expected_of.targets:
+        target.tensor.fill_(value)
+    for output in (y, torch.zeros_like(y)):
+        assert (
+            "what is expected is not finite" in correctness.compare(correctness.Form.of(work), check, [output]).reason
+        )

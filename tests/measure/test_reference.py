@@ -8,10 +8,12 @@ import torch
 
 from bench.measure import cores, correctness, reference, workload
 from bench.measure.devices import Gpu
+from bench.measure.rounding import MOST_TOLERANCE
 from bench.sampling.inputs import AFTERWARDS, InputValues
 from impls import Unsupported
 from tests.make.checks import checked, compared, expected
 from tests.make.points import OF_LAYER, of_layer, point
+from tests.measure.conftest import Measured
 
 
 def test_a_reference_in_float64_is_what_outputs_are_held_against() -> None:
@@ -152,7 +154,7 @@ def test_nothing_is_judged_by_a_layer_that_rounds_too_much(dtype: str, added: fl
         reference.expect(worse, AFTERWARDS, InputValues())
     some = dataclasses.replace(work, layer=Cancelling(work.layer, added / 40))
     (target,) = reference.expect(some, AFTERWARDS, InputValues()).expected[0].targets
-    assert target.tolerance <= reference.MOST_TOLERANCE[work.values.dtype]
+    assert target.tolerance <= MOST_TOLERANCE[work.values.dtype]
 
 
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 1.0])
@@ -191,6 +193,77 @@ def test_float64_is_computed_on_a_gpu_with_room_for_it(
         return (torch.zeros(1),)
 
     monkeypatch.setattr(reference, "_computed", noted)
-    (exact,) = reference._exact(work, work.layer, work.inputs(), None, [0])
+    (exact,) = reference._exact(reference.Call(work, work.layer, work.inputs(), None))
     assert computed == [place]
     assert exact.device.type == "cpu"
+
+
+def of_odd(core: str, mode: str = "inference", dtype: str = "float32") -> Any:
+    """Return a point of an odd layer, with more tokens than a vector of numbers has."""
+    return point(layer=f"tests.odd_layers:Odd[core={core}]", mode=mode, dtype=dtype, num_tokens=40)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("mode", ["inference", "train"])
+def test_a_mask_that_a_layer_makes_in_float32_is_right_beside_float64(mode: str, dtype: str) -> None:
+    """What is expected of torch's function with such a mask is what is expected of the formula."""
+    masked, written = (
+        expected(workload.make(of_odd(core, mode, dtype)))[0].expected[0].targets
+        for core in ("biased", "biased_as_written")
+    )
+    for one, other in zip(masked, written, strict=True):
+        assert one.tensor.dtype == torch.float64
+        assert torch.allclose(one.tensor, other.tensor, rtol=0, atol=1e-9 * one.scale)
+
+
+@pytest.mark.parametrize("mode", ["inference", "train"])
+@pytest.mark.parametrize(
+    ("core", "words"),
+    [
+        ("checking", "it can't be computed in float64: TypeError: expected float32 or a half type"),
+        ("without_kernel", "it can't be computed in float64: RuntimeError: "),
+        ("infinite_in_float64", "in float64 its own output is not finite: "),
+    ],
+)
+def test_a_layer_that_can_not_be_float64_is_compared_in_float32(core: str, words: str, mode: str) -> None:
+    """The reason is said, the tolerance is wider, and 1 % too much is wrong nevertheless."""
+    work = workload.make(of_odd(core, mode))
+    checks = expected(work)
+    assert {f"the layer is compared in float32, because {words}" in check.remark for check in checks} == {True}
+    usual = expected(workload.make(of_odd("biased_as_written", mode)))
+    widths = [[check.expected[0].targets[0].tolerance for check in each] for each in (checks, usual)]
+    assert all(one > other for one, other in zip(*widths, strict=True))
+    assert compared(workload.subject(work, "as_is"), work, checks).reason == ""
+    assert compared(workload.subject(work, "sdpa_math"), work, checks).reason == ""
+    off = workload.subject(work, "as_is")
+    assert compared(workload.Subject(off.layer, lambda x: off.function(x) * 1.01), work, checks).reason != ""
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+@pytest.mark.parametrize("mode", ["inference", "train"])
+def test_types_that_disagree_by_more_than_rounding_are_named_without_a_verdict(mode: str, dtype: str) -> None:
+    """Nothing can be judged then: either may be the wrong one."""
+    with pytest.raises(Unsupported, match=f"in {dtype} and in float64 .* one of the two is wrong"):
+        expected(workload.make(of_odd("wrong_in_one", mode, dtype)))
+
+
+def test_a_row_says_how_its_layer_was_compared(measured: Measured) -> None:
+    """One that is right and one that is wrong; beside an output that isn't finite no row is right, and none has a time.
+
+    So it is whatever an implementation returns: the mean of the values is finite.
+    """
+    names = ("as_is", "sdpa", "tests.mutants:uniform_weights")
+    right, same, wrong = measured(*names, at=of_odd("checking")).values()
+    assert [each.status for each in (right, same, wrong)] == ["ok", "ok", "incorrect"]
+    assert {"the layer is compared in float32, because" in each.detail for each in (right, same, wrong)} == {True}
+    beside_nan = measured(*names, at=of_odd("hidden")).values()
+    assert {(each.status, len(each.samples.values_s)) for each in beside_nan} == {("unsupported", 0)}
+    assert {"12 NaN of 480 values, at token 2" in each.detail for each in beside_nan} == {True}
+
+
+def test_types_that_disagree_a_little_are_named_in_the_row() -> None:
+    """The tolerance hides it; what rounds as much is not named."""
+    remarks = [expected(workload.make(of_odd(core)))[0].remark for core in ("a_little_wrong_in_one", "cancelling")]
+    assert "differs by 0.01 of its largest value" in remarks[0]
+    assert "one of the two is wrong" in remarks[0]
+    assert remarks[1] == ""

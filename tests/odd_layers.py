@@ -1,0 +1,159 @@
+"""Layers whose own output is not finite, that can't be float64, or that are wrong in one of two types."""
+
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
+from torch import Tensor, nn
+
+HEADS = 2
+
+Core = Callable[[Tensor, Tensor, Tensor], Tensor]
+
+
+def scores_of(q: Tensor, k: Tensor) -> Tensor:
+    """Return scaled scores [B, H, N, N]."""
+    scores: Tensor = q @ k.mT * q.shape[-1] ** -0.5
+    return scores
+
+
+def biased(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Add a bias that is made in float32, whatever the queries are."""
+    return F.scaled_dot_product_attention(q, k, v, -0.5 * distance(q.shape[-2]))
+
+
+def biased_as_written(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Return the same by the formula."""
+    return (scores_of(q, k) - 0.5 * distance(q.shape[-2]).to(q.dtype)).softmax(-1) @ v
+
+
+def distance(tokens: int) -> Tensor:
+    """Return how far tokens are from each other, as a float32."""
+    return (torch.arange(tokens)[:, None] - torch.arange(tokens)).abs().float()
+
+
+def hidden(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Hide all keys from the third query, as padding does."""
+    mask = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool)
+    mask[2] = False
+    return scores_of(q, k).masked_fill(~mask, float("-inf")).softmax(-1) @ v
+
+
+def logarithm(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Take the logarithm of numbers of which many are negative."""
+    return F.scaled_dot_product_attention(q, k, v).log()
+
+
+def reciprocal(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Divide by zero in the first channel."""
+    o = F.scaled_dot_product_attention(q, k, v)
+    return o / torch.arange(o.shape[-1])
+
+
+def overflowing(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Return powers that larger inputs make infinite in float16."""
+    return F.scaled_dot_product_attention(q, k, v) + (q * 2).exp() * 1e-3
+
+
+def checking(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Refuse float64."""
+    if q.dtype == torch.float64:
+        raise TypeError("expected float32 or a half type")
+    return F.scaled_dot_product_attention(q, k, v)
+
+
+def without_kernel(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Use an operator that has no kernel for float64: its own numbers are float32."""
+    shift = torch.zeros(q.shape[-1], q.shape[-1])
+    return F.scaled_dot_product_attention(q + q @ shift, k, v)
+
+
+def infinite_in_float64(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Divide by zero in float64 alone."""
+    return F.scaled_dot_product_attention(q, k, v) / (0 if q.dtype == torch.float64 else 1)
+
+
+def wrong_in_one(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Return another number in float64 than in other types."""
+    return F.scaled_dot_product_attention(q, k, v) * (1.5 if q.dtype == torch.float64 else 1.0)
+
+
+def a_little_wrong_in_one(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Return a number that is off by 1 % in float64."""
+    return F.scaled_dot_product_attention(q, k, v) * (1.01 if q.dtype == torch.float64 else 1.0)
+
+
+def cancelling(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Add something large, and take it away: what is left is rounding."""
+    return (F.scaled_dot_product_attention(q, k, v) + 1e3) - 1e3
+
+
+CORES: dict[str, Core] = {
+    each.__name__: each
+    for each in (
+        biased,
+        biased_as_written,
+        hidden,
+        logarithm,
+        reciprocal,
+        overflowing,
+        checking,
+        without_kernel,
+        infinite_in_float64,
+        wrong_in_one,
+        a_little_wrong_in_one,
+        cancelling,
+    )
+}
+
+
+class Odd(nn.Module):
+    """A layer with one of the CORES."""
+
+    def __init__(self, core: str, channels: int = 12) -> None:
+        super().__init__()
+        self.qkv, self.proj = nn.Linear(channels, 3 * channels), nn.Linear(channels, channels)
+        self.core = core
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return `[B, N, channels]` for x of the same shape."""
+        q, k, v = self.qkv(x).unflatten(2, (3, HEADS, -1)).permute(2, 0, 3, 1, 4)
+        y: Tensor = self.proj(CORES[self.core](q, k, v).transpose(1, 2).flatten(2))
+        return y
+
+
+class NotInitialised(Odd):
+    """A layer with a weight that is NaN, as one in memory that nobody has written may be."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__("biased_as_written", channels)
+        nn.init.constant_(self.proj.weight, float("nan"))
+
+
+class RootOfZero(nn.Module):
+    """A layer with a finite output whose gradient is not finite."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear(channels, channels)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return `[B, N, channels]`."""
+        y: Tensor = self.linear(x)
+        return y + (y - y.detach()).abs().sqrt()
+
+
+class Padded(nn.Module):
+    """A transformer encoder of torch's own, in which the second half of each item is padding that nobody sees."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        layer = nn.TransformerEncoderLayer(channels, HEADS, 2 * channels, 0.0, batch_first=True)
+        self.encoder = nn.TransformerEncoder(layer, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return `[B, N, channels]`; the first token sees no key."""
+        mask = torch.zeros(x.shape[1], x.shape[1], dtype=torch.bool)
+        mask[0] = True
+        y: Tensor = self.encoder(x, mask)
+        return y
