@@ -10,6 +10,9 @@ from torch import Tensor, nn
 from impls.catalogue import CAUSAL, NO_MASK, PADDING
 from impls.signatures import parameters_of
 
+MASKS = (NO_MASK, CAUSAL, PADDING)
+"""The masks that a layer's attribute may name; other texts are no concern of the suite."""
+
 Attend = Callable[..., Tensor]
 """The core: `attend(q, k, v, scale) -> o` on `[B, H, N, D]`; k and v may differ in width.
 
@@ -115,10 +118,18 @@ def _name(attend: Attend) -> str:
     return getattr(attend, "__name__", type(attend).__name__)
 
 
+def attribute(module: object, name: str) -> Any:
+    """Return an attribute of a module of anybody, None without one: a property may raise anything."""
+    try:
+        return getattr(module, name, None)
+    except Exception:
+        return None
+
+
 def mask_of(layer: nn.Module) -> str:
-    """Return the name of a layer's mask: its attribute `mask` if that is text, otherwise "none"."""
-    mask = getattr(layer, "mask", NO_MASK)
-    return mask if isinstance(mask, str) else NO_MASK
+    """Return the name of a layer's mask: its attribute `mask` if that is one of MASKS, otherwise "none"."""
+    mask = attribute(layer, "mask")
+    return mask if isinstance(mask, str) and mask in MASKS else NO_MASK
 
 
 def declared_options(function: Callable[..., object]) -> frozenset[str]:

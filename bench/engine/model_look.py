@@ -72,8 +72,9 @@ def layer_of(model: Point, kind: LayerKind) -> Point:
 def shaped(points: tuple[Point, ...], pool: Pool | None = None) -> tuple[Point, ...]:
     """Return points with the tokens, widths and heads that modules show whose names say their own input.
 
-    Without a pool they are shown by a process of this environment. Raises WrongRequest if a module can't be made or
-    called, or if a point says other shapes.
+    Without a pool they are shown by a process of this environment. A module that can't be made or called beside others
+    keeps its points as they are: their rows say why. Raises WrongRequest, with a line for each, if none can be, and if
+    a point says other shapes.
     """
     names = dict.fromkeys(
         point.layer for point in points if is_module(point.layer) and layers.shapes_itself(point.layer)
@@ -85,7 +86,16 @@ def shaped(points: tuple[Point, ...], pool: Pool | None = None) -> tuple[Point, 
         if pool is None:
             check_layers(points)
             pool = own.enter_context(closing(Pool(1, (), libraries=libraries(point.layer for point in points))))
-        shapes = {name: asked(pool, "shape", first[name], 0, SHAPE_S) for name in names}
+        shapes, failures = dict[str, dict[str, Any]](), list[WrongRequest | NotSeen]()
+        for name in names:
+            try:
+                shapes[name] = asked(pool, "shape", first[name], 0, SHAPE_S)
+            except (WrongRequest, NotSeen) as failure:
+                failures.append(failure)
+    if failures and len(failures) == len({point.layer for point in points}):
+        if len(failures) == 1:
+            raise failures[0]
+        raise WrongRequest("\n".join(map(str, failures)))
     return tuple(_with_shape(point, shapes[point.layer]) if point.layer in shapes else point for point in points)
 
 

@@ -15,7 +15,7 @@ from torch.utils.checkpoint import checkpoint
 
 from bench.sampling.inputs import LONG_SCORES, ROWS
 from impls.attend import eager, hidden, hide
-from impls.contract import Attend, repeated
+from impls.contract import Attend, attribute, repeated
 from impls.modules.core import takes_core, with_attend
 from impls.modules.wrapper import CORE_DIMENSIONS, Wrapper, mask_cast
 
@@ -113,7 +113,7 @@ def equal_weights(
 
 def is_plain(layer: nn.Module, xs: tuple[Tensor, ...]) -> bool:
     """Return whether a layer's core is an attend of its own that is the plain formula on these inputs."""
-    if isinstance(layer, Wrapper) or not takes_core(getattr(layer, "attend", None)):
+    if isinstance(layer, Wrapper) or not takes_core(attribute(layer, "attend")):
         return False
     own = layer.attend
     if getattr(own, "func", own) is eager.attend and {*getattr(own, "keywords", ())} <= {"mask"}:

@@ -18,6 +18,7 @@ from bench.measure.workload import Subject, Workload
 from bench.plan.device import Kind
 from bench.plan.layers import ITEM_BYTES
 from impls.catalogue import IMPLEMENTATIONS, parse
+from impls.contract import attribute
 from impls.graph.running import InGraph
 from impls.modules.making import OURS
 from impls.modules.wrapper import Wrapper
@@ -113,14 +114,13 @@ def adapted_by(function: object) -> str | None:
     fewer heads of them.
     """
     modules = function.modules() if isinstance(function, nn.Module) else ()
-    cores = [getattr(each, "attend", None) for each in modules]
+    cores = [attribute(each, "attend") for each in modules]
     each = [core for pair in ((core, getattr(core, "func", None)) for core in cores) for core in pair]
     repeated = REPEATED if any(getattr(core, "repeats", False) for core in each) else ""
     own = next((says for core in each if isinstance(says := getattr(core, "says", ""), str) and says), "")
-    returned = function.returned if isinstance(function, Wrapper | InGraph) else ""
-    first = f"the first tensor of {returned} counts" if returned else ""
+    said = function.said if isinstance(function, Wrapper | InGraph) else ()
     way = "" if type(function).__module__.startswith(OURS) else getattr(function, "adapted_by", "")
-    return "; ".join(filter(None, (way, own, repeated, first))) or None
+    return "; ".join(filter(None, (way, own, repeated, *said))) or None
 
 
 def narrower(runtime: impls.Runtime, dtype: str) -> str:

@@ -27,7 +27,8 @@ def imported_since(before: Collection[str], named: Collection[str] = ()) -> dict
     known = {name.partition(".")[0] for name in before} - {*named} | sys.stdlib_module_names | {"attention_bench"}
     packages: dict[str, dict[str, str]] = {}
     for name, module in sorted(sys.modules.items()):
-        top, file = name.partition(".")[0], getattr(module, "__file__", None)
+        # a lazy module may import another when it is asked for an attribute
+        top, file = name.partition(".")[0], getattr(module, "__dict__", {}).get("__file__")
         if file and top not in known:
             packages.setdefault(top, {})[name] = str(file)
     return {top: (next(iter(files.values())), _digest(files)) for top, files in packages.items()}

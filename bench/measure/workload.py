@@ -6,6 +6,7 @@ import io
 import math
 import mmap
 import random
+import re
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -22,6 +23,7 @@ import impls
 from bench.machine import sealed
 from bench.measure.cores import equal_weights, is_plain
 from bench.measure.devices import device
+from bench.measure.dimensions import asked_dimensions
 from bench.plan import layers
 from bench.plan.case import COLUMNS, Point
 from bench.plan.device import CPU
@@ -29,10 +31,11 @@ from bench.plan.layers.layer import key_lengths
 from bench.plan.weights import Sources
 from bench.plan.work import Work
 from bench.sampling.inputs import SHIFTS, InputValues, TimedCall, sets, windows
-from impls.catalogue import NO_MASK, PADDING
+from impls.catalogue import NO_MASK, PADDING, parse
 from impls.modules.core import with_attend
-from impls.modules.making import hide, statement
+from impls.modules.making import hide, maker_of
 from impls.modules.making import make as make_module
+from impls.modules.stated import failure, flops
 from impls.modules.wrapper import Wrapper, wrapped
 from impls.signatures import parameters_of
 
@@ -559,22 +562,38 @@ def _traced(point: Point, layer: nn.Module, xs: Tensors) -> tuple[torch.Size, in
         raise impls.Unresolved(
             f"layer {point.layer!r} must return a tensor whose first dimension is the batch {point.batch}, got {got}"
         )
-    flops = statement(point.layer, layer, "flops")
-    return result.shape, flops(point) if flops else counted
+    stated = flops(layer, maker_of(point.layer), point)
+    return result.shape, counted if stated is None else stated
 
 
 def _counted_with_values(point: Point, layer: nn.Module, xs: Tensors) -> tuple[Any, int | None]:
     try:
         return _counted(point, copy.deepcopy(layer), xs)
     except Exception as error:
-        first = f"{type(error).__name__}: {error}".splitlines()[0]
-        inner = layer.inner if isinstance(layer, Wrapper) else layer
-        names = ", ".join(each.name for each in parameters_of(inner))
-        raise impls.Unresolved(
-            f"layer {point.layer!r}: {type(inner).__name__}({names}) was called with "
-            f"{', '.join(str(list(x.shape)) for x in xs)}: {first}; "
-            "give another shape as [input=2x56x56x96], or all arguments as [input=mymodule:function]"
-        ) from error
+        raise impls.Unresolved(_uncalled(point, layer, xs, error)) from error
+
+
+def _uncalled(point: Point, layer: nn.Module, xs: Tensors, error: Exception) -> str:
+    """Return why a layer can't be called with inputs, and what to write: the shape that was given stays there."""
+    first = f"{type(error).__name__}: {error}".splitlines()[0]
+    inner = layer.inner if isinstance(layer, Wrapper) else layer
+    names = ", ".join(each.name for each in parameters_of(inner))
+    called = f"layer {point.layer!r}: {type(inner).__name__}({names}) was called with "
+    stated = failure(inner, maker_of(point.layer), point)
+    given = f"{called}{', '.join(str(list(x.shape)) for x in xs)}: {first}{'; ' * bool(stated)}{stated}"
+    return f"{given}; {_remedy(point, xs[0], error)}"
+
+
+def _remedy(point: Point, x: Tensor, error: Exception) -> str:
+    """Return what to write for a layer that can't be called with x: a shape that was given stays in what is said."""
+    of_all = "all arguments as [input=mymodule:function]"
+    if re.search(r"required (positional|keyword-only) argument", str(error)):
+        return f"write {of_all}"
+    asked, given = asked_dimensions(error), parse(point.layer).options.get("input", "")
+    new = "x".join([f"input={x.shape[0]}", *"…" * ((asked or 2) - 1)])
+    says = "" if asked in (None, x.dim()) else f"x has {x.dim()} dimensions, and the error asks for {asked}: "
+    place = f" in place of [input={given}]" if given else ""
+    return f"{says}write another shape as [{new}]{place}, or {of_all}"
 
 
 def _counted(point: Point, layer: nn.Module, xs: Tensors) -> tuple[Any, int | None]:

@@ -137,8 +137,14 @@ def check_own(names: Iterable[str], kind: str = "implementation") -> None:
 
 
 def check_layers(points: Iterable[Point]) -> None:
-    """Raise WrongRequest, with a line for each, if a worker can't find some of the layers of points."""
-    check_own(dict.fromkeys(point.layer for point in points if is_own_code(point.layer)), "layer")
+    """Raise WrongRequest, with a line for each, if a worker can find none of the layers of points.
+
+    One that it can't find beside others ends its own rows, as one does that can't be imported.
+    """
+    path, every = search_path(), dict.fromkeys(point.layer for point in points)
+    mistakes = {name: is_own_code(name) and mistake_of(name, path, "layer") for name in every}
+    if mistakes and all(mistakes.values()):
+        refuse(map(str, mistakes.values()))
 
 
 def mistake_of(name: str, path: Sequence[str], kind: str = "implementation") -> str:

@@ -285,7 +285,8 @@ _TABLE = (
     Metric("adapted_by", kind=str, reported=True, combined=FIRST, heading=Heading("core by", place=46, rank=7),
         meaning="how the implementation got into a module that is no layer of the suite: by its `self.attend`, by the "
         "switch of its library, by `F.scaled_dot_product_attention`, or by `graph`, that of its call, and how many "
-        "softmaxes stay there; and which tensor counts if it returns several"),
+        "softmaxes stay there; whether the batch is the second dimension, which embedding of token ids returns x, and "
+        "which tensor counts if several are returned"),
     Metric("error", reported=True, combined=OF_WORST_ERROR,
         meaning="the deviation from the reference, relative to the largest value, that came nearest to its tolerance"),
     Metric("tolerance", reported=True, combined=OF_WORST_ERROR, meaning="the largest that is accepted there"),

@@ -43,9 +43,9 @@ class InGraph(nn.Module):
         self._compiled: dict[str, Any] | None = None
 
     @property
-    def returned(self) -> str:
-        """What a call of the module returned if it was no tensor."""
-        return str(getattr(self.inner, "returned", ""))
+    def said(self) -> tuple[str, ...]:
+        """What a reader must know of a call of the module, as a wrapper says it."""
+        return tuple(getattr(self.inner, "said", ()))
 
     def forward(self, *xs: Tensor) -> Tensor:
         """Return what the graph of these inputs returns."""

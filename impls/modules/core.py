@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from impls.catalogue import CORE_KEYWORDS
-from impls.contract import Adapt, Attend, Implementation, Unsupported, compiling, declared_options, fitted
+from impls.contract import Adapt, Attend, Implementation, Unsupported, attribute, compiling, declared_options, fitted
 from impls.graph.cores import found
 from impls.graph.running import InGraph, staying
 from impls.graph.tracing import Untraceable, traced
@@ -60,7 +60,7 @@ def with_attend(attend: Attend, switch: str = "") -> Adapt:
     def adapt(layer: nn.Module, **options: Any) -> nn.Module:
         if isinstance(layer, Wrapper):
             return _in_wrapper(layer, attend, switch, options)
-        if not takes_core(getattr(layer, "attend", None)):
+        if not takes_core(attribute(layer, "attend")):
             return InGraph(layer, _bound(attend, options))
         adapted = copy.copy(layer)
         adapted._modules = dict(layer._modules)  # a core that is a module must not appear in the original
@@ -201,7 +201,7 @@ def _by_graph(model: Wrapper, attend: Attend, options: dict[str, Any]) -> InGrap
 
 def _own_cores(layer: Wrapper) -> list[str]:
     """Return the paths of those modules in a module whose own attend is called as their core."""
-    paths = [path for path, module in layer.inner.named_modules() if takes_core(getattr(module, "attend", None))]
+    paths = [path for path, module in layer.inner.named_modules() if takes_core(attribute(module, "attend"))]
     if not paths:
         return []
     model, calls = _copy(layer), {path: list[bool]() for path in paths}
@@ -213,7 +213,7 @@ def _own_cores(layer: Wrapper) -> list[str]:
 
 def has_idle_attend(layer: Wrapper) -> bool:
     """Return whether the module itself has an attend that takes a core, and doesn't call it as one."""
-    return takes_core(getattr(layer.inner, "attend", None)) and "" not in _own_cores(layer)
+    return takes_core(attribute(layer.inner, "attend")) and "" not in _own_cores(layer)
 
 
 def _by_switch(layer: Wrapper, name: str) -> Wrapper | None:

@@ -3,20 +3,22 @@
 This is the one road for a layer of the suite, a class or function of anybody, a library's model, and a part of one.
 """
 
-import copy
 import difflib
 from collections.abc import Callable, Collection, Iterable, Mapping
-from functools import partial
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from impls.catalogue import ALIASES, NO_MASK, parse
-from impls.contract import Unresolved, Unsupported, imported, mask_of
-from impls.modules.core import calls_core, configs, switched, takes_core
-from impls.modules.sources import SOURCES, constructed, first, mended, with_input, with_x
+from impls.contract import Unresolved, Unsupported, attribute, imported, mask_of
+from impls.modules.core import calls_core, takes_core
+from impls.modules.inputs import tried
+from impls.modules.inside import inside
+from impls.modules.sources import SOURCES, constructed, is_function, mended, with_input
+from impls.modules.stated import SHAPES as STATED_SHAPES
+from impls.modules.stated import takes_point, value
 from impls.modules.wrapper import Given, Wrapper, X, wrapped
 from impls.signatures import POSITIONAL, VARIABLE, parameters_of
 
@@ -67,16 +69,6 @@ HIDDEN = "_hidden_by"
 WEIGHT_SD, GAMMA = 0.02, 0.5
 """The standard deviation of weights in place of zeros, and the number in place of a small one."""
 
-ITEMS = 2
-"""The items of the call that shows a layer's input."""
-
-PLAIN = (Tensor, int, float, str, tuple, list, dict, type(None))
-"""The types of arguments that hold no state between calls."""
-
-NEAR = 1e-3
-"""Outputs that differ by less than this share of the largest one are the same: batches may have other kernels."""
-
-
 Shapes = tuple[tuple[int, ...], ...]
 
 
@@ -96,42 +88,39 @@ def make(name: str, columns: Columns, required: Collection[str] = ()) -> tuple[n
         _check_taken(name, columns, required, ())
         module: nn.Module = SOURCES[source](base, given, options)
     else:
-        module = _constructed(parsed.base, options, {"mask": NO_MASK} if given else columns, required)
-        module = _with_input(module, given, name, columns)
+        module = _constructed(name, options, {"mask": NO_MASK} if given else columns, required)
+        module = _with_input(module, given, name, columns, is_outer=bool(path))
     if not type(module).__module__.startswith(OURS):
         show_all(module)
     shapes = _shapes(name, module, columns)
+    if isinstance(module, Wrapper) and not module.takes_x and not path:
+        raise Unresolved(
+            f"layer {name!r} takes no tensor of floating-point numbers, such as pixels or embeddings, and calls no "
+            "nn.Embedding with its token ids"
+        )
     if path:
         module = inside(wrapped(module.eval(), tuple(shape[1:] for shape in shapes)), path, name)
         shapes = _shapes(name, module, columns)
     return module, shapes
 
 
-def statement(name: str, module: nn.Module, what: str) -> Callable[[Any], Any] | None:
-    """Return the function of a point with which a module states its FLOPs or input shape; None if it has none.
-
-    It is a method of the module, or an attribute of the function that makes it.
-    """
+def maker_of(name: str) -> Callable[..., Any] | None:
+    """Return the class or function that makes a module; None for a library's model."""
     base = parse(name).base
-    makers = () if base.partition(":")[0] in SOURCES else (maker(base),)
-    inner = module.inner if isinstance(module, Wrapper) else module
-    for owner in (inner, *makers):
-        function = getattr(owner, what, None)
-        if callable(function):
-            return cast(Callable[[Any], Any], function)
-    return None
+    return None if base.partition(":")[0] in SOURCES else maker(base)
 
 
-def _constructed(base: str, options: dict[str, Any], columns: Columns, required: Collection[str]) -> nn.Module:
+def _constructed(name: str, options: dict[str, Any], columns: Columns, required: Collection[str]) -> nn.Module:
     """Return what a class or function makes from options and columns; raises Unresolved if it is no module."""
+    base = parse(name).base
     make_it = maker(base)
-    arguments = _arguments(base, make_it, columns, options)
-    _check_taken(base, columns, required, (*arguments, *(INPUTS if hasattr(make_it, "input_shapes") else ())))
+    arguments = _arguments(name, make_it, columns, options)
+    _check_taken(base, columns, required, (*arguments, *(INPUTS if takes_point(make_it, "input_shapes") else ())))
     module = constructed(base, lambda: make_it(**{**arguments, **options}))
     if not isinstance(module, nn.Module):
         raise Unresolved(f"layer {base!r} must make a torch.nn.Module, got {type(module).__name__}")
     mask = columns["mask"]
-    is_masked = takes_core(getattr(module, "attend", None)) or (mask != NO_MASK and "mask" in arguments)
+    is_masked = takes_core(attribute(module, "attend")) or (mask != NO_MASK and "mask" in arguments)
     if is_masked and mask_of(module) != mask:
         raise Unresolved(f"layer {base!r} must keep its mask as self.mask = {mask!r}, got {mask_of(module)!r}")
     return module
@@ -154,8 +143,9 @@ def _check_taken(name: str, columns: Columns, required: Collection[str], argumen
         raise Unsupported(f"layer {name!r} does not take {' and '.join(missing)}, which the point asks for")
 
 
-def _arguments(base: str, make_it: Callable[..., Any], columns: Columns, options: Mapping[str, Any]) -> dict[str, Any]:
+def _arguments(name: str, make_it: Callable[..., Any], columns: Columns, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the columns that a constructor's parameters name, but for those that options give."""
+    base = parse(name).base
     parameters = {each.name: each for each in parameters_of(make_it)}
     takes_all = any(each.kind in VARIABLE for each in parameters.values()) or not parameters
     if unknown := [] if takes_all else [option for option in options if option not in parameters]:
@@ -164,21 +154,21 @@ def _arguments(base: str, make_it: Callable[..., Any], columns: Columns, options
         raise Unresolved(f"layer {base!r} has no argument {unknown[0]!r}{hint}")
     arguments: dict[str, Any] = {}
     missing: list[str] = []
-    for name, parameter in parameters.items():
+    for key, parameter in parameters.items():
         is_open = parameter.default is parameter.empty and parameter.kind not in VARIABLE
-        if name in options:
+        if key in options:
             continue
-        value = _value(name, columns, is_open=is_open)
-        if name in TEXTS and isinstance(parameter.default, str) and columns.get(name) != NO_MASK:
-            value = columns.get(name)
-        if value is not None or (is_open and name in FUNCTIONS):
-            arguments[name] = value
+        value = _value(key, columns, is_open=is_open)
+        if key in TEXTS and isinstance(parameter.default, str) and columns.get(key) != NO_MASK:
+            value = columns.get(key)
+        if value is not None or (is_open and key in FUNCTIONS):
+            arguments[key] = value
         elif is_open:
-            missing.append(name)
+            missing.append(key)
     if missing:
-        remedy = ",".join(f"{each}=…" for each in missing)
-        write = f"add {remedy} in its brackets" if options else f"write {base}[{remedy}]"
-        raise Unresolved(f"layer {base!r} asks for {', '.join(missing)}, which no column gives; {write}")
+        whole = _with_option(name, ",".join(f"{each}=…" for each in missing))
+        given = "no column gives" if "num_tokens" in columns else "no column gives beside an input"
+        raise Unresolved(f"layer {base!r} asks for {', '.join(missing)}, which {given}; write {whole}")
     return arguments
 
 
@@ -193,35 +183,63 @@ def _value(name: str, columns: Columns, *, is_open: bool) -> Any:
     return columns.get(column) if is_asked else None
 
 
-def _with_input(module: nn.Module, given: Any, name: str, columns: Columns) -> nn.Module:
-    """Return a module ready to be called with its inputs: itself if it takes them and has a core of its own."""
-    if given is not None:
-        return with_input(module, given, ())
-    items = tuple(shape[1:] for shape in _shapes(name, module, columns))
+def _with_input(module: nn.Module, given: Any, name: str, columns: Columns, *, is_outer: bool) -> nn.Module:
+    """Return a module ready to be called with its inputs: itself if it takes them and has a core of its own.
+
+    Of one that `is_outer`, of which a part is measured, the batch is of no account.
+    """
     required = [each for each in parameters_of(module) if each.kind in POSITIONAL and each.default is each.empty]
-    several = [X for number, each in enumerate(required) if number == 0 or each.name in OF_ATTENTION]
-    args = tuple(several) if len(items) == 1 else tuple(map(Given, range(len(items))))
+    several = tuple(X for number, each in enumerate(required) if number == 0 or each.name in OF_ATTENTION) or (X,)
+    if given is not None:
+        alone = with_input(module, given, (), args=several, is_outer=is_outer)
+        return alone if is_function(given) else tried(alone)
+    shapes, is_stated = _stated_shapes(name, module, columns)
+    items = tuple(shape[1:] for shape in shapes)
+    args = several if len(items) == 1 else tuple(map(Given, range(len(items))))
     is_ours = type(module).__module__.startswith(OURS)
-    alone = Wrapper(module, items, args or (X,))
-    own = takes_core(getattr(module, "attend", None))
+    alone = Wrapper(module, items, args)
+    own = takes_core(attribute(module, "attend"))
     if len(args) <= len(items) and (is_ours or (own and calls_core(module.eval(), *alone.zeros()))):
         return module
-    return alone
+    return alone if is_stated else _of_columns(tried(alone), name, columns)
+
+
+def _of_columns(module: Wrapper, name: str, columns: Columns) -> Wrapper:
+    """Return a module that takes what the columns say; raises Unresolved for token ids that become another width."""
+    if module.embedding and module.items != ((columns["num_tokens"], columns["token_len"]),):
+        sizes = f"{columns['batch']}x{columns['num_tokens']}"
+        raise Unresolved(
+            f"layer {name!r} takes token ids, which become {[*module.items[0]]} and not "
+            f"{[columns['num_tokens'], columns['token_len']]}; write {_with_option(name, f'input={sizes}')}"
+        )
+    return module
+
+
+def _with_option(name: str, option: str) -> str:
+    """Return a name with one more option, as a remedy."""
+    return f"{name.removesuffix(']')},{option}]" if name.endswith("]") else f"{name}[{option}]"
 
 
 def _shapes(name: str, module: nn.Module, columns: Columns) -> Shapes:
     """Return the shapes of a module's inputs: those of its wrapper, those that it states, or that of tokens."""
-    batch = columns["batch"]
     if isinstance(module, Wrapper):
-        return tuple((batch, *item) for item in module.items)
-    if stated := statement(name, module, "input_shapes"):
-        shapes = stated(SimpleNamespace(**columns))
+        return tuple((columns["batch"], *item) for item in module.items)
+    return _stated_shapes(name, module, columns)[0]
+
+
+def _stated_shapes(name: str, module: nn.Module, columns: Columns) -> tuple[Shapes, bool]:
+    """Return the shapes that a module states for its inputs, or that of tokens; and whether it states any."""
+    batch, point = columns["batch"], SimpleNamespace(**columns)
+    for what in STATED_SHAPES:
+        shapes = value(module, maker_of(name), what, point)
+        if shapes is None:
+            continue
+        if what == "input_shape":
+            return (_checked(name, batch, shapes, what),), True
         if not isinstance(shapes, tuple | list) or not shapes:
             raise Unresolved(f"layer {name!r}: input_shapes(point) must return a shape for each input, got {shapes!r}")
-        return tuple(_checked(name, batch, shape, "input_shapes") for shape in shapes)
-    if stated := statement(name, module, "input_shape"):
-        return (_checked(name, batch, stated(SimpleNamespace(**columns)), "input_shape"),)
-    return ((batch, columns["num_tokens"], columns["token_len"]),)
+        return tuple(_checked(name, batch, shape, what) for shape in shapes), True
+    return ((batch, columns["num_tokens"], columns["token_len"]),), False
 
 
 def _checked(name: str, batch: int, shape: Any, what: str) -> tuple[int, ...]:
@@ -259,70 +277,3 @@ def hide(module: nn.Module, names: Iterable[str]) -> None:
             of = module.get_submodule(owner)
             if own in vars(of).get(HIDDEN, {}):
                 of.get_parameter(own).fill_(vars(of)[HIDDEN][own])
-
-
-def inside(model: Wrapper, path: str, name: str) -> Wrapper:
-    """Return the module at a path of a model as a model, with the arguments that it gets in a call.
-
-    If the model's library has a switch, they are those of each attention: a mask of `sdpa` may be none for `eager`.
-    Raises Unresolved if the model doesn't call the module, `Unsupported` if the module can't be called again alone.
-    """
-    for config in configs(model.inner):
-        config.use_cache = False  # it would grow from call to call
-    # the items are all the same, and so is what is computed from them
-    call = partial(_arguments_at, path, name, [torch.randn(1, *each).expand(ITEMS, *each) for each in model.items])
-    args, kwargs = call(model)
-    x = first(args, kwargs)
-    if x is None or x.shape[0] % ITEMS:
-        raise Unresolved(f"model {name!r}: the input of {path!r} must begin with the batch")
-    group = x.shape[0] // ITEMS
-    item = (group, *x.shape[1:]) if group > 1 else tuple(x.shape[1:])
-    forms = {}
-    for form in ("sdpa", "eager"):
-        other = switched(model, form)
-        if {config._attn_implementation for config in configs(other.inner.get_submodule(path))} == {form}:
-            forms[form] = with_x(*call(other))
-    module = model.inner.get_submodule(path)
-    alone = Wrapper(module, (item,), *with_x(args, kwargs), batch=x.shape[0], group=group, forms=forms)
-    _check_repeats(alone, f"{name!r} can't be run by itself", (*args, *kwargs.values()))
-    return alone
-
-
-def _arguments_at(path: str, name: str, xs: Iterable[Tensor], model: Wrapper) -> Any:
-    """Return the arguments of a model's first call of the module at a path, as they were before that call."""
-    try:
-        module = model.inner.get_submodule(path)
-    except AttributeError:
-        near = difflib.get_close_matches(path, [each for each, _ in model.inner.named_modules() if each], cutoff=0.4)
-        raise Unresolved(f"model {name!r} has no module {path!r}; did you mean {', '.join(near)}?") from None
-    calls: list[Any] = []
-
-    def keep(_module: nn.Module, args: Any, kwargs: Any) -> None:
-        if not calls:
-            calls.append(copy.deepcopy((args, kwargs)))
-
-    hook = module.register_forward_pre_hook(keep, with_kwargs=True)
-    try:
-        with torch.no_grad():
-            model(*xs)
-    finally:
-        hook.remove()
-    if not calls:
-        raise Unresolved(f"model {name!r} doesn't call its module {path!r}")
-    return calls[0]
-
-
-def _check_repeats(alone: Wrapper, what: str, values: Iterable[Any]) -> None:
-    """Raise `Unsupported` if a layer returns something else for an item that comes again, without the others."""
-    x = torch.randn(ITEMS, *alone.items[0])
-    try:
-        with torch.no_grad():
-            y, again = alone(x)[:1], alone(x[:1])
-        if torch.allclose(y, again, rtol=0.0, atol=NEAR * float(y.abs().max()), equal_nan=True):
-            return
-        reason = "called again, with one of the items, it returns something else for it"
-    except Exception as error:  # what it keeps has grown, or has the size of another batch
-        reason = f"{type(error).__name__}: {error}".splitlines()[0]
-    states = {type(value).__name__: value for value in values if not isinstance(value, PLAIN)}
-    cause = f"it may change the {' and '.join(states)} that it gets" if states else "it may keep a state or mix items"
-    raise Unsupported(f"{what}, because {cause}: {reason}")

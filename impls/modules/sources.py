@@ -21,13 +21,11 @@ import torch
 from torch import Tensor, nn
 
 from impls.contract import Unresolved, Unsupported, imported
-from impls.modules.wrapper import Wrapper, X, changed
+from impls.modules.inputs import of_arguments
+from impls.modules.wrapper import Wrapper, X
 
 TOKENS = 128
 """The tokens of a text if the name says nothing, or fewer if the model takes no more."""
-
-IMAGE_SIDE = 224
-"""The height and width of an image if neither the name nor the model's configuration says one."""
 
 TORCHVISION_OPERATORS = ("nms", "qnms")
 """What torchvision's Python part asks torch for even where its compiled part was built for another torch."""
@@ -80,7 +78,9 @@ def _timm(name: str, given: Any, options: Options) -> Wrapper:
         raise Unresolved(_unknown("timm", name, timm.list_models()))
     size = options.get("img_size")
     inner = constructed(name, lambda: timm.create_model(name, pretrained=False, **options))
-    usual = (3, size, size) if isinstance(size, int) else tuple(inner.default_cfg["input_size"])
+    channels, *sides = inner.default_cfg["input_size"]
+    sides = sides if size is None else [size, size] if isinstance(size, int) else [*size]
+    usual = (options.get("in_chans", channels), *sides)
     return with_input(inner, given, usual)
 
 
@@ -88,9 +88,15 @@ def _torchvision(name: str, given: Any, options: Options) -> Wrapper:
     models = library("torchvision").models
     if name not in models.list_models():
         raise Unresolved(_unknown("torchvision", name, models.list_models()))
+    if "weights_backbone" in inspect.signature(models.get_model_builder(name)).parameters:
+        options.setdefault("weights_backbone", None)  # else it would be downloaded
     inner = constructed(name, lambda: models.get_model(name, weights=None, **options))
-    side = getattr(inner, "image_size", IMAGE_SIDE)
-    return with_input(inner, given, (3, side, side))
+    weights = models.get_model_weights(name)
+    of_weights = [getattr(weights.DEFAULT.transforms, "keywords", {}).get("crop_size")] if len(weights) else []
+    side = next((each for each in (getattr(inner, "image_size", None), *of_weights) if isinstance(each, int)), None)
+    if side is None and given is None:
+        raise Unresolved(_no_size(f"torchvision:{name}", options))
+    return with_input(inner, given, (3, side or 0, side or 0))
 
 
 def _transformers(name: str, given: Any, options: Options) -> Wrapper:
@@ -98,10 +104,12 @@ def _transformers(name: str, given: Any, options: Options) -> Wrapper:
     tokens, padding = options.pop("tokens", None), options.pop("padding", None)
     config = _config(transformers, name, options)
     inner = constructed(name, lambda: transformers.AutoModel.from_config(config))
-    if _is_function(given):
+    if is_function(given):
         return with_input(inner, given, ())
     if inner.main_input_name == "pixel_values":
-        side = getattr(config, "image_size", None) or IMAGE_SIDE
+        side = getattr(config, "image_size", None)
+        if side is None and given is None:
+            raise Unresolved(_no_size(f"transformers:{name}", options))
         height, width = side if isinstance(side, list | tuple) else (side, side)
         usual = (getattr(config, "num_channels", 3), height, width)
         return with_input(inner, given, usual, keyword="pixel_values")
@@ -141,12 +149,23 @@ def _config(transformers: Any, name: str, options: Options) -> Any:
     return constructed(str(path), lambda: transformers.AutoConfig.for_model(named, **{**values, **options}))
 
 
-def with_input(inner: nn.Module, given: Any, usual: tuple[int, ...], keyword: str = "") -> Wrapper:
-    """Return a model with the input that its name gives, or its usual one."""
-    if _is_function(given):
-        return _with_tensors(inner, imported(given, f"input {given!r}")())
+def with_input(
+    inner: nn.Module,
+    given: Any,
+    usual: tuple[int, ...],
+    keyword: str = "",
+    *,
+    args: tuple[Any, ...] = (X,),
+    is_outer: bool = False,
+) -> Wrapper:
+    """Return a model with the input that its name gives, or its usual one, in the place of X among its arguments.
+
+    `is_outer` is that of `inputs.of_arguments`.
+    """
+    if is_function(given):
+        return _with_tensors(inner, imported(given, f"input {given!r}")(), is_outer=is_outer)
     item = usual if given is None else _item(given)
-    return Wrapper(inner, (item,), () if keyword else (X,), {keyword: X} if keyword else {})
+    return Wrapper(inner, (item,), () if keyword else args, {keyword: X} if keyword else {})
 
 
 def _item(given: Any) -> tuple[int, ...]:
@@ -157,30 +176,23 @@ def _item(given: Any) -> tuple[int, ...]:
     return tuple(map(int, sides[1:]))
 
 
-def _is_function(given: Any) -> bool:
+def is_function(given: Any) -> bool:
+    """Return whether an input that a name gives is a function, not a shape."""
     return isinstance(given, str) and ":" in given
 
 
-def _with_tensors(inner: nn.Module, inputs: Any) -> Wrapper:
+def _with_tensors(inner: nn.Module, inputs: Any, *, is_outer: bool) -> Wrapper:
     """Return a model with the inputs that a user's function returned: a tensor, a tuple or a mapping of tensors."""
     args = () if isinstance(inputs, Mapping) else tuple(inputs) if isinstance(inputs, tuple) else (inputs,)
     kwargs = dict(inputs) if isinstance(inputs, Mapping) else {}
-    x = first(args, kwargs)
-    if x is None:
-        raise Unresolved("inputs must hold a tensor of floating-point numbers, such as pixels or embeddings")
-    return Wrapper(inner, (tuple(x.shape[1:]),), *with_x(args, kwargs), batch=x.shape[0])
-
-
-def first(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor | None:
-    """Return the first floating-point tensor among arguments; None without one."""
-    tensors = (value for value in (*args, *kwargs.values()) if isinstance(value, Tensor))
-    return next((tensor for tensor in tensors if tensor.is_floating_point()), None)
-
-
-def with_x(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return arguments with x, their first tensor, replaced by what marks its place."""
-    x = first(args, kwargs)
-    return changed((args, kwargs), lambda value: X if value is x else value)
+    if alone := of_arguments(inner, args, kwargs, is_outer=is_outer):
+        return alone
+    ids = next((each for each in (*args, *kwargs.values()) if isinstance(each, Tensor) and each.dim()), None)
+    if ids is None:
+        raise Unresolved(
+            "inputs must hold a tensor of floating-point numbers, such as pixels or embeddings, or token ids"
+        )
+    return Wrapper(inner, ((1,),), args, kwargs, batch=len(ids))  # x is used by a module inside, or by none
 
 
 def constructed(name: str, construct: Callable[[], Any]) -> Any:
@@ -194,6 +206,13 @@ def constructed(name: str, construct: Callable[[], Any]) -> Any:
         if isinstance(error, OSError):  # those of downloads among them
             reason += "; nothing is downloaded here: if it loads weights, tell it not to, as by [pretrained=False]"
         raise Unresolved(f"{name!r} can't be made: {reason}") from error
+
+
+def _no_size(name: str, options: Options) -> str:
+    inside = "".join(f"{key}={value}," for key, value in options.items())
+    return (
+        f"{name} says no size of its input; write its shape with the batch first, as {name}[{inside}input=8x3x512x512]"
+    )
 
 
 def _unknown(library_name: str, name: str, names: Iterable[str]) -> str:

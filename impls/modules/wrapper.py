@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from impls.catalogue import CORE_KEYWORDS
 from impls.contract import Attend, Unresolved, Unsupported, declared_options, repeated
+from impls.modules.embedding import InPlace, take_place
 
 SDPA = "scaled_dot_product_attention"
 """The function that libraries call, by its name in `torch.nn.functional`."""
@@ -48,10 +49,18 @@ X = Given()
 
 @dataclass(frozen=True)
 class Held:
-    """A tensor among the arguments, which the wrapper holds under a name; it is expanded to the batch if `per_item`."""
+    """A tensor among the arguments, which the wrapper holds under a name; the batch expands a dimension if it has one.
+
+    `batch_dim` is that dimension, None if the tensor has no batch.
+    """
 
     name: str
-    per_item: bool
+    batch_dim: int | None
+
+    @property
+    def per_item(self) -> bool:
+        """Whether it has a row for each item."""
+        return self.batch_dim is not None
 
 
 class Wrapper(nn.Module):
@@ -59,7 +68,9 @@ class Wrapper(nn.Module):
 
     `inner` is the module, `args` and `kwargs` are its arguments, in which a Given stands in place of an input.
     Other tensors among them are held; those of the first item are used for every item.
-    `group` is the number of rows of the inner x for each item, such as the windows of an image.
+    `group` is the number of rows of the inner x for each item, such as the windows of an image. `batch_dim` is 1 if
+    the module has its batch in the second dimension: inputs and output are turned then. `embedding` is the path of an
+    `nn.Embedding` inside that returns x in place of rows for token ids.
     `forms` are the arguments for each attention of the library that needs its own, such as a mask for `eager`.
     `attend` computes each core in place of `F.scaled_dot_product_attention` if it isn't None, and calls run inside
     `context()`. `adapted_by` says how the core was replaced, and `returned` what a call returned if it was no tensor.
@@ -74,12 +85,18 @@ class Wrapper(nn.Module):
         *,
         batch: int = 0,
         group: int = 1,
+        batch_dim: int = 0,
+        embedding: str = "",
         forms: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__()
         self.inner = inner
         self.items = items
         self.group = group
+        self.batch_dim = batch_dim
+        self.embedding = embedding
+        if embedding:
+            take_place(inner.get_submodule(embedding))
         self.attend: Attend | None = None
         self.context: Callable[[], AbstractContextManager[object]] = contextlib.nullcontext
         self.names = names_of_sdpa(inner)
@@ -87,7 +104,9 @@ class Wrapper(nn.Module):
         hold = functools.partial(self._hold, batch)
         self.args, self.kwargs = changed((args, dict(kwargs or {})), hold)
         self.forms: dict[str, Any] = changed(dict(forms or {}), hold)
-        self.is_plain = self.args == (X,) and not self.kwargs and group == 1
+        self.takes_x = bool(embedding) or _holds_given((args, dict(kwargs or {})))
+        """Whether an input stands among the arguments, or in place of what an embedding returns."""
+        self.is_plain = self.args == (X,) and not self.kwargs and group == 1 and not batch_dim and not embedding
         """Whether the module takes x alone."""
 
     @property
@@ -102,6 +121,16 @@ class Wrapper(nn.Module):
         changed((self.args, self.kwargs), lambda each: held.append(each) if isinstance(each, Held) else None)
         return [self.get_buffer(each.name) for each in held if each.per_item]
 
+    @property
+    def said(self) -> tuple[str, ...]:
+        """What a reader must know of a call: where the batch is, what x is, and which tensor counts."""
+        words = (
+            "the batch is the second dimension" if self.batch_dim else "",
+            f"x is what {self.embedding} returns for token ids" if self.embedding else "",
+            f"the first tensor of {self.returned} counts" if self.returned else "",
+        )
+        return tuple(filter(None, words))
+
     def zeros(self, batch: int = 1, **of: Any) -> tuple[Tensor, ...]:
         """Return inputs of zeros for so many items."""
         return tuple(torch.zeros(batch, *item, **of) for item in self.items)
@@ -113,10 +142,19 @@ class Wrapper(nn.Module):
             return output if isinstance(output, Tensor) else self._first(output)
         inner = (xs[0].flatten(0, 1), *xs[1:]) if self.group > 1 else xs
         args, kwargs = changed((self.args, self.kwargs), functools.partial(self._filled, inner))
-        with self.context(), NOTHING if self.attend is None else _put_in(self.attend, self.names):
+        with (
+            self.context(),
+            NOTHING if self.attend is None else _put_in(self.attend, self.names),
+            self._embedded(xs[0]),
+        ):
             output = self.inner(*args, **kwargs)
         y = output if isinstance(output, Tensor) else self._first(output)
+        y = y.transpose(0, 1) if self.batch_dim else y
         return y.unflatten(0, (xs[0].shape[0], self.group)) if self.group > 1 else y
+
+    def _embedded(self, x: Tensor) -> AbstractContextManager[object]:
+        """Return a context in which the module's embedding returns x, one without any effect if it has none."""
+        return InPlace(self.inner.get_submodule(self.embedding), x) if self.embedding else NOTHING
 
     def _first(self, output: Any) -> Tensor:
         self.returned = type(output).__name__
@@ -127,15 +165,26 @@ class Wrapper(nn.Module):
         if not isinstance(value, Tensor):
             return value
         is_square = value.dim() == 2 and value.shape[0] == value.shape[1]  # a mask of queries and keys
-        name, per_item = f"held_{len(self._buffers)}", bool(batch) and value.shape[:1] == (batch,) and not is_square
-        self.register_buffer(name, (value[:1] if per_item else value).detach().clone())
-        return Held(name, per_item)
+        name, batch_dim = f"held_{len(self._buffers)}", None
+        if batch and self.batch_dim and value.dim() > 2 and value.shape[1] == batch:
+            batch_dim = 1
+        elif batch and value.shape[:1] == (batch,) and not is_square:
+            batch_dim = 0
+        self.register_buffer(name, (value if batch_dim is None else value.narrow(batch_dim, 0, 1)).detach().clone())
+        return Held(name, batch_dim)
 
     def _filled(self, xs: tuple[Tensor, ...], value: Any) -> Any:
         if isinstance(value, Held):
             held = self.get_buffer(value.name)
-            return held.expand(xs[0].shape[0], *held.shape[1:]) if value.per_item else held
-        return xs[value.number] if isinstance(value, Given) else value
+            return held if value.batch_dim is None else expanded(held, value.batch_dim, xs[0].shape[0])
+        if not isinstance(value, Given):
+            return value
+        return xs[value.number].transpose(0, 1) if self.batch_dim else xs[value.number]
+
+
+def expanded(tensor: Tensor, dim: int, size: int) -> Tensor:
+    """Return a tensor with a dimension of size 1 expanded."""
+    return tensor.expand(*tensor.shape[:dim], size, *tensor.shape[dim + 1 :])
 
 
 def wrapped(layer: nn.Module, items: tuple[tuple[int, ...], ...]) -> Wrapper:
@@ -150,6 +199,12 @@ def changed(value: Any, change: Callable[[Any], Any]) -> Any:
     if type(value) is dict:
         return {key: changed(each, change) for key, each in value.items()}
     return change(value)
+
+
+def _holds_given(arguments: Any) -> bool:
+    found: list[bool] = []
+    changed(arguments, lambda each: found.append(isinstance(each, Given)))
+    return any(found)
 
 
 def first_tensor(output: Any) -> Tensor:

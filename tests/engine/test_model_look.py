@@ -81,3 +81,12 @@ def test_a_shape_that_a_module_does_not_have_is_refused(pool: Any) -> None:
     pool({"status": "ok", "detail": "", "seen": SHAPE})
     with pytest.raises(WrongRequest, match="num_tokens = 7 must be 5 in the layer timm:vit_tiny_patch16_224; leave it"):
         model_look.shaped((AT,))
+
+
+def test_a_module_that_can_not_be_made_beside_others_keeps_its_points(pool: Any) -> None:
+    """Its rows say why. If all fail, the request is wrong, with a line for each."""
+    pool({"status": "error", "detail": "no such model", "seen": {}})
+    other = dataclasses.replace(AT, layer="timm:vit_small_patch16_224")
+    assert model_look.shaped((AT, point())) == (AT, point())
+    with pytest.raises(WrongRequest, match="no such model\nno such model"):
+        model_look.shaped((AT, other))

@@ -4,6 +4,8 @@ import sys
 from collections.abc import Iterator
 from importlib import import_module, invalidate_caches
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -102,3 +104,15 @@ def test_a_mistake_that_the_suite_found_is_in_its_words() -> None:
     outer = Unresolved("called with [2, 3]: no tensor")
     outer.__cause__ = Unresolved("no tensor")
     assert raised(outer) == "no tensor"
+
+
+def test_a_module_whose_attributes_raise_has_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lazy modules import another one when they are asked for anything."""
+
+    class Lazy(ModuleType):
+        def __getattr__(self, name: str) -> Any:
+            raise ImportError(f"{name} needs a package that isn't here")
+
+    before = {*sys.modules}
+    monkeypatch.setitem(sys.modules, "lazy_module", Lazy("lazy_module"))
+    assert "lazy_module" not in imported_since(before)

@@ -376,6 +376,36 @@ def test_a_padding_mask_belongs_to_its_items_and_hides_a_quarter() -> None:
     assert x.shape == (5, 16, 12)
 
 
+def test_names_of_foreign_modules_are_no_contracts() -> None:
+    """Such a layer is made as any other, torch counts its operations, and other implementations get into it."""
+    work = own("Foreign")
+    assert (work.shapes, work.flops) == (((2, 7, 12),), PROJECTION + CORE)
+    assert workload.subject(work, "as_is").function(*work.inputs()).shape == (2, 7, 12)
+
+
+def test_a_statement_that_fails_is_said_where_the_layer_can_not_be_called() -> None:
+    """It ends nothing by itself: the layer gets tokens."""
+    with pytest.raises(impls.Unresolved, match=r"was called with \[2, 7, 12\].*its input_shape\(point\) raises Attrib"):
+        own("Broken")
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("OfMaps", "x has 3 dimensions, and the error asks for 4: write another shape as [input=2x…x…x…], or all"),
+        ("OfTwenty", "write another shape as [input=2x…], or all arguments as [input=mymodule:function]"),
+        ("OfTwenty[heads=1,chan=12,dim=12,input=2x7x12]", "as [input=2x…] in place of [input=2x7x12], or all"),
+        ("Crossed[heads=1,chan=12,dim=12,context_dim=3,input=2x7x12]", "; write all arguments as [input=mymodule:fun"),
+    ],
+)
+def test_a_layer_that_can_not_be_called_says_what_to_write(name: str, remedy: str) -> None:
+    """With the shape that was given, and the dimensions that it asks for."""
+    with pytest.raises(impls.Unresolved) as refusal:
+        own(name)
+    assert remedy in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
 @pytest.mark.parametrize(
     ("name", "columns", "reason"),
     [

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from bench.plan import names
+from tests.make.points import point
 from tests.refusals import refusal
 
 KERNEL = """
@@ -196,3 +197,10 @@ def test_the_check_of_layers_names_them_as_such(folder: Path) -> None:
     first, second = message.splitlines()
     assert first.startswith("layer 'no_such_module:Layer': there is no module")
     assert second.startswith("layer 'no_such_module:Other': ")
+
+
+def test_a_layer_that_is_not_there_beside_others_ends_its_own_rows() -> None:
+    """If none is there, the request is wrong, with a line for each."""
+    wrong = [point(layer=f"no_such_module:{name}") for name in ("Layer", "Other")]
+    names.check_layers([point(), *wrong])
+    assert len(refusal(names.check_layers, wrong).splitlines()) == 2

@@ -127,3 +127,22 @@ def test_a_library_that_is_missing_names_the_command(monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(sys.modules, "timm", None)
     with pytest.raises(Unresolved, match=r"pip install -c constraints\.txt timm"):
         made("timm:vit_tiny_patch16_224")
+
+
+@pytest.mark.parametrize(
+    ("name", "item"),
+    [
+        ("timm:vit_tiny_patch16_224[depth=1,img_size=(64,32),in_chans=1]", (1, 64, 32)),
+        ("transformers:SegformerConfig[num_encoder_blocks=1]", None),
+        ("torchvision:squeezenet1_0", (3, 224, 224)),
+        ("torchvision:r3d_18", None),
+    ],
+)
+def test_images_have_a_size_that_somebody_says(name: str, item: tuple[int, ...] | None) -> None:
+    """The name, the configuration, the model or its weights; else the refusal says what to write."""
+    has(name)
+    if item:
+        assert made(name).items == (item,)
+    else:
+        with pytest.raises(Unresolved, match=r"says no size of its input; .*\[.*input=8x3x512x512\]"):
+            made(name)

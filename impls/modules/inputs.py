@@ -1,0 +1,196 @@
+"""What a module of anybody takes: where the batch of its inputs is, and token ids in place of numbers.
+
+It is tried: a call with several items must return for the first one what a call with that item alone returns.
+"""
+
+import copy
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
+
+from impls.contract import Unsupported
+from impls.modules.wrapper import Wrapper, X, changed, first_tensor
+
+ITEMS = 2
+"""The items of a call that shows what a module takes."""
+
+NEAR = 1e-3
+"""Outputs that differ by less than this share of the largest one are the same: batches may have other kernels."""
+
+SEED = 0
+"""The seed of the inputs that are tried, which are none of a run's."""
+
+TURNED_DIMENSIONS = 3
+"""The least dimensions of an input whose second one may be the batch: `[N, B, C]`."""
+
+Tensors = tuple[Tensor, ...]
+
+Arguments = tuple[tuple[Any, ...], dict[str, Any]]
+
+
+def tried(alone: Wrapper) -> Wrapper:
+    """Return a module with the batch where it takes it, or with token ids if it takes these in place of numbers.
+
+    `alone` has the batch in the first dimension. A module that is no function of each item either way, or can't be
+    called, is returned as it is: its rows say why.
+    """
+    alone.eval()
+    if any(map(is_lazy, alone.parameters())):  # they get their sizes in a call, which must be of this module itself
+        _output(alone, alone.zeros(), is_own=True)
+    xs = _random(alone)
+    turned = Wrapper(alone.inner, alone.items, alone.args, alone.kwargs, batch_dim=1)
+    if each := next((each for each in (alone, turned) if is_item_by_item(each, xs)), None):
+        return each
+    can_be_called = not isinstance(_output(alone, xs), Exception)
+    return alone if can_be_called else _of_ids(alone) or alone
+
+
+def of_arguments(
+    inner: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], *, is_outer: bool = False
+) -> Wrapper | None:
+    """Return a module with the arguments of a call, in which x is the first floating-point tensor; None without one.
+
+    For token ids it is what the first embedding returns for them. Raises `Unsupported` if x has no batch, but not if
+    the module `is_outer`: then only one inside is measured.
+    """
+    path, x = "", first(args, kwargs)
+    if x is None:
+        path, x = first_embedding(inner, args, kwargs)
+    if x is None:
+        return None
+    marked = (args, kwargs) if path else with_x(args, kwargs)
+    # before any of them changes the embedding
+    output = _output(inner.eval(), args, kwargs)
+    y = output if isinstance(output, Exception) else first_tensor(output)
+    dims = sorted(range(1 + (x.dim() >= TURNED_DIMENSIONS)), key=lambda dim: not _is_shared(x.shape, dim, args, kwargs))
+    turned = {dim: x.detach().float().transpose(0, dim) for dim in dims}
+    candidates = {
+        dim: Wrapper(inner, (tuple(each.shape[1:]),), *marked, batch=len(each), batch_dim=dim, embedding=path)
+        for dim, each in turned.items()
+    }
+    for dim, alone in candidates.items():
+        if _gives_first_item(alone, turned[dim], y):
+            return alone
+    if not is_outer and _has_no_batch(candidates[0], (turned[0],)):
+        where = "in its first dimension and in its second" if len(dims) > 1 else "in its first dimension"
+        raise Unsupported(
+            f"the input {[*x.shape]} of {type(inner).__name__} has no batch, tried {where}: an item alone doesn't give "
+            "what it gives among the others, as in a graph; outputs are compared item by item"
+        )
+    return candidates[0]
+
+
+def _is_shared(shape: Sequence[int], dim: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Return whether all tensors with as many dimensions as x have its size in this one."""
+    tensors = (each for each in (*args, *kwargs.values()) if isinstance(each, Tensor) and each.dim() == len(shape))
+    return all(each.shape[dim] == shape[dim] for each in tensors)
+
+
+def _gives_first_item(alone: Wrapper, x: Tensor, y: Any) -> bool:
+    """Return whether a module gives for the first item of x what is the first one of y, whatever the other items are.
+
+    `y` is the output of the call whose arguments it got.
+    """
+    if not is_item_by_item(alone, (x[:ITEMS] if len(x) > 1 else torch.cat([x, -x]),)):
+        return False
+    dim = alone.batch_dim
+    return y.dim() > dim and _are_near(y.narrow(dim, 0, 1).transpose(0, dim), _output(alone, (x[:1],)))
+
+
+def _has_no_batch(alone: Wrapper, xs: Tensors) -> bool:
+    """Return whether a module that is no function of each item can be called with all, and always returns the same."""
+    y, again = _output(alone, xs), _output(alone, xs)
+    return not isinstance(y, Exception) and not isinstance(again, Exception) and _are_near(y, again)
+
+
+def is_item_by_item(alone: Wrapper, xs: Tensors) -> bool:
+    """Return whether a call with several items returns for the first one what a call with that item alone does."""
+    both, one = _output(alone, xs), _output(alone, tuple(x[:1] for x in xs))
+    if isinstance(both, Exception) or isinstance(one, Exception):
+        return False
+    return both.shape[:1] == xs[0].shape[:1] and _are_near(both[:1], one)
+
+
+def first_embedding(inner: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, Tensor | None]:
+    """Return the path of the first embedding that a call gives its token ids, and what that returns for them.
+
+    The path is empty if there is none.
+    """
+    every = [each for each in (*args, *kwargs.values()) if isinstance(each, Tensor) and not each.is_floating_point()]
+    found: list[tuple[str, Tensor]] = []
+
+    def see(path: str, _module: nn.Module, given: tuple[Any, ...], y: Any) -> None:
+        if given and isinstance(y, Tensor) and any(_are_equal(given[0], ids) for ids in every):
+            found.append((path, y))
+
+    embeddings = [(path, each) for path, each in inner.named_modules() if isinstance(each, nn.Embedding)]
+    hooks = [each.register_forward_hook(partial(see, path)) for path, each in embeddings]
+    try:
+        _output(inner.eval(), args, kwargs, is_own=True)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return found[0] if found else ("", None)
+
+
+def first(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor | None:
+    """Return the first floating-point tensor among arguments; None without one."""
+    tensors = (value for value in (*args, *kwargs.values()) if isinstance(value, Tensor))
+    return next((tensor for tensor in tensors if tensor.is_floating_point()), None)
+
+
+def with_x(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return arguments with x, their first tensor, replaced by what marks its place."""
+    x = first(args, kwargs)
+    return changed((args, kwargs), lambda value: X if value is x else value)
+
+
+def _of_ids(alone: Wrapper) -> Wrapper | None:
+    """Return a module that takes token ids, in place of numbers of these items; None if it takes none."""
+    if len(alone.items) > 1:
+        return None
+    sizes = {each.num_embeddings for each in alone.modules() if isinstance(each, nn.Embedding)}
+    for size in sorted(sizes, reverse=True):  # the vocabulary is the largest table, but for one of positions
+        ids = torch.randint(size // 2, size, (ITEMS, alone.items[0][0]), generator=torch.Generator().manual_seed(SEED))
+        args, kwargs = changed((alone.args, alone.kwargs), partial(_in_place_of_x, ids))
+        if not isinstance(_output(alone.inner, args, kwargs), Exception):
+            return of_arguments(alone.inner, args, kwargs)
+    return None
+
+
+def _in_place_of_x(ids: Tensor, value: Any) -> Any:
+    return ids if value == X else value
+
+
+def _random(alone: Wrapper) -> Tensors:
+    generator = torch.Generator().manual_seed(SEED)
+    return tuple(torch.randn(ITEMS, *item, generator=generator) for item in alone.items)
+
+
+def _output(
+    module: nn.Module, args: Iterable[Any], kwargs: dict[str, Any] | None = None, *, is_own: bool = False
+) -> Any:
+    """Return the output of a call, or the error that it ends with; of a copy, unless the module's `own` is asked for.
+
+    The generator of random numbers is left as it was.
+    """
+    try:
+        module = module if is_own else copy.deepcopy(module)
+        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+            return module(*args, **(kwargs or {}))
+    except Exception as error:
+        return error
+
+
+def _are_near(one: Tensor, other: Tensor) -> bool:
+    """Return whether outputs are the same but for rounding."""
+    largest = float(one.nan_to_num().abs().max()) if one.numel() else 0.0
+    return one.shape == other.shape and torch.allclose(one, other, rtol=0.0, atol=NEAR * largest, equal_nan=True)
+
+
+def _are_equal(one: Any, other: Tensor) -> bool:
+    return isinstance(one, Tensor) and one.shape == other.shape and bool((one == other).all())
