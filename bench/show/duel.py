@@ -372,6 +372,9 @@ def _attention(told: Told) -> Iterator[str]:
     label = told.labels[told.verdicts[0].point]
     at = f" at {label}" if len(told.verdicts) > 1 else ""
     for name, advice in told.looks.items():
+        if not advice.bound.is_known:
+            yield f"attention {name}{at}: its share of the time is not known yet"
+            continue
         share, most = units.percent(advice.share.value), units.ratio(advice.bound.value)
         yield f"attention {name}{at}: {share} of the time, so at most {most} is left to gain there"
 

@@ -116,7 +116,8 @@ def _undone(inner: nn.Module, xs: Sequence[Tensor]) -> Iterator[None]:
             yield
     finally:
         for buffer, value in before:
-            buffer.copy_(value)
+            with torch.inference_mode(buffer.is_inference()):  # else it can't be written
+                buffer.copy_(value)
 
 
 @contextmanager

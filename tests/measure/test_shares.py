@@ -23,7 +23,8 @@ class Gated(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return tokens `[B, N, C]` for tokens."""
-        return (self.capped(self.plain(x)) @ x.mT @ x) * self.gate(x).softmax(-1)[..., :1]
+        y: Tensor = (self.capped(self.plain(x)) @ x.mT @ x) * self.gate(x).softmax(-1)[..., :1]
+        return y
 
 
 X = torch.randn(4, 6, 16)

@@ -94,6 +94,14 @@ def test_what_a_call_does_to_buffers_and_random_numbers_is_undone() -> None:
     assert all(torch.equal(before[key], value) for key, value in model.state_dict().items())
 
 
+def test_a_module_with_buffers_of_inference_mode_can_be_traced() -> None:
+    """A module that only reads it can be traced."""
+    norm, x = nn.BatchNorm1d(4).eval().requires_grad_(requires_grad=False), torch.randn(8, 4)
+    with torch.inference_mode():
+        norm.running_mean = torch.full((4,), 2.0)
+    assert torch.allclose(traced(norm, (x,)).module(x), x - 2, atol=1e-4)
+
+
 class Deciding(nn.Module):
     """A layer that raises for a negative sum."""
 
