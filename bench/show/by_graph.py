@@ -6,6 +6,7 @@ import pandas as pd
 
 from bench.analyse.rows import speedup_of
 from bench.plan.case import AS_IS
+from bench.plan.invocation import short
 from bench.show.rows import Row, measured, plain
 from bench.show.text import listed
 from bench.store import units
@@ -14,7 +15,7 @@ from impls.catalogue import GRAPH
 
 
 def words(whole: pd.DataFrame, baseline: str | None) -> list[str]:
-    """Return in a sentence which rows run a graph, and what tracing alone does; none if the baseline does it too."""
+    """Return sentences: which rows run a graph, what tracing alone does, what helps; none if the baseline does it."""
     rows = measured(plain(without_control(whole)))
     by_graph = [row for row in rows if _is_by_graph(row)]
     names = [*dict.fromkeys(str(row["implementation"]) for row in by_graph if row["implementation"] != GRAPH)]
@@ -22,10 +23,12 @@ def words(whole: pd.DataFrame, baseline: str | None) -> list[str]:
         return []
     run = f"{listed(names)} {'run' if len(names) > 1 else 'runs'} the graph of the module's call"
     ratios = _ratios(by_graph) if baseline == AS_IS else []
+    advice = f"{short()} advise says what to write in its source."
     if any(row["implementation"] == GRAPH for row in by_graph):
         alone = f": tracing alone made it {_range(ratios)} as fast as {baseline}" if ratios else ""
-        return [f"{run}; compare with the row {GRAPH}{alone}."]
-    return [f"{run}: tracing alone changes the time too; --impl {','.join([GRAPH, *names])} shows by how much."]
+        return [f"{run}; compare with the row {GRAPH}{alone}.", advice]
+    shows = f"--impl {','.join([GRAPH, *names])} shows by how much"
+    return [f"{run}: tracing alone changes the time too; {shows}.", advice]
 
 
 def _is_by_graph(row: Row) -> bool:

@@ -295,10 +295,10 @@ def _with_use(core: Core, needed: Collection[Node]) -> Core:
 
 
 def _lines(nodes: Sequence[Node]) -> str:
-    """Return the lines of source of nodes, empty if they are of several files."""
+    """Return the lines of source of nodes, as `a.py:12` or `a.py:12-15`; empty if they are of several files."""
     lines = [at for at in map(line, nodes) if at]
     files, numbers = {file for file, _ in lines}, [number for _, number in lines]
-    return f"{min(files)}:{min(numbers)}-{max(numbers)}" if len(files) == 1 else ""
+    return f"{min(files)}:{'-'.join(map(str, sorted({min(numbers), max(numbers)})))}" if len(files) == 1 else ""
 
 
 def numbers_of_heads(module: nn.Module) -> set[int]:

@@ -27,7 +27,7 @@ def test_rows_by_a_graph_are_compared_with_the_graph() -> None:
     said = told({GRAPH: GRAPH, "sdpa": GRAPH, "mine:attend": f"{GRAPH}, 1 of 3 softmaxes stay, as that at a.py:3"})
     assert said == (
         "sdpa and mine:attend run the graph of the module's call; compare with the row graph: tracing alone made it "
-        "0.50x as fast as as_is."
+        "0.50x as fast as as_is. python -m bench advise says what to write in its source."
     )
 
 
@@ -35,7 +35,7 @@ def test_without_the_row_its_command_is_said() -> None:
     """Rows that got in by another way are not named."""
     said = told({"eager": "fused_attn", "sdpa": GRAPH})
     start = "sdpa runs the graph of the module's call: tracing alone changes the time too; "
-    assert said == start + "--impl graph,sdpa shows by how much."
+    assert said.startswith(start + "--impl graph,sdpa shows by how much. ")
 
 
 @pytest.mark.parametrize("way", [None, "self.attend", "F.scaled_dot_product_attention"])
