@@ -166,6 +166,12 @@ EXPRESSIBLE: dict[str, Core] = {
     "two boolean masks": lambda q, k, v: (
         scores_of(q, k).masked_fill(HIDDEN, -1e9).masked_fill(~CAUSAL, -1e9).softmax(-1) @ v
     ),
+    "mask by a tensor": lambda q, k, v: (
+        torch.where(CAUSAL, scores_of(q, k), torch.tensor(torch.finfo(q.dtype).min, dtype=q.dtype)).softmax(-1) @ v
+    ),
+    "mask by many numbers": lambda q, k, v: (
+        torch.where(CAUSAL, scores_of(q, k), torch.full_like(scores_of(q, k), -1e9)).softmax(-1) @ v
+    ),
     "causal": lambda q, k, v: torch.where(CAUSAL, scores_of(q, k), float("-inf")).softmax(-1) @ v,
     "causal that is added": lambda q, k, v: (
         (scores_of(q, k) + torch.full((N, N), float("-inf")).triu(1)).softmax(-1) @ v

@@ -9,7 +9,7 @@ import random
 import re
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, cycle
@@ -570,6 +570,9 @@ def _counted_with_values(point: Point, layer: nn.Module, xs: Tensors) -> tuple[A
     try:
         return _counted(point, copy.deepcopy(layer), xs)
     except Exception as error:
+        if point.mode == "inference":  # a change in place of a view may be an error with gradients alone
+            with suppress(Exception):
+                return _counted(point, copy.deepcopy(layer), xs, with_graph=False)
         raise impls.Unresolved(_uncalled(point, layer, xs, error)) from error
 
 
@@ -596,12 +599,12 @@ def _remedy(point: Point, x: Tensor, error: Exception) -> str:
     return f"{says}write another shape as [{new}]{place}, or {of_all}"
 
 
-def _counted(point: Point, layer: nn.Module, xs: Tensors) -> tuple[Any, int | None]:
+def _counted(point: Point, layer: nn.Module, xs: Tensors, *, with_graph: bool = True) -> tuple[Any, int | None]:
     """Return a layer's output, and the operations that torch counts in a call of the point's mode.
 
     The count of a masked layer is None: it may compute scores that the mask removes, so the work is unknown.
     """
-    with FlopCounterMode(display=False) as counter, torch.enable_grad():
+    with FlopCounterMode(display=False) as counter, torch.set_grad_enabled(with_graph):
         output = layer(*(x.detach().requires_grad_(point.mode in TRAINED and x.is_floating_point()) for x in xs))
         forward = counter.get_total_flops()
         if point.mode in TRAINED and isinstance(output, Tensor):

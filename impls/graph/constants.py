@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.fx import Node
 from torch.fx.node import map_arg
 
-from impls.graph.memory import Memory, is_mutable
+from impls.graph.memory import DETACH, Memory, is_mutable
 from impls.graph.tracing import name
 
 NONE: Mapping[Node, Tensor] = MappingProxyType({})
@@ -22,6 +22,8 @@ def number(value: Any, memory: Memory) -> float | None:
     """Return a number, or that of a node that holds a single constant; None if it isn't known."""
     if isinstance(value, int | float):
         return float(value)
+    if isinstance(value, Node) and name(value) == "full_like":  # of scores: their shape alone counts
+        return number(value.args[1], memory)
     found = constant(value, memory)
     return float(found) if found is not None and found.numel() == 1 else None
 
@@ -86,4 +88,6 @@ def _computed(node: Node, values: Mapping[Node, Any]) -> Any:
         return held(node)
     args, kwargs = map_arg((node.args, node.kwargs), values.__getitem__)
     assert callable(node.target)
+    if node.target is DETACH:  # what the graph holds must stay as it is
+        return torch.ops.aten.detach(*args)
     return node.target(*args, **kwargs)

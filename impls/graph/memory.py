@@ -25,9 +25,15 @@ MAY_SHARE = VIEWS | COPIES | {"dropout", "feature_dropout"}
 """Operators whose result may have the memory of what they take."""
 
 
+DETACH = torch.ops.aten.detach_.default
+"""By its schema it changes its tensor, but no number of it; `torch.tensor` calls it."""
+
+
 def is_mutable(node: Node) -> bool:
     """Return whether a node changes memory in place."""
-    return isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable
+    if not isinstance(node.target, torch._ops.OpOverload) or node.target is DETACH:
+        return False
+    return node.target._schema.is_mutable
 
 
 class Memory:

@@ -20,7 +20,7 @@ from impls.graph.tracing import is_tensor, name, shape
 STATISTICS = frozenset({"amax", "max", "logsumexp"})
 """Operators whose results may be subtracted from all scores of a query, which its softmax doesn't notice."""
 
-ENDS = STATISTICS | {"sum", "size", "sym_size", "output"}
+ENDS = STATISTICS | {"sum", "size", "sym_size", "output", "full_like"}
 """Operators that don't lead on to a core, and say nothing against one."""
 
 SMALL = 1e-5

@@ -383,6 +383,13 @@ def test_names_of_foreign_modules_are_no_contracts() -> None:
     assert workload.subject(work, "as_is").function(*work.inputs()).shape == (2, 7, 12)
 
 
+def test_a_layer_that_has_no_gradients_is_called_without_them() -> None:
+    """In inference it works, and its operations are counted; a training step says torch's reason."""
+    assert own("ChangesAView").flops == own("Whole").flops
+    with pytest.raises(impls.Unresolved, match=r"ChangesAView\(x\) was called with .* is being modified inplace"):
+        own("ChangesAView", mode="train")
+
+
 def test_a_statement_that_fails_is_said_where_the_layer_can_not_be_called() -> None:
     """It ends nothing by itself: the layer gets tokens."""
     with pytest.raises(impls.Unresolved, match=r"was called with \[2, 7, 12\].*its input_shape\(point\) raises Attrib"):
