@@ -78,15 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
             f"the first look and {PROCESSES} processes of each setting are measured in any case"
         )
     try:
-        with waiting(f"looking: {LOOKS} processes import torch and {name}"), moving(console(stderr=is_quiet)) as move:
-            seen = look(
-                asked.points,
-                settings,
-                LOOKS,
-                asked.effort.timeout_s,
-                lambda stage: move(f"looking: {stage}"),
-                most_s=LOOK_SHARE * within_s,
-            )
+        seen = _seen(asked, name, settings, LOOK_SHARE * within_s, is_quiet)
     except NotSeen as reason:
         say(f"attention-bench: {name} could not be looked at: {reason}", stderr=True)
         return BAD
@@ -115,6 +107,16 @@ def run(arguments: argparse.Namespace) -> int:
     own = [each for point in worth for each in answers[point].alternatives if each.name in extra and is_own(each.name)]
     are_ok = all(answers[point].as_is.get("status", "ok") == "ok" for point in worth)
     return FINE if are_ok and all(each.status == "ok" for each in own) else BAD
+
+
+def _seen(asked: Sweep, name: str, settings: Sequence[str], most_s: float, is_quiet: bool) -> dict[Point, list[Seen]]:
+    """Return what looks at a model see; further ones are left out if all would take more than `most_s`.
+
+    Raises NotSeen.
+    """
+    with waiting(f"looking: {LOOKS} processes import torch and {name}"), moving(console(stderr=is_quiet)) as move:
+        timeout_s = asked.effort.timeout_s
+        return look(asked.points, settings, LOOKS, timeout_s, lambda stage: move(f"looking: {stage}"), most_s=most_s)
 
 
 def _print(of: Iterable[Block], is_quiet: bool) -> None:

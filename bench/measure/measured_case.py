@@ -108,12 +108,7 @@ class MeasuredCase:
         self._threads = Threads(point.threads)
         self._layout = torch.empty(self._rng.randrange(1, LAYOUT_BYTES), dtype=torch.uint8)
         self._work = work = workload.make(point, request.seed, request.given)
-        impls.activate(name)
-        self._channel.announce("import")
-        begin = perf_counter()
-        load(name)
-        self.said["import_s"] = perf_counter() - begin
-        self._channel.announce("preparation")
+        self._import(name)
         with kept(), compilation.no_eager_fallback():
             if impls.compiles(name):
                 with suppress(Exception):  # the first call will raise the same error
@@ -144,6 +139,15 @@ class MeasuredCase:
         self._warm_up(calls_s)
         self._states = device(point.device).states()
         self._state, self._processes = ProcessState(), descendants()
+
+    def _import(self, name: str) -> None:
+        """Import the implementation, and keep the seconds of that."""
+        impls.activate(name)
+        self._channel.announce("import")
+        begin = perf_counter()
+        load(name)
+        self.said["import_s"] = perf_counter() - begin
+        self._channel.announce("preparation")
 
     def _capture(self) -> None:
         """Let the timed calls be replays of a graph."""

@@ -96,7 +96,7 @@ def _graph(function: Callable[..., Any], xs: Sequence[Tensor], inner: nn.Module,
         return first_tensor(function(*tensors))
 
     has_gradients = torch.is_grad_enabled()  # the graph has this where a block without gradients ends
-    with torch.inference_mode(False), torch.set_grad_enabled(has_gradients), _undone(inner, xs), _no_fast_path():
+    with torch.inference_mode(False), torch.set_grad_enabled(has_gradients), _undone(inner, xs), no_fast_path():
         own = [x.detach().clone() for x in xs]
         with _with_paths(inner) as (around, layer_inputs), _with_places(around):
             graph: GraphModule = make_fx(
@@ -121,7 +121,8 @@ def _undone(inner: nn.Module, xs: Sequence[Tensor]) -> Iterator[None]:
 
 
 @contextmanager
-def _no_fast_path() -> Iterator[None]:
+def no_fast_path() -> Iterator[None]:
+    """Let torch's own modules run their operators one by one inside, not as one for a whole layer."""
     before = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
     try:
@@ -287,5 +288,5 @@ def is_switch(node: Node) -> bool:
 @contextmanager
 def without_traces(inner: nn.Module, xs: Sequence[Tensor]) -> Iterator[None]:
     """Let calls inside compute what a traced call computes, and leave buffers and random numbers as they were."""
-    with torch.inference_mode(False), torch.no_grad(), _undone(inner, xs), _no_fast_path():
+    with torch.inference_mode(False), torch.no_grad(), _undone(inner, xs), no_fast_path():
         yield

@@ -23,7 +23,7 @@ from impls.catalogue import CORE_KEYWORDS
 from impls.contract import Adapt, Attend, Implementation, Unsupported, attribute, compiling, declared_options, fitted
 from impls.graph.cores import found
 from impls.graph.running import InGraph, staying
-from impls.graph.tracing import Untraceable, traced
+from impls.graph.tracing import Untraceable, no_fast_path, traced
 from impls.modules.counted import Counts, counted
 from impls.modules.wrapper import Wrapper
 from impls.signatures import POSITIONAL, parameters_of
@@ -357,19 +357,9 @@ def _inside(*contexts: Callable[[], AbstractContextManager[Any]]) -> Iterator[No
 def _without_fast_path(model: Wrapper) -> Wrapper:
     """Return a module whose calls leave the fast path of torch's own modules, if it has any of them."""
     if _is_torchs_own(model):
-        model.context = _no_fast_path
+        model.context = no_fast_path
     return model
 
 
 def _is_torchs_own(model: Wrapper) -> bool:
     return any(isinstance(each, OF_TORCH) for each in model.inner.modules())
-
-
-@contextmanager
-def _no_fast_path() -> Iterator[None]:
-    before = torch.backends.mha.get_fastpath_enabled()
-    torch.backends.mha.set_fastpath_enabled(False)
-    try:
-        yield
-    finally:
-        torch.backends.mha.set_fastpath_enabled(before)
