@@ -284,7 +284,7 @@ def published(drill: Drill) -> str:
         ordered = sorted(FIGURES, key=lambda name: CARDS[name] not in card)
         names, words = [name for name in ordered if name in shipped_names()], ["--device", drill.device, *ONCE]
         absent = [f"there is no sweep {name}" for name in FIGURES if name not in names]
-    said, agrees = [], []
+    said, agrees, measured = [], [], 0
     for place, name in enumerate(names):
         end_s = time.monotonic() + drill.measuring_s / (len(names) - place)
         try:
@@ -293,6 +293,7 @@ def published(drill: Drill) -> str:
             said.append(f"{name}: {error}")
             agrees += [False] if drill.is_gpu and CARDS[name] in card else []
             continue
+        measured += 1
         verdicts = re.findall(VERDICTS, _said(sys.executable, "-m", "bench", "show", "--reference",
                                               str(drill.folder / name)))  # fmt: skip
         agrees += ["agrees" in verdicts] if drill.is_gpu and CARDS[name] in card else []
@@ -302,6 +303,8 @@ def published(drill: Drill) -> str:
     text = "; ".join([*said, *absent])
     if not names:
         raise SkippedError(text)
+    if not measured:
+        raise FailedError(text)
     if agrees and not any(agrees):
         raise FailedError(f"{text}; no figure of this card agrees: the log has each with its ratio")
     return text
