@@ -5,10 +5,10 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Generator, Hashable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
 
 from bench.cli import main
 from bench.engine import pool
@@ -54,8 +54,11 @@ os.environ.setdefault("TORCHINDUCTOR_VEC_ISA_OK", "1")
 """Inductor believes the vector instructions that the processor names: to try each takes every process four seconds, and
 twelve with an empty cache."""
 
-settings.register_profile("shared machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("shared machine")
+with suppress(ImportError):  # the tests that need a GPU run without it
+    from hypothesis import HealthCheck, settings
+
+    settings.register_profile("shared machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile("shared machine")
 
 
 LONGEST = ("test_hacks.py", "test_installed.py", "test_pytest_plugin.py", "test_readme.py")
