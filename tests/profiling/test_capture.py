@@ -35,6 +35,8 @@ __all__ = ["gpu"]
 SCORES, VALUES = 4 * (2 * 4 * 64 * 64), 4 * (2 * 64 * 32)
 """Bytes of the scores, and of the values of all heads."""
 
+MASKED = replace(AT, mask="causal")
+
 EMPTY = Call(FunctionEvent(1, "call", 1, 0, 1), (), (), {})
 """A call in which nothing happened."""
 
@@ -153,7 +155,7 @@ def stages_of(at: Point, implementation: str = "stepwise") -> dict[tuple[str, st
     return {(each.name, each.direction): each for each in stages(captured(at, implementation).middle_half, at)}
 
 
-@pytest.mark.parametrize("at", [AT, TRAIN], ids=["inference", "train"])
+@pytest.mark.parametrize("at", [AT, TRAIN, MASKED], ids=["inference", "train", "masked"])
 def test_stages_come_in_order_and_add_up_to_no_more_than_the_call(at: Point) -> None:
     """A stage takes time, and no moment belongs to two of them; the backward pass goes through them in reverse."""
     of_call = stages_of(at)
@@ -161,7 +163,7 @@ def test_stages_come_in_order_and_add_up_to_no_more_than_the_call(at: Point) -> 
     assert min(times) > 0
     assert sum(times) <= captured(at, "stepwise").profiled_s
     names = [name for name, direction in of_call if direction == FORWARD]
-    assert (names[0], names[-1]) == ("qkv projection", "skip")
+    assert (names[0], names[-1], {*names}) == ("qkv projection", "skip", {*steps(at)})
     assert [name for name, direction in of_call if direction == BACKWARD] == (names[::-1] if at is TRAIN else [])
 
 
