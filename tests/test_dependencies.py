@@ -35,6 +35,7 @@ BELOW: dict[str, set[str]] = {
     "bench.engine": {"bench.analyse", "bench.sampling", "bench.machine", "bench.store", "bench.plan", DECLARED},
     "bench.profiling": {
         "bench.engine", "bench.measure", "bench.show", "bench.analyse", "bench.machine", "bench.store", "bench.plan",
+        "impls", DECLARED,
     },
     "bench.harness": {
         "bench.engine", "bench.show", "bench.analyse", "bench.machine", "bench.store", "bench.plan", DECLARED,

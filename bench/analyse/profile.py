@@ -8,7 +8,7 @@ from itertools import accumulate
 import pandas as pd
 
 from bench.analyse.comparable import STEADY
-from bench.store.profile import STREAM, Block, Profile, Span, Stage
+from bench.store.profile import CORE, STREAM, Block, Profile, Span, Stage
 
 HEAVY = 0.2
 """If calls with and without the profiler differ by more than this share, times of the profile can't be trusted."""
@@ -97,6 +97,12 @@ def stage_sum_s(profile: Profile) -> float:
     return sum(stage.time_s for stage in profile.stages)
 
 
+def core_share(profile: Profile) -> float:
+    """Return the share of attention cores in the time of all stages; 0 if none of these is a core."""
+    pairs = zip(profile.stages, stage_shares(profile), strict=True)
+    return sum(share for stage, share in pairs if stage.name.startswith(CORE))
+
+
 def whole_s(profile: Profile) -> float:
     """Return the time of a call that those of its parts are set against: on a GPU that of all its kernels."""
     return sum(operator.time_s for operator in profile.operators) if is_on_gpu(profile) else profile.timed_s
@@ -157,7 +163,7 @@ def operator_table(profile: Profile) -> pd.DataFrame:
         {**vars(operator), "share": share, "kernels": ";".join(operator.kernels)}
         for operator, share in zip(profile.operators, shares(profile), strict=True)
     ]
-    columns = ["name", "calls", "self_s", "share", "allocated_bytes", "flops", "device_s", "kernels"]
+    columns = ["name", "line", "calls", "self_s", "share", "allocated_bytes", "flops", "device_s", "kernels"]
     return pd.DataFrame(rows, columns=columns)
 
 

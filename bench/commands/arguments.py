@@ -230,8 +230,8 @@ def add_profile(parser: argparse.ArgumentParser) -> None:
         metavar="COLUMN=VALUE,…",
         action="append",
         default=[],
-        help="the cases (default: the fastest and the baseline of each point); stepwise is profiled at their "
-        "points too, for the stages, even if the run didn't measure it",
+        help="the cases (default: the fastest and the baseline of each point); stepwise, or the graph of a module, is "
+        "profiled at their points too, for the stages, even if the run didn't measure it",
     )
     add_option(
         "--top",

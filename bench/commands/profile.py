@@ -16,7 +16,8 @@ from bench.show.terminal.console import console, render
 def run(arguments: argparse.Namespace) -> int:
     """Profile the cases one after the other and print each, then draw the pictures of all profiles of the run.
 
-    BAD if a case could not be profiled. Raises WrongRequest if this machine has the device of none.
+    BAD if a case of the run could not be profiled; one that is there for its stages alone may fail. Raises
+    WrongRequest if this machine has the device of none.
     """
     if arguments.top < 1:
         raise WrongRequest(f"--top {arguments.top} must be at least 1")
@@ -32,10 +33,10 @@ def run(arguments: argparse.Namespace) -> int:
     status = FINE
     for traced in traces.write(cases, saved.folder):
         say(f"{traced.case.name}: {traced.reason or traced.trace}")
+        row = show.row_of(table, traced.case)
         if traced.profile is None:
-            status = BAD
+            status = status if row is None else BAD
         else:
-            row = show.row_of(table, traced.case)
             console().print(render(show.blocks(traced.profile, row, arguments.top)))
         console().print()
     files = catalogue.draw(saved.plots, profiles=saved.profiles)

@@ -1,7 +1,7 @@
 """The shares of a profiled call that attention takes: its cores, their layers, and softmaxes that belong to no core."""
 
 import copy
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -44,34 +44,38 @@ def parts(of: Found) -> list[Part]:
 
 def labelled(graph: Traced, of: Found) -> GraphModule:
     """Return a copy of a graph that tells the profiler to which of the `parts` its operators belong."""
+    return with_labels(graph, {node: f"{PART}{number}" for node, number in belongs(graph, of).items()})
+
+
+def with_labels(graph: Traced, labels: Mapping[Node, str]) -> GraphModule:
+    """Return a copy of a graph that tells the profiler the labels of its operators."""
     own = copy.deepcopy(graph.module.graph)
-    belongs = _belongs(graph, of)
-    running, handle = -1, None
+    running, handle = "", None
     for before, node in zip(graph.module.graph.nodes, [*own.nodes], strict=True):
-        number = belongs.get(before, -1)
-        if number == running:
+        label = labels.get(before, "")
+        if label == running:
             continue
         with own.inserting_before(node):
             if handle is not None:
                 own.call_function(torch.ops.profiler._record_function_exit._RecordFunction, (handle,))
-            enter, label = torch.ops.profiler._record_function_enter_new.default, f"{PART}{number}"
-            handle = own.call_function(enter, (label, None)) if number >= 0 else None
-        running = number
+            enter = torch.ops.profiler._record_function_enter_new.default
+            handle = own.call_function(enter, (label, None)) if label else None
+        running = label
     return GraphModule(graph.module, own)
 
 
-def _belongs(graph: Traced, of: Found) -> dict[Node, int]:
+def belongs(graph: Traced, of: Found) -> dict[Node, int]:
     """Return the number of the part to which each node belongs."""
-    belongs: dict[Node, int] = {}
+    numbers: dict[Node, int] = {}
     layers = {path: number for number, path in enumerate(parts(of)) if isinstance(path, str)}
     for node in graph.module.graph.nodes:
         if node.op == "call_function" and (inside := [path for path in layers if _is_in(module_of(node), path)]):
-            belongs[node] = layers[max(inside, key=len)]
+            numbers[node] = layers[max(inside, key=len)]
     for number, softmax in enumerate(of.unknown, len(of.cores)):
-        belongs |= dict.fromkeys(_around(softmax.node), number)
+        numbers |= dict.fromkeys(_around(softmax.node), number)
     for number, core in enumerate(of.cores):
-        belongs |= dict.fromkeys(_between(_first(core), core.node), number)
-    return belongs
+        numbers |= dict.fromkeys(_between(_first(core), core.node), number)
+    return numbers
 
 
 def _first(core: Core) -> Node:

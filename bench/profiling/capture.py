@@ -18,8 +18,7 @@ from bench.measure.devices import Device
 from bench.measure.inspection import MICROSECOND_S
 from bench.plan.case import Point
 from bench.plan.device import Kind
-from bench.plan.layers import BACKWARD_PRODUCTS, ITEM_BYTES, steps
-from bench.plan.layers.layer import VIEW
+from bench.plan.layers import ITEM_BYTES, steps
 from bench.profiling.operations import operations
 from bench.profiling.recorded import (
     Allocated,
@@ -194,20 +193,22 @@ def operators(pairs: Sequence[Pair], kind: Kind) -> tuple[ProfiledOperator, ...]
 
     On a GPU the time of their kernels orders them.
     """
-    events: dict[str, list[FunctionEvent]] = defaultdict(list)
-    for event in (each for pair in pairs for each in pair.call.host if not is_label(each)):
-        events[name(event)].append(event)
-    flops = {key: sum(map(operations, group)) for key, group in events.items()}
-    sizes = Counter[str]()
-    for block in (each.block for pair in pairs for each in pair.blocks):
-        sizes[block.operator] += block.bytes
-    means = [_operator(key, group, sizes[key], flops[key], len(pairs), kind) for key, group in events.items()]
+    events: dict[tuple[str, str], list[FunctionEvent]] = defaultdict(list)
+    sizes = Counter[tuple[str, str]]()
+    for pair in pairs:
+        for event in pair.call.host:
+            if not is_label(event):
+                events[name(event), pair.call.lines.get(event, "")].append(event)
+        for each in pair.blocks:
+            sizes[each.block.operator, each.line] += each.block.bytes
+    means = [_operator(*key, group, sizes[key], len(pairs), kind) for key, group in events.items()]
     return tuple(sorted(means, key=lambda operator: -operator.time_s))
 
 
 def _operator(
-    name: str, events: Sequence[FunctionEvent], size: int, flops: int, calls: int, kind: Kind
+    name: str, line: str, events: Sequence[FunctionEvent], size: int, calls: int, kind: Kind
 ) -> ProfiledOperator:
+    flops = sum(map(operations, events))
     kernels = [kernel for event in events for kernel in kernels_of(event)]
     launches = (child for event in events for child in event.cpu_children if is_launch(child))
     self_us = sum(event.self_cpu_time_total for event in events) + sum(each.cpu_time_total for each in launches)
@@ -220,13 +221,8 @@ def _operator(
         device_s=None if kind.is_timed_by_host else device_s,
         flops=flops / calls if flops else None,
         kernels=tuple(dict.fromkeys(kernel.name for kernel in kernels)),
+        line=line,
     )
-
-
-def flops(point: Point, stage: str, direction: str) -> int | None:
-    """Return the floating-point operations of a stage's matrix products, None for a stage without one."""
-    products = steps(point).get(stage, VIEW).multiplications
-    return products and 2 * products * (1 if direction == FORWARD else BACKWARD_PRODUCTS)
 
 
 def moved_bytes(point: Point, stage: str, direction: str) -> int | None:
@@ -243,8 +239,10 @@ def moved_bytes(point: Point, stage: str, direction: str) -> int | None:
 def stages(pairs: Sequence[Pair], point: Point) -> tuple[Stage, ...]:
     """Return the stages of the profiled calls in the order in which they begin, forward and backward."""
     times: dict[Place, float] = defaultdict(float)
-    sizes = Counter[Place | None]()
+    sizes, flops = Counter[Place | None](), Counter[Place]()
     for pair in pairs:
+        for event, place in pair.call.places.items():
+            flops[place] += operations(event)
         for place, time_s in _times(pair.call, point.kind):
             times[place] += time_s
         for each in pair.blocks:
@@ -255,7 +253,7 @@ def stages(pairs: Sequence[Pair], point: Point) -> tuple[Stage, ...]:
             time_s=time_s / len(pairs),
             allocated_bytes=sizes[place] / len(pairs),
             moved_bytes=moved_bytes(point, *place),
-            flops=flops(point, *place),
+            flops=flops[place] / len(pairs) or None,
         )
         for place, time_s in times.items()
     )

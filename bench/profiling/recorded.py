@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Any
 
@@ -23,6 +23,9 @@ NUMBERED_REGION = "Torch-Compiled Region"
 
 Place = tuple[str, str]
 """A stage's name and direction."""
+
+LINE = " | "
+"""What stands in a label between the name of a stage and the line of source."""
 
 HOST = "host"
 """The lane of the thread that made the call."""
@@ -50,13 +53,15 @@ class Call:
     """The label around a call, the host's events inside it, and the kernels and copies that a GPU ran for it.
 
     A launch is none of these events: its time is that of the operator which launched. `places` maps every host event
-    that belongs to a stage to that stage. `device` is in the order in which the GPU began.
+    that belongs to a stage to that stage, `lines` to the line of source, empty without one. `device` is in the order in
+    which the GPU began.
     """
 
     whole: FunctionEvent
     host: tuple[FunctionEvent, ...]
     device: tuple[FunctionEvent, ...]
     places: Mapping[FunctionEvent, Place]
+    lines: Mapping[FunctionEvent, str] = field(default_factory=dict)
 
 
 def recorded(profiler: profile, label: str) -> Call:
@@ -68,7 +73,10 @@ def recorded(profiler: profile, label: str) -> Call:
     launches = {event.id for event in inside if is_launch(event)}  # CUDA gives a launch and its kernel the same number
     on_device = (event for event in events if event.device_type != DeviceType.CPU and not event.is_user_annotation)
     device = sorted((event for event in on_device if event.id in launches), key=lambda e: e.time_range.start)
-    return Call(whole, host, tuple(device), _places(host, whole))
+    labels = _labels(host, whole)
+    places = {event: (label.partition(LINE)[0], direction) for event, (label, direction) in labels.items()}
+    lines = {event: label.partition(LINE)[2] for event, (label, _) in labels.items()}
+    return Call(whole, host, tuple(device), places, lines)
 
 
 def name(event: FunctionEvent) -> str:
@@ -105,8 +113,8 @@ def _is_inside(event: FunctionEvent, whole: FunctionEvent) -> bool:
     return bool(event.time_range.start >= whole.time_range.start and event.time_range.end <= whole.time_range.end)
 
 
-def _places(host: Sequence[FunctionEvent], whole: FunctionEvent) -> Mapping[FunctionEvent, Place]:
-    """Return each event's stage: the outermost label around it, or in the backward pass that of its forward operator.
+def _labels(host: Sequence[FunctionEvent], whole: FunctionEvent) -> Mapping[FunctionEvent, Place]:
+    """Return the outermost label around each event, or in the backward pass that of its forward operator.
 
     A node of autograd's graph has the sequence number of the operator that made it. Earlier operators may have the same
     number, because they read the counter and make no node: the last one with a number made the node.
@@ -136,10 +144,14 @@ def _around(event: FunctionEvent | None) -> Iterator[FunctionEvent]:
 
 @dataclass(frozen=True)
 class Allocated:
-    """A block and the stage that allocated it; `place` is None if the allocation was outside all stages."""
+    """A block and the stage that allocated it; `place` is None if the allocation was outside all stages.
+
+    `line` is the line of source, empty if it isn't known.
+    """
 
     block: Block
     place: Place | None
+    line: str = ""
 
 
 def allocated(profiler: profile, call: Call, kind: Kind) -> tuple[Allocated, ...]:
@@ -155,10 +167,10 @@ def allocated(profiler: profile, call: Call, kind: Kind) -> tuple[Allocated, ...
             continue
         if fields.alloc_size > 0:
             caller = _caller(node, by_id)
-            place = None if caller is None else call.places.get(caller)
+            place, line = (call.places.get(caller), call.lines.get(caller, "")) if caller else (None, "")
             block = Block(fields.alloc_size, _operator(caller), place[0] if place else "", at_s, None)
             live[fields.ptr] = len(blocks)
-            blocks.append(Allocated(block, place))
+            blocks.append(Allocated(block, place, line))
         elif fields.ptr in live:
             index = live.pop(fields.ptr)
             blocks[index] = replace(blocks[index], block=replace(blocks[index].block, end_s=at_s))

@@ -1,4 +1,4 @@
-"""Traces of calls for Perfetto and TensorBoard: stages are labelled, and what viewers can't read is repaired.
+"""Traces of calls for Perfetto and TensorBoard, in which what viewers can't read is repaired.
 
 TensorBoard's plugin is torch-tb-profiler 0.4.3, which reads an older format than torch writes.
 """
@@ -8,8 +8,7 @@ import json
 import shutil
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from itertools import accumulate
 from operator import itemgetter
@@ -17,14 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from torch._C._profiler import _ExperimentalConfig
-from torch.overrides import TorchFunctionMode
 from torch.profiler import profile, record_function, tensorboard_trace_handler
 
 from bench.measure import clock
 from bench.measure.devices import device
-from bench.plan.case import COLUMNS, Case
-from bench.plan.layers import LAYERS
-from bench.plan.layers.layer import ATTENTION_ALONE, Layer
+from bench.plan.case import Case
 from bench.store.profile import TRACES, file_name
 
 TraceEvent = dict[str, Any]
@@ -58,27 +54,6 @@ CATEGORIES = {
     "cuda_driver": "runtime",  # Triton's kernels are launched by the driver
 }
 """The plugin's own category for each category that it doesn't know."""
-
-BEFORE = {
-    "linear": "qkv projection",
-    **dict.fromkeys(("reshape", "permute", "unbind", "unflatten", "unsqueeze"), "split heads"),
-    "mul": "scale",
-    "matmul": "scores",
-    **dict.fromkeys(("arange", "gt", "masked_fill"), "mask"),
-    "softmax": "softmax",
-}
-"""The stage of a function up to the softmax; transpose and flatten are free views there and have none."""
-
-AFTER = {
-    "matmul": "weighted values",
-    **dict.fromkeys(("transpose", "flatten", "squeeze", "unflatten"), "merge heads"),
-    "linear": "output projection",
-    **dict.fromkeys(("mul", "add"), "skip"),
-}
-"""The stage of a function after the softmax."""
-
-CONVOLUTION = {"patch": "patch embedding", "conv": "qkv projection"}
-"""The stage of a layer's convolution."""
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -160,13 +135,13 @@ def record(call: Callable[[], object], run: Path, case: Case) -> Path:
 
     An earlier trace of the case is replaced.
     """
-    with labelled(case):
+    with record_function(label(case)):
         call()  # the first label of a process imports modules, which would be in the trace
     clock.prepare(call, CALLS)
     on = device(case.point.device)
     with profile(activities=on.activities, **SETTINGS) as profiler:
         for _ in range(CALLS):
-            with labelled(case):
+            with record_function(label(case)):
                 call()
         on.synchronize()
     folder = run / TRACES / FOLDER / file_name(case)
@@ -200,35 +175,3 @@ def _is_call(event: dict[str, Any], call: str) -> bool:
 def label(case: Case) -> str:
     """Return the label of one call of a case."""
     return f"{case.implementation} call"
-
-
-@contextmanager
-def labelled(case: Case) -> Iterator[None]:
-    """Label one call of a case, which is made inside this context.
-
-    `stepwise` labels its stages itself. Those of `eager` follow from the functions that it calls, because labels in its
-    code would take time in every measurement. Other implementations, a user's own layers and what only the layers
-    `attention` and `core` have, such as a bias, get no stages: there one function belongs to several.
-    """
-    is_usual = all(COLUMNS[each].is_usual(case.point) for each in ATTENTION_ALONE) and case.point.mask in Layer.masks
-    is_known = case.implementation == "eager" and case.point.layer in LAYERS and is_usual
-    with record_function(label(case)), Stages(case.point.layer) if is_known else nullcontext():
-        yield
-
-
-class Stages(TorchFunctionMode):
-    """Labels every function that `eager` calls for a layer with its stage."""
-
-    def __init__(self, layer: str) -> None:
-        super().__init__()
-        self._stages = {**BEFORE, "conv2d": CONVOLUTION.get(layer, "")}
-
-    def __torch_function__(
-        self, func: Callable[..., Any], types: Sequence[type], args: Sequence[Any] = (), kwargs: Any = None
-    ) -> Any:
-        """Call the function, with a label if it belongs to a stage."""
-        stage = self._stages.get(func.__name__)
-        if stage == "softmax":
-            self._stages = AFTER
-        with record_function(stage) if stage else nullcontext():
-            return func(*args, **(kwargs or {}))

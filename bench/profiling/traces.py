@@ -2,7 +2,7 @@
 
 import dataclasses
 import tempfile
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +24,7 @@ from bench.show.rows import by_point
 from bench.store.profile import SCHEMA_VERSION, TRACES, Profile, file_name, save
 from bench.store.record import Origin
 from bench.store.table import cases
+from impls.catalogue import GRAPH
 
 MODULE = f"{__package__}.worker"
 
@@ -31,7 +32,10 @@ CASE_S = 300.0
 """The longest that one case may take, its compilation included."""
 
 STEPWISE = "stepwise"
-"""The implementation whose profile has stages; it can be chosen at every point, even if the run didn't measure it."""
+"""The implementation whose profile has the stages of a layer with a name.
+
+It, or the graph of a module, can be chosen at every point, even if the run didn't measure it.
+"""
 
 
 @dataclass(frozen=True)
@@ -88,7 +92,7 @@ def _ask(case: Case, path: Path, scratch: Path) -> dict[str, Any]:
 
 
 def chosen(table: pd.DataFrame, selectors: Sequence[str], baseline: str) -> list[Case]:
-    """Return the cases that match the selectors; without any, the fastest, the baseline and stepwise of each point.
+    """Return the cases that match the selectors; without any, the fastest, the baseline and the stages of each point.
 
     A selector is `column=value,column=value…`; a case must match all conditions of one selector.
     Raises WrongRequest for an unknown column, and if no case with the status ok matches.
@@ -96,32 +100,33 @@ def chosen(table: pd.DataFrame, selectors: Sequence[str], baseline: str) -> list
     measured = table[table["status"] == "ok"]
     if measured.empty:
         raise WrongRequest("the run holds no case that is ok")
-    stepwise = _stepwise(table, measured)
+    staged = _staged(table, measured)
     if not selectors:
-        return _fastest_and_baselines(measured, baseline, {*cases(stepwise)})
-    candidates = pd.concat([measured, stepwise]).drop_duplicates([*CASE_COLUMNS])
+        return with_stages(_fastest_and_baselines(measured, baseline), table)
+    candidates = pd.concat([measured, staged]).drop_duplicates([*CASE_COLUMNS])
     return list(dict.fromkeys(case for selector in selectors for case in _agreeing(candidates, selector)))
 
 
 def with_stages(selected: Sequence[Case], table: pd.DataFrame) -> list[Case]:
-    """Return the cases, and after the last case of each point its stepwise, unless that failed there."""
-    possible = {*cases(_stepwise(table, table[table["status"] == "ok"]))}
+    """Return the cases, and after the last case of each point the one with its stages, unless that failed there."""
+    possible = {*cases(_staged(table, table[table["status"] == "ok"]))}
     last = {case.point: case for case in selected}
     extended: list[Case] = []
     for case in selected:
-        stages = Case(case.point, STEPWISE)
+        stages = Case(case.point, _with_stages(case.point.layer))
         extended += [case, stages] if case is last[case.point] and stages in possible else [case]
     return list(dict.fromkeys(extended))
 
 
-def _stepwise(table: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame:
-    """Return a row of stepwise for each point with a case that is ok, unless stepwise itself failed there.
+def _with_stages(layer: str) -> str:
+    """Return the implementation whose profile has the stages of a layer."""
+    return STEPWISE if layer in LAYERS else GRAPH
 
-    Only layers with a name have steps.
-    """
-    named = measured[measured["layer"].isin(list(LAYERS))]
-    rows = named.assign(implementation=STEPWISE).drop_duplicates([*CASE_COLUMNS])
-    failed = {*cases(table[(table["implementation"] == STEPWISE) & (table["status"] != "ok")])}
+
+def _staged(table: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame:
+    """Return a row with stages for each point with a case that is ok, unless its implementation failed there."""
+    rows = measured.assign(implementation=measured["layer"].map(_with_stages)).drop_duplicates([*CASE_COLUMNS])
+    failed = {*cases(table[table["status"] != "ok"])}
     return rows[pd.Series([case not in failed for case in cases(rows)], index=rows.index, dtype=bool)]
 
 
@@ -143,10 +148,9 @@ def _agreeing(table: pd.DataFrame, selector: str) -> list[Case]:
     return cases(table)
 
 
-def _fastest_and_baselines(measured: pd.DataFrame, baseline: str, stepwise: Collection[Case]) -> list[Case]:
+def _fastest_and_baselines(measured: pd.DataFrame, baseline: str) -> list[Case]:
     selected: list[Case] = []
     for point, rows in by_point(measured).items():
         names = [row["implementation"] for row in by_rank(rows)]
         selected += [Case(point, name) for name in names if name in (names[0], baseline)]
-        selected += {Case(point, STEPWISE)} & {*stepwise}
-    return list(dict.fromkeys(selected))
+    return selected

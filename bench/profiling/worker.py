@@ -11,9 +11,10 @@ from bench.measure.forking import Channel, die_with_parent, serve
 from bench.measure.inspection import NO_KERNEL
 from bench.measure.references import obstacle
 from bench.plan.case import Case, Point
-from bench.profiling import capture, trace_files
+from bench.profiling import by_graph, capture, trace_files
 from bench.profiling.capture import operators, stages
 from bench.profiling.recorded import spans
+from impls.catalogue import GRAPH
 
 
 def trace(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
@@ -35,9 +36,11 @@ def _profile(case: Case, path: Path, scratch: Path) -> dict[str, Any]:
     point = case.point
     workload.set_up(point)
     work = workload.make(point)
-    call = workload.step(workload.subject(work, case.implementation), work)
     with tempfile.TemporaryDirectory(dir=scratch) as folder:
         with work.gradient_mode():
+            is_graph = case.implementation == GRAPH
+            subject = by_graph.subject(work) if is_graph else workload.subject(work, case.implementation)
+            call = workload.step(subject, work)
             captured = capture.capture(call, trace_files.label(case), device(point.device), point.timing, Path(folder))
             if not (point.kind.is_timed_by_host or captured.median.call.device):
                 raise RuntimeError(NO_KERNEL)

@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from bench.show.text import cut
+from bench.store.profile import CORE
 from impls.catalogue import DASH_DOT, DASHED, IMPLEMENTATIONS, LONG, SOLID, Style, compiled_from, parse
 
 PAGE_COLOURS = {
@@ -181,6 +182,8 @@ def mix(colour: str, other: str, share: float) -> str:
 
 def stage_colour(name: str) -> str:
     """Return the colour of a stage; for an unknown name it depends on the name alone."""
+    if name.startswith(CORE):
+        return STAGE_COLOURS["scores"]
     if name in STAGE_COLOURS:
         return STAGE_COLOURS[name]
     # hash() changes with every process

@@ -23,6 +23,9 @@ SUFFIX = ".profile.json"
 FORWARD, BACKWARD = "forward", "backward"
 """The directions of a stage."""
 
+CORE = "attention core"
+"""The beginning of the names of a graph's stages that are attention."""
+
 STAGE, OPERATOR, KERNEL = "stage", "operator", "kernel"
 """The kinds of a span."""
 
@@ -37,7 +40,7 @@ class ProfiledOperator:
     `self_s` is the host's time without that of the operators it called, but with that of its launches; `device_s` is
     the time of the GPU kernels that it launched, None on a CPU. `allocated_bytes` are those that it allocated itself,
     even if it freed them. `flops` are those of its own product, convolution or attention, None if it has none.
-    `kernels` are the GPU kernels that it launched.
+    `kernels` are the GPU kernels that it launched. `line` is the line of source that called it, where a graph knows it.
     """
 
     name: str
@@ -47,6 +50,7 @@ class ProfiledOperator:
     device_s: float | None = None
     flops: float | None = None
     kernels: tuple[str, ...] = ()
+    line: str = ""
 
     @property
     def time_s(self) -> float:

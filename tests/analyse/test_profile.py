@@ -81,7 +81,8 @@ def test_the_table_of_operators_has_units_in_its_names() -> None:
     """A row for each in order; what is unknown is missing, and kernels are one cell."""
     operators = ProfiledOperator("a", 2, 3.0, 8, 1.0, 5e9, ("k", "l")), ProfiledOperator("b", 1, 1.0, 0)
     table = operator_table(profile(operators=operators))
-    assert list(table) == ["name", "calls", "self_s", "share", "allocated_bytes", "flops", "device_s", "kernels"]
+    numbers = ["calls", "self_s", "share", "allocated_bytes", "flops", "device_s"]
+    assert list(table) == ["name", "line", *numbers, "kernels"]
     assert (list(table["name"]), table["kernels"][0]) == (["a", "b"], "k;l")
     assert table["flops"].isna().tolist() == [False, True]
 

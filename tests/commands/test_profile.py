@@ -32,14 +32,14 @@ def run(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[Case]:
-    """Return the cases that were profiled: stand-ins come from nowhere, and eager can't be profiled."""
+    """Return the cases that were profiled: stand-ins come from nowhere, and eager and graphs can't be profiled."""
     asked: list[Case] = []
 
     def write(cases: Sequence[Case], folder: Path) -> Iterator[Traced]:
         asked.extend(cases)
         for case in cases:
             of = stepwise() if case.implementation == "stepwise" else profile(case.implementation)
-            failed = case.implementation == "eager"
+            failed = case.implementation in ("eager", "graph")
             path = folder / "traces" / f"{case.name}.json.gz"
             yield Traced(case, path, None, "no memory") if failed else Traced(case, path, of)
 
@@ -52,6 +52,15 @@ def test_first_baseline_and_stepwise_are_profiled(run: Path, asked: list[Case], 
     output = printed("profile", run, status=1)
     assert [case.implementation for case in asked] == ["sdpa", "eager", "stepwise"] * 2
     assert [output.count(words) for words in ("eager: no memory", "sdpa.json.gz", "residual")] == [2, 2, 2]
+
+
+def test_a_module_without_a_graph_has_its_other_profiles(tmp_path: Path, asked: list[Case], printed: Printed) -> None:
+    """Its stages were not in the run, so that they fail is said, and the status is 0."""
+    at = vit_s(layer="layers:Mine")
+    table.save(results([Case(at, "sdpa")]), tmp_path)
+    output = printed("profile", tmp_path, status=0)
+    assert [case.implementation for case in asked] == ["sdpa", "graph"]
+    assert [words in output for words in ("graph: no memory", "sdpa.json.gz")] == [True, True]
 
 
 def test_selectors_and_top_are_passed_on(run: Path, asked: list[Case], printed: Printed) -> None:

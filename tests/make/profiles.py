@@ -1,9 +1,10 @@
 """Profiles that nobody measured, plausible enough to be shown: stepwise in stages, and others by their operators."""
 
+from dataclasses import replace
 from typing import Any
 
 from bench.plan.case import Case
-from bench.store.profile import BACKWARD, FORWARD, OPERATOR, STAGE, Block, Profile, ProfiledOperator, Span, Stage
+from bench.store.profile import BACKWARD, CORE, FORWARD, OPERATOR, STAGE, Block, Profile, ProfiledOperator, Span, Stage
 from tests.make.points import vit_s
 from tests.make.records import ORIGIN
 
@@ -41,6 +42,18 @@ def profile(implementation: str = "sdpa", *, operators: tuple[ProfiledOperator, 
         Block(3 * MIB, given[-1].name, "", total_s / 2, None),
     )
     return Profile(case, ORIGIN, 3, total_s, total_s * 1.02, given, (), tuple(spans), blocks)
+
+
+def by_graph() -> Profile:
+    """Return the profile of a module's graph, whose core takes three quarters of the time."""
+    lines = {"qkv": "layer.py:8", f"{CORE} of Mine, layer.py:9-11": "layer.py:11"}
+    operators = tuple(
+        ProfiledOperator("aten::bmm", 1, time_s, MIB, line=line)
+        for time_s, line in zip((1e-3, 3e-3), lines.values(), strict=True)
+    )
+    of = profile("graph", operators=operators, layer="layer:Mine")
+    stages = tuple(Stage(name, FORWARD, each.self_s, MIB) for name, each in zip(lines, operators, strict=True))
+    return replace(of, stages=stages)
 
 
 def stepwise(*, residual_s: float = 0.2e-3, **changes: Any) -> Profile:

@@ -4,20 +4,17 @@ import gzip
 import json
 import time
 from collections import defaultdict
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
-from torch.profiler import ProfilerActivity, profile
 
 from bench.measure import workload
-from bench.plan.case import Case, Point
-from bench.plan.layers import steps
+from bench.plan.case import Case
 from bench.profiling import trace_files
 from bench.profiling.trace_files import repaired
 from bench.store.profile import file_name
-from tests.make.points import FEATURES, OF_LAYER, STEPWISE, featured, of_layer, point
+from tests.make.points import point
 from tests.profiling import gpu_trace
 from tests.profiling.taken import TRAIN, captured
 
@@ -179,10 +176,9 @@ def asked(plugin: Any, route: str, run: str, **query: str) -> Any:
     return json.loads(get(plugin, route, run=run, worker=run.rpartition("-")[2], span="1", **query))
 
 
-@pytest.mark.parametrize("implementation", ["eager", "stepwise"])
-def test_the_plugins_loader_finds_our_stages_as_operators(plugin: Any, implementation: str) -> None:
+def test_the_plugins_loader_finds_our_stages_as_operators(plugin: Any) -> None:
     """The loader reads the trace of N = 577, and each stage ran as often as the layer, or several times a call."""
-    rows = asked(plugin, "/operation/table", name_of(implementation))["data"]
+    rows = asked(plugin, "/operation/table", name_of("stepwise"))["data"]
     calls = {row["name"]: row["calls"] for row in rows}
     assert calls.keys() >= STAGES | {"aten::bmm", "aten::_softmax"}
     assert calls["softmax"] == calls["scores"] == calls["weighted values"] == CALLS
@@ -212,18 +208,18 @@ def test_the_overview_times_each_call(plugin: Any) -> None:
 
 
 def test_the_operators_view_shows_shares_and_where_a_stage_was_called(plugin: Any) -> None:
-    """The pie holds the stages, and the stack of one leads to the file that spells eager."""
-    run = name_of("eager")
+    """The pie holds the stages, and the stack of one leads to the file that spells it."""
+    run = name_of("stepwise")
     pie = asked(plugin, "/operation", run, group_by="OperationAndInputShape")
     assert any("aten::bmm" in name for name, _ in pie["host_self_time"]["rows"])
     (stack,) = asked(plugin, "/operation/stack", run, op_name="scale")["data"]
-    assert "impls/attend/eager.py" in stack["call_stack"]
+    assert "impls/whole/stepwise.py" in stack["call_stack"]
 
 
 def test_the_memory_view_shows_who_allocated_what(plugin: Any) -> None:
     """The scores of every call are as large as H·N² floats, as a table, a curve and a list of blocks."""
     scores_kib = 3 * 577 * 577 * 4 / 1024
-    table = {row[0]: row for row in asked(plugin, "/memory", name_of("eager"))["rows"]["CPU"]}
+    table = {row[0]: row for row in asked(plugin, "/memory", name_of("stepwise"))["rows"]["CPU"]}
     assert table["softmax"][6] == pytest.approx(CALLS * scores_kib, abs=0.01)
     assert len(asked(plugin, "/memory_curve", name_of("eager"))["rows"]["CPU"]) > CALLS
     blocks = asked(plugin, "/memory_events", name_of("eager"))["rows"]["CPU"]
@@ -289,60 +285,3 @@ def test_a_kernel_of_ones_own_is_a_file_that_every_system_can_hold(tmp_path: Pat
     """A colon in an implementation's name is none in its file's or its folder's."""
     path = recorded("impls.whole.stepwise:adapt", tmp_path)
     assert ":" not in str(path.relative_to(tmp_path))
-
-
-def names(case: Case, *, is_labelled: bool = True) -> list[str]:
-    """Return the names of what a profiler saw of a call, in order of time."""
-    work = workload.make(case.point)
-    call = workload.step(workload.subject(work, case.implementation), work)
-    with work.gradient_mode(), profile(activities=[ProfilerActivity.CPU]) as profiler:
-        with trace_files.labelled(case) if is_labelled else nullcontext():
-            call()
-    return [event.name for event in sorted(profiler.events(), key=lambda event: event.time_range.start)]
-
-
-def operators(names: list[str]) -> list[str]:
-    """Return what torch did, without labels."""
-    return [name for name in names if "::" in name or name.endswith("Backward0")]
-
-
-def stages(at: Point, implementation: str) -> set[str]:
-    """Return the labels of the stages of a call."""
-    seen = names(Case(at, implementation))
-    return {name for name in seen if not operators([name]) and not name.endswith(" call")}
-
-
-@pytest.mark.parametrize("layer", STEPWISE)
-def test_eager_is_labelled_with_the_stages_that_stepwise_spells_out(layer: str) -> None:
-    """What eager's functions are taken for is what stepwise says that the steps are; the formulas know them.
-
-    The mask of a masked layer is one stage more.
-    """
-    plain, masked = of_layer(layer), of_layer(layer, mask="causal")
-    assert stages(plain, "eager") == stages(plain, "stepwise") == set(steps(plain))
-    assert stages(masked, "eager") == stages(masked, "stepwise") == set(steps(masked)) == {*steps(plain), "mask"}
-
-
-def test_eager_has_no_labels_where_a_function_belongs_to_several_stages() -> None:
-    """A rotary embedding multiplies as the scale does, so a layer with such a feature has no labels."""
-    labelled = {name for name, at in featured("attention").items() if stages(at, "eager")}
-    assert labelled == {name for name, columns in FEATURES.items() if not {*columns} - {"mask"}} - {"padding"}
-
-
-@pytest.mark.parametrize("layer", OF_LAYER)
-def test_labels_change_nothing_that_runs(layer: str) -> None:
-    """Labelled or not, eager runs the same operators in the same order, forwards and backwards."""
-    case = Case(of_layer(layer, mode="train"), "eager")
-    plain = operators(names(case, is_labelled=False))
-    assert operators(names(case)) == plain
-    assert {"aten::_softmax", "aten::_softmax_backward_data"} <= {*plain}
-
-
-def test_a_call_is_labelled_by_its_implementation_and_holds_its_stages() -> None:
-    """The label of the call comes first, a second call begins anew; a fused kernel has nothing in it to label."""
-    at = of_layer("vit")
-    seen = names(Case(at, "eager"))
-    assert seen[0] == trace_files.label(Case(at, "eager")) == "eager call"
-    assert names(Case(at, "eager")) == seen
-    assert names(Case(at, "sdpa"))[0] == "sdpa call"
-    assert stages(at, "sdpa") == set()

@@ -102,12 +102,13 @@ def test_stepwise_can_be_chosen_at_every_point_where_it_has_not_failed(table: pd
         chosen(failed, ["implementation=stepwise"], "eager")
 
 
-def test_a_layer_of_the_users_own_has_no_stages(table: pd.DataFrame) -> None:
-    """Stepwise spells out the layers that have a name, so at another it isn't chosen."""
+def test_a_layer_of_the_users_own_has_the_stages_of_its_graph(table: pd.DataFrame) -> None:
+    """Stepwise spells out the layers that have a name, so at another the graph is chosen, as a selector can."""
     own = table.assign(layer="mylayer:MyAttention")
     cases = chosen(own, [], "eager")
-    assert names(cases) == [(tokens, name) for tokens in (5, 7) for name in ("sdpa", "eager")]
+    assert names(cases) == [(tokens, name) for tokens in (5, 7) for name in ("sdpa", "eager", "graph")]
     assert with_stages(cases, own) == cases
+    assert names(chosen(own, ["implementation=graph"], "eager")) == [(5, "graph"), (7, "graph")]
 
 
 def test_stepwise_is_chosen_once_where_it_is_the_first(table: pd.DataFrame) -> None:

@@ -72,9 +72,17 @@ class CaseView:
         return analyse.kernels(self.profile)
 
     @property
-    def quadratic_share(self) -> float:
-        """The share of the N² stages in the time of all stages."""
-        return sum(share for stage, share in self.stages if stage.name in palette.QUADRATIC)
+    def has_lines(self) -> bool:
+        """Whether lines of source are known."""
+        return any(operator.line for operator, _ in self.operators)
+
+    @property
+    def core_words(self) -> str:
+        """The share of the N² stages in the time of all stages, or of attention cores, in words."""
+        quadratic = sum(share for stage, share in self.stages if stage.name in palette.QUADRATIC)
+        if quadratic:
+            return f"N² stages {units.percent(quadratic)}"
+        return f"attention cores {units.percent(analyse.core_share(self.profile))}"
 
 
 def write(profiles: Sequence[Profile], run: Path, warning: str = "") -> Path:
@@ -247,7 +255,9 @@ def _aligned(text: str) -> Markup:
 
 def _breakable(name: str) -> Markup:
     """Return a name with possible breaks between its words if it is too long for a column."""
-    return Markup("<wbr>").join(re.split(r"(?<=_)(?=[a-z])|(?<=::)", name) if len(name) > ONE_LINE else [name])
+    return Markup("<wbr>").join(
+        re.split(r"(?<=_)(?=[a-z])|(?<=::)|(?<=\w[./])(?=\w)", name) if len(name) > ONE_LINE else [name]
+    )
 
 
 FILTERS: Mapping[str, Callable[..., Any]] = {

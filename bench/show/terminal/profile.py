@@ -59,16 +59,19 @@ def _operators(profile: Profile, top: int) -> Table:
     on_gpu = analyse.is_on_gpu(profile)
     pairs = list(zip(profile.operators, analyse.shares(profile), strict=True))
     top = min(top, sum(operator.time_s > 0 for operator in profile.operators)) if on_gpu else top
-    rows = [[operator.name, *_cells([operator], share, on_gpu)] for operator, share in pairs[:top]]
+    rows = [[operator.name, operator.line, *_cells([operator], share, on_gpu)] for operator, share in pairs[:top]]
     if rest := pairs[top:]:
         cells = _cells([operator for operator, _ in rest], sum(share for _, share in rest), on_gpu)
-        rows.append([counted(len(rest), "other"), *cells[:-1], ""])
+        rows.append([counted(len(rest), "other"), "", *cells[:-1], ""])
     if not on_gpu:
-        rows.append(["in no operator", units.seconds(analyse.unnamed_s(profile)), *[""] * 6])
+        rows.append(["in no operator", "", units.seconds(analyse.unnamed_s(profile)), *[""] * 6])
     numbers = ["GPU time" if on_gpu else "time", "share", "calls", "allocated", "FLOP/s", "host time"]
     names = {operator.name for operator in profile.operators}
     return of_texts(
-        ["operator", *numbers, "kernels"], rows, numbers=numbers, tone=lambda row: PLAIN if row[0] in names else QUIET
+        ["operator", "line", *numbers, "kernels"],
+        rows,
+        numbers=numbers,
+        tone=lambda row: PLAIN if row[0] in names else QUIET,
     )
 
 
@@ -134,3 +137,5 @@ def _stages(profile: Profile) -> Iterator[Block]:
     whole, stages = units.seconds(whole_s), units.seconds(analyse.stage_sum_s(profile))
     share = residual_s / whole_s
     yield Lines([f"stages {stages} of {whole}{of}; residual {units.seconds(residual_s)} ({share:+.1%})"])
+    if cores := analyse.core_share(profile):
+        yield Lines([f"attention cores take {units.percent(cores)} of the time of all stages"])

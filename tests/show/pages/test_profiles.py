@@ -12,7 +12,7 @@ import pytest
 from bench.analyse.profile import distortion
 from bench.show.pages.profiles import MOST_SPANS, page, write
 from bench.store.profile import KERNEL, OPERATOR, Block, Profile, ProfiledOperator, Span
-from tests.make.profiles import MIB, profile, stepwise
+from tests.make.profiles import MIB, by_graph, profile, stepwise
 from tests.make.runs import data_of, unpacked
 from tests.profiling.gpu_trace import eager_profile
 from tests.refusals import refusal
@@ -107,7 +107,7 @@ def test_a_case_is_told_in_full() -> None:
     """Point, latency, overhead, stages, residual, timeline, memory, peak and operators of a case are all there."""
     text = drawn(stepwise()).text
     facts = ("vit · float32 · inference · B=8 · N=197 · C=384 · H=6 · 1 thread", "10.5 ms", "11.0 ms (+5.0%)")
-    sums = ("10.3 ms of the whole 10.5 ms", "200 µs (+1.9%)", "53% of the time of all stages")
+    sums = ("10.3 ms of the whole 10.5 ms", "200 µs (+1.9%)", "N² stages 53%")
     headings = ("Stages", "Timeline of one call", "Memory over the same call", "The peak explained", "Operators")
     assert [words for words in (*facts, *sums, *headings) if words not in text] == []
     train = drawn(stepwise(mode="train")).text
@@ -115,6 +115,17 @@ def test_a_case_is_told_in_full() -> None:
     below_zero = drawn(stepwise(residual_s=-0.5e-3)).text
     assert "residual is -500 µs" in below_zero
     assert "below zero because" in below_zero
+
+
+def test_a_graph_is_told_by_its_lines_and_its_cores() -> None:
+    """Each operator stands with its line; without lines there is no column of them."""
+    text = drawn(by_graph()).text
+    assert "aten::bmm layer.py:11" in text
+    assert text.count("attention cores 75%") == 2
+    assert ["line" in [each.get("class") for each in drawn(of).every("td")] for of in (by_graph(), stepwise())] == [
+        True,
+        False,
+    ]
 
 
 def test_a_call_on_a_gpu_is_told_by_its_kernels() -> None:

@@ -10,7 +10,7 @@ from bench.show.rows import Row
 from bench.show.terminal.console import render, rendered
 from bench.show.terminal.profile import blocks, row_of
 from bench.store.profile import Profile, ProfiledOperator
-from tests.make.profiles import STEPS, profile, stepwise
+from tests.make.profiles import STEPS, by_graph, profile, stepwise
 from tests.make.results import ORIGIN, results
 from tests.profiling.gpu_trace import eager_profile
 
@@ -69,6 +69,15 @@ def test_stages_are_set_against_the_whole_layer() -> None:
     assert printed[-1] == f"stages {1e3 * whole_s:.1f} ms of {1e3 * whole_s + 1:.1f} ms; residual 1.00 ms (+8.8%)"
     assert sum(", backward" in line for line in lines(stepwise(mode="train"))) == len(STEPS)
     assert not any("stage" in line for line in lines(profile()))
+
+
+def test_operators_of_a_graph_stand_with_their_lines_and_cores_with_their_share() -> None:
+    """The table of other operators has no such column."""
+    printed = lines(by_graph())
+    rows = [re.split(r"\s{2,}", line.strip()) for line in printed]
+    assert ["aten::bmm", "layer.py:11", "3.00 ms", "75%", "1", "1.00 MiB"] in rows
+    assert printed[-1] == "attention cores take 75% of the time of all stages"
+    assert not any(line.startswith("attention cores") or "  line" in line for line in lines(stepwise()))
 
 
 @pytest.mark.parametrize(

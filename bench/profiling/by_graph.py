@@ -1,0 +1,63 @@
+"""A module's graph with labels: each attention core, other softmaxes, and the modules around them, with their lines."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from torch import nn
+from torch.fx import GraphModule, Node
+
+from bench.measure import shares
+from bench.measure.workload import Subject, Workload
+from bench.profiling.recorded import LINE
+from bench.store.profile import CORE
+from impls.graph.cores import Core, Found, found
+from impls.graph.running import check
+from impls.graph.tracing import Traced, module_of, traced, where
+from impls.modules.wrapper import wrapped
+
+
+def subject(work: Workload) -> Subject:
+    """Return the labelled graph of a call of the layer; its labels are stages and lines of source.
+
+    Raises `impls.Unsupported` if the layer can't be traced, or decides by the values of its inputs.
+    """
+    model, xs = wrapped(work.layer, tuple(shape[1:] for shape in work.shapes)), work.inputs()
+    graph = traced(model, xs)
+    check(graph, model, xs)
+    return Subject(model, _labelled(graph, found(graph)))
+
+
+def _labelled(graph: Traced, of: Found) -> GraphModule:
+    numbers, every, modules = shares.belongs(graph, of), shares.parts(of), {**dict(graph.inner.named_modules())}
+    labels = {}
+    for node in graph.module.graph.nodes:
+        if node.op == "call_function":
+            part = every[numbers[node]] if node in numbers else ""
+            labels[node] = f"{_stage(node, part, modules)}{LINE}{_short(where(node))}"
+    return shares.with_labels(graph, labels)
+
+
+def _stage(node: Node, part: shares.Part, modules: Mapping[str, nn.Module]) -> str:
+    """Return what the stage of a node is called: the part that it belongs to, or the module that calls it."""
+    path = _kind(module_of(node) if isinstance(part, str) else part.layer, modules)
+    if isinstance(part, str):
+        return path
+    lines = _short(part.lines or where(part.node))
+    return f"{CORE} of {path}, {lines}" if isinstance(part, Core) else f"softmax of no core in {path}, {lines}"
+
+
+def _kind(path: str, modules: Mapping[str, nn.Module]) -> str:
+    """Return the path of a module with * for its number among others of its class; the class if it is the outermost."""
+    names, above = [], ""
+    for name in path.split("."):
+        siblings = {type(each) for each in modules[above].children()}
+        is_one_of_many = name.isdigit() and len(siblings) == 1 and len([*modules[above].children()]) > 1
+        names.append("*" if is_one_of_many else name)
+        above = f"{above}.{name}".removeprefix(".")
+    return ".".join(names).removeprefix("inner").removeprefix(".") or type(modules["inner"]).__name__
+
+
+def _short(line: str) -> str:
+    """Return a place in the source without the folder of packages, or the one where the command was called."""
+    return re.sub(r"^.*site-packages/", "", line).removeprefix(f"{Path.cwd()}/")
