@@ -9,8 +9,8 @@ from torch.fx import Graph, Node
 from impls.graph.tracing import name
 
 VIEWS = frozenset({
-    "view", "_unsafe_view", "_reshape_alias", "reshape", "view_as", "permute", "transpose", "t", "numpy_T", "mT", "T",
-    "adjoint", "swapaxes", "swapdims", "movedim", "moveaxis", "expand", "expand_as", "unsqueeze", "squeeze", "alias",
+    "view", "_unsafe_view", "_reshape_alias", "reshape", "permute", "transpose", "t", "numpy_T", "mT", "T",
+    "adjoint", "swapaxes", "swapdims", "movedim", "moveaxis", "expand", "unsqueeze", "squeeze", "alias",
     "flatten", "unflatten", "slice", "select", "narrow", "split", "split_with_sizes", "chunk", "unbind", "detach",
 })  # fmt: skip
 """Operators that return other dimensions of a tensor, usually without a copy."""
