@@ -6,7 +6,7 @@ All names of torch that are private are in this file.
 import itertools
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType, FrameType
@@ -20,7 +20,7 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from impls.contract import Unsupported
-from impls.modules.wrapper import first_tensor
+from impls.modules.wrapper import Wrapper, first_tensor
 
 OWN = Path(__file__).parents[1]
 
@@ -37,6 +37,10 @@ Frame = tuple[str, int, int | None, int | None, int | None]
 """File, line, end line, column and end column of a call: those of one node of the file's syntax tree."""
 
 Line = tuple[str, int]
+
+
+FILLS = {"zeros": 0, "ones": 1}
+"""What tensors are filled with, by the beginning of an operator's name."""
 
 
 class Untraceable(Unsupported):
@@ -102,22 +106,47 @@ def _graph(function: Callable[..., Any], xs: Sequence[Tensor], inner: nn.Module,
             graph: GraphModule = make_fx(
                 first, tracing_mode="real", pre_dispatch=pre_dispatch, _error_on_data_dependent_ops=False
             )(*own)
+        _take_shapes(graph)
         graph(*(x.clone() for x in own))  # what a program for scores captured may not outlive its tracing
     return Traced(graph, inner, tuple(xs), layer_inputs)
 
 
+def _take_shapes(graph: GraphModule) -> None:
+    """Let operators that take a tensor for its shape alone take the shape: their results don't depend on it."""
+    for node in graph.graph.nodes:
+        kind, value = name(node), node.meta.get("val")
+        base = kind.removeprefix("new_").removesuffix("_like")
+        if kind in ("expand_as", "view_as"):
+            node.target = torch.ops.aten.expand.default if kind == "expand_as" else torch.ops.aten.view.default
+            node.args = (node.args[0], [*value.shape])
+        elif base != kind and base in (*FILLS, "full") and value.is_contiguous():
+            node.target, fill = torch.ops.aten.full.default, FILLS.get(base, node.args[-1])
+            node.args, node.kwargs = ([*value.shape], fill), {"dtype": value.dtype, "device": value.device}
+    graph.recompile()
+
+
 @contextmanager
 def _undone(inner: nn.Module, xs: Sequence[Tensor]) -> Iterator[None]:
-    """Restore buffers and the states of random numbers after."""
+    """Restore buffers, what modules keep in attributes, and the states of random numbers after."""
     before = [(buffer, buffer.detach().clone()) for buffer in inner.buffers()]
-    devices = {x.device for x in xs if x.is_cuda}
+    # a wrapper keeps what is said of a call
+    kept = [(vars(of), {**vars(of)}) for of in inner.modules() if not isinstance(of, Wrapper)]
+    kept += [(its, {**its}) for of in inner.modules() for its in (of._buffers,)]
     try:
-        with torch.random.fork_rng(devices):
+        with forked(xs):
             yield
     finally:
+        for attributes, values in kept:
+            attributes.clear()
+            attributes.update(values)
         for buffer, value in before:
             with torch.inference_mode(buffer.is_inference()):  # else it can't be written
                 buffer.copy_(value)
+
+
+def forked(xs: Sequence[Tensor]) -> AbstractContextManager[None]:
+    """Return a context after which the states of random numbers are as they were."""
+    return torch.random.fork_rng({x.device for x in xs if x.is_cuda})
 
 
 @contextmanager
