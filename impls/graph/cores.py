@@ -18,7 +18,7 @@ from impls.graph.dimensions import Odd
 from impls.graph.expressing import Attention, attention
 from impls.graph.memory import Memory
 from impls.graph.products import product
-from impls.graph.reach import is_learned, live, next_softmaxes, reached, what_it_is_over
+from impls.graph.reach import is_learned, live, next_softmaxes, reached, sums, what_it_is_over
 from impls.graph.scores import Blocked, Term, Way, softmaxes
 from impls.graph.tracing import Traced, dtype, line, name, shape, where
 from impls.graph.walking import ways
@@ -139,18 +139,20 @@ class _Search:
         self.memory = memory
         self.cores: dict[Node, Core] = {}
         self._reasons: dict[Node, tuple[int, str]] = {}
+        self._mixing: set[Node] = set()
         self._inputs = graph.inputs_by_node()
         self._of_inputs = reached([*self._inputs, *_arguments(graph)])
         for node in graph.module.graph.nodes:
             if core := fused.fused(node):
                 self._add_fused(core)
-            elif (first := product(node)) and first.summed:
+            elif (first := product(node)) and first.summed and node not in self._mixing:
                 for way in ways(first, memory):
                     self._note(way) if isinstance(way, Blocked) else self._add(way)
 
     def reason(self, softmax: Node) -> str:
         """Return why a softmax belongs to no core."""
-        return self._reasons[softmax][1] if softmax in self._reasons else what_it_is_over(softmax)
+        rank, reason = self._reasons.get(softmax, (0, ""))
+        return (rank < 4 and sums(softmax)) or reason or what_it_is_over(softmax)
 
     def is_no_core(self, core: Core) -> bool:
         """Return whether a core's weights go to further products and elsewhere too, and note that."""
@@ -170,6 +172,8 @@ class _Search:
     def _note(self, blocked: Blocked) -> None:
         """Note what is in the way of a softmax, or of those that come soon."""
         reason = f"{blocked.reason} at {where(blocked.node)}"
+        if blocked.is_mixed:
+            self._mixing.add(blocked.user)
         if blocked.scores.softmax is not None:
             self._because(blocked.scores.softmax, 4, reason)
         elif name(blocked.scores.product.node) != "linear":

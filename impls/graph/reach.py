@@ -1,15 +1,16 @@
 """What is reached in a graph from its nodes: what is needed, what comes soon, what something is computed from."""
 
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from torch import nn
 from torch.fx import Node
 
 from impls.graph.constants import held
-from impls.graph.memory import Memory, is_mutable
+from impls.graph.memory import COPIES, VIEWS, Memory, is_mutable
 from impls.graph.products import product
 from impls.graph.scores import SOFTMAX
-from impls.graph.tracing import is_tensor, name, where
+from impls.graph.tracing import is_tensor, name, shape, where
 
 NEAR = 60
 """The nodes after an operator among which a softmax is looked for."""
@@ -69,16 +70,56 @@ def next_softmaxes(node: Node) -> Iterator[Node]:
 
 def what_it_is_over(softmax: Node) -> str:
     """Say what a softmax is over if no product's result led to it."""
-    stack, seen = [*softmax.all_input_nodes], set[Node]()
-    while stack and len(seen) < NEAR:
-        node = stack.pop(0)
-        if node in seen or not is_tensor(node):
-            continue
-        seen.add(node)
-        kind = name(node)
-        if kind in ("linear", "addmm") or "conv" in kind:
+    for node in _behind(softmax):
+        if _is_layer(node):
             return "over a layer's output: no attention, or a gate"
         if product(node) is not None:
             return f"over a product at {where(node)}, whose result goes no way that is known"
-        stack += node.all_input_nodes
     return "over no product"
+
+
+def sums(softmax: Node) -> str:
+    """Say that a softmax is over sums for pairs of queries and keys, with or without a layer; empty if it isn't."""
+    near = _behind(softmax)
+    scores = [node for node in near if (_is_layer(node) or product(node)) and _count(node) == _count(softmax)]
+    of_weights = [node for node in scores if any(_base(each).op == "get_attr" for each in node.all_input_nodes)]
+    if len(of_weights) < len(scores):
+        return ""  # a product of queries and keys
+    pairs = [(each, _count(softmax)) for each in near]
+    pairs += [(each, _count(node.all_input_nodes[0])) for node in of_weights for each in _behind(node)]
+    at = next((where(each) for each, count in pairs if _count(each) == count and _is_of_pairs(each)), "")
+    return at and f"over sums for queries and keys, no products of them (additive attention), at {at}"
+
+
+def _is_of_pairs(node: Node) -> bool:
+    """Return whether an operator puts tensors together that are repeated for it, such as those of queries and keys."""
+    parts = [each for each in node.all_input_nodes if is_tensor(each)]
+    is_cat = name(node) == "cat"
+    is_repeated = all(_count(_base(each)) < _count(each if is_cat else node) for each in parts)
+    return (is_cat or name(node) in ("add", "sub")) and len(parts) > 1 and is_repeated
+
+
+def _behind(node: Node) -> list[Node]:
+    """Return what a node is computed from, up to products and layers, the nearest first."""
+    stack, seen = [*node.all_input_nodes], list[Node]()
+    while stack and len(seen) < NEAR:
+        each = stack.pop(0)
+        if each not in seen and is_tensor(each):
+            seen.append(each)
+            stack += [] if _is_layer(each) or product(each) else each.all_input_nodes
+    return seen
+
+
+def _is_layer(node: Node) -> bool:
+    return name(node) in ("linear", "addmm") or "conv" in name(node)
+
+
+def _base(node: Node) -> Node:
+    """Return the tensor that views and repeats make a node from."""
+    while node.op == "call_function" and name(node) in VIEWS | COPIES | {"repeat", "repeat_interleave"}:
+        node = node.all_input_nodes[0]
+    return node
+
+
+def _count(node: Node) -> int:
+    return math.prod(shape(node))

@@ -59,13 +59,18 @@ def rewritten(graph: Traced, attend: Attend) -> Rewritten:
 
 def _why_none(every: Found, left: list[tuple[Core, str]]) -> str:
     """Say why no core of a graph could be replaced."""
-    reasons = [f"{reason} ({where(core.node)})" for core, reason in left]
-    reasons += [f"{each.reason} (softmax at {each.lines})" for each in every.unknown]
+    reasons = [_placed(reason, where(core.node)) for core, reason in left]
+    reasons += [_placed(each.reason, each.lines, "softmax at ") for each in every.unknown]
     if not reasons:
         return "the module has no attention core: there is no softmax in the graph of its call"
     reasons = [*dict.fromkeys(reasons)]
     more = f"; and {len(reasons) - MOST_REASONS} more" if len(reasons) > MOST_REASONS else ""
     return "the module's core can't be replaced: " + "; ".join(reasons[:MOST_REASONS]) + more
+
+
+def _placed(reason: str, place: str, words: str = "") -> str:
+    """Return a reason with the place, unless it ends with it."""
+    return reason if reason.endswith(f" {place}") else f"{reason} ({words}{place})"
 
 
 def _replace(core: Core, graph: Graph, memory: Memory, attend: Attend) -> None:

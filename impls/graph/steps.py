@@ -20,7 +20,7 @@ from impls.graph.tracing import is_tensor, name, shape
 STATISTICS = frozenset({"amax", "max", "logsumexp"})
 """Operators whose results may be subtracted from all scores of a query, which its softmax doesn't notice."""
 
-ENDS = STATISTICS | {"sum", "size", "sym_size", "output", "full_like"}
+ENDS = STATISTICS | {"sum", "size", "sym_size", "output"}
 """Operators that don't lead on to a core, and say nothing against one."""
 
 SMALL = 1e-5
@@ -89,7 +89,7 @@ def _dropped(_: Context, _node: Node, user: Node, scores: Scores) -> Scores:
 def _taken(_: Context, node: Node, user: Node, scores: Scores) -> Scores | None:
     if name(node) == "native_dropout":
         return scores if user.args[1] == 0 else None
-    raise Odd(f"{name(node)}: some scores apart from others", node)
+    raise Odd(f"{name(node)}: some {scores.what} apart from others", node)
 
 
 def _same(_: Context, node: Node, user: Node, scores: Scores) -> Scores | None:
@@ -103,7 +103,7 @@ def _viewed(_: Context, node: Node, user: Node, scores: Scores) -> Scores | None
     try:
         layout = _as_layout(user, scores.layout)
     except RuntimeError:
-        raise Odd(f"{kind}: scores in an order that can't be followed") from None
+        raise Odd(f"{kind}: {scores.what} in an order that can't be followed") from None
     if not isinstance(layout, Tensor):
         return scores  # its parts are asked one by one
     if layout.numel() == scores.layout.numel():
@@ -113,15 +113,13 @@ def _viewed(_: Context, node: Node, user: Node, scores: Scores) -> Scores | None
         is_end = layout.shape[place] == scores.keys.size - scores.sink.size and user.args[2] in (0, None)
         if is_end and scores.dims[place].stride == scores.keys.stride:
             return scores.after(layout=layout, sink=dataclasses.replace(scores.sink, is_left_out=True))
-    raise Odd(f"{kind}: some scores apart from others")
+    raise Odd(f"{kind}: some {scores.what} apart from others")
 
 
 def _as_layout(user: Node, layout: Tensor) -> Any:
     kind, args = name(user), user.args[1:]
     if kind in ("view", "reshape", "_unsafe_view", "_reshape_alias"):
         return layout.view(args[0])  # type: ignore[arg-type]  # a list of numbers
-    if kind in ("view_as", "expand_as"):
-        return layout.view(shape(user)) if kind == "view_as" else layout.expand(shape(user))
     assert callable(user.target)
     return user.target(layout, *args, **user.kwargs)
 
