@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import torch
 from torch.fx import Graph, Node
 
-from impls.graph.tracing import name
+from impls.graph.tracing import name, reached
 
 VIEWS = frozenset({
     "view", "_unsafe_view", "_reshape_alias", "reshape", "permute", "transpose", "t", "numpy_T", "mT", "T",
@@ -81,15 +81,8 @@ class Memory:
 
     def depends(self, node: Node, on: Node) -> bool:
         """Return whether a node is computed from another one."""
-        stack, seen = [node], set[Node]()
-        while stack:
-            each = stack.pop()
-            if each is on:
-                return True
-            if each not in seen and self.order[each] > self.order[on]:
-                seen.add(each)
-                stack += each.all_input_nodes
-        return False
+        order = self.order
+        return on in reached([node], lambda of: [each for each in of.all_input_nodes if order[each] >= order[on]])
 
 
 def _kind(node: Node) -> str:

@@ -46,11 +46,7 @@ def _softmax(_: Context, _node: Node, user: Node, scores: Scores) -> Scores:
 
 
 def _normalised(scores: Scores, user: Node, place: Any) -> Scores:
-    return scores.after(softmax=user, keys=scores.dims[place], sink=scores.sink)
-
-
-def _exp(_: Context, _node: Node, user: Node, scores: Scores) -> Scores:
-    return scores.after(exponentials=user)
+    return scores.after(softmax=user, keys=scores.dims[place])
 
 
 def _divided(context: Context, node: Node, user: Node, scores: Scores) -> Scores:
@@ -159,10 +155,6 @@ def _multiplied(context: Context, node: Node, user: Node, scores: Scores) -> Sco
     return scores.with_term(TIMES, user, 1 - place, value=1 / other if divides else float(other))
 
 
-def _negated(_: Context, _node: Node, user: Node, scores: Scores) -> Scores:
-    return scores.with_term(TIMES, user, 0, value=-1.0)
-
-
 def _hidden(context: Context, node: Node, user: Node, scores: Scores) -> Scores:
     """Follow scores of which some are replaced by a number; weights, if they are those of hidden keys."""
     args: Any = user.args
@@ -237,10 +229,10 @@ HANDLERS: dict[str, Handler] = {
     **dict.fromkeys(("add", "sub"), _added),
     **dict.fromkeys(("clamp", "clamp_min", "clamp_max", "hardtanh"), _limited),
     **dict.fromkeys(("masked_fill", "where"), _hidden),
-    "exp": _exp,
+    "exp": lambda _, _node, user, scores: scores.after(exponentials=user),
     "div": _divided,
     "mul": _multiplied,
-    "neg": _negated,
+    "neg": lambda _, _node, user, scores: scores.with_term(TIMES, user, 0, value=-1.0),
     "cat": _beside,
     "getitem": _taken,
 }

@@ -5,9 +5,10 @@ All names of torch that are private are in this file.
 
 import itertools
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
@@ -221,15 +222,10 @@ def _note(node: Node, frame: FrameType | None) -> None:
     node.meta[FRAMES] = frames or [each for each in (of_torch,) if each]
 
 
+@cache
 def _position(code: CodeType, instruction: int) -> Any:
-    key = code, instruction
-    if key not in _POSITIONS:
-        line, end, column, end_column = next(itertools.islice(code.co_positions(), instruction // 2, None))
-        _POSITIONS[key] = (line or code.co_firstlineno, end, column, end_column)
-    return _POSITIONS[key]
-
-
-_POSITIONS: dict[tuple[CodeType, int], tuple[int, int | None, int | None, int | None]] = {}
+    line, *rest = next(itertools.islice(code.co_positions(), instruction // 2, None))
+    return (line or code.co_firstlineno, *rest)
 
 
 def _bound(frame: FrameType) -> dict[str, Any]:
@@ -307,6 +303,19 @@ def dtype(node: Node) -> torch.dtype:
 def is_tensor(node: Any) -> bool:
     """Return whether something is a node that holds a tensor."""
     return isinstance(node, Node) and isinstance(node.meta.get("val"), Tensor)
+
+
+def reached(nodes: Iterable[Node], following: Callable[[Node], Iterable[Node]], most: int | None = None) -> list[Node]:
+    """Return nodes and those that follow from them, the nearest first, `most` at most."""
+    found = [*dict.fromkeys(nodes)]
+    known = {*found}
+    for number, node in enumerate(found):  # which grows
+        if number == most:
+            break
+        new = [each for each in dict.fromkeys(following(node)) if each not in known]
+        known.update(new)
+        found += new
+    return found[:most]
 
 
 def is_switch(node: Node) -> bool:
