@@ -23,8 +23,8 @@ def number(value: Any, memory: Memory) -> float | None:
     if isinstance(value, int | float):
         return float(value)
     found = constant(value, memory)
-    first = found.flatten()[:1] if found is not None else None
-    return float(first) if first is not None and len(first) and bool((found == first).all()) else None
+    first = None if found is None or not found.numel() else found.flatten()[0]
+    return None if found is None or first is None or not bool(found.eq(first).all()) else float(first)
 
 
 def constant(

@@ -2,7 +2,7 @@
 
 import operator
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,9 +67,9 @@ def fused(node: Node) -> Fused | None:
     kind = name(node) if node.op == "call_function" else ""
     if kind not in (FLEX, SDPA) and not FUSED.fullmatch(kind):
         return None
-    names = PLACES  # the programs of flex_attention are read when it becomes a call
+    names: Sequence[str] = PLACES  # the programs of flex_attention are read when it becomes a call
     if isinstance(node.target, torch._ops.OpOverload):
-        names = tuple(argument.name for argument in node.target._schema.arguments)
+        names = [argument.name for argument in node.target._schema.arguments]
     asked = {**dict(zip(names, node.args, strict=False)), **node.kwargs}
     output, others = (node, False) if is_tensor(node) else _first_result(node)
     return None if output is None else Fused(node, output, asked, f"{kind} with several results" if others else "")

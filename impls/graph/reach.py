@@ -61,12 +61,11 @@ def sums(softmax: Node) -> str:
     """Say that a softmax is over sums for pairs of queries and keys, with or without a layer; empty if it isn't."""
     near = _behind(softmax)
     scores = [node for node in near if (_is_layer(node) or product(node)) and _count(node) == _count(softmax)]
-    of_weights = [node for node in scores if any(_base(each).op == "get_attr" for each in node.all_input_nodes)]
-    if len(of_weights) < len(scores):
+    if not all(any(_base(each).op == "get_attr" for each in node.all_input_nodes) for node in scores):
         return ""  # a product of queries and keys
-    pairs = [(each, _count(softmax)) for each in near]
-    pairs += [(each, _count(node.all_input_nodes[0])) for node in of_weights for each in _behind(node)]
-    at = next((where(each) for each, count in pairs if _count(each) == count and _is_of_pairs(each)), "")
+    pairs = [each for each in near if _count(each) == _count(softmax)]
+    pairs += [each for node in scores for each in _behind(node)]
+    at = next((where(each) for each in pairs if _is_of_pairs(each)), "")
     return at and f"over sums for queries and keys, no products of them (additive attention), at {at}"
 
 

@@ -10,7 +10,7 @@ from torch.fx import GraphModule, Node
 from impls.catalogue import GRAPH
 from impls.contract import Attend, Implementation, Unsupported, declared_options
 from impls.graph.rewriting import rewritten
-from impls.graph.tracing import Traced, forked, name, traced, where, without_traces
+from impls.graph.tracing import Traced, fill, forked, name, traced, where, without_traces
 from impls.modules.wrapper import first_tensor
 
 TRIALS = 2
@@ -67,6 +67,7 @@ class InGraph(nn.Module):
         self.graphs = {}
 
     def _made(self, xs: Xs) -> Callable[..., Tensor]:
+        fill(self.inner, xs)
         graph = traced(self.inner, xs)
         check(graph, self.inner, xs)
         module = graph.module if self.attend is None else self._rewritten(graph)

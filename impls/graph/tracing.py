@@ -130,9 +130,7 @@ def _take_shapes(graph: GraphModule) -> None:
 def _undone(inner: nn.Module, xs: Sequence[Tensor]) -> Iterator[None]:
     """Restore buffers, what modules keep in attributes, and the states of random numbers after."""
     before = [(buffer, buffer.detach().clone()) for buffer in inner.buffers()]
-    # a wrapper keeps what is said of a call
-    kept = [(vars(of), {**vars(of)}) for of in inner.modules() if not isinstance(of, Wrapper)]
-    kept += [(its, {**its}) for of in inner.modules() for its in (of._buffers,)]
+    kept = _kept(inner)
     try:
         with forked(xs):
             yield
@@ -143,6 +141,23 @@ def _undone(inner: nn.Module, xs: Sequence[Tensor]) -> Iterator[None]:
         for buffer, value in before:
             with torch.inference_mode(buffer.is_inference()):  # else it can't be written
                 buffer.copy_(value)
+
+
+def _kept(inner: nn.Module) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """Return what modules keep in attributes and as buffers, each with a copy; a wrapper keeps what is said of it."""
+    modules = [each for each in inner.modules() if not isinstance(each, Wrapper)]
+    return [(of, {**of}) for each in modules for of in (vars(each), each._buffers)]
+
+
+def fill(inner: nn.Module, xs: Sequence[Tensor]) -> None:
+    """Call a module once if a call changes its attributes: it may fill tables, which later calls have."""
+    with without_traces(inner, xs):
+        before = _kept(inner)
+        inner(*(x.clone() for x in xs))
+        is_filled = any([*map(id, of.values())] != [*map(id, values.values())] for of, values in before)
+    if is_filled:
+        with torch.inference_mode(False), torch.no_grad(), forked(xs):
+            inner(*(x.clone() for x in xs))
 
 
 def forked(xs: Sequence[Tensor]) -> AbstractContextManager[None]:
