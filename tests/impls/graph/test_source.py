@@ -269,7 +269,7 @@ def test_a_branch_that_computes_nothing_may_have_been_taken(tmp_path: Path) -> N
     source = LAYERS["branch"].replace(branch, f"{other}        weights = weights + bias")
     _, (lines,) = every_line(module_of(tmp_path / "layers.py", MODULE + source).Layer().eval(), torch.randn(3, 6, 16))
     (note,) = notes(lines, "did not take")
-    assert note.endswith("the `else` of `if self.mask is None` (line 27)")
+    assert note.endswith("did not take: the `else` of `if self.mask is None` (line 27)")
 
 
 def test_a_branch_that_was_taken_is_not_left_out(tmp_path: Path) -> None:
