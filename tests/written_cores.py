@@ -142,6 +142,14 @@ def of_rows_and_columns(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return scores.softmax(-1) @ v
 
 
+def like_scores(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Take the shape of scores for two masks, as XLM does."""
+    scores = scores_of(q, k)
+    hidden = HIDDEN.expand_as(scores)
+    later = torch.zeros_like(scores).masked_fill(~CAUSAL, float("-inf"))
+    return (scores.masked_fill(hidden, -1e9) + later).softmax(-1) @ v
+
+
 EXPRESSIBLE: dict[str, Core] = {
     "plain": lambda q, k, v: (q @ k.mT * D**-0.5).softmax(-1) @ v,
     "root": lambda q, k, v: scores_of(q, k).softmax(-1) @ v,
@@ -194,6 +202,7 @@ EXPRESSIBLE: dict[str, Core] = {
     "mask of ones": one_by_one,
     "zero after": zero_after,
     "changed later": changed_later,
+    "like scores": like_scores,
     "rows and columns": of_rows_and_columns,
     "no key": lambda q, k, v: scores_of(q, k).masked_fill(WITHOUT_KEYS, -1e9).softmax(-1) @ v,
     "bias and no key": lambda q, k, v: (scores_of(q, k) + BIAS).masked_fill(WITHOUT_KEYS, -1e9).softmax(-1) @ v,

@@ -27,8 +27,9 @@ def words(whole: pd.DataFrame, baseline: str | None) -> list[str]:
     if any(row["implementation"] == GRAPH for row in by_graph):
         alone = f": tracing alone made it {_range(ratios)} as fast as {baseline}" if ratios else ""
         return [f"{run}; compare with the row {GRAPH}{alone}.", advice]
-    shows = f"--impl {','.join([GRAPH, *names])} shows by how much"
-    return [f"{run}: tracing alone changes the time too; {shows}.", advice]
+    was_asked = GRAPH in {*whole["implementation"]}  # and refused, or it failed
+    shows = "" if was_asked else f"; --impl {','.join([GRAPH, *names])} shows by how much"
+    return [f"{run}: tracing alone changes the time too{shows}.", advice]
 
 
 def _is_by_graph(row: Row) -> bool:

@@ -69,8 +69,9 @@ def _has(tree: ast.stmt, line: int) -> bool:
 def _bodies(branch: ast.If, ran: set[int], function: ast.FunctionDef, last: Node) -> Iterator[str]:
     test = written(last, branch.test)
     for body, words in ((branch.body, f"`if {test}`"), (branch.orelse, f"the `else` of `if {test}`")):
-        if not body or any(_has(each, line) for each in body for line in ran):
-            continue
+        computes = any(isinstance(each, ast.Call | ast.BinOp) for of in body for each in ast.walk(of))
+        if not computes or any(_has(each, line) for each in body for line in ran):
+            continue  # what computes nothing may have run
         changed = {name for each in body for name in _assigned(each)}
         rest = [each for each in ast.walk(function) if isinstance(each, ast.Name) and each.lineno in ran]
         if changed & {each.id for each in rest} and not _is_refusal(body):
@@ -78,15 +79,14 @@ def _bodies(branch: ast.If, ran: set[int], function: ast.FunctionDef, last: Node
 
 
 def _assigned(statement: ast.stmt) -> set[str]:
-    every = ast.walk(statement)
-    return {each.id for each in every if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)} | {
-        each.func.value.id
-        for each in ast.walk(statement)
-        if isinstance(each, ast.Call)
-        and isinstance(each.func, ast.Attribute)
-        and each.func.attr.endswith("_")
-        and isinstance(each.func.value, ast.Name)
-    }
+    names = set()
+    for each in ast.walk(statement):
+        match each:
+            case ast.Name(id=name, ctx=ast.Store()):
+                names.add(name)
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=attr)) if attr.endswith("_"):
+                names.add(name)
+    return names
 
 
 def _is_refusal(body: list[ast.stmt]) -> bool:

@@ -245,10 +245,8 @@ class _Making:
         mask, lead = self.mask, [dim.size for dim in self.core.lead]
         own = [*shape(mask)[:-2]]
         if any(size != 1 for size in own[:-1]) and own[:-1] != lead[:-1]:
-            mask, own = (
-                self.call(ATEN.expand.default, mask, [*lead[:-1], own[-1], *shape(mask)[-2:]]),
-                [*lead[:-1], own[-1]],
-            )
+            own = [*lead[:-1], own[-1]]
+            mask = self.call(ATEN.expand.default, mask, [*own, *shape(mask)[-2:]])
         mask = reshaped(self.graph, mask, [*_two(own), *shape(mask)[-2:]])
         return mask if dtype(mask) == self.dtype else self.call(ATEN.to.dtype, mask, self.dtype)
 

@@ -19,13 +19,12 @@ MOST_NODES = 200
 
 
 def number(value: Any, memory: Memory) -> float | None:
-    """Return a number, or that of a node that holds a single constant; None if it isn't known."""
+    """Return a number, or the only one that the constants of a node hold; None if it isn't known."""
     if isinstance(value, int | float):
         return float(value)
-    if isinstance(value, Node) and name(value) == "full_like":  # of scores: their shape alone counts
-        return number(value.args[1], memory)
     found = constant(value, memory)
-    return float(found) if found is not None and found.numel() == 1 else None
+    first = None if found is None or not found.numel() else found.flatten()[0]
+    return None if found is None or first is None or not bool(found.eq(first).all()) else float(first)
 
 
 def constant(

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import InitVar, dataclass, replace
+from dataclasses import InitVar, dataclass, field, replace
 from typing import Any
 
 import torch
@@ -18,9 +18,9 @@ from impls.graph.dimensions import Odd
 from impls.graph.expressing import Attention, attention
 from impls.graph.memory import Memory
 from impls.graph.products import product
-from impls.graph.reach import is_learned, live, next_softmaxes, reached, what_it_is_over
+from impls.graph.reach import is_learned, live, next_softmaxes, sums, what_it_is_over
 from impls.graph.scores import Blocked, Term, Way, softmaxes
-from impls.graph.tracing import Traced, dtype, line, name, shape, where
+from impls.graph.tracing import Traced, dtype, line, name, reached, shape, where
 from impls.graph.walking import ways
 from impls.modules.masks import Mask, noted
 from impls.modules.wrapper import Wrapper
@@ -95,16 +95,7 @@ class Softmax:
     layer: str
     lines: str
     reason: str
-    of: InitVar[Node | None] = None
-
-    def __post_init__(self, of: Node | None) -> None:
-        object.__setattr__(self, "_of", of)
-
-    @property
-    def node(self) -> Node:
-        """The node of the softmax, which is no field."""
-        node: Node = vars(self)["_of"]
-        return node
+    node: Node = field(compare=False)
 
 
 @dataclass(frozen=True)
@@ -139,18 +130,20 @@ class _Search:
         self.memory = memory
         self.cores: dict[Node, Core] = {}
         self._reasons: dict[Node, tuple[int, str]] = {}
+        self._mixing: set[Node] = set()
         self._inputs = graph.inputs_by_node()
-        self._of_inputs = reached([*self._inputs, *_arguments(graph)])
+        self._of_inputs = {*reached([*self._inputs, *_arguments(graph)], lambda node: node.users)}
         for node in graph.module.graph.nodes:
             if core := fused.fused(node):
                 self._add_fused(core)
-            elif (first := product(node)) and first.summed:
+            elif (first := product(node)) and first.summed and node not in self._mixing:
                 for way in ways(first, memory):
                     self._note(way) if isinstance(way, Blocked) else self._add(way)
 
     def reason(self, softmax: Node) -> str:
         """Return why a softmax belongs to no core."""
-        return self._reasons[softmax][1] if softmax in self._reasons else what_it_is_over(softmax)
+        rank, reason = self._reasons.get(softmax, (0, ""))
+        return (rank < 4 and sums(softmax)) or reason or what_it_is_over(softmax)
 
     def is_no_core(self, core: Core) -> bool:
         """Return whether a core's weights go to further products and elsewhere too, and note that."""
@@ -170,6 +163,8 @@ class _Search:
     def _note(self, blocked: Blocked) -> None:
         """Note what is in the way of a softmax, or of those that come soon."""
         reason = f"{blocked.reason} at {where(blocked.node)}"
+        if blocked.is_mixed:
+            self._mixing.add(blocked.user)
         if blocked.scores.softmax is not None:
             self._because(blocked.scores.softmax, 4, reason)
         elif name(blocked.scores.product.node) != "linear":
@@ -185,7 +180,8 @@ class _Search:
             core = attention(way)
             if core.value not in self._of_inputs and len(core.lead) < 2:
                 raise Odd("weights of parameters: a gate, no attention")
-            with _tried(self.graph.module.graph, core.last.node) as nodes:
+            nodes = self.graph.module.graph
+            with inserted(nodes, core.last.node, is_kept=False):
                 self.cores.setdefault(core.last.node, self._core(core, expressed(core, nodes, self.memory)))
         except Odd as odd:
             self._because(softmax, 3, f"{odd} at {where(odd.node or way.last.node)}")
@@ -209,7 +205,8 @@ class _Search:
         mask, is_causal, obstacle = core.mask, core.is_causal, core.obstacle
         if name(core.node) == fused.FLEX:
             try:
-                with _tried(self.graph.module.graph, core.node) as nodes:
+                nodes = self.graph.module.graph
+                with inserted(nodes, core.node, is_kept=False):
                     is_causal = fused.as_call(core, nodes, self.memory).is_causal
             except Odd as odd:
                 obstacle = str(odd)
@@ -258,12 +255,13 @@ class _Search:
 
 
 @contextmanager
-def _tried(graph: Graph, before: Node) -> Iterator[Graph]:
-    """Insert nodes before one inside, and remove them after."""
+def inserted(graph: Graph, before: Node, *, is_kept: bool = True) -> Iterator[None]:
+    """Insert nodes before one inside; after an error, or if they aren't kept, they are removed."""
     end = before.prev
     with graph.inserting_before(before):
         try:
-            yield graph
+            yield
+            end = before.prev if is_kept else end
         finally:
             while (node := before.prev) is not end:
                 graph.erase_node(node)

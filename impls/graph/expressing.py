@@ -110,7 +110,7 @@ def attention(way: Way) -> Attention:
     of_query, of_key = (first.of_left, first.of_right) if is_right else (first.of_right, first.of_left)
     own = [label for label in first.out if label in of_query and label not in of_key]
     if not own:
-        raise Odd("no dimension of queries", first.node)
+        raise Odd("each query has keys of its own", first.node)
     of_weights, of_value = (last.of_left, last.of_right) if last.left is way.weights else (last.of_right, last.of_left)
     weights = dict(zip(of_weights, scores.dims, strict=True))
     of_values_alone = [label for label in of_value if label not in of_weights]
@@ -119,6 +119,8 @@ def attention(way: Way) -> Attention:
     of_scores = dict(zip(first.out, scores.layouts[0], strict=True))
     rows, columns = of_scores[own[-1]], of_scores[key_label]
     _check_sum(weights[last.summed[0]], columns, scores)
+    if rows.size > 1 and any(weights.get(label) == rows for label in of_value):
+        raise Odd("each query has values of its own", last.node)
     query, key = (first.left, first.right) if is_right else (first.right, first.left)
     value = last.right if last.left is way.weights else last.left
     core = Attention(

@@ -2,7 +2,7 @@
 
 import operator
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,16 +65,13 @@ class Fused:
 def fused(node: Node) -> Fused | None:
     """Return the core that a node computes alone, None if it computes none."""
     kind = name(node) if node.op == "call_function" else ""
-    if kind == FLEX:
-        return _flex(node)
-    if kind != SDPA and not FUSED.fullmatch(kind):
+    if kind not in (FLEX, SDPA) and not FUSED.fullmatch(kind):
         return None
-    assert isinstance(node.target, torch._ops.OpOverload)
-    names = [argument.name for argument in node.target._schema.arguments]
+    names: Sequence[str] = PLACES  # the programs of flex_attention are read when it becomes a call
+    if isinstance(node.target, torch._ops.OpOverload):
+        names = [argument.name for argument in node.target._schema.arguments]
     asked = {**dict(zip(names, node.args, strict=False)), **node.kwargs}
-    if is_tensor(node):
-        return Fused(node, node, asked)
-    output, others = _first_result(node)
+    output, others = (node, False) if is_tensor(node) else _first_result(node)
     return None if output is None else Fused(node, output, asked, f"{kind} with several results" if others else "")
 
 
@@ -82,13 +79,6 @@ def _first_result(node: Node) -> tuple[Node | None, bool]:
     """Return the node of the first of several results, and whether others are used."""
     taken = {user.args[1]: user for user in node.users if user.target is operator.getitem}
     return taken.get(0), any(place != 0 and user.users for place, user in taken.items())
-
-
-def _flex(node: Node) -> Fused | None:
-    """Return the core of flex_attention, whose programs are read when it becomes a call."""
-    output, others = (node, False) if is_tensor(node) else _first_result(node)
-    asked = dict(zip(PLACES, node.args, strict=False))
-    return None if output is None else Fused(node, output, asked, f"{FLEX} with several results" if others else "")
 
 
 def as_call(core: Fused, graph: Graph, memory: Memory) -> Call:

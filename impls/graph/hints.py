@@ -12,6 +12,6 @@ HINTS = {"pad ": WINDOWS, "cat of ": WINDOWS, "slice": WINDOWS, "tanh ": SCORES,
 """Hints by the first word of the reason why there is no core."""
 
 
-def hint(unknown: Softmax) -> str:
-    """Return what would express a softmax that belongs to no core; empty if nothing is known."""
-    return next((words for first, words in HINTS.items() if unknown.reason.startswith(first)), "")
+def hinted(unknown: Softmax) -> str:
+    """Return why a softmax belongs to no core, and what would express it, if that is known."""
+    return "; ".join([unknown.reason, *(words for first, words in HINTS.items() if unknown.reason.startswith(first))])

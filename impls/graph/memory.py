@@ -6,11 +6,11 @@ from collections.abc import Iterator
 import torch
 from torch.fx import Graph, Node
 
-from impls.graph.tracing import name
+from impls.graph.tracing import name, reached
 
 VIEWS = frozenset({
-    "view", "_unsafe_view", "_reshape_alias", "reshape", "view_as", "permute", "transpose", "t", "numpy_T", "mT", "T",
-    "adjoint", "swapaxes", "swapdims", "movedim", "moveaxis", "expand", "expand_as", "unsqueeze", "squeeze", "alias",
+    "view", "_unsafe_view", "_reshape_alias", "reshape", "permute", "transpose", "t", "numpy_T", "mT", "T",
+    "adjoint", "swapaxes", "swapdims", "movedim", "moveaxis", "expand", "unsqueeze", "squeeze", "alias",
     "flatten", "unflatten", "slice", "select", "narrow", "split", "split_with_sizes", "chunk", "unbind", "detach",
 })  # fmt: skip
 """Operators that return other dimensions of a tensor, usually without a copy."""
@@ -81,15 +81,8 @@ class Memory:
 
     def depends(self, node: Node, on: Node) -> bool:
         """Return whether a node is computed from another one."""
-        stack, seen = [node], set[Node]()
-        while stack:
-            each = stack.pop()
-            if each is on:
-                return True
-            if each not in seen and self.order[each] > self.order[on]:
-                seen.add(each)
-                stack += each.all_input_nodes
-        return False
+        order = self.order
+        return on in reached([node], lambda of: [each for each in of.all_input_nodes if order[each] >= order[on]])
 
 
 def _kind(node: Node) -> str:

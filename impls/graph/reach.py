@@ -1,84 +1,102 @@
 """What is reached in a graph from its nodes: what is needed, what comes soon, what something is computed from."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import math
+from collections.abc import Mapping, Sequence
 
 from torch import nn
 from torch.fx import Node
 
 from impls.graph.constants import held
-from impls.graph.memory import Memory, is_mutable
+from impls.graph.memory import COPIES, VIEWS, Memory, is_mutable
 from impls.graph.products import product
 from impls.graph.scores import SOFTMAX
-from impls.graph.tracing import is_tensor, name, where
+from impls.graph.tracing import is_tensor, name, reached, shape, where
 
 NEAR = 60
 """The nodes after an operator among which a softmax is looked for."""
 
 
-def reached(nodes: Collection[Node]) -> set[Node]:
-    """Return the nodes that are computed from these, and these."""
-    stack, seen = [*nodes], set[Node]()
-    while stack:
-        node = stack.pop()
-        if node not in seen:
-            seen.add(node)
-            stack += node.users
-    return seen
-
-
 def is_learned(node: Node) -> bool:
     """Return whether a node is computed from a parameter with a gradient by few operators."""
-    stack, seen = [node], set[Node]()
-    while stack and len(seen) < NEAR:
-        each = stack.pop(0)
-        if each.op == "get_attr" and isinstance(value := held(each), nn.Parameter) and value.requires_grad:
-            return True
-        if each not in seen:
-            seen.add(each)
-            stack += each.all_input_nodes
-    return False
+    every = (held(each) for each in reached([node], _inputs, NEAR) if each.op == "get_attr")
+    return any(isinstance(each, nn.Parameter) and each.requires_grad for each in every)
+
+
+def _inputs(node: Node) -> list[Node]:
+    return node.all_input_nodes
 
 
 def live(operands: Mapping[Node, Sequence[Node]], memory: Memory) -> set[Node]:
     """Return the nodes that are needed if those among `operands` are computed from these alone."""
-    stack = [node for node in memory.order if node.op == "output"]
-    seen = set[Node]()
-    while stack:
-        node = stack.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        stack += operands.get(node, node.all_input_nodes)
-        stack += (other for other in memory.sharing(node) if is_mutable(other) and node not in operands)
-    return seen
+
+    def needed(node: Node) -> list[Node]:
+        if node in operands:
+            return [*operands[node]]
+        return [*node.all_input_nodes, *filter(is_mutable, memory.sharing(node))]
+
+    return {*reached([node for node in memory.order if node.op == "output"], needed)}
 
 
-def next_softmaxes(node: Node) -> Iterator[Node]:
-    """Yield the softmaxes that come soon after a node, before another product."""
-    stack, seen = [node], set[Node]()
-    while stack and len(seen) < NEAR:
-        each = stack.pop(0)
-        if each in seen or each.op != "call_function":
-            continue
-        seen.add(each)
-        if name(each) in SOFTMAX:
-            yield each
-        elif each is node or product(each) is None:
-            stack += each.users
+def next_softmaxes(node: Node) -> list[Node]:
+    """Return the softmaxes that come soon after a node, before another product."""
+
+    def after(each: Node) -> list[Node]:
+        is_end = name(each) in SOFTMAX or (each is not node and product(each) is not None)
+        return [] if is_end else [*each.users]
+
+    return [each for each in reached([node], after, NEAR) if name(each) in SOFTMAX]
 
 
 def what_it_is_over(softmax: Node) -> str:
     """Say what a softmax is over if no product's result led to it."""
-    stack, seen = [*softmax.all_input_nodes], set[Node]()
-    while stack and len(seen) < NEAR:
-        node = stack.pop(0)
-        if node in seen or not is_tensor(node):
-            continue
-        seen.add(node)
-        kind = name(node)
-        if kind in ("linear", "addmm") or "conv" in kind:
+    for node in _behind(softmax):
+        if _is_layer(node):
             return "over a layer's output: no attention, or a gate"
         if product(node) is not None:
             return f"over a product at {where(node)}, whose result goes no way that is known"
-        stack += node.all_input_nodes
     return "over no product"
+
+
+def sums(softmax: Node) -> str:
+    """Say that a softmax is over sums for pairs of queries and keys, with or without a layer; empty if it isn't."""
+    near = _behind(softmax)
+    scores = [node for node in near if (_is_layer(node) or product(node)) and _count(node) == _count(softmax)]
+    if not all(any(_base(each).op == "get_attr" for each in node.all_input_nodes) for node in scores):
+        return ""  # a product of queries and keys
+    pairs = [each for each in near if _count(each) == _count(softmax)]
+    pairs += [each for node in scores for each in _behind(node)]
+    at = next((where(each) for each in pairs if _is_of_pairs(each)), "")
+    return at and f"over sums for queries and keys, no products of them (additive attention), at {at}"
+
+
+def _is_of_pairs(node: Node) -> bool:
+    """Return whether an operator puts tensors together that are repeated for it, such as those of queries and keys."""
+    parts = [each for each in node.all_input_nodes if is_tensor(each)]
+    is_cat = name(node) == "cat"
+    is_repeated = all(_count(_base(each)) < _count(each if is_cat else node) for each in parts)
+    return (is_cat or name(node) in ("add", "sub")) and len(parts) > 1 and is_repeated
+
+
+def _behind(node: Node) -> list[Node]:
+    """Return what a node is computed from, up to products and layers, the nearest first."""
+
+    def before(each: Node) -> list[Node]:
+        is_end = each is not node and (_is_layer(each) or product(each) is not None)
+        return [] if is_end else [*filter(is_tensor, each.all_input_nodes)]
+
+    return reached([node], before, NEAR)[1:]
+
+
+def _is_layer(node: Node) -> bool:
+    return name(node) in ("linear", "addmm") or "conv" in name(node)
+
+
+def _base(node: Node) -> Node:
+    """Return the tensor that views and repeats make a node from."""
+    while node.op == "call_function" and name(node) in VIEWS | COPIES | {"repeat", "repeat_interleave"}:
+        node = node.all_input_nodes[0]
+    return node
+
+
+def _count(node: Node) -> int:
+    return math.prod(shape(node))

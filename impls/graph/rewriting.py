@@ -9,7 +9,7 @@ from torch.fx import Graph, GraphModule, Node
 from impls.catalogue import CORE_KEYWORDS
 from impls.contract import Attend, Unsupported, declared_options
 from impls.graph.calls import Call, expressed, returned
-from impls.graph.cores import Core, Found, Softmax, found
+from impls.graph.cores import Core, Found, Softmax, found, inserted
 from impls.graph.dimensions import ATEN, Odd, called, reshaped
 from impls.graph.expressing import Attention
 from impls.graph.fused import as_call
@@ -59,8 +59,8 @@ def rewritten(graph: Traced, attend: Attend) -> Rewritten:
 
 def _why_none(every: Found, left: list[tuple[Core, str]]) -> str:
     """Say why no core of a graph could be replaced."""
-    reasons = [f"{reason} ({where(core.node)})" for core, reason in left]
-    reasons += [f"{each.reason} (softmax at {each.lines})" for each in every.unknown]
+    reasons = [_placed(reason, where(core.node)) for core, reason in left]
+    reasons += [_placed(each.reason, each.lines, "softmax at ") for each in every.unknown]
     if not reasons:
         return "the module has no attention core: there is no softmax in the graph of its call"
     reasons = [*dict.fromkeys(reasons)]
@@ -68,31 +68,21 @@ def _why_none(every: Found, left: list[tuple[Core, str]]) -> str:
     return "the module's core can't be replaced: " + "; ".join(reasons[:MOST_REASONS]) + more
 
 
+def _placed(reason: str, place: str, words: str = "") -> str:
+    """Return a reason with the place, unless it ends with it."""
+    return reason if reason.endswith(f" {place}") else f"{reason} ({words}{place})"
+
+
 def _replace(core: Core, graph: Graph, memory: Memory, attend: Attend) -> None:
     """Let an attend compute a core; raises `Odd`, and leaves the graph as it was, if it can't."""
     if core.obstacle:
         raise Odd(core.obstacle)
-    before, end = core.node, core.node.prev
-    if not isinstance(core.found, Attention):
-        before = core.found.node
-        end = before.prev
-    with graph.inserting_before(before):
-        try:
-            call = (
-                expressed(core.found, graph, memory)
-                if isinstance(core.found, Attention)
-                else as_call(core.found, graph, memory)
-            )
-            output = _attended(graph, attend, call)
-            output = (
-                returned(core.found, graph, output)
-                if isinstance(core.found, Attention)
-                else reshaped(graph, output, shape(core.node))
-            )
-        except Odd:
-            while (node := before.prev) is not end:
-                graph.erase_node(node)
-            raise
+    of = core.found
+    with inserted(graph, core.node if isinstance(of, Attention) else of.node):
+        if isinstance(of, Attention):
+            output = returned(of, graph, _attended(graph, attend, expressed(of, graph, memory)))
+        else:
+            output = reshaped(graph, _attended(graph, attend, as_call(of, graph, memory)), shape(core.node))
         if any(map(is_mutable, memory.sharing(core.node))):  # the attend may keep its output for gradients
             output = called(graph, ATEN.clone.default, output)
     core.node.replace_all_uses_with(output)

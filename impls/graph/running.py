@@ -10,7 +10,7 @@ from torch.fx import GraphModule, Node
 from impls.catalogue import GRAPH
 from impls.contract import Attend, Implementation, Unsupported, declared_options
 from impls.graph.rewriting import rewritten
-from impls.graph.tracing import Traced, name, traced, where, without_traces
+from impls.graph.tracing import Traced, fill, forked, name, traced, where, without_traces
 from impls.modules.wrapper import first_tensor
 
 TRIALS = 2
@@ -67,6 +67,7 @@ class InGraph(nn.Module):
         self.graphs = {}
 
     def _made(self, xs: Xs) -> Callable[..., Tensor]:
+        fill(self.inner, xs)
         graph = traced(self.inner, xs)
         check(graph, self.inner, xs)
         module = graph.module if self.attend is None else self._rewritten(graph)
@@ -117,12 +118,25 @@ def _by_name(attend: Attend) -> Attend:
 
 
 def check(graph: Traced, inner: nn.Module, xs: Xs) -> None:
-    """Raise `Unsupported` if a graph of a call computes something else than the module for other values of inputs."""
+    """Raise `Unsupported` if a second call of the module, or its graph for other values, computes something else."""
+    if not _is_same(*_twice(inner, xs)):
+        raise Unsupported(
+            "a second call on the same input returns something else: the module keeps something from call to call, or "
+            "draws random numbers by another generator than torch's"
+        )
     for seed in range(TRIALS):
         others = [other_values(x, seed) for x in xs]
         y, again = (_output(of, inner, others) for of in (inner, graph.module.forward))
         if not _is_same(y, again):
             raise Unsupported(f"the module decides by the values of its inputs{_difference(graph, inner, others)}")
+
+
+def _twice(inner: nn.Module, xs: Xs) -> tuple[Tensor, Tensor]:
+    """Return the outputs of two calls with the same random numbers; the second one has what the first one keeps."""
+    with without_traces(inner, xs):
+        with forked(xs):
+            y = first_tensor(inner(*(x.clone() for x in xs)))
+        return y, first_tensor(inner(*(x.clone() for x in xs)))
 
 
 def _output(call: Callable[..., Any], inner: nn.Module, xs: Xs) -> Tensor:

@@ -87,6 +87,11 @@ class Scores:
     since: int = -1
 
     @property
+    def what(self) -> str:
+        """What they are: scores, or weights after the softmax."""
+        return "scores" if self.softmax is None else "weights"
+
+    @property
     def dims(self) -> Dims:
         """The dimensions in the present order."""
         return dims_of(self.layout)
@@ -119,12 +124,16 @@ class Way:
 
 @dataclass(frozen=True, eq=False)
 class Blocked:
-    """Scores that `node` changes in a way that attention can't express; `user` is what takes them."""
+    """Scores that `node` changes in a way that attention can't express; `user` is what takes them.
+
+    `is_mixed` is true if `user` is a product that sums over heads.
+    """
 
     scores: Scores
     user: Node
     node: Node
     reason: str
+    is_mixed: bool = False
 
 
 def softmaxes(graph: Graph) -> Iterator[Node]:

@@ -20,7 +20,7 @@ from impls.graph.tracing import is_tensor, name, shape
 STATISTICS = frozenset({"amax", "max", "logsumexp"})
 """Operators whose results may be subtracted from all scores of a query, which its softmax doesn't notice."""
 
-ENDS = STATISTICS | {"sum", "size", "sym_size", "output", "full_like"}
+ENDS = STATISTICS | {"sum", "size", "sym_size", "output"}
 """Operators that don't lead on to a core, and say nothing against one."""
 
 SMALL = 1e-5
@@ -46,11 +46,7 @@ def _softmax(_: Context, _node: Node, user: Node, scores: Scores) -> Scores:
 
 
 def _normalised(scores: Scores, user: Node, place: Any) -> Scores:
-    return scores.after(softmax=user, keys=scores.dims[place], sink=scores.sink)
-
-
-def _exp(_: Context, _node: Node, user: Node, scores: Scores) -> Scores:
-    return scores.after(exponentials=user)
+    return scores.after(softmax=user, keys=scores.dims[place])
 
 
 def _divided(context: Context, node: Node, user: Node, scores: Scores) -> Scores:
@@ -89,7 +85,7 @@ def _dropped(_: Context, _node: Node, user: Node, scores: Scores) -> Scores:
 def _taken(_: Context, node: Node, user: Node, scores: Scores) -> Scores | None:
     if name(node) == "native_dropout":
         return scores if user.args[1] == 0 else None
-    raise Odd(f"{name(node)}: some scores apart from others", node)
+    raise Odd(f"{name(node)}: some {scores.what} apart from others", node)
 
 
 def _same(_: Context, node: Node, user: Node, scores: Scores) -> Scores | None:
@@ -103,7 +99,7 @@ def _viewed(_: Context, node: Node, user: Node, scores: Scores) -> Scores | None
     try:
         layout = _as_layout(user, scores.layout)
     except RuntimeError:
-        raise Odd(f"{kind}: scores in an order that can't be followed") from None
+        raise Odd(f"{kind}: {scores.what} in an order that can't be followed") from None
     if not isinstance(layout, Tensor):
         return scores  # its parts are asked one by one
     if layout.numel() == scores.layout.numel():
@@ -113,15 +109,13 @@ def _viewed(_: Context, node: Node, user: Node, scores: Scores) -> Scores | None
         is_end = layout.shape[place] == scores.keys.size - scores.sink.size and user.args[2] in (0, None)
         if is_end and scores.dims[place].stride == scores.keys.stride:
             return scores.after(layout=layout, sink=dataclasses.replace(scores.sink, is_left_out=True))
-    raise Odd(f"{kind}: some scores apart from others")
+    raise Odd(f"{kind}: some {scores.what} apart from others")
 
 
 def _as_layout(user: Node, layout: Tensor) -> Any:
     kind, args = name(user), user.args[1:]
     if kind in ("view", "reshape", "_unsafe_view", "_reshape_alias"):
         return layout.view(args[0])  # type: ignore[arg-type]  # a list of numbers
-    if kind in ("view_as", "expand_as"):
-        return layout.view(shape(user)) if kind == "view_as" else layout.expand(shape(user))
     assert callable(user.target)
     return user.target(layout, *args, **user.kwargs)
 
@@ -159,10 +153,6 @@ def _multiplied(context: Context, node: Node, user: Node, scores: Scores) -> Sco
     if is_tensor(other):
         return scores.with_term(FACTOR, user, 1 - place, other, divides=divides)
     return scores.with_term(TIMES, user, 1 - place, value=1 / other if divides else float(other))
-
-
-def _negated(_: Context, _node: Node, user: Node, scores: Scores) -> Scores:
-    return scores.with_term(TIMES, user, 0, value=-1.0)
 
 
 def _hidden(context: Context, node: Node, user: Node, scores: Scores) -> Scores:
@@ -239,10 +229,10 @@ HANDLERS: dict[str, Handler] = {
     **dict.fromkeys(("add", "sub"), _added),
     **dict.fromkeys(("clamp", "clamp_min", "clamp_max", "hardtanh"), _limited),
     **dict.fromkeys(("masked_fill", "where"), _hidden),
-    "exp": _exp,
+    "exp": lambda _, _node, user, scores: scores.after(exponentials=user),
     "div": _divided,
     "mul": _multiplied,
-    "neg": _negated,
+    "neg": lambda _, _node, user, scores: scores.with_term(TIMES, user, 0, value=-1.0),
     "cat": _beside,
     "getitem": _taken,
 }

@@ -5,9 +5,10 @@ All names of torch that are private are in this file.
 
 import itertools
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
@@ -20,7 +21,7 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from impls.contract import Unsupported
-from impls.modules.wrapper import first_tensor
+from impls.modules.wrapper import Wrapper, first_tensor
 
 OWN = Path(__file__).parents[1]
 
@@ -37,6 +38,10 @@ Frame = tuple[str, int, int | None, int | None, int | None]
 """File, line, end line, column and end column of a call: those of one node of the file's syntax tree."""
 
 Line = tuple[str, int]
+
+
+FILLS = {"zeros": 0, "ones": 1}
+"""What tensors are filled with, by the beginning of an operator's name."""
 
 
 class Untraceable(Unsupported):
@@ -102,22 +107,62 @@ def _graph(function: Callable[..., Any], xs: Sequence[Tensor], inner: nn.Module,
             graph: GraphModule = make_fx(
                 first, tracing_mode="real", pre_dispatch=pre_dispatch, _error_on_data_dependent_ops=False
             )(*own)
+        _take_shapes(graph)
         graph(*(x.clone() for x in own))  # what a program for scores captured may not outlive its tracing
     return Traced(graph, inner, tuple(xs), layer_inputs)
 
 
+def _take_shapes(graph: GraphModule) -> None:
+    """Let operators that take a tensor for its shape alone take the shape: their results don't depend on it."""
+    for node in graph.graph.nodes:
+        kind, value = name(node), node.meta.get("val")
+        base = kind.removeprefix("new_").removesuffix("_like")
+        if kind in ("expand_as", "view_as"):
+            node.target = torch.ops.aten.expand.default if kind == "expand_as" else torch.ops.aten.view.default
+            node.args = (node.args[0], [*value.shape])
+        elif base != kind and base in (*FILLS, "full") and value.is_contiguous():
+            node.target, fill = torch.ops.aten.full.default, FILLS.get(base, node.args[-1])
+            node.args, node.kwargs = ([*value.shape], fill), {"dtype": value.dtype, "device": value.device}
+    graph.recompile()
+
+
 @contextmanager
 def _undone(inner: nn.Module, xs: Sequence[Tensor]) -> Iterator[None]:
-    """Restore buffers and the states of random numbers after."""
+    """Restore buffers, what modules keep in attributes, and the states of random numbers after."""
     before = [(buffer, buffer.detach().clone()) for buffer in inner.buffers()]
-    devices = {x.device for x in xs if x.is_cuda}
+    kept = _kept(inner)
     try:
-        with torch.random.fork_rng(devices):
+        with forked(xs):
             yield
     finally:
+        for attributes, values in kept:
+            attributes.clear()
+            attributes.update(values)
         for buffer, value in before:
             with torch.inference_mode(buffer.is_inference()):  # else it can't be written
                 buffer.copy_(value)
+
+
+def _kept(inner: nn.Module) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """Return what modules keep in attributes and as buffers, each with a copy; a wrapper keeps what is said of it."""
+    modules = [each for each in inner.modules() if not isinstance(each, Wrapper)]
+    return [(of, {**of}) for each in modules for of in (vars(each), each._buffers)]
+
+
+def fill(inner: nn.Module, xs: Sequence[Tensor]) -> None:
+    """Call a module once if a call changes its attributes: it may fill tables, which later calls have."""
+    with without_traces(inner, xs):
+        before = _kept(inner)
+        inner(*(x.clone() for x in xs))
+        is_filled = any([*map(id, of.values())] != [*map(id, values.values())] for of, values in before)
+    if is_filled:
+        with torch.inference_mode(False), torch.no_grad(), forked(xs):
+            inner(*(x.clone() for x in xs))
+
+
+def forked(xs: Sequence[Tensor]) -> AbstractContextManager[None]:
+    """Return a context after which the states of random numbers are as they were."""
+    return torch.random.fork_rng({x.device for x in xs if x.is_cuda})
 
 
 @contextmanager
@@ -192,15 +237,10 @@ def _note(node: Node, frame: FrameType | None) -> None:
     node.meta[FRAMES] = frames or [each for each in (of_torch,) if each]
 
 
+@cache
 def _position(code: CodeType, instruction: int) -> Any:
-    key = code, instruction
-    if key not in _POSITIONS:
-        line, end, column, end_column = next(itertools.islice(code.co_positions(), instruction // 2, None))
-        _POSITIONS[key] = (line or code.co_firstlineno, end, column, end_column)
-    return _POSITIONS[key]
-
-
-_POSITIONS: dict[tuple[CodeType, int], tuple[int, int | None, int | None, int | None]] = {}
+    line, *rest = next(itertools.islice(code.co_positions(), instruction // 2, None))
+    return (line or code.co_firstlineno, *rest)
 
 
 def _bound(frame: FrameType) -> dict[str, Any]:
@@ -278,6 +318,19 @@ def dtype(node: Node) -> torch.dtype:
 def is_tensor(node: Any) -> bool:
     """Return whether something is a node that holds a tensor."""
     return isinstance(node, Node) and isinstance(node.meta.get("val"), Tensor)
+
+
+def reached(nodes: Iterable[Node], following: Callable[[Node], Iterable[Node]], most: int | None = None) -> list[Node]:
+    """Return nodes and those that follow from them, the nearest first, `most` at most."""
+    found = [*dict.fromkeys(nodes)]
+    known = {*found}
+    for number, node in enumerate(found):  # which grows
+        if number == most:
+            break
+        new = [each for each in dict.fromkeys(following(node)) if each not in known]
+        known.update(new)
+        found += new
+    return found[:most]
 
 
 def is_switch(node: Node) -> bool:

@@ -44,12 +44,17 @@ class Walk:
                     continue
                 seen.add((node, user, scores.since))
                 if change := self.memory.change(node, scores.since, user):
-                    yield Blocked(scores, user, change, f"{name(change)}: a change of some scores in place")
+                    yield Blocked(scores, user, change, f"{name(change)}: a change of some {scores.what} in place")
                     continue
-                last = None if scores.softmax is None else product(user)
-                if last is not None and node in (last.left, last.right):
-                    yield Way(scores, last, node)
-                    continue
+                other = product(user)
+                if other is not None and node in (other.left, other.right):
+                    if _sums_over_heads(node, other, scores):
+                        reason = f"{scores.what} of heads are mixed (talking heads)"
+                        yield Blocked(scores, user, user, reason, is_mixed=True)
+                        continue
+                    if scores.softmax is not None:
+                        yield Way(scores, other, node)
+                        continue
                 try:
                     todo += self._next(node, user, scores)
                 except Odd as odd:
@@ -97,3 +102,15 @@ class Walk:
             and self.memory.root(other) is base
             and each.layout.numel() == new.layout.numel()
         ]
+
+
+def _sums_over_heads(node: Node, other: Product, scores: Scores) -> bool:
+    """Return whether a product of scores, or weights, sums over a dimension that queries and keys share."""
+    first = scores.product
+    shared = [
+        dim
+        for label, dim in zip(first.out, scores.layouts[0], strict=True)
+        if label in first.of_left and label in first.of_right and dim.size > 1
+    ]
+    labels = other.of_left if other.left is node else other.of_right
+    return any(dim in shared and label in other.summed for label, dim in zip(labels, scores.dims, strict=True))

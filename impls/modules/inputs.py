@@ -57,9 +57,9 @@ def of_arguments(
     For token ids it is what the first embedding returns for them. Raises `Unsupported` if x has no batch, but not if
     the module `is_outer`: then only one inside is measured.
     """
-    path, x = "", first(args, kwargs)
+    path, x, is_turned = "", first(args, kwargs), False
     if x is None:
-        path, x = first_embedding(inner, args, kwargs)
+        path, x, is_turned = first_embedding(inner, args, kwargs)
     if x is None:
         return None
     marked = (args, kwargs) if path else with_x(args, kwargs)
@@ -69,7 +69,15 @@ def of_arguments(
     dims = sorted(range(1 + (x.dim() >= TURNED_DIMENSIONS)), key=lambda dim: not _is_shared(x.shape, dim, args, kwargs))
     turned = {dim: x.detach().float().transpose(0, dim) for dim in dims}
     candidates = {
-        dim: Wrapper(inner, (tuple(each.shape[1:]),), *marked, batch=len(each), batch_dim=dim, embedding=path)
+        dim: Wrapper(
+            inner,
+            (tuple(each.shape[1:]),),
+            *marked,
+            batch=len(each),
+            batch_dim=dim,
+            embedding=path,
+            is_turned=is_turned,
+        )
         for dim, each in turned.items()
     }
     for dim, alone in candidates.items():
@@ -115,17 +123,20 @@ def is_item_by_item(alone: Wrapper, xs: Tensors) -> bool:
     return both.shape[:1] == xs[0].shape[:1] and _are_near(both[:1], one)
 
 
-def first_embedding(inner: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, Tensor | None]:
+def first_embedding(inner: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, Tensor | None, bool]:
     """Return the path of the first embedding that a call gives its token ids, and what that returns for them.
 
-    The path is empty if there is none.
+    The last is whether it gets them transposed, as in XLNet. The path is empty if there is none.
     """
     every = [each for each in (*args, *kwargs.values()) if isinstance(each, Tensor) and not each.is_floating_point()]
-    found: list[tuple[str, Tensor]] = []
+    found: list[tuple[str, Tensor, bool]] = []
 
     def see(path: str, _module: nn.Module, given: tuple[Any, ...], y: Any) -> None:
-        if given and isinstance(y, Tensor) and any(_are_equal(given[0], ids) for ids in every):
-            found.append((path, y))
+        if given and isinstance(y, Tensor):
+            if any(_are_equal(given[0], ids) for ids in every):
+                found.append((path, y, False))
+            elif any(ids.dim() == len("BN") and _are_equal(given[0], ids.T) for ids in every):
+                found.append((path, y.transpose(0, 1), True))
 
     embeddings = [(path, each) for path, each in inner.named_modules() if isinstance(each, nn.Embedding)]
     hooks = [each.register_forward_hook(partial(see, path)) for path, each in embeddings]
@@ -134,7 +145,7 @@ def first_embedding(inner: nn.Module, args: tuple[Any, ...], kwargs: dict[str, A
     finally:
         for hook in hooks:
             hook.remove()
-    return found[0] if found else ("", None)
+    return found[0] if found else ("", None, False)
 
 
 def first(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor | None:

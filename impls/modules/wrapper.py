@@ -70,7 +70,7 @@ class Wrapper(nn.Module):
     Other tensors among them are held; those of the first item are used for every item.
     `group` is the number of rows of the inner x for each item, such as the windows of an image. `batch_dim` is 1 if
     the module has its batch in the second dimension: inputs and output are turned then. `embedding` is the path of an
-    `nn.Embedding` inside that returns x in place of rows for token ids.
+    `nn.Embedding` inside that returns x in place of rows for token ids, which it gets transposed if `is_turned`.
     `forms` are the arguments for each attention of the library that needs its own, such as a mask for `eager`.
     `attend` computes each core in place of `F.scaled_dot_product_attention` if it isn't None, and calls run inside
     `context()`. `adapted_by` says how the core was replaced, and `returned` what a call returned if it was no tensor.
@@ -87,6 +87,7 @@ class Wrapper(nn.Module):
         group: int = 1,
         batch_dim: int = 0,
         embedding: str = "",
+        is_turned: bool = False,
         forms: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__()
@@ -95,6 +96,7 @@ class Wrapper(nn.Module):
         self.group = group
         self.batch_dim = batch_dim
         self.embedding = embedding
+        self.is_turned = is_turned
         if embedding:
             take_place(inner.get_submodule(embedding))
         self.attend: Attend | None = None
@@ -147,6 +149,7 @@ class Wrapper(nn.Module):
 
     def _embedded(self, x: Tensor) -> AbstractContextManager[object]:
         """Return a context in which the module's embedding returns x, one without any effect if it has none."""
+        x = x.transpose(0, 1) if self.is_turned else x
         return InPlace(self.inner.get_submodule(self.embedding), x) if self.embedding else NOTHING
 
     def _first(self, output: Any) -> Tensor:

@@ -69,7 +69,10 @@ def test_a_softmax_of_no_core_has_a_share_and_a_reason() -> None:
     capped = looked("Net[kind=capped,input=1x5x16]")
     assert capped["cores"] == []
     assert {other["layer"] for other in capped["others"]} == {"layers.0", "layers.1"}
-    assert all("tanh" in other["reason"] and ".py:" in other["lines"] for other in capped["others"])
+    assert all(
+        "tanh" in other["reason"] and "score_mod" in other["reason"] and ".py:" in other["lines"]
+        for other in capped["others"]
+    )
     assert all(0 < min(call["others"]) <= sum(call["others"]) < call["total_s"] for call in capped["calls"])
 
 

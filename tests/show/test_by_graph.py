@@ -13,10 +13,15 @@ POINTS = [vit_s(num_tokens=each) for each in (50, 197)]
 TIMES_S = {AS_IS: 0.01, GRAPH: 0.02, "eager": 0.02, "sdpa": 0.005, "mine:attend": 0.01}
 
 
-def told(ways: dict[str, str | None], baseline: str = AS_IS) -> str:
-    """Return what is said of implementations whose cores got in by these ways."""
+def told(ways: dict[str, str | None], baseline: str = AS_IS, refused: str = "") -> str:
+    """Return what is said of implementations whose cores got in by these ways, of which one may be refused."""
+    fate = "unsupported", "no graph"
     times = {name: TIMES_S[name] for name in (AS_IS, *ways)}
-    records = [modelled(Case(at, name), 0, None, time_s) for at in POINTS for name, time_s in times.items()]
+    records = [
+        modelled(Case(at, name), 0, fate if name == refused else None, time_s)
+        for at in POINTS
+        for name, time_s in times.items()
+    ]
     table = summarise(records, baseline)
     table["adapted_by"] = table["implementation"].map({AS_IS: None, **ways})
     return " ".join(words(table, baseline))
@@ -36,6 +41,11 @@ def test_without_the_row_its_command_is_said() -> None:
     said = told({"eager": "fused_attn", "sdpa": GRAPH})
     start = "sdpa runs the graph of the module's call: tracing alone changes the time too; "
     assert said.startswith(start + "--impl graph,sdpa shows by how much. ")
+
+
+def test_a_row_that_was_refused_is_not_proposed() -> None:
+    """The same command would be refused again."""
+    assert "--impl" not in told({GRAPH: GRAPH, "sdpa": GRAPH}, refused=GRAPH)
 
 
 @pytest.mark.parametrize("way", [None, "self.attend", "F.scaled_dot_product_attention"])

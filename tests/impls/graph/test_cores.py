@@ -14,7 +14,7 @@ from impls.graph.cores import UNFUSED, Core, Found, found
 from impls.graph.tracing import traced
 from tests import written_cores
 from tests.make.points import made
-from tests.written_cores import EXPRESSIBLE, INEXPRESSIBLE, B, D, H, N, Written
+from tests.written_cores import BIAS, CAUSAL, EXPRESSIBLE, HEADS, INEXPRESSIBLE, B, D, H, N, Written
 
 
 def found_in(module: nn.Module | Callable[..., Tensor], *xs: Tensor) -> Found:
@@ -49,7 +49,7 @@ REFUSED = {
     "threshold": "lt on the weights",
     "top-k": "topk",
     "top-k, scattered": "topk",
-    "talking heads": "conv2d on the weights",
+    "talking heads": "scores of heads are mixed",
     "slots": "div on the weights",
     "normalised again": "div on the weights",
     "over queries": "another dimension",
@@ -86,6 +86,89 @@ def test_every_core_that_attention_cannot_express_is_tried() -> None:
     assert {*INEXPRESSIBLE} - {*REFUSED} == {"dropout", "no softmax", "relu"}
     assert found_in_written("dropout").cores[0].dropout == 0.5
     assert found_in_written("relu") == found_in_written("no softmax") == Found((), ())
+
+
+def added(how: str, x: Tensor) -> Tensor:
+    """Return attention by sums, as layers of graphs write it."""
+    n = x.shape[1]
+    if how == "cat":
+        pairs = torch.cat([x[:, :, None].expand(-1, -1, n, -1), x[:, None].expand(-1, n, -1, -1)], -1)
+        scores = pairs @ PAIRS
+    elif how == "layer":
+        pairs = torch.cat([x.repeat_interleave(n, 1), x.repeat(1, n, 1)], -1)
+        scores = F.linear(pairs, PAIRS.T).view(len(x), n, n, 1)
+    elif how == "products":
+        scores = (x @ PAIRS[:D])[:, :, None] + (x @ PAIRS[D:])[:, None]
+    else:
+        scores = ((x * PAIRS[:D, 0]).sum(-1)[:, :, None] + (x * PAIRS[D:, 0]).sum(-1)[:, None])[..., None]
+    return F.leaky_relu(scores.squeeze(-1), 0.2).masked_fill(~CAUSAL, -9e15).softmax(-1) @ x
+
+
+PAIRS = nn.Parameter(torch.randn(2 * D, 1))
+
+
+@pytest.mark.parametrize("how", ["cat", "layer", "products", "sums"])
+def test_additive_attention_is_named_alike_however_it_is_written(how: str) -> None:
+    """Its scores are sums, at a line of its own."""
+    (softmax,) = found_in(lambda x: added(how, x), torch.randn(B, N, D)).unknown
+    assert "additive attention" in softmax.reason
+    assert int(softmax.reason.rpartition(":")[2]) in lines_of(added)
+
+
+@pytest.mark.parametrize("how", ["one", "a layer", "positions"])
+def test_sums_of_other_things_are_no_additive_attention(how: str) -> None:
+    """Neither a gate of tokens with positions, nor what is added to products."""
+
+    def other(x: Tensor) -> Tensor:
+        if how == "one":
+            return (x + PAIRS[0]).softmax(-1) * x
+        if how == "a layer":
+            return F.linear(x + BIAS[0, 0, :, :1], PAIRS[:D].T).softmax(1) * x
+        bias = x[:, :, None, 0] + x[:, None, :, 1]
+        return ((x @ x.mT).tanh() + bias).softmax(-1) @ x
+
+    (softmax,) = found_in(other, torch.randn(B, N, D)).unknown
+    assert "additive" not in softmax.reason
+
+
+@pytest.mark.parametrize(("gathered", "what"), [("k", "keys"), ("v", "values")])
+def test_keys_and_values_of_one_query_are_named(gathered: str, what: str) -> None:
+    """A neighbourhood is gathered for each query."""
+    near = (torch.arange(N)[:, None] + torch.arange(N)) % N
+
+    def layer(x: Tensor) -> Tensor:
+        own = x[:, near]
+        scores = torch.einsum("bnd,bnmd->bnm", x, own) if gathered == "k" else x @ x.mT
+        return torch.einsum("bnm,bnmd->bnd", scores.softmax(-1), own)
+
+    (softmax,) = found_in(layer, torch.randn(B, N, D)).unknown
+    assert f"each query has {what} of its own" in softmax.reason
+
+
+@pytest.mark.parametrize(("before", "what"), [(True, "scores"), (False, "weights")])
+def test_heads_that_are_mixed_are_named(*, before: bool, what: str) -> None:
+    """By the first product that mixes them, and not by those after it."""
+
+    def layer(x: Tensor) -> Tensor:
+        q = x.view(B, H, N, D)
+        scores = q @ q.mT
+        if before:
+            scores = torch.einsum("bhij,hg->bgij", scores, HEADS)
+        return torch.einsum("bhij,hg->bgij", scores.softmax(-1), HEADS) @ q
+
+    (softmax,) = found_in(layer, torch.randn(B, H * N, D)).unknown
+    assert softmax.reason.startswith(f"{what} of heads are mixed")
+
+
+def test_weights_that_are_taken_apart_are_no_scores() -> None:
+    """A differential layer subtracts some of its weights from others."""
+
+    def layer(x: Tensor) -> Tensor:
+        first, second = (x @ x.mT).softmax(-1).chunk(2)
+        return (first - second) @ x[:2]
+
+    (softmax,) = found_in(layer, torch.randn(B, N, D)).unknown
+    assert "some weights apart" in softmax.reason
 
 
 def test_weights_that_are_used_again_are_named() -> None:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 import impls
 from impls.catalogue import GRAPH
 from impls.graph.running import InGraph
+from impls.graph.tracing import traced
 from impls.modules.core import compile_in_place
 from impls.modules.wrapper import Wrapper, X
 from tests.tiny_models import Capped, Net, Written, right
@@ -44,6 +45,39 @@ class Counting(nn.Module):
         """Return tokens `[B, N, C]` for tokens."""
         self.calls += 1
         y: Tensor = self.inner(x)
+        return y
+
+
+class Filling(nn.Module):
+    """A layer that fills a table in a buffer at its first call, and keeps in a number that it did."""
+
+    table: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner, self.rows = Written(16), 0
+        self.register_buffer("table", torch.zeros(8, 16), persistent=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return tokens `[B, N, C]` for tokens."""
+        if self.rows < x.shape[1]:
+            self.rows = x.shape[1]
+            self.table[: self.rows] = torch.arange(self.rows)[:, None].float().cos()
+        y: Tensor = self.inner(x * self.table[: x.shape[1]])
+        return y
+
+
+class Remembering(nn.Module):
+    """A layer that adds the keys of all calls."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner, self.before = Written(16), list[Tensor]()
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return tokens `[B, N, C]` for tokens."""
+        self.before.append(x)
+        y: Tensor = self.inner(sum(self.before))
         return y
 
 
@@ -103,6 +137,23 @@ def test_a_module_that_decides_by_values_is_refused(*, by_number: bool) -> None:
     x = torch.ones(2, 5, 16) if by_number else torch.ones(2, 5, 16).index_fill_(2, torch.tensor([0]), 1e-6)
     with pytest.raises(impls.Unsupported, match="decides by the values of its inputs"):
         graph(x)
+
+
+def test_the_graph_of_a_module_that_fills_a_table_at_its_first_call_is_that_of_a_later_one() -> None:
+    """Tracing alone leaves neither the table nor what says that it is filled."""
+    layer, x = Filling(), tokens()
+    traced(layer, [x])
+    assert (layer.rows, int(layer.table.count_nonzero())) == (0, 0)
+    graph = InGraph(layer, right)
+    torch.testing.assert_close(graph(x), copy.deepcopy(layer)(x))
+    layer.table.zero_()
+    assert torch.equal(graph(x), graph(0 * x)), "the graph fills the table in each call"
+
+
+def test_a_module_that_keeps_something_from_call_to_call_is_refused() -> None:
+    """Its input decides nothing, and its graph would be that of one call."""
+    with pytest.raises(impls.Unsupported, match="a second call on the same input returns something else"):
+        InGraph(Remembering())(tokens())
 
 
 def test_a_buffer_changes_once_in_a_call() -> None:

@@ -262,6 +262,16 @@ def test_what_the_line_leaves_out_is_said(tmp_path: Path) -> None:
     assert "0.1" in dropout
 
 
+def test_a_branch_that_computes_nothing_may_have_been_taken(tmp_path: Path) -> None:
+    """A number in place of a bias leaves no operator in the graph, and only the other branch is left out."""
+    branch = "if self.mask is not None:\n            weights = weights + self.mask"
+    other = "if self.mask is None:\n            bias = 0\n        else:\n            bias = self.mask * 2\n"
+    source = LAYERS["branch"].replace(branch, f"{other}        weights = weights + bias")
+    _, (lines,) = every_line(module_of(tmp_path / "layers.py", MODULE + source).Layer().eval(), torch.randn(3, 6, 16))
+    (note,) = notes(lines, "did not take")
+    assert note.endswith("did not take: the `else` of `if self.mask is None` (line 27)")
+
+
 def test_a_branch_that_was_taken_is_not_left_out(tmp_path: Path) -> None:
     """With the mask the line has it."""
     layer = module_of(tmp_path / "layers.py", MODULE + LAYERS["branch"]).Layer(is_shifted=True).eval()

@@ -75,6 +75,16 @@ class Text(nn.Module):
         return y
 
 
+class Turned(Text):
+    """Has the batch in the second dimension inside, as XLNet does."""
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """Return `[B, N, C]` for ids `[B, N]`."""
+        places = self.places(torch.arange(ids.shape[1], device=ids.device))
+        y: Tensor = self.part(places + self.words(ids.transpose(0, 1)).transpose(0, 1))
+        return y
+
+
 class OneHot(nn.Module):
     """Takes token ids without an embedding."""
 
@@ -172,13 +182,14 @@ def test_an_input_without_a_batch_is_refused(name: str) -> None:
         make(f"{HERE}:{options}", COLUMNS)
 
 
+@pytest.mark.parametrize("name", ["Text", "Turned"])
 @pytest.mark.parametrize("given", ["", "[input=3x5]", f"[input={HERE}:ids]"])
-def test_token_ids_are_compared_after_their_embedding(given: str) -> None:
+def test_token_ids_are_compared_after_their_embedding(name: str, given: str) -> None:
     """What x is takes the place of the vectors of words, not of those of places."""
-    layer = make(f"{HERE}:Text{given}", COLUMNS)[0].eval()
+    layer = make(f"{HERE}:{name}{given}", COLUMNS)[0].eval()
     assert isinstance(layer, Wrapper)
     assert (layer.items, layer.embedding) == (((5, CHANNELS),), "words")
-    x = torch.randn(4, 5, CHANNELS, requires_grad=True)
+    x = torch.randn(5, 5, CHANNELS, requires_grad=True)
     text: Any = layer.inner
     expected = text.part(text.places(torch.arange(5)) + x)
     torch.testing.assert_close(copy.deepcopy(layer)(x), expected)
@@ -218,8 +229,8 @@ def test_token_ids_without_an_embedding_are_refused() -> None:
 
 def test_the_embedding_of_the_ids_is_the_first_that_gets_them() -> None:
     """Not the first that is called or declared."""
-    path, x = first_embedding(Text(), (ids(),), {})
-    assert path == "words"
+    path, x, is_turned = first_embedding(Text(), (ids(),), {})
+    assert (path, is_turned) == ("words", False)
     assert x is not None
     assert x.shape == (3, 5, CHANNELS)
 
