@@ -7,13 +7,14 @@ import mmap
 import random
 import re
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, cycle
 from typing import Any, NamedTuple, Protocol, cast
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
@@ -386,7 +387,8 @@ def make(point: Point, seed: int = SEED, given: Given | None = None) -> Workload
     on, dtype = device(point.device), getattr(torch, point.dtype)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        layer, shapes = _made(point)
+        with _python_seeded(seed):
+            layer, shapes = _made(point)
         layer.train(point.mode != "inference")
         torch.manual_seed(seed + VALUES_SEED)
         number, spread = sum(map(math.prod, shapes)) + SHIFTS, spread_of(layer)
@@ -401,6 +403,19 @@ def make(point: Point, seed: int = SEED, given: Given | None = None) -> Workload
     fixed = tuple(each.to(on.place) for each in fixed)
     made = Workload(point, seed, layer.to(*there), values.to(*there), shapes, direction.to(*there), fixed, flops)
     return dataclasses.replace(made, given=_of_given(layer, given, saved)) if given else made
+
+
+@contextmanager
+def _python_seeded(seed: int) -> Iterator[None]:
+    """Let Python and NumPy draw the same random numbers inside, from which a layer may choose how it computes."""
+    before = random.getstate(), np.random.get_state()
+    random.seed(seed)
+    np.random.seed(seed)
+    try:
+        yield
+    finally:
+        random.setstate(before[0])
+        np.random.set_state(before[1])
 
 
 def _padding(point: Point) -> Tensors:

@@ -276,7 +276,8 @@ class Foreign(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Return tokens for tokens."""
         if self.is_whole:
-            return hidden(x, x, x)
+            y: Tensor = hidden(x, x, x)
+            return y
         scores = x @ x.mT
         scaled(scores)
         return scores.softmax(-1) @ x

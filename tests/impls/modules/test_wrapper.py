@@ -144,7 +144,7 @@ def test_a_tensor_that_can_not_be_compared_is_refused(tensor: torch.Tensor, kind
 
 def test_a_copy_leaves_the_graph_of_a_call_behind() -> None:
     """What a call left in attributes can't be copied with its graph; weights and shared tensors are as they were."""
-    layer = nn.Linear(2, 2)
+    layer: Any = nn.Linear(2, 2)
     layer.seen, layer.all_seen = layer.weight * 2, [layer.weight * 3]
     twin = copied(layer)
     assert torch.equal(twin.seen, layer.weight * 2)
