@@ -58,7 +58,9 @@ class InGraph(nn.Module):
     @property
     def said(self) -> tuple[str, ...]:
         """What a reader must know of a call of the module, as a wrapper says it."""
-        return tuple(getattr(self.inner, "said", ()))
+        hooked = [path.removeprefix("inner.") for path, each in self.inner.named_modules() if each._forward_hooks]
+        words = [f"forward hooks, as of {hooked[0] or 'the module'}, run at tracing alone"] if hooked else []
+        return (*getattr(self.inner, "said", ()), *words)
 
     def forward(self, *xs: Tensor) -> Tensor:
         """Return what the graph of these inputs returns."""
