@@ -15,13 +15,15 @@ from impls.contract import Unsupported
 
 def check(layer: nn.Module, xs: Sequence[Tensor]) -> None:
     """Raise `impls.Unsupported`, with the place, if a layer changes its input in place."""
-    own = tuple(x.clone() for x in xs)
-    with suppress(Exception), torch.no_grad(), _Writes(own) as writes:  # what it raises is said elsewhere
+    own, again = (tuple(x.clone() for x in xs) for _ in range(2))
+    with suppress(Exception), torch.no_grad():  # what it raises is said elsewhere
         layer(*own)
-    if not all(map(torch.equal, own, xs)):
-        raise Unsupported(
-            f"the layer changes its input in place{writes.place}; outputs are compared for the same input"
-        )
+    if all(map(torch.equal, own, xs)):
+        return
+    writes = _Writes(again)
+    with suppress(Exception), torch.no_grad(), writes:
+        layer(*again)
+    raise Unsupported(f"the layer changes its input in place{writes.place}; outputs are compared for the same input")
 
 
 class _Writes(TorchDispatchMode):
