@@ -57,7 +57,8 @@ class RunFolder:
         self._tabulated_bytes = contents.end if is_own or not contents.entries else 0
 
     def _make(self) -> None:
-        self._made = [path for path in (self.folder, *self.folder.parents) if not path.exists()]
+        every = (self.folder, *self.folder.parents)
+        self._made = [path for path in every if path in files.MADE or not path.exists()]
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:

@@ -20,7 +20,7 @@ from bench.plan.layers import LAYERS, shapes_itself
 from bench.plan.names import check_layers, check_own, search_path
 from bench.plan.sweep import EFFORT_KEYS, Request, Sweep, load_sweep
 from bench.show.text import listed
-from bench.store import plan
+from bench.store import files, plan
 from bench.store.record import STATUSES
 from impls.catalogue import split
 
@@ -327,7 +327,7 @@ READERS = {
 
 def run_folder(option: argparse.Namespace, name: str) -> Path:
     """Return the folder that `--run` asks for, or a new one in `results` here, with the time and a name."""
-    return Path(option.run or Path("results", f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{name}"))
+    return Path(option.run) if option.run else files.new(Path("results"), f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{name}")
 
 
 def _list(option: argparse.Namespace, name: str, kind: type) -> list[Any]:

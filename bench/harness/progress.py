@@ -189,12 +189,12 @@ def say(console: "Console", text: str, style: str = "") -> None:
             console.print(part, style=style, soft_wrap=True, markup=False, emoji=False)
 
 
-def _live(console: "Console") -> "Live":
-    """Return what rewrites lines of a terminal in place."""
+def _live(console: "Console", *, redirects: bool = False) -> "Live":
+    """Return what rewrites lines of a terminal in place; with `redirects` warnings are printed before them."""
     from rich.live import Live  # slow to import
 
     return Live(
-        console=console, auto_refresh=False, transient=True, redirect_stdout=False, redirect_stderr=False,
+        console=console, auto_refresh=False, transient=True, redirect_stdout=False, redirect_stderr=redirects,
         vertical_overflow="crop",
     )  # fmt: skip
 
@@ -214,7 +214,7 @@ def moving(console: "Console") -> Iterator[Callable[[str], None]]:
             say(console, f"still {latest}", "dim")
 
     silence = Silence(tell)
-    with _live(console) as live:
+    with _live(console, redirects=True) as live:
 
         def move(text: str) -> None:
             nonlocal latest

@@ -322,7 +322,7 @@ def _open(config: pytest.Config, state: State) -> "tuple[Run, Progress]":
     progress = state.progress = Progress(sweep, state.points, _console(config), detail=state.detail)
     progress.opened(folder)
     pool = Pool.of(sweep)
-    if not folder.exists():  # the servers import torch while this process imports the engine
+    if not option.run or not folder.exists():  # the servers import torch while this process imports the engine
         pool.begin(sweep.points[0])
     from bench.engine.run import Run
 

@@ -23,6 +23,11 @@ SAYS: tuple[tuple[str, Callable[[re.Match[str]], int]], ...] = (
 )
 """What errors of torch and einops say, and the dimensions that they mean."""
 
+OF_SHAPES = re.compile(
+    r"\b(sizes?|shapes?|dim(ension)?s?|dimensional|channels|features|elements|num_tokens|tokens|divisible)\b", re.I
+)
+"""Words by which errors of torch, Python and models speak of shapes."""
+
 
 def asked_dimensions(error: Exception) -> int | None:
     """Return the dimensions that a module's error asks for; None if it says none."""
@@ -31,3 +36,8 @@ def asked_dimensions(error: Exception) -> int | None:
         last = extract_tb(error.__traceback__)[-1].line or ""
         return int(found[1]) if ".shape" in last or ".size()" in last else None
     return next((dimensions(found) for says, dimensions in SAYS if (found := re.search(says, text))), None)
+
+
+def is_of_shapes(error: Exception) -> bool:
+    """Return whether a module's error is about the shape of its input, as far as its words tell it."""
+    return asked_dimensions(error) is not None or bool(OF_SHAPES.search(str(error)))

@@ -7,7 +7,6 @@ import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -16,19 +15,16 @@ from torch.nn.modules import module as modules
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from bench.measure import user_code
 from bench.measure.place import place
 from bench.measure.workload import Tensors, Workload
 from impls.contract import Unsupported
-from impls.modules import wrapper
 from impls.modules.core import OF_TORCH
 
 NAN, INFINITY = "NaN", "infinity"
 
 NOT_WRITTEN = "empty"
 """What is in the names of operators whose memory holds anything."""
-
-OTHERS = (f"{Path(torch.__file__).parent}/", wrapper.__file__)
-"""Files whose lines are no layer's own code."""
 
 
 def check(
@@ -146,11 +142,7 @@ class _Finder(TorchDispatchMode):
 
     def _place(self, name: str) -> str:
         """Return an operator with its line in the layer's own code, and its module."""
-        frame: Any = sys._getframe(2)  # that of the caller of the operator
-        while frame.f_code.co_filename.startswith(OTHERS):
-            frame = frame.f_back
-        file = Path(frame.f_code.co_filename)
-        line = "" if file == Path(__file__) else f" at {file.name}:{frame.f_lineno}"  # all lines are torch's own
+        line = user_code.place(sys._getframe(2))  # that of the caller of the operator
         module = next((each for each in reversed(self._inside) if self._paths.get(each)), None)
         return f"{name}{line}" + (f", in {self._paths[module]} ({type(module).__name__})" if module else "")
 

@@ -3,7 +3,6 @@
 Only then can outputs be compared. A layer with dropout would be off from itself by as much as any other kernel is.
 """
 
-import copy
 import random
 from typing import Any
 
@@ -11,14 +10,18 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from bench.measure import finite
+from bench.measure import finite, in_place, user_code
 from bench.measure.workload import Tensors, Workload
 from bench.sampling.inputs import NORMAL
 from impls.contract import Unsupported
+from impls.modules.wrapper import copied
 
 SAME = 1e-4
 """The largest deviation between two outputs that are the same, relative to the largest value. They are computed in
 float32, and another number of items is rounded in another order."""
+
+OTHER = -2.0
+"""What another item is multiplied by, so that sums over both items have another sign than those over the first one."""
 
 DRAWS = 32
 """The calls of a layer that draws random numbers: a path that is dropped in one of ten is found in 97 % of layers."""
@@ -29,24 +32,33 @@ def check(workload: Workload) -> None:
 
     So it does, before that, if the layer's output is not finite.
     """
-    layer = copy.deepcopy(workload.layer).to("cpu", torch.float32)
+    layer = copied(workload.layer).to("cpu", torch.float32)
     items = workload.items(2, torch.float32)
     x, state = tuple(each[:1] for each in items), _random_state()
+    others = tuple(OTHER * each[:1] if each.is_floating_point() else each[-1:] for each in items)
     first = _output(layer, x)
-    if isinstance(first, Tensor):
-        finite.check(workload, layer, x, [first], [0], NORMAL)
-    others = (-each if each.is_floating_point() else each for each in x)
-    _output(layer, tuple(others))  # so that what a layer keeps of its input differs
+    if isinstance(first, Exception):
+        raise first
+    finite.check(workload, layer, x, [first], [0], NORMAL)
+    other = _output(layer, others)  # what a layer keeps of its input differs then
     again = [_output(layer, x)]
     draws = _random_state() != state
     again += [_output(layer, x) for _ in range(DRAWS if draws else 0)]
+    if error := next((each for each in again if isinstance(each, Exception)), None):
+        raise Unsupported(f"the layer fails if it is called again: {user_code.said(error)}")
     if not all(_are_same(each, first) for each in again):
         cause = "it draws random numbers: is dropout on?" if draws else "does it keep state from call to call?"
         raise Unsupported(f"the layer returns something else for the same input; {cause}")
-    both = _output(layer, items)
+    if workload.point.batch > 1:
+        _check_items(_output(layer, tuple(map(torch.cat, zip(x, others, strict=True)))), first, other)
+    in_place.check(layer, x)
+
+
+def _check_items(both: Tensor | Exception, first: Tensor, other: Tensor | Exception) -> None:
+    """Raise `impls.Unsupported` if the output for two items isn't those for each of them."""
     if isinstance(both, Exception):
         raise both
-    if not _are_same(both[:1], first):
+    if not (_are_same(both[:1], first) and _are_same(both[1:], other)):
         raise Unsupported(
             "the layer's output for an item depends on the other items of the batch, as with BatchNorm in training; "
             "outputs are compared item by item"

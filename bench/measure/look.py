@@ -4,7 +4,6 @@ A call is traced as a graph, in which cores are found; the profiler tells their 
 call of the model is timed beside it, and its kernels are compared with those of the graph.
 """
 
-import copy
 import dataclasses
 import math
 import re
@@ -32,7 +31,7 @@ from impls.graph.hints import hinted
 from impls.graph.lines import written_lines
 from impls.graph.tracing import Traced, Untraceable, traced
 from impls.lookup import check
-from impls.modules.wrapper import Wrapper, wrapped
+from impls.modules.wrapper import Wrapper, copied, wrapped
 
 CALLS, LEAST_CALLS, BUDGET_S = 7, 3, 4.0
 """The profiled calls of a look, and how many are made after BUDGET_S."""
@@ -215,7 +214,7 @@ def _on_cpu(request: Mapping[str, Any], channel: Channel) -> workload.Workload:
 
 def _error(work: workload.Workload, given: workload.Given, expected: torch.Tensor) -> float:
     """Return how far a layer with these weights is off, relative to the largest value; infinity for another shape."""
-    layer = copy.deepcopy(work.layer)
+    layer = copied(work.layer)
     values = workload.load(layer, given)["values"]
     y = _in_float64(layer, dataclasses.replace(work, values=values))
     if y.shape != expected.shape:
@@ -227,7 +226,7 @@ def _error(work: workload.Workload, given: workload.Given, expected: torch.Tenso
 def _in_float64(layer: nn.Module, work: workload.Workload) -> torch.Tensor:
     xs = work.items(COMPARED, torch.float64)
     with torch.no_grad():
-        y: torch.Tensor = copy.deepcopy(layer).to(torch.float64)(*xs)
+        y: torch.Tensor = copied(layer).to(torch.float64)(*xs)
         return y.double()
 
 

@@ -8,7 +8,6 @@ itself, so that the layer's output is NaN there too. With gradients all rows are
 again in the backward pass.
 """
 
-import copy
 import math
 import random
 from collections.abc import Sequence
@@ -41,7 +40,7 @@ from bench.sampling.inputs import LONG_SCORES, NORMAL, PART_ROWS, PEAKED, ROWS, 
 from impls.catalogue import shapes_itself
 from impls.contract import Unsupported
 from impls.modules.core import with_attend
-from impls.modules.wrapper import NOTHING, SDPAReplaced, mask_cast, names_of_sdpa
+from impls.modules.wrapper import NOTHING, SDPAReplaced, copied, mask_cast, names_of_sdpa
 
 LEAST_LOGIT = 100.0
 """The largest logit of a peaked input is LEAST_LOGIT at least, where a softmax without its maximum overflows in float32
@@ -263,7 +262,7 @@ def of_calls(workload: Workload, xs: Tensors, direction: Tensor | None) -> tuple
     """
     own = workload.values.dtype
     dtype = torch.promote_types(own, torch.float32)
-    layer = workload.layer if own == dtype else copy.deepcopy(workload.layer).to(dtype)
+    layer = workload.layer if own == dtype else copied(workload.layer).to(dtype)
     chosen = tuple(cast_to(x, None, dtype) for x in xs), None if direction is None else direction.to(dtype)
     tensors = None if direction is not None else _some_rows(workload, layer, chosen[0])
     if tensors is None:
@@ -314,7 +313,7 @@ def _with_equal_weights(workload: Workload, xs: Tensors, direction: Tensor | Non
     other = workload.with_equal_weights if _is_half(workload) else None
     if other is None:
         return None
-    layer = copy.deepcopy(other).to(xs[0].device, xs[0].dtype)
+    layer = copied(other).to(xs[0].device, xs[0].dtype)
     return tuple(each.cpu() for each in _computed(workload, layer, xs, direction))
 
 
@@ -363,7 +362,7 @@ def _cast(call: Call, dtype: torch.dtype) -> Call:
     """Return a call in another dtype; in float64 where there is room for it, else where it is."""
     workload, layer, xs, direction = call
     place = _exact_place(workload) if dtype == torch.float64 else str(workload.values.device)
-    reference = copy.deepcopy(layer).to(place, dtype)
+    reference = copied(layer).to(place, dtype)
     return Call(workload, reference, *_select(xs, direction, [*range(len(xs[0]))], place, dtype))
 
 
@@ -389,7 +388,7 @@ def _is_half(workload: Workload) -> bool:
 
 def _computed(workload: Workload, layer: nn.Module, xs: Tensors, direction: Tensor | None) -> Tensors:
     """Return the layer's output, and its gradients if there is a direction, computed for a few items at a time."""
-    size = max(1, WHOLE_BATCH_SCORES // scores(workload.point))
+    size = max(1, min(workload.point.batch, WHOLE_BATCH_SCORES // scores(workload.point)))
     directions = [None] * len(xs[0]) if direction is None else direction.split(size)
     is_cast = any(x.is_floating_point() and x.dtype != workload.values.dtype for x in xs)
     with SDPAReplaced(mask_cast, names_of_sdpa(layer)) if is_cast else NOTHING:

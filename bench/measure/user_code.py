@@ -1,15 +1,21 @@
 """The code that the names of a user bring in: where it lies, a digest of its sources, and the errors that it raises."""
 
 import hashlib
+import re
 import sys
 from collections.abc import Collection
 from pathlib import Path
+from textwrap import shorten
 from traceback import extract_tb
+from types import FrameType
 
 import torch
 
 import impls
 from impls.contract import Unresolved, Unsupported
+
+LONGEST = 400
+"""The most characters of an error's words."""
 
 DIGEST_LENGTH = 12
 """The characters of a digest."""
@@ -44,6 +50,27 @@ def _digest(files: dict[str, str]) -> str:
     return digest.hexdigest()[:DIGEST_LENGTH]
 
 
+def is_of_user(file: str) -> bool:
+    """Return whether a file is neither torch's nor the suite's."""
+    return not file.startswith(("<", *NOT_OF_USERS))
+
+
+def place(frame: FrameType | None) -> str:
+    """Return the innermost place in a user's code of a running call, ` at attn.py:15`; empty if there is none."""
+    while frame and not is_of_user(frame.f_code.co_filename):
+        frame = frame.f_back
+    return f" at {Path(frame.f_code.co_filename).name}:{frame.f_lineno}" if frame else ""
+
+
+def said(error: BaseException) -> str:
+    """Return an error's first paragraph, with its place in a user's code: `RuntimeError: no (attn.py, line 15)`."""
+    paragraph = re.split(r"\n\s*\n", str(error).strip(), maxsplit=1)[0]
+    words = ": ".join(filter(None, (type(error).__name__, shorten(paragraph, LONGEST, placeholder=" …"))))
+    frames = [each for each in extract_tb(error.__traceback__) if is_of_user(each.filename)]
+    is_placed = frames and not isinstance(error, SyntaxError)  # which says its place
+    return f"{words} ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if is_placed else words
+
+
 def raised(error: BaseException) -> str:
     """Return the error of user code behind an error, with its place: `raises: RuntimeError: no (attn.py, line 15)`.
 
@@ -53,7 +80,4 @@ def raised(error: BaseException) -> str:
         if error.__cause__ is None:
             return str(error)
         error = error.__cause__
-    words = "raises: " + " ".join(f"{type(error).__name__}: {error}".split())
-    frames = [each for each in extract_tb(error.__traceback__) if not each.filename.startswith(("<", *NOT_OF_USERS))]
-    is_placed = frames and not isinstance(error, SyntaxError)  # which says its place
-    return f"{words} ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if is_placed else words
+    return f"raises: {said(error)}"

@@ -1,6 +1,5 @@
 """The tensors of a point: the reference layer, its inputs, and one call of an implementation."""
 
-import copy
 import dataclasses
 import io
 import math
@@ -8,22 +7,24 @@ import mmap
 import random
 import re
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, cycle
 from typing import Any, NamedTuple, Protocol, cast
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 import impls
 from bench.machine import sealed
+from bench.measure import in_place, user_code
 from bench.measure.cores import equal_weights, is_plain
 from bench.measure.devices import device
-from bench.measure.dimensions import asked_dimensions
+from bench.measure.dimensions import asked_dimensions, is_of_shapes
 from bench.plan import layers
 from bench.plan.case import COLUMNS, Point
 from bench.plan.device import CPU
@@ -36,7 +37,7 @@ from impls.modules.core import with_attend
 from impls.modules.making import hide, maker_of
 from impls.modules.making import make as make_module
 from impls.modules.stated import failure, flops
-from impls.modules.wrapper import Wrapper, wrapped
+from impls.modules.wrapper import Wrapper, check_plain, copied, wrapped
 from impls.signatures import parameters_of
 
 SEED = 20_200_914
@@ -148,7 +149,7 @@ class Workload:
     @cached_property
     def has_plain_core(self) -> bool:
         """Whether the layer has a core of its own that is the plain formula: then the judge may put others there."""
-        return is_plain(copy.deepcopy(self.layer).to("cpu", torch.float32), self.items(1, torch.float32))
+        return is_plain(copied(self.layer).to("cpu", torch.float32), self.items(1, torch.float32))
 
     @cached_property
     def with_equal_weights(self) -> nn.Module | None:
@@ -386,7 +387,8 @@ def make(point: Point, seed: int = SEED, given: Given | None = None) -> Workload
     on, dtype = device(point.device), getattr(torch, point.dtype)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        layer, shapes = _made(point)
+        with _python_seeded(seed):
+            layer, shapes = _made(point)
         layer.train(point.mode != "inference")
         torch.manual_seed(seed + VALUES_SEED)
         number, spread = sum(map(math.prod, shapes)) + SHIFTS, spread_of(layer)
@@ -401,6 +403,19 @@ def make(point: Point, seed: int = SEED, given: Given | None = None) -> Workload
     fixed = tuple(each.to(on.place) for each in fixed)
     made = Workload(point, seed, layer.to(*there), values.to(*there), shapes, direction.to(*there), fixed, flops)
     return dataclasses.replace(made, given=_of_given(layer, given, saved)) if given else made
+
+
+@contextmanager
+def _python_seeded(seed: int) -> Iterator[None]:
+    """Let Python and NumPy draw the same random numbers inside, from which a layer may choose how it computes."""
+    before = random.getstate(), np.random.get_state()
+    random.seed(seed)
+    np.random.seed(seed)
+    try:
+        yield
+    finally:
+        random.setstate(before[0])
+        np.random.set_state(before[1])
 
 
 def _padding(point: Point) -> Tensors:
@@ -493,7 +508,7 @@ def subject(workload: Workload, implementation: str) -> Subject:
 
     Raises `impls.Unsupported` if the implementation can't express the layer.
     """
-    layer = copy.deepcopy(workload.layer)
+    layer = copied(workload.layer)
     return Subject(layer, impls.build(layer, implementation))
 
 
@@ -550,10 +565,10 @@ def _traced(point: Point, layer: nn.Module, xs: Tensors) -> tuple[torch.Size, in
     """
     on_meta = tuple(cast_to(x, "meta", torch.float32) for x in xs)
     if not layers.is_own(point.layer):
-        output: Tensor = copy.deepcopy(layer).to("meta")(*on_meta)
+        output: Tensor = copied(layer).to("meta")(*on_meta)
         return output.shape, layers.flops(point)
     try:
-        result, counted = _counted(point, copy.deepcopy(layer).to("meta"), on_meta)
+        result, counted = _counted(point, copied(layer).to("meta"), on_meta)
     except Exception:  # a layer may need tensors with values
         # first to the CPU: a cast on a GPU would need more of its memory
         result, counted = _counted_with_values(point, layer, tuple(cast_to(x.cpu(), None, torch.float32) for x in xs))
@@ -568,30 +583,37 @@ def _traced(point: Point, layer: nn.Module, xs: Tensors) -> tuple[torch.Size, in
 
 def _counted_with_values(point: Point, layer: nn.Module, xs: Tensors) -> tuple[Any, int | None]:
     try:
-        return _counted(point, copy.deepcopy(layer), xs)
+        return _counted(point, copied(layer), xs)
+    except (impls.Unresolved, impls.Unsupported) as error:
+        raise type(error)(f"layer {point.layer!r}: {error}") from error
     except Exception as error:
         if point.mode == "inference":  # a change in place of a view may be an error with gradients alone
             with suppress(Exception):
-                return _counted(point, copy.deepcopy(layer), xs, with_graph=False)
+                return _counted(point, copied(layer), xs, with_graph=False)
+        in_place.check(copied(layer), xs)  # one that needs gradients can't be
         raise impls.Unresolved(_uncalled(point, layer, xs, error)) from error
 
 
 def _uncalled(point: Point, layer: nn.Module, xs: Tensors, error: Exception) -> str:
     """Return why a layer can't be called with inputs, and what to write: the shape that was given stays there."""
-    first = f"{type(error).__name__}: {error}".splitlines()[0]
     inner = layer.inner if isinstance(layer, Wrapper) else layer
     names = ", ".join(each.name for each in parameters_of(inner))
     called = f"layer {point.layer!r}: {type(inner).__name__}({names}) was called with "
     stated = failure(inner, maker_of(point.layer), point)
-    given = f"{called}{', '.join(str(list(x.shape)) for x in xs)}: {first}{'; ' * bool(stated)}{stated}"
-    return f"{given}; {_remedy(point, xs[0], error)}"
+    given = f"{called}{', '.join(str(list(x.shape)) for x in xs)}: {user_code.said(error)}"
+    return "; ".join(filter(None, (given, stated, _remedy(point, xs[0], error))))
 
 
 def _remedy(point: Point, x: Tensor, error: Exception) -> str:
-    """Return what to write for a layer that can't be called with x: a shape that was given stays in what is said."""
+    """Return what to write for a layer that can't be called with x, empty if that is not the cause.
+
+    A shape that was given stays in what is said.
+    """
     of_all = "all arguments as [input=mymodule:function]"
     if re.search(r"required (positional|keyword-only) argument", str(error)):
         return f"write {of_all}"
+    if not is_of_shapes(error):
+        return ""
     asked, given = asked_dimensions(error), parse(point.layer).options.get("input", "")
     new = "x".join([f"input={x.shape[0]}", *"…" * ((asked or 2) - 1)])
     says = "" if asked in (None, x.dim()) else f"x has {x.dim()} dimensions, and the error asks for {asked}: "
@@ -606,6 +628,8 @@ def _counted(point: Point, layer: nn.Module, xs: Tensors, *, with_graph: bool = 
     """
     with FlopCounterMode(display=False) as counter, torch.set_grad_enabled(with_graph):
         output = layer(*(x.detach().requires_grad_(point.mode in TRAINED and x.is_floating_point()) for x in xs))
+        if isinstance(output, Tensor):
+            check_plain(output)
         forward = counter.get_total_flops()
         if point.mode in TRAINED and isinstance(output, Tensor):
             output.sum().backward()

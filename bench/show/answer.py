@@ -39,6 +39,9 @@ FEW = {
 }
 """What so few processes tell, if all that are named were measured in so many, and if some were."""
 
+NOT_FINITE = "is not finite"
+"""What a reason says of a layer's own output, or a gradient, with NaN or infinity."""
+
 OF_RATIOS = "All that is said of ratios is of 99 %"
 """The probability with which bounds and intervals of ratios hold."""
 
@@ -225,7 +228,9 @@ def _answer(points: Sequence[At], baseline: str | None) -> list[str]:
     tried = [at for at in points if at.rows]
     chosen = [at for at in tried if at.choice.standing != NOTHING]
     if not chosen:
-        return [f"Nothing was measured: none of {counted(sum(at.cases for at in points), 'case')} is ok."]
+        reasons = [str(row["detail"]) for at in tried for row in at.rows]
+        cause = [f"{capital(reasons[0])}."] if reasons and all(NOT_FINITE in each for each in reasons) else []
+        return [*cause, f"Nothing was measured: none of {counted(sum(at.cases for at in points), 'case')} is ok."]
     named = dict.fromkeys(at.choice.name for at in chosen if at.choice.name)
     if len(tried) == 1:
         (at,) = chosen

@@ -6,6 +6,7 @@ stale, and is taken over.
 """
 
 import contextlib
+import itertools
 import json
 import os
 import shlex
@@ -24,6 +25,9 @@ from bench.plan.invocation import IS_INSTALLED, RESULTS
 LOCK = "writer.lock"
 
 IGNORED = ".gitignore"
+
+MADE: set[Path] = set()
+"""The folders that this process made for a run: one that stays empty goes."""
 
 SAME_START_S = 1.0
 """Two readings of one process's start differ by less; the starts of two processes with one number differ by more."""
@@ -53,6 +57,23 @@ def replace_json(path: Path, content: Mapping[str, Any]) -> None:
     """Replace a file by a JSON object, in a folder that is made if it is missing; raises OSError as `replace` does."""
     path.parent.mkdir(parents=True, exist_ok=True)
     replace(path, json.dumps(content, indent=2) + "\n")
+
+
+def new(parent: Path, name: str) -> Path:
+    """Make a folder with a name, and a number after it if there is one of that name, as by a run of the same second.
+
+    One that can't be made is returned all the same: whoever writes into it will say why.
+    """
+    MADE.update(path for path in (parent, *parent.parents) if not path.exists())
+    with contextlib.suppress(OSError):
+        parent.mkdir(parents=True, exist_ok=True)
+        for number in itertools.count(1):
+            folder = parent / (name if number == 1 else f"{name}-{number}")
+            with contextlib.suppress(FileExistsError):
+                folder.mkdir()
+                MADE.add(folder)
+                return folder
+    return parent / name
 
 
 def hide(folder: Path) -> None:

@@ -1,6 +1,7 @@
 """A graph whose cores are computed by an attend."""
 
 import copy
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import torch
@@ -14,7 +15,7 @@ from impls.graph.dimensions import ATEN, Odd, called, reshaped
 from impls.graph.expressing import Attention
 from impls.graph.fused import as_call
 from impls.graph.memory import Memory, is_mutable
-from impls.graph.tracing import Traced, dtype, is_switch, shape, where
+from impls.graph.tracing import Traced, dtype, is_foreign, is_switch, name, shape, where
 
 MOST_REASONS = 3
 """The reasons that a message says at most."""
@@ -50,22 +51,29 @@ def rewritten(graph: Traced, attend: Attend) -> Rewritten:
         except Odd as odd:
             left.append((core, str(odd)))
     if not replaced:
-        raise Unsupported(_why_none(every, left))
+        raise Unsupported(_why_none(every, left, nodes))
     remove_dead(nodes)
     nodes.lint()
     own.module.recompile()
     return Rewritten(own.module, tuple(replaced), tuple(left), every.unknown)
 
 
-def _why_none(every: Found, left: list[tuple[Core, str]]) -> str:
+def _why_none(every: Found, left: list[tuple[Core, str]], graph: Graph) -> str:
     """Say why no core of a graph could be replaced."""
     reasons = [_placed(reason, where(core.node)) for core, reason in left]
     reasons += [_placed(each.reason, each.lines, "softmax at ") for each in every.unknown]
     if not reasons:
-        return "the module has no attention core: there is no softmax in the graph of its call"
-    reasons = [*dict.fromkeys(reasons)]
-    more = f"; and {len(reasons) - MOST_REASONS} more" if len(reasons) > MOST_REASONS else ""
-    return "the module's core can't be replaced: " + "; ".join(reasons[:MOST_REASONS]) + more
+        foreign = _some(f"{name(node)} at {where(node)}" for node in graph.nodes if is_foreign(node))
+        hidden = f"; what is inside of an operator of another library is not seen: {foreign}" if foreign else ""
+        return f"the module has no attention core: there is no softmax in the graph of its call{hidden}"
+    return f"the module's core can't be replaced: {_some(reasons)}"
+
+
+def _some(reasons: Iterable[str]) -> str:
+    """Return the first of some reasons, each once, and how many more there are."""
+    every = [*dict.fromkeys(reasons)]
+    more = f"; and {len(every) - MOST_REASONS} more" if len(every) > MOST_REASONS else ""
+    return "; ".join(every[:MOST_REASONS]) + more
 
 
 def _placed(reason: str, place: str, words: str = "") -> str:

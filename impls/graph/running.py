@@ -1,11 +1,12 @@
 """A module that runs the graph of its own call, and the check that the graph computes what the module does."""
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.fx import GraphModule, Node
+from torch.fx import GraphModule, Interpreter, Node
 
 from impls.catalogue import GRAPH
 from impls.contract import Attend, Implementation, Unsupported, declared_options
@@ -15,6 +16,18 @@ from impls.modules.wrapper import first_tensor
 
 TRIALS = 2
 """The inputs of other values with which a graph is compared with its module."""
+
+DECISIONS = 32
+"""The inputs of other values for which numbers that a call reads are compared: most decisions differ for half of them.
+"""
+
+DIFFERING = 8
+"""Of those for which they differ, so many are compared with the module: a number may be read for a log."""
+
+DECIDES = "the module decides by the values of its inputs"
+
+DECIDED = {torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape}
+"""The tags of operators that read a number of a tensor, or whose shape follows from numbers."""
 
 NEAR = 16
 """A graph is off from its module by so many epsilons of the largest value at most: both call the same operators."""
@@ -45,7 +58,9 @@ class InGraph(nn.Module):
     @property
     def said(self) -> tuple[str, ...]:
         """What a reader must know of a call of the module, as a wrapper says it."""
-        return tuple(getattr(self.inner, "said", ()))
+        hooked = [path.removeprefix("inner.") for path, each in self.inner.named_modules() if each._forward_hooks]
+        words = [f"forward hooks, as of {hooked[0] or 'the module'}, run at tracing alone"] if hooked else []
+        return (*getattr(self.inner, "said", ()), *words)
 
     def forward(self, *xs: Tensor) -> Tensor:
         """Return what the graph of these inputs returns."""
@@ -58,7 +73,11 @@ class InGraph(nn.Module):
     def trial(self, *xs: Tensor) -> Tensor:
         """Return what the graph of these inputs returns, which is not kept: other inputs may take another way."""
         graph = traced(self.inner, xs)
-        y: Tensor = (graph.module if self.attend is None else self._rewritten(graph)).forward(*xs)
+        try:
+            y: Tensor = (graph.module if self.attend is None else self._rewritten(graph)).forward(*xs)
+        except Unsupported:
+            check(graph, self.inner, xs)  # the shapes that a call has by its values are no core's
+            raise
         return y
 
     def compile(self, **options: Any) -> None:
@@ -126,9 +145,72 @@ def check(graph: Traced, inner: nn.Module, xs: Xs) -> None:
         )
     for seed in range(TRIALS):
         others = [other_values(x, seed) for x in xs]
-        y, again = (_output(of, inner, others) for of in (inner, graph.module.forward))
-        if not _is_same(y, again):
-            raise Unsupported(f"the module decides by the values of its inputs{_difference(graph, inner, others)}")
+        if not _is_right(graph, inner, others):
+            raise Unsupported(_decision(graph, inner, xs, [others]) or f"{DECIDES}{_difference(graph, inner, others)}")
+    if any(map(_is_decided, graph.module.graph.nodes)):
+        every = ([_scaled(x, seed) for x in xs] for seed in range(DECISIONS))
+        if reason := _decision(graph, inner, xs, every):
+            raise Unsupported(reason)
+
+
+def _is_right(graph: Traced, inner: nn.Module, xs: Xs) -> bool:
+    """Return whether a graph computes what the module does; one that can't be run on other values doesn't."""
+    y = _output(inner, inner, xs)
+    try:
+        return _is_same(y, _output(graph.module.forward, inner, xs))
+    except RuntimeError:  # what follows may not fit another shape
+        return False
+
+
+def _decision(graph: Traced, inner: nn.Module, xs: Xs, every: Iterable[Xs]) -> str:
+    """Return where values decide what a module computes, in words; empty if no inputs show it.
+
+    Those are looked at of which the call reads another number, or has another shape.
+    """
+    own, left = _decisions(graph, inner, xs), DIFFERING
+    for others in every:
+        pairs = zip(own, _decisions(graph, inner, others), strict=False)
+        node = next((node for (node, value), (_, other) in pairs if value != other), None)
+        if node and not _is_right(graph, inner, others):
+            is_shape = torch.Tag.dynamic_output_shape in _tags(node)
+            what = f"the shape of {name(node)} depends on the values of its inputs" if is_shape else DECIDES
+            return f"{what}, at {where(node)}"
+        left -= node is not None
+        if not left:
+            break
+    return ""
+
+
+def _is_decided(node: Node) -> bool:
+    """Return whether a node reads a number of a tensor, or has a shape that follows from numbers."""
+    return bool(DECIDED & _tags(node))
+
+
+def _tags(node: Node) -> set[Any]:
+    return {*getattr(node.target, "tags", ())}
+
+
+class _Decisions(Interpreter):
+    """Runs a graph, and notes each number that it reads, and each shape that follows from numbers."""
+
+    def __init__(self, module: GraphModule) -> None:
+        super().__init__(module)
+        self.found: list[tuple[Node, Any]] = []
+
+    def run_node(self, n: Node) -> Any:
+        """Compute a node, and note what it is if numbers decide it."""
+        value = super().run_node(n)
+        if _is_decided(n):
+            self.found.append((n, value.shape if isinstance(value, Tensor) else repr(value)))
+        return value
+
+
+def _decisions(graph: Traced, inner: nn.Module, xs: Xs) -> list[tuple[Node, Any]]:
+    """Return what numbers decide in a call, as far as the graph can be run on inputs."""
+    run = _Decisions(graph.module)
+    with without_traces(inner, xs), contextlib.suppress(Exception):  # what follows may not fit another shape
+        run.run(*(x.clone() for x in xs))
+    return run.found
 
 
 def _twice(inner: nn.Module, xs: Xs) -> tuple[Tensor, Tensor]:
@@ -142,6 +224,11 @@ def _twice(inner: nn.Module, xs: Xs) -> tuple[Tensor, Tensor]:
 def _output(call: Callable[..., Any], inner: nn.Module, xs: Xs) -> Tensor:
     with without_traces(inner, xs):
         return first_tensor(call(*(x.clone() for x in xs)))
+
+
+def _scaled(x: Tensor, seed: int) -> Tensor:
+    """Return other values of other sizes."""
+    return 2.0 ** (seed % 8 - 4) * other_values(x, seed) if x.is_floating_point() else other_values(x, seed)
 
 
 def other_values(x: Tensor, seed: int) -> Tensor:
@@ -164,7 +251,8 @@ def _difference(graph: Traced, inner: nn.Module, xs: Xs) -> str:
     """Return where the graph of a call on other inputs differs, in words; empty if it doesn't."""
     for node, other in zip(graph.module.graph.nodes, traced(inner, xs).module.graph.nodes, strict=False):
         if _signature(node) != _signature(other):
-            return f": its calls differ from {name(node)} at {where(node)} on"
+            at = "" if node.op == "output" else f" from {name(node)} at {where(node)} on"
+            return f": its calls differ{at}"
     return ""
 
 

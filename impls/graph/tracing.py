@@ -31,6 +31,9 @@ NOT_SOURCE = (
 )
 """Parts of the names of files whose lines are no source of a model."""
 
+OF_TORCH = ("aten", "prim", "prims")
+"""The libraries of torch's own operators."""
+
 FRAMES, LOCALS, FUNCTION, MODULE = "frames", "locals", "function", "module"
 """What the `meta` of a node holds: places in the source, what names are bound to there, the function, the module."""
 
@@ -297,11 +300,21 @@ def module_of(node: Node) -> str:
 
 
 def name(node: Node) -> str:
-    """Return the name of a node's operator without its library and overload, such as `matmul`; in place too."""
+    """Return the name of a node's operator without its overload, such as `matmul`; in place too.
+
+    One of another library than torch has that before it: `mine::softmax` may be anything.
+    """
     target = node.target
     if isinstance(target, torch._ops.OpOverload):
+        if is_foreign(node):
+            return target._schema.name
         return target._schema.name.rpartition("::")[-1].rstrip("_")
     return getattr(target, "__name__", str(target))
+
+
+def is_foreign(node: Node) -> bool:
+    """Return whether a node's operator is one of another library than torch."""
+    return isinstance(node.target, torch._ops.OpOverload) and node.target.namespace not in OF_TORCH
 
 
 def shape(node: Node) -> tuple[int, ...]:

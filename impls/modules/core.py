@@ -25,7 +25,7 @@ from impls.graph.cores import found
 from impls.graph.running import InGraph, staying
 from impls.graph.tracing import Untraceable, no_fast_path, traced
 from impls.modules.counted import Counts, counted
-from impls.modules.wrapper import Wrapper
+from impls.modules.wrapper import Wrapper, copied
 from impls.signatures import POSITIONAL, parameters_of
 
 MISSING_KERNEL = ("No available kernel", "No viable backend")
@@ -263,7 +263,8 @@ def compile_in_place(layer: nn.Module, **options: Any) -> None:
 def _copy(layer: Wrapper) -> Wrapper:
     """Return a copy of a module that shares its weights and has modules of its own."""
     shared = {id(tensor): tensor for tensor in chain(layer.parameters(), layer.buffers())}
-    return copy.deepcopy(layer, shared)
+    own: Wrapper = copied(layer, shared)
+    return own
 
 
 def switched(layer: Wrapper, name: str) -> Wrapper:

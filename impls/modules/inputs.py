@@ -3,7 +3,6 @@
 It is tried: a call with several items must return for the first one what a call with that item alone returns.
 """
 
-import copy
 from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
@@ -13,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from impls.contract import Unsupported
-from impls.modules.wrapper import Wrapper, X, changed, first_tensor
+from impls.modules.wrapper import Wrapper, X, changed, check_plain, copied, first_tensor
 
 ITEMS = 2
 """The items of a call that shows what a module takes."""
@@ -190,11 +189,19 @@ def _output(
     The generator of random numbers is left as it was.
     """
     try:
-        module = module if is_own else copy.deepcopy(module)
+        module = module if is_own else copied(module)
+        args, kwargs = changed((tuple(args), kwargs or {}), _own)  # a module may change them in place
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
-            return module(*args, **(kwargs or {}))
+            y = module(*args, **kwargs)
+        if isinstance(y, Tensor):
+            check_plain(y)
+        return y
     except Exception as error:
         return error
+
+
+def _own(value: Any) -> Any:
+    return value.clone() if isinstance(value, Tensor) else value
 
 
 def _are_near(one: Tensor, other: Tensor) -> bool:

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from impls.contract import Unresolved, Unsupported, imported
 from impls.modules.inputs import of_arguments
-from impls.modules.wrapper import Wrapper, X
+from impls.modules.wrapper import Wrapper, X, check_plain
 
 TOKENS = 128
 """The tokens of a text if the name says nothing, or fewer if the model takes no more."""
@@ -115,11 +115,13 @@ def _transformers(name: str, given: Any, options: Options) -> Wrapper:
         return with_input(inner, given, usual, keyword="pixel_values")
     if inner.main_input_name != "input_ids" or "inputs_embeds" not in inspect.signature(inner.forward).parameters:
         raise Unresolved(
-            f"transformers:{name} takes {inner.main_input_name}; expected a model of images or of texts, or --input "
-            "mymodel:inputs, a function that returns its inputs by name"
+            f"transformers:{name} takes {inner.main_input_name}; expected a model of images or of texts, or "
+            "[input=mymodel:inputs], a function that returns its inputs by name"
         )
     if given is not None:
-        raise Unresolved(f"transformers:{name} has its input by [tokens=64,padding=8] or --input mymodel:inputs")
+        raise Unresolved(
+            f"transformers:{name} has its input by [tokens=64,padding=8] or [input=mymodel:inputs], not by sizes"
+        )
     most = max(0, getattr(config.get_text_config(), "max_position_embeddings", None) or 0) or math.inf
     tokens, padding = int(min(TOKENS, most) if tokens is None else tokens), int(padding or 0)
     if not 0 <= padding < tokens <= most:
@@ -185,6 +187,9 @@ def _with_tensors(inner: nn.Module, inputs: Any, *, is_outer: bool) -> Wrapper:
     """Return a model with the inputs that a user's function returned: a tensor, a tuple or a mapping of tensors."""
     args = () if isinstance(inputs, Mapping) else tuple(inputs) if isinstance(inputs, tuple) else (inputs,)
     kwargs = dict(inputs) if isinstance(inputs, Mapping) else {}
+    for each in (*args, *kwargs.values()):
+        if isinstance(each, Tensor):
+            check_plain(each, "the function of inputs returns")
     if alone := of_arguments(inner, args, kwargs, is_outer=is_outer):
         return alone
     ids = next((each for each in (*args, *kwargs.values()) if isinstance(each, Tensor) and each.dim()), None)

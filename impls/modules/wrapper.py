@@ -1,6 +1,7 @@
 """A measured module as a function of its inputs, usually one, x: they come in, one tensor goes out."""
 
 import contextlib
+import copy
 import functools
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -11,6 +12,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 from torch import Tensor, nn
+from torch.utils._pytree import tree_leaves
 
 from impls.catalogue import CORE_KEYWORDS
 from impls.contract import Attend, Unresolved, Unsupported, declared_options, repeated
@@ -178,6 +180,16 @@ class Wrapper(nn.Module):
         return xs[value.number].transpose(0, 1) if self.batch_dim else xs[value.number]
 
 
+def copied(module: nn.Module, shared: Mapping[int, Tensor] | None = None) -> Any:
+    """Return a copy of a module, with the `shared` tensors by their ids.
+
+    What a call left in its attributes is copied without its graph, which can't be copied.
+    """
+    left = (each for of in module.modules() for each in tree_leaves([*vars(of).values()]) if isinstance(each, Tensor))
+    known = {id(each): each.detach() for each in left if not each.is_leaf}
+    return copy.deepcopy(module, {**known, **(shared or {})})
+
+
 def expanded(tensor: Tensor, dim: int, size: int) -> Tensor:
     """Return a tensor with a dimension of size 1 expanded."""
     return tensor.expand(*tensor.shape[:dim], size, *tensor.shape[dim + 1 :])
@@ -206,12 +218,24 @@ def _holds_given(arguments: Any) -> bool:
 def first_tensor(output: Any) -> Tensor:
     """Return the first floating-point tensor of an output: itself, or one in a tuple, a mapping or an object."""
     if isinstance(output, Tensor):
+        check_plain(output)
         return output
     values = output.values() if isinstance(output, Mapping) else output if isinstance(output, tuple | list) else ()
     for value in values or vars(output).values() if hasattr(output, "__dict__") else values:
         if isinstance(value, Tensor) and value.is_floating_point():
             return value
-    raise Unresolved(f"the module must return a tensor, or several in a tuple or mapping, got {type(output).__name__}")
+    raise Unresolved(
+        "the module must return a tensor of floating-point numbers, or one in a tuple, mapping or object; "
+        f"got {type(output).__name__}{' without one' * (output is not None)}"
+    )
+
+
+def check_plain(tensor: Tensor, what: str = "the module returns") -> None:
+    """Raise `Unsupported` for a tensor whose numbers can't be compared; `what` is said before it."""
+    kind = "nested" if tensor.is_nested else "complex" if tensor.is_complex() else ""
+    kind = kind or ("" if tensor.layout == torch.strided else str(tensor.layout).removeprefix("torch."))
+    if kind:
+        raise Unsupported(f"{what} a {kind} tensor; inputs and outputs must be dense tensors of real numbers")
 
 
 def names_of_sdpa(module: nn.Module) -> tuple[Name, ...]:

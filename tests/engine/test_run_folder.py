@@ -170,6 +170,19 @@ def test_a_folder_that_was_made_for_nothing_goes_again(tmp_path: Path) -> None:
         opened(tmp_path / "file" / "run")
 
 
+def test_a_new_folder_is_one_that_was_made_for_the_run(tmp_path: Path) -> None:
+    """Each has another one; one that stays empty goes, with those above it, unless another lies there."""
+    parent = tmp_path / "results"
+    first, second = files.new(parent, "run"), files.new(parent, "run")
+    assert first != second
+    for path, left in ((second, [first]), (first, [])):
+        run_folder = RunFolder(SWEEP, path)
+        run_folder.prepare()
+        run_folder.close()
+        assert [*tmp_path.rglob("run*")] == left
+    assert not parent.exists()
+
+
 def test_a_table_that_was_edited_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Until it is written anew."""
     left(tmp_path, "eager", "sdpa")

@@ -194,12 +194,15 @@ def test_statuses_that_fail_a_point() -> None:
     assert statuses == [None, (), ("incorrect", "oom")]
 
 
-def test_the_folder_is_the_one_asked_for_or_a_new_one() -> None:
-    """Without --run the folder is named by time and sweep under results/, where the user is."""
+def test_the_folder_is_the_one_asked_for_or_a_new_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without --run the folder is named by time and sweep under results/, where the user is; no two are the same."""
+    monkeypatch.chdir(tmp_path)
     assert options.run_folder(given("--run there"), "article") == Path("there")
     fresh = options.run_folder(given(""), "article")
     assert fresh.parent == Path("results")
     assert fresh.name.endswith("Z-article")
+    assert len({fresh, *(options.run_folder(given(""), "article") for _ in range(9))}) == 10
+    assert not Path("there").exists()
 
 
 # a folder that holds a run

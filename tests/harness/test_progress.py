@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+import sys
 import time
 from collections.abc import Sequence
 from io import StringIO
@@ -166,6 +167,16 @@ def test_the_moving_line_of_a_terminal_is_rewritten(clock: Clock) -> None:
             text = written(out)
             assert ("20s looking: at …" in text) == bool(height)
         assert (REWRITE in written(out)) == bool(height)
+
+
+def test_what_is_written_beside_a_moving_line_has_a_line_of_its_own(clock: Clock) -> None:
+    """A warning of torch begins where the moving line began."""
+    out = on(40, 24)
+    with moving(out) as move:
+        clock.now_s += 1
+        move("looking: at the model")
+        sys.stderr.write("UserWarning: prototype\n")
+        assert f"{REWRITE}UserWarning: prototype\n" in written(out)
 
 
 def comes(out: Console, text: str) -> bool:

@@ -22,7 +22,8 @@ def test_an_error_that_leaves_a_gpu_unusable_ends_the_process(gpu: Gpu) -> None:
     outcome = Outcome()
     with failure.caught(outcome, "cuda"):
         raise ValueError("a shape\nerror: two")
-    assert (outcome.status, outcome.detail) == ("error", "ValueError: a shape")  # what no compiler wrote is left out
+    assert outcome.status == "error"
+    assert outcome.detail.startswith("ValueError: a shape error: two (test_failure.py, line ")
     gpu.ruin()
     with pytest.raises(SystemExit, match="RuntimeError: the kernel's own words"), failure.caught(outcome, "cuda"):
         raise RuntimeError("the kernel's own words")
@@ -82,3 +83,12 @@ def test_a_compilers_reason_stands_in_the_detail(code: bytes, option: str, said:
         raise CppCompileError(["g++", "kernel.cpp"], words)
     assert outcome.status == "error"
     assert outcome.detail.startswith(f"CppCompileError: C++ compile error: {said}")
+
+
+def test_an_exit_of_a_user_s_code_is_an_error_of_its_own() -> None:
+    """The row says where it was, and the process goes on."""
+    outcome = Outcome()
+    with failure.caught(outcome, "cpu", "the reference failed: "):
+        raise SystemExit("no licence")
+    assert (outcome.status, outcome.own_cause) == ("error", True)
+    assert "SystemExit: no licence (test_failure.py, line " in outcome.detail

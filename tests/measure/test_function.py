@@ -1,5 +1,6 @@
 """A layer is a function of each item of its input, or it can't be measured."""
 
+import dataclasses
 import itertools
 from collections.abc import Callable
 from typing import Any
@@ -30,6 +31,12 @@ def _batch_norm(_layer: nn.Module, o: Tensor) -> Tensor:
     return F.batch_norm(o.flatten(1, 2), None, None, training=True).view_as(o)
 
 
+def _once(layer: Any, o: Tensor) -> Tensor:
+    if next(layer.counter) > 3:
+        raise ValueError("called too often")
+    return o
+
+
 CORES: dict[str, Kind] = {
     "dropout": lambda _layer, o: F.dropout(o, 0.1),
     "dropout_in_training": lambda layer, o: F.dropout(o, 0.1, layer.training),
@@ -37,6 +44,9 @@ CORES: dict[str, Kind] = {
     "growing": _growing,
     "counting": lambda layer, o: o * (1 + 0.01 * float(next(layer.counter))),
     "batch_norm": _batch_norm,
+    "branch": lambda _layer, o: o if o.sum() > 0 else 2 * o,
+    "first": lambda _layer, o: o + o[:1],
+    "once": _once,
 }
 """What is made of the output of a core, which then is no function of the item's q, k and v."""
 
@@ -74,7 +84,7 @@ def refusal(at: Point) -> str:
 
 
 @pytest.mark.parametrize("mode", ["inference", "forward", "train"])
-@pytest.mark.parametrize("kind", CORES)
+@pytest.mark.parametrize("kind", [kind for kind in CORES if kind != "once"])
 def test_a_layer_that_returns_something_else_each_time_is_refused(kind: str, mode: str) -> None:
     """In the mode in which it does so; what is dropped in training alone is a function in inference."""
     is_refused = mode != "inference" or kind not in IN_TRAINING
@@ -88,6 +98,8 @@ def test_a_layer_that_returns_something_else_each_time_is_refused(kind: str, mod
         ("dropout", "it draws random numbers: is dropout on?"),
         ("growing", "does it keep state from call to call?"),
         ("batch_norm", "depends on the other items of the batch"),
+        ("branch", "depends on the other items of the batch"),
+        ("first", "depends on the other items of the batch"),
     ],
 )
 def test_the_reason_says_what_to_look_for(kind: str, words: str) -> None:
@@ -100,3 +112,17 @@ def test_the_reason_says_what_to_look_for(kind: str, words: str) -> None:
 def test_the_layers_of_the_project_are_functions(name: str, mode: str) -> None:
     """An item has the same output beside others and alone."""
     function.check(workload.make(of_layer(name, mode=mode)))
+
+
+def test_a_layer_that_fails_when_it_is_called_again_says_so() -> None:
+    """With its own error and the line of it."""
+    work = workload.make(of_four("once"))
+    for layer in (each for each in work.layer.modules() if isinstance(each, Random)):
+        layer.counter = itertools.count(3)
+    with pytest.raises(Unsupported, match=r"ValueError: called too often \(test_function\.py, line [0-9]+\)"):
+        function.check(work)
+
+
+def test_one_item_may_decide_for_itself() -> None:
+    """A branch on a sum over the batch is a function where there is one item."""
+    assert not refusal(dataclasses.replace(of_four("branch"), batch=1))

@@ -359,7 +359,7 @@ def test_one_that_fails_in_a_sample_has_ended(tmp_path: Path) -> None:
     """The reply says how."""
     with case(point(), "tests.foreign:raises_later", tmp_path) as process:
         reply = process.measure(1)
-    assert (reply["status"], reply["detail"]) == ("error", "RuntimeError: tired")
+    assert (reply["status"], reply["detail"]) == ("error", "RuntimeError: tired (foreign.py, line 55)")
 
 
 @pytest.mark.parametrize(

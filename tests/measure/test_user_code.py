@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bench.measure.user_code import imported_since, raised
+from bench.measure.user_code import imported_since, place, raised, said
 from impls.contract import Unresolved, Unsupported, imported
 
 WRAPPER = "import json\nimport users_library.inner\n"
@@ -93,9 +93,24 @@ def test_an_error_of_user_code_has_its_place(folder: Path, text: str, words: tup
     invalidate_caches()
     with pytest.raises(Unresolved) as error:
         imported("users_broken:f", "layer")
-    said = raised(error.value)
-    assert said.startswith(words[0])
-    assert said.endswith(words[1])
+    text = raised(error.value)
+    assert text.startswith(words[0])
+    assert text.endswith(words[1])
+
+
+def test_an_error_is_said_by_its_first_paragraph() -> None:
+    """It may go on over lines; what follows an empty one is left out, and very much of it is cut."""
+    words = said(ValueError("one\n  and two\n\nthree"))
+    assert words == "ValueError: one and two"
+    assert said(SystemExit()) == "SystemExit"
+    assert len(said(ValueError("many words " * 1000))) < 1000
+
+
+def test_a_place_is_the_innermost_of_a_user() -> None:
+    """A frame of torch or of the suite is none of a user's."""
+    frame = sys._getframe()
+    assert place(frame) == f" at {Path(__file__).name}:{frame.f_lineno}"
+    assert place(None) == ""
 
 
 def test_a_mistake_that_the_suite_found_is_in_its_words() -> None:

@@ -2,11 +2,13 @@
 
 import dataclasses
 import itertools
+import random
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 import impls
 from bench.machine import sealed
@@ -454,3 +456,29 @@ def test_a_mask_of_a_users_layer_is_no_padding() -> None:
         own("Mine", mask="padding")
     with pytest.raises(impls.Unresolved, match=r"was called with \[2, 7, 12\], \[2, 7\]"):
         own("Keeping", mask="padding")
+
+
+class Drawn(nn.Module):
+    """A layer that draws from the generators of Python, NumPy and torch when it is made."""
+
+    def __init__(self, channels: int = 12) -> None:
+        super().__init__()
+        self.drawn = random.random(), float(np.random.rand()), float(torch.rand(()))
+        self.linear = nn.Linear(channels, channels)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return tokens for tokens."""
+        y: Tensor = self.linear(x)
+        return y
+
+
+def test_a_layer_is_the_same_in_each_process() -> None:
+    """Whatever generator it draws from; what others draw is left as it was."""
+    at = point(layer="tests.measure.test_workload:Drawn")
+    random.seed(1)
+    before = random.getstate()
+    layers = [getattr(workload.make(at, seed).layer, "inner", None) for seed in (1, 1, 2)]
+    assert random.getstate() == before
+    one, same, other = (each.drawn for each in layers if isinstance(each, Drawn))
+    assert one == same
+    assert not {*one} & {*other}

@@ -208,6 +208,15 @@ ANSWERS: list[tuple[Callable[[], pd.DataFrame], list[str]]] = [
 right."""
 
 
+def test_what_is_not_finite_is_said_first() -> None:
+    """Where nothing was measured for that reason alone."""
+    nan = "the layer's own output is not finite: 5 NaN of 10 values"
+    of = results(CASES[:2], dict.fromkeys(CASES, OOM)).assign(detail=nan)
+    first, second = answer(points_of(of), "eager")
+    assert first == "The layer's own output is not finite: 5 NaN of 10 values."
+    assert second.startswith("Nothing was measured")
+
+
 @pytest.mark.parametrize(("of", "sentences"), ANSWERS, ids=lambda each: each[0] if isinstance(each, list) else "")
 def test_each_run_has_its_sentences(of: Callable[[], pd.DataFrame], sentences: list[str]) -> None:
     """An implementation of a user's own has its time also if it loses, and what has no rival is no doubt."""

@@ -252,3 +252,39 @@ def test_dropout_is_on_in_training_alone() -> None:
     assert not torch.equal(new(x), new(x))
     new.eval()
     assert torch.equal(new(x), model(x))
+
+
+@torch.library.custom_op("bench_tests::softmax", mutates_args=())
+def hidden(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Return attention by an operator into which nothing sees."""
+    return (q @ k.mT).softmax(-1) @ v
+
+
+@torch.library.custom_op("bench_tests::scale_", mutates_args=("scores",))
+def scaled(scores: Tensor) -> None:
+    """Scale scores in place."""
+    scores.mul_(0.5)
+
+
+class Foreign(nn.Module):
+    """Attention with an operator of another library than torch."""
+
+    def __init__(self, *, is_whole: bool) -> None:
+        super().__init__()
+        self.is_whole = is_whole
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return tokens for tokens."""
+        if self.is_whole:
+            y: Tensor = hidden(x, x, x)
+            return y
+        scores = x @ x.mT
+        scaled(scores)
+        return scores.softmax(-1) @ x
+
+
+@pytest.mark.parametrize(("is_whole", "operator"), [(True, "bench_tests::softmax"), (False, "bench_tests::scale_")])
+def test_an_operator_of_another_library_is_named_with_it(is_whole: bool, operator: str) -> None:
+    """Its own name may be one of torch's, and means nothing."""
+    with torch.no_grad(), pytest.raises(Unsupported, match=rf"{operator}.* at .*test_rewriting\.py:[0-9]+"):
+        rewritten(traced(Foreign(is_whole=is_whole), (torch.randn(2, 5, 8),)), sdpa.attend)

@@ -232,3 +232,66 @@ def test_what_a_module_gets_beside_its_input_is_no_parameter() -> None:
     layer = Wrapper(Crossed(), ((5, 16),), (X, torch.randn(2, 7, 16)), batch=2)
     x = tokens()
     torch.testing.assert_close(InGraph(layer, right)(x), layer(x))
+
+
+class ByValues(nn.Module):
+    """A layer that reads numbers of its input."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.inner, self.kind, self.log = Written(16), kind, list[float]()
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return tokens for tokens."""
+        y: Tensor = self.inner(x)
+        if self.kind == "branch":
+            return y if x.sum() > 0 else 2 * y
+        if self.kind == "loop":
+            size = x.abs().mean()
+            while size > 4:
+                size, y = size / 2, y + 1
+            return y
+        if self.kind == "shape":
+            kept = (x[0, :, 0] > 0).nonzero()[:, 0]
+            return y + y[:, kept].reshape(len(kept) * 16).sum()
+        if bool(x.isnan().any()):
+            raise ValueError("NaN")
+        self.log.append(x.mean().item())
+        return y
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"), [("branch", "decides by"), ("loop", "decides by"), ("shape", "shape of nonzero")]
+)
+@pytest.mark.parametrize("attend", [None, right])
+def test_a_number_that_decides_is_named_by_its_line(kind: str, words: str, attend: Any) -> None:
+    """Whatever the first inputs are, and also if no core could be replaced."""
+    with pytest.raises(impls.Unsupported, match=rf"{words}.*, at .*test_running\.py:[0-9]+"), torch.no_grad():
+        InGraph(ByValues(kind).eval(), attend)(torch.randn(1, 5, 16))
+
+
+def test_a_number_that_is_only_read_decides_nothing() -> None:
+    """A log, and a check of the input, are in no graph."""
+    layer, x = ByValues("log").eval(), torch.randn(1, 5, 16)
+    with torch.no_grad():
+        assert torch.equal(InGraph(layer)(x), layer(x))
+
+
+def test_hooks_run_at_tracing_alone_and_that_is_said() -> None:
+    """What a hook makes of an output is in the graph; what it does besides isn't done again."""
+    layer, x, calls = Written(16).eval(), torch.randn(2, 5, 16), list[int]()
+    assert InGraph(layer).said == ()
+
+    def double(_module: nn.Module, _args: Any, y: Tensor) -> Tensor:
+        calls.append(1)
+        return 2 * y
+
+    with torch.no_grad():
+        expected = 2 * layer(x)
+        layer.register_forward_hook(double)
+        graph = InGraph(layer)
+        graph(x)
+        before = len(calls)
+        assert torch.equal(graph(x), expected)
+    assert len(calls) == before > 0
+    assert any("hooks" in each for each in graph.said)

@@ -109,8 +109,8 @@ def test_a_layer_that_can_not_be_called_again_alone_says_why(kind: str, words: s
         ("transformers:BertConfi", "did you mean BertConfig"),
         ("transformers:no/such/config.json", "can't be read as a config.json"),
         (f"transformers:BertConfig[{BERT},tokens=4,padding=4]", "padding < tokens"),
-        (f"transformers:BertConfig[{BERT},input=1x4x16]", "[tokens=64,padding=8] or --input"),
-        ("transformers:WhisperConfig[encoder_layers=1,decoder_layers=1]", "--input mymodel:inputs, a function"),
+        (f"transformers:BertConfig[{BERT},input=1x4x16]", "[tokens=64,padding=8] or [input=mymodel:inputs]"),
+        ("transformers:WhisperConfig[encoder_layers=1,decoder_layers=1]", "[input=mymodel:inputs], a function"),
         (f"{TINY}:Net[kind=other,input=1x5x16]", "can't be made: KeyError"),
     ],
 )

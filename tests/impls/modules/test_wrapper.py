@@ -9,7 +9,7 @@ import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 from torch import nn
 
 from impls import Unresolved, Unsupported
-from impls.modules.wrapper import Held, Wrapper, X, bridge, first_tensor, mask_cast
+from impls.modules.wrapper import Held, Wrapper, X, bridge, copied, first_tensor, mask_cast
 from tests import tiny_models
 
 
@@ -125,3 +125,30 @@ def test_torch_leaves_scale_and_mask_out_of_scores_for_a_float32_mask_beside_flo
     logits = (weights / weights[0]).log() + 0.5
     wrong = (logits - 0.5 - mask.double()).abs() > 1e-6
     assert torch.allclose(logits[wrong], torch.ones(int(wrong.sum())).double())  # neither scale nor mask
+
+
+@pytest.mark.parametrize(
+    ("tensor", "kind"),
+    [
+        (torch.zeros(2, dtype=torch.complex64), "complex"),
+        (torch.nested.nested_tensor([torch.zeros(2, 3), torch.zeros(1, 3)], layout=torch.jagged), "nested"),
+        (torch.nested.nested_tensor([torch.zeros(2, 3), torch.zeros(1, 3)]), "nested"),
+        (torch.eye(2).to_sparse(), "sparse_coo"),
+    ],
+)
+def test_a_tensor_that_can_not_be_compared_is_refused(tensor: torch.Tensor, kind: str) -> None:
+    """Its kind is said."""
+    with pytest.raises(Unsupported, match=f"a {kind} tensor"):
+        first_tensor(tensor)
+
+
+def test_a_copy_leaves_the_graph_of_a_call_behind() -> None:
+    """What a call left in attributes can't be copied with its graph; weights and shared tensors are as they were."""
+    layer: Any = nn.Linear(2, 2)
+    layer.seen, layer.all_seen = layer.weight * 2, [layer.weight * 3]
+    twin = copied(layer)
+    assert torch.equal(twin.seen, layer.weight * 2)
+    assert twin.seen.is_leaf
+    assert twin.all_seen[0].is_leaf
+    assert twin.weight is not layer.weight
+    assert copied(layer, {id(layer.weight): layer.weight}).weight is layer.weight
