@@ -51,6 +51,18 @@ class Biased(Attention):
         return weights @ v
 
 
+class LearnedBias(Attention):
+    """The same by torch's function with a bias that is computed from a parameter."""
+
+    def __init__(self, channels: int, heads: int = 2) -> None:
+        super().__init__(channels, heads)
+        self.slope = nn.Parameter(torch.ones(()))
+
+    def core(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """Return the core of queries, keys and values `[B, H, N, D]`."""
+        return F.scaled_dot_product_attention(q, k, v, self.slope * torch.arange(q.shape[2]).to(q.dtype)[None])
+
+
 class Capped(Attention):
     """The same with a soft cap, which SDPA can't express."""
 
@@ -131,6 +143,7 @@ KINDS: dict[str, Callable[[int], Attention]] = {
     "causal": partial(Attention, causal=True),
     "written": Written,
     "biased": Biased,
+    "learned bias": LearnedBias,
     "capped": Capped,
     "switched": Switched,
     "imported": Imported,

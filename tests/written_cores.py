@@ -150,6 +150,12 @@ def like_scores(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return (scores.masked_fill(hidden, -1e9) + later).softmax(-1) @ v
 
 
+def less_their_logsumexp(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Take exponentials of scores less the logarithm of their sum, as Reformer does."""
+    scores = torch.where(HIDDEN, -1e9, scores_of(q, k))
+    return torch.exp(scores - torch.logsumexp(scores, dim=-1, keepdim=True)) @ v
+
+
 EXPRESSIBLE: dict[str, Core] = {
     "plain": lambda q, k, v: (q @ k.mT * D**-0.5).softmax(-1) @ v,
     "root": lambda q, k, v: scores_of(q, k).softmax(-1) @ v,
@@ -203,6 +209,7 @@ EXPRESSIBLE: dict[str, Core] = {
     "zero after": zero_after,
     "changed later": changed_later,
     "like scores": like_scores,
+    "logsumexp": less_their_logsumexp,
     "rows and columns": of_rows_and_columns,
     "no key": lambda q, k, v: scores_of(q, k).masked_fill(WITHOUT_KEYS, -1e9).softmax(-1) @ v,
     "bias and no key": lambda q, k, v: (scores_of(q, k) + BIAS).masked_fill(WITHOUT_KEYS, -1e9).softmax(-1) @ v,

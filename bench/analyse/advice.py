@@ -291,10 +291,10 @@ def _objections(looks: Sequence[Seen]) -> Iterator[str]:
     """Yield how the graph differs from a plain call, and which switches of the model stay as they are."""
     plain, in_graph = ({*looks[0][name]} for name in ("kernels", "graph_kernels"))
     if plain != in_graph and not looks[0]["untraced"]:
-        other, usual = (", ".join(sorted(each)) or "nothing" for each in (in_graph - plain, plain - in_graph))
+        its, plain_ones = (", ".join(sorted(each)) or "no attention operator" for each in (in_graph, plain))
         yield (
-            f"the model's graph runs {other} in place of {usual}: the layers and the share are those of the graph; "
-            "gains are measured in the model as it is"
+            f"the model's graph runs {its}, the model itself {plain_ones}: the layers and the share are those of the "
+            "graph; gains are measured in the model as it is"
         )
     for flag in looks[0].get("flags", ()):
         yield (

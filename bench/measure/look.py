@@ -81,6 +81,7 @@ def look(request: Mapping[str, Any], channel: Channel) -> dict[str, Any]:
         graph, untraced = _traced(model, work)
         of = cores.found(graph) if graph else cores.Found((), ())
         plain = _kernels(call, on)
+        in_graph = _kernels(_step(graph.module, model, work), on) if graph else []
         if graph and not (of.cores or of.unknown or plain):
             raise impls.Unsupported(NO_SOFTMAX)
         channel.announce("profile")
@@ -94,7 +95,7 @@ def look(request: Mapping[str, Any], channel: Channel) -> dict[str, Any]:
         "untraced": untraced,
         "calls": timed,
         "kernels": plain,
-        "graph_kernels": _kernels(_step(graph.module, model, work), on) if graph else [],
+        "graph_kernels": in_graph,
         "settings": tried,
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "item": list(model.items[0]),

@@ -178,7 +178,7 @@ class _Search:
         assert softmax is not None
         try:
             core = attention(way)
-            if core.value not in self._of_inputs and len(core.lead) < 2:
+            if core.value not in self._of_inputs and sum(dim.size > 1 for dim in core.lead) < 2:
                 raise Odd("weights of parameters: a gate, no attention")
             nodes = self.graph.module.graph
             with inserted(nodes, core.last.node, is_kept=False):

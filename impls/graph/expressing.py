@@ -152,18 +152,23 @@ def _check_sum(summed: Dim, columns: Dim, scores: Scores) -> None:
 def _lead(core: Attention) -> Dims:
     """Return the dimensions of items and heads: those of a place on the way that has two, else the most.
 
-    If they are one at every place, they are those of the queries before they became one.
+    If they are one at every place, they are those of the queries before they became one; heads of a single item then
+    have a dimension of one item before them.
     """
     own = (core.rows, core.columns, core.columns._replace(size=core.scores.keys.size))
 
     def of(dims: Dims) -> Dims:
-        others = (dim for dim in dims if dim.size > 1 and dim not in own and not dim.axis)
-        apart = (dim for dim in others if not dim.is_inside(core.rows) and not dim.is_inside(core.columns))
-        return tuple(sorted(apart, key=lambda dim: -dim.stride))
+        others = (dim for dim in dims if dim not in own and not dim.axis)
+        return tuple(dim for dim in others if not dim.is_inside(core.rows) and not dim.is_inside(core.columns))
 
-    options = [of(dims) for dims in core.scores.layouts]
-    most = max(options, key=lambda dims: (math.prod(dim.size for dim in dims), len(dims)))
+    def larger(dims: Dims) -> Dims:
+        return tuple(sorted((dim for dim in of(dims) if dim.size > 1), key=lambda dim: -dim.stride))
+
+    places = [*core.scores.layouts]
+    most = max(map(larger, places), key=lambda dims: (math.prod(dim.size for dim in dims), len(dims)))
     if len(most) == 1:
-        options += map(of, before_flattening(core.query, core.label_dims(core.of_query)))
+        places += before_flattening(core.query, core.label_dims(core.of_query))
     sizes = math.prod(dim.size for dim in most)
-    return next((dims for dims in options if len(dims) == 2 and math.prod(dim.size for dim in dims) == sizes), most)
+    two = (dims for dims in map(larger, places) if len(dims) == 2 and math.prod(dim.size for dim in dims) == sizes)
+    of_one_item = (dims for dims in map(of, places) if len(dims) == 2 and dims[0].size == 1 and dims[1:] == most)
+    return next(two, next(of_one_item, most))

@@ -82,9 +82,9 @@ def _behind(node: Node) -> list[Node]:
 
     def before(each: Node) -> list[Node]:
         is_end = each is not node and (_is_layer(each) or product(each) is not None)
-        return [] if is_end else [*filter(is_tensor, each.all_input_nodes)]
+        return [] if is_end else each.all_input_nodes
 
-    return reached([node], before, NEAR)[1:]
+    return [each for each in reached([node], before, NEAR)[1:] if is_tensor(each)]
 
 
 def _is_layer(node: Node) -> bool:

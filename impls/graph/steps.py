@@ -68,6 +68,18 @@ def _divided(context: Context, node: Node, user: Node, scores: Scores) -> Scores
     return _normalised(scores, user, places[0])
 
 
+def _exponential(_: Context, node: Node, user: Node, scores: Scores) -> Scores:
+    """Follow exponentials; those of scores less their logsumexp are a softmax."""
+    last = scores.terms[-1] if scores.terms else None
+    total = _origin(last.tensor) if last and last.tensor and last.kind == ROW and last.at is node else None
+    if total is None or name(total) != "logsumexp" or total.args[0] is not node.args[0]:
+        return scores.after(exponentials=user)
+    places: Any = total.args[1]
+    if len(places) != 1:
+        raise Odd("a logsumexp over several dimensions", total)
+    return _normalised(scores.after(terms=scores.terms[:-1]), total, places[0])
+
+
 def _origin(node: Node) -> Node:
     while name(node) in COPIES and isinstance(node.args[0], Node):
         node = node.args[0]
@@ -229,7 +241,7 @@ HANDLERS: dict[str, Handler] = {
     **dict.fromkeys(("add", "sub"), _added),
     **dict.fromkeys(("clamp", "clamp_min", "clamp_max", "hardtanh"), _limited),
     **dict.fromkeys(("masked_fill", "where"), _hidden),
-    "exp": lambda _, _node, user, scores: scores.after(exponentials=user),
+    "exp": _exponential,
     "div": _divided,
     "mul": _multiplied,
     "neg": lambda _, _node, user, scores: scores.with_term(TIMES, user, 0, value=-1.0),

@@ -103,7 +103,7 @@ def _transformers(name: str, given: Any, options: Options) -> Wrapper:
     transformers = library("transformers")
     tokens, padding = options.pop("tokens", None), options.pop("padding", None)
     config = _config(transformers, name, options)
-    inner = constructed(name, lambda: transformers.AutoModel.from_config(config))
+    inner = constructed(f"AutoModel of {name}", lambda: transformers.AutoModel.from_config(config))
     if is_function(given):
         return with_input(inner, given, ())
     if inner.main_input_name == "pixel_values":
@@ -210,7 +210,7 @@ def constructed(name: str, construct: Callable[[], Any]) -> Any:
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
         if isinstance(error, OSError):  # those of downloads among them
             reason += "; nothing is downloaded here: if it loads weights, tell it not to, as by [pretrained=False]"
-        raise Unresolved(f"{name!r} can't be made: {reason}") from error
+        raise Unresolved(f"{name} can't be made: {reason}") from error
 
 
 def _no_size(name: str, options: Options) -> str:

@@ -95,7 +95,7 @@ def test_a_layer_that_returns_something_else_each_time_is_refused(kind: str, mod
 @pytest.mark.parametrize(
     ("kind", "words"),
     [
-        ("dropout", "it draws random numbers: is dropout on?"),
+        ("dropout", "it draws random numbers"),
         ("growing", "does it keep state from call to call?"),
         ("batch_norm", "depends on the other items of the batch"),
         ("branch", "depends on the other items of the batch"),

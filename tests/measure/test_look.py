@@ -35,6 +35,7 @@ def looked(name: str, settings: tuple[str, ...] = (), mode: str = "inference") -
         ("Heads[input=1x5x16]", "inference"),
         ("Encoder[input=1x5x16]", "inference"),
         ("normalised[input=1x5x16]", "inference"),
+        ("Net[kind=learned bias,input=1x5x16]", "inference"),
     ],
 )
 def test_a_look_sees_what_a_plain_call_runs(name: str, mode: str) -> None:

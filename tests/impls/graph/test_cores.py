@@ -37,6 +37,21 @@ def test_a_core_that_attention_can_express_is_found(kind: str) -> None:
     assert core.class_name == "Written"
 
 
+def test_heads_of_a_single_item_are_heads() -> None:
+    """Also if items and heads are one dimension at the product; one dimension alone is one of items."""
+    q = torch.randn(1, H, N, D)
+    shapes = [found_in(EXPRESSIBLE[kind], q, q, q).cores[0].shapes[0] for kind in ("plain", "three dimensions")]
+    assert shapes == [(1, H, N, D)] * 2
+    assert found_in(EXPRESSIBLE["plain"], q[0], q[0], q[0]).cores[0].shapes[0] == (H, 1, N, D)
+
+
+def test_a_softmax_over_chosen_outputs_of_a_layer_is_a_gate() -> None:
+    """A router of experts takes the largest outputs of a layer."""
+    layer = nn.Linear(D, D)
+    (softmax,) = found_in(lambda x: layer(x).topk(2).values.softmax(-1), torch.randn(N, D)).unknown
+    assert "a gate" in softmax.reason
+
+
 REFUSED = {
     "soft cap": "tanh",
     "high soft cap": "tanh",
