@@ -63,6 +63,19 @@ class LearnedBias(Attention):
         return F.scaled_dot_product_attention(q, k, v, self.slope * torch.arange(q.shape[2]).to(q.dtype)[None])
 
 
+class Windowed(Attention):
+    """The same in two windows of an item, each with a mask of its own, as in Swin."""
+
+    def core(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """Return the core of queries, keys and values `[B, H, N, D]`."""
+        items, heads, tokens, width = q.shape
+        q, k, v = (each.view(items, heads, 2, tokens // 2, width).transpose(1, 2).flatten(0, 1) for each in (q, k, v))
+        masks = torch.arange(2 * (tokens // 2) ** 2).view(2, tokens // 2, tokens // 2).to(q.dtype) / 9
+        scores = (q @ k.mT).view(items, 2, heads, *masks.shape[1:]) + masks.unsqueeze(1).unsqueeze(0)
+        o = scores.flatten(0, 1).softmax(-1) @ v
+        return o.view(items, 2, heads, tokens // 2, width).transpose(1, 2).reshape(items, heads, tokens, width)
+
+
 class Capped(Attention):
     """The same with a soft cap, which SDPA can't express."""
 
@@ -144,6 +157,7 @@ KINDS: dict[str, Callable[[int], Attention]] = {
     "written": Written,
     "biased": Biased,
     "learned bias": LearnedBias,
+    "windowed": Windowed,
     "capped": Capped,
     "switched": Switched,
     "imported": Imported,

@@ -30,10 +30,14 @@ FAR = 10.0
 
 @dataclass(frozen=True)
 class LayerKind:
-    """Layers of a model that are alike: one path for all, their number, and what is known of a core in them."""
+    """Layers of a model that are alike: one path for all, their number, and what is known of a core in them.
+
+    `cores` is the number of their cores, which is larger if a layer is called several times or has several.
+    """
 
     path: str
     count: int
+    cores: int
     core: Mapping[str, Any]
     time: Estimates
     """The share of the time that their cores take."""
@@ -156,6 +160,7 @@ def kinds(looks: Sequence[Seen]) -> list[LayerKind]:
     all_kinds = [
         LayerKind(
             group[0][1]["layer"],
+            len({core["layer"] for _, core in group}),
             len(group),
             group[0][1],
             _shares(looks, partial(_sum, "cores", [number for number, _ in group])),

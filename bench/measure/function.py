@@ -47,7 +47,11 @@ def check(workload: Workload) -> None:
     if error := next((each for each in again if isinstance(each, Exception)), None):
         raise Unsupported(f"the layer fails if it is called again: {user_code.said(error)}")
     if not all(_are_same(each, first) for each in again):
-        cause = "it draws random numbers, as dropout and random hashes do" if draws else "does it keep state from call to call?"
+        cause = (
+            "it draws random numbers, as dropout and random hashes do"
+            if draws
+            else "does it keep state from call to call?"
+        )
         raise Unsupported(f"the layer returns something else for the same input; {cause}")
     if workload.point.batch > 1:
         _check_items(_output(layer, tuple(map(torch.cat, zip(x, others, strict=True)))), first, other)

@@ -32,6 +32,7 @@ from impls.graph.lines import written_lines
 from impls.graph.tracing import Traced, Untraceable, traced
 from impls.lookup import check
 from impls.modules.wrapper import Wrapper, copied, wrapped
+from impls.signatures import parameters_of
 
 CALLS, LEAST_CALLS, BUDGET_S = 7, 3, 4.0
 """The profiled calls of a look, and how many are made after BUDGET_S."""
@@ -88,7 +89,7 @@ def look(request: Mapping[str, Any], channel: Channel) -> dict[str, Any]:
         timed = [*_profiled(call, _step(shares.labelled(graph, of), model, work) if graph else None, of, on)]
         tried = _settings(model, work, request["settings"], channel)
     return {
-        "cores": _facts(of, graph, tried),
+        "cores": _facts(of, graph, tried, work),
         "others": [
             {"layer": _in_model(each.layer), "lines": each.lines, "reason": hinted(each)} for each in of.unknown
         ],
@@ -112,18 +113,34 @@ def _traced(model: Wrapper, work: workload.Workload) -> tuple[Traced | None, str
         return None, str(reason)
 
 
-def _facts(of: cores.Found, graph: Traced | None, tried: Mapping[str, Mapping[str, str]]) -> list[dict[str, Any]]:
+def _facts(
+    of: cores.Found, graph: Traced | None, tried: Mapping[str, Mapping[str, str]], work: workload.Workload
+) -> list[dict[str, Any]]:
     """Return the fields of cores, with the lines to write in place of those that the setting `sdpa` finds no way to.
 
     The graph is none in the model itself.
     """
     sdpa = tried.get("sdpa")
     is_wanted = graph and sdpa and (sdpa["status"] == "unsupported" or sdpa["by"].startswith(GRAPH))
-    lines = written_lines(of.cores, graph) if graph and is_wanted else [()] * len(of.cores)
+    lines = written_lines(*_of_two(of.cores, graph, work)) if graph and is_wanted else [()] * len(of.cores)
     return [
         {**dataclasses.asdict(core), "layer": _in_model(core.layer), "proposal": proposal}
         for core, proposal in zip(of.cores, lines, strict=True)
     ]
+
+
+def _of_two(known: Sequence[cores.Core], graph: Traced, work: workload.Workload) -> tuple[Sequence[cores.Core], Traced]:
+    """Return the cores and the graph of a call on two items in place of one: in a single one no dimension is theirs."""
+    if work.point.batch > 1:
+        return known, graph
+    try:
+        with work.gradient_mode():
+            of_two = traced(graph.inner, [torch.cat([x, x]) for x in work.inputs()])
+            others = cores.found(of_two).cores
+    except Exception:
+        return known, graph  # it takes one item alone
+    same = [core.layer for core in known] == [core.layer for core in others]
+    return (others, of_two) if same else (known, graph)
 
 
 def _in_model(path: str) -> str:
@@ -281,10 +298,18 @@ def _fingerprint(model: Wrapper, work: workload.Workload) -> Counter[str]:
 
 
 def _flags(layers: Iterable[nn.Module]) -> list[str]:
-    """Return the flags of layers that no setting sets, as `SABlock.use_flash_attention = False`."""
-    named = ((type(each).__name__, name, value) for each in layers for name, value in vars(each).items())
-    flags = [each for each in named if type(each[2]) is bool and FLAG.match(each[1]) and each[1] != SET_HERE]
-    return list(dict.fromkeys(f"{layer}.{name} = {value}" for layer, name, value in flags))
+    """Return the flags by which layers were built and that no setting sets, as `SABlock.use_flash_attention = False`."""
+    flags = [
+        f"{type(each).__name__}.{name} = {value}"
+        for each in layers
+        for name, value in vars(each).items()
+        if type(value) is bool and FLAG.match(name) and name != SET_HERE and name in _parameters(each)
+    ]
+    return list(dict.fromkeys(flags))
+
+
+def _parameters(module: nn.Module) -> set[str]:
+    return {parameter.name for parameter in parameters_of(type(module))}
 
 
 def _library(model: Wrapper) -> str:

@@ -130,7 +130,13 @@ def as_object(advice: Advice) -> dict[str, Any]:
         "point": {name: value for name, value in vars(advice.point).items() if value is not None},
         **_plain({name: getattr(advice, name) for name in shares}),
         "layers": [
-            {"path": kind.path, "count": kind.count, "share": intervals.finite(kind.share), **kind.core}
+            {
+                "path": kind.path,
+                "count": kind.count,
+                "cores": kind.cores,
+                "share": intervals.finite(kind.share),
+                **kind.core,
+            }
             for kind in advice.kinds
         ],
         "softmaxes": [_plain(vars(each)) for each in advice.others],
@@ -216,6 +222,7 @@ def kind(of: LayerKind) -> str:
     how = "by F.scaled_dot_product_attention: " if core["by_sdpa"] else ""
     where = of.path or "the model itself"
     number = f"{of.count} layers" if of.count > 1 else "1 layer"
+    number += f", {of.cores} cores of" * (of.cores > of.count)
     lines = f" by {core['lines']}" if core.get("lines") else ""
     operator = f"{core['operator']}{_why_unfused(core)}" if core["by_sdpa"] else core["operator"]
     queries = f"{'q' if others else 'x'} {q} strides {list(core['strides'][0])}"

@@ -9,9 +9,10 @@ of it: if no core was replaced, it raises `Unsupported` with the reason.
 import contextlib
 import copy
 import inspect
+import sys
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial, wraps
 from itertools import chain
 from typing import Any
@@ -292,16 +293,24 @@ def counts_of(model: Wrapper) -> Counts:
 
 
 def _called(model: Wrapper, call: Callable[..., Any]) -> Any:
-    """Return what a call on one item of zeros returns; raises `Unsupported` if the library or a backend refuses."""
+    """Return what a call on one item of zeros returns; raises `Unsupported` if the library or a backend refuses.
+
+    Nothing is compiled for it: the first call of a case does that, and its time counts.
+    """
     weight = next(chain(model.parameters(), model.buffers()), torch.empty(0))
     grad = torch.enable_grad() if model.training else torch.inference_mode()
     try:
-        with explained("the backend can't compute the module's attention: "), grad:
+        with explained("the backend can't compute the module's attention: "), grad, _uncompiled():
             return call(model, *model.zeros(dtype=weight.dtype, device=weight.device))
     except ValueError as error:
         if model.attend is not None:
             raise  # it is the attend's own
         raise Unsupported(f"the library refuses it: {error}") from None
+
+
+def _uncompiled() -> AbstractContextManager[object]:
+    """Return a context in which nothing is compiled, if this process has imported the compiler."""
+    return torch.compiler.set_stance("force_eager") if "torch._dynamo" in sys.modules else nullcontext()
 
 
 @contextmanager

@@ -65,6 +65,16 @@ def test_a_core_that_the_source_computes_has_a_line_to_write() -> None:
     assert (switched["settings"]["sdpa"]["status"], {core["proposal"] for core in switched["cores"]}) == ("same", {()})
 
 
+def test_a_line_to_write_is_that_of_several_items() -> None:
+    """Also if the call has one, in which the dimension of items doesn't show: in its windows' masks it is left out."""
+    one, two = (
+        [core["proposal"] for core in looked(f"Net[kind=windowed,input={items}x6x16]", ("sdpa",))["cores"]]
+        for items in (1, 2)
+    )
+    assert one == two
+    assert ".squeeze(" not in one[0][0]
+
+
 def test_a_softmax_of_no_core_has_a_share_and_a_reason() -> None:
     """With its line of source; it is no core."""
     capped = looked("Net[kind=capped,input=1x5x16]")
@@ -120,10 +130,15 @@ def test_settings_are_tried() -> None:
 
 
 def test_flags_that_choose_attention_are_seen() -> None:
-    """But not those that a setting sets, or that belong to something else."""
-    layer = torch.nn.Linear(2, 2)
-    vars(layer).update(use_flash_attention=False, fused_attn=True, deterministic_flash_attn=False, use_cache=True)
-    assert look._flags([layer, layer]) == ["Linear.use_flash_attention = False"]
+    """But not those that a setting sets, that belong to something else, or that nobody can build a layer with."""
+
+    class Layer(torch.nn.Module):
+        def __init__(self, use_flash_attention: bool = False, fused_attn: bool = True, use_cache: bool = True) -> None:
+            super().__init__()
+            self.use_flash_attention, self.fused_attn, self.use_cache = use_flash_attention, fused_attn, use_cache
+            self.fused_projections = False
+
+    assert look._flags([Layer(), Layer()]) == ["Layer.use_flash_attention = False"]
 
 
 @pytest.mark.parametrize(

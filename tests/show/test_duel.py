@@ -300,7 +300,7 @@ def test_the_setting_of_memory_is_said_in_words() -> None:
 
 def test_the_share_of_attention_says_what_is_left_to_gain() -> None:
     """A fifth of the time is at most a gain of 1.25."""
-    kind = LayerKind("a", 1, {}, Estimates(*map(np.asarray, (0.2, 0.01, 3.0))))
+    kind = LayerKind("a", 1, 1, {}, Estimates(*map(np.asarray, (0.2, 0.01, 3.0))))
     look = Advice(point(), Interval(0.2, 0.19, 0.21), UNKNOWN, (kind,), (), False, "", "timm", 1e-3)
     (line,) = facts(told(of(*FAST), looks={AFTER: look}), "attention after")
     assert "20%" in line
