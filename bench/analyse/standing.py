@@ -6,7 +6,7 @@ them may come back. A model as it is stays until it is shown to be slower, or ca
 """
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,7 +17,7 @@ from bench.plan.case import AS_IS, CONTROL
 from bench.stats.best import GOOD, bounds, ends, growth
 from bench.stats.contrasts import Contrasts, Values
 from bench.stats.estimates import Interval
-from impls.catalogue import IMPLEMENTATIONS, parse
+from impls.catalogue import GRAPH, IMPLEMENTATIONS, parse
 
 FASTEST: Final = "fastest"
 NAMED: Final = "named"
@@ -60,6 +60,11 @@ class Place:
     standing: str | None = None
     slowdown: Interval | None = None
     further: float = math.nan
+
+
+def to_use(names: Iterable[str]) -> list[str]:
+    """Return the implementations of some without the graph of a module, which is a control of others."""
+    return [name for name in names if parse(name).base != GRAPH]
 
 
 def is_for_profiles(name: str) -> bool:
@@ -146,6 +151,8 @@ def by_rank(rows: Sequence[Row]) -> list[Row]:
 
 def choice(rows: Sequence[Row]) -> Choice:
     """Return the implementation to use, given measured rows of one point, of which some may be left out."""
+    names = to_use(str(row["implementation"]) for row in rows)
+    rows = [row for row in rows if row["implementation"] in names]
     compared = by_rank([row for row in rows if row["standing"]])
     if not compared and len(rows) == 1:
         return Choice(ALONE, str(rows[0]["implementation"]))
@@ -198,8 +205,11 @@ class Answer:
 def answer(of: Contrasts, costs: Mapping[str, Any], bound: float, replicates: int = 0) -> Answer:
     """Return what the contrasts of a point say: it is good if one is the fastest, or its bound is at most `bound`.
 
-    `costs` order implementations that are as fast as each other, as in `places`.
+    `costs` order implementations that are as fast as each other, as in `places`. A graph is compared if it is beside
+    one other alone.
     """
+    every, usable = of.names, to_use(of.names)
+    of = of.only(usable) if len(usable) > 1 else of
     by_name = places(of, costs)
     name, place = next(iter(by_name.items()), ("", Place(1)))
     if place.slowdown is None:
@@ -218,7 +228,10 @@ def answer(of: Contrasts, costs: Mapping[str, Any], bound: float, replicates: in
         if at != row and (not most[row, at] <= goal or (is_undecided and other == AS_IS))
     ]
     needed = [float(growths[at]) for at in left]
-    return Answer(name, cost, (name, *(of.names[at] for at in left)), (float(np.max(needed)), *needed), replicates)
+    most_needed = float(np.max(needed))
+    controls = [each for each in every if each not in of.names]  # measured as long as the others are
+    candidates = (name, *(of.names[at] for at in left), *controls)
+    return Answer(name, cost, candidates, (most_needed, *needed, *[most_needed] * len(controls)), replicates)
 
 
 def rough(bound: float) -> float:

@@ -23,6 +23,7 @@ from bench.analyse.standing import (
     behind,
     cost,
     places,
+    to_use,
 )
 from bench.plan.case import CONTROL, Case, Point
 from bench.plan.device import HOST
@@ -306,10 +307,10 @@ def _seconds(cases: Iterable[Sequence[Record]]) -> tuple[float, dict[str, float]
 def _standings(of: Contrasts, rows: Iterable[Mapping[str, Any]], effort_s: float) -> dict[str, dict[str, Any]]:
     """Return the cells of each implementation that say how it stands to the others of its point.
 
-    Those that share no replicate with most others come last, without a slowdown.
+    Those that share no replicate with most others come last, without a slowdown, and so does the graph of a module.
     """
     by_name = {cells["implementation"]: cells for cells in rows}
-    joined = _joined(of)
+    joined = _joined(of.only(to_use(of.names)))
     ranked = places(joined, {name: cost(by_name[name]) for name in joined.names})
     alone = sorted((name for name in of.names if name not in ranked), key=lambda name: by_name[name]["latency_s"])
     last = {name: {"rank": rank} for rank, name in enumerate(alone, start=len(ranked) + 1)}

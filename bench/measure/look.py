@@ -298,7 +298,7 @@ def _fingerprint(model: Wrapper, work: workload.Workload) -> Counter[str]:
 
 
 def _flags(layers: Iterable[nn.Module]) -> list[str]:
-    """Return the flags by which layers were built and that no setting sets, as `SABlock.use_flash_attention = False`."""
+    """Return the flags that layers were built with and no setting sets, as `SABlock.use_flash_attention = False`."""
     flags = [
         f"{type(each).__name__}.{name} = {value}"
         for each in layers

@@ -65,7 +65,7 @@ def _why_none(every: Found, left: list[tuple[Core, str]], graph: Graph) -> str:
     if not reasons:
         foreign = _some(f"{name(node)} at {where(node)}" for node in graph.nodes if is_foreign(node))
         hidden = f"; what is inside of an operator of another library is not seen: {foreign}" if foreign else ""
-        return f"the module has no attention core: there is no softmax in the graph of its call{hidden}"
+        return f"no attention core was found: there is no softmax in the graph of the module's call{hidden}"
     return f"the module's core can't be replaced: {_some(reasons)}"
 
 

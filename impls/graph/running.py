@@ -146,7 +146,7 @@ def check(graph: Traced, inner: nn.Module, xs: Xs) -> None:
     for seed in range(TRIALS):
         others = [other_values(x, seed) for x in xs]
         if not _is_right(graph, inner, others):
-            raise Unsupported(_decision(graph, inner, xs, [others]) or f"{DECIDES}{_difference(graph, inner, others)}")
+            raise Unsupported(_decision(graph, inner, xs, [others]) or _why_wrong(graph, inner, xs, others))
     if any(map(_is_decided, graph.module.graph.nodes)):
         every = ([_scaled(x, seed) for x in xs] for seed in range(DECISIONS))
         if reason := _decision(graph, inner, xs, every):
@@ -160,6 +160,14 @@ def _is_right(graph: Traced, inner: nn.Module, xs: Xs) -> bool:
         return _is_same(y, _output(graph.module.forward, inner, xs))
     except RuntimeError:  # what follows may not fit another shape
         return False
+
+
+def _why_wrong(graph: Traced, inner: nn.Module, xs: Xs, others: Xs) -> str:
+    """Say why a graph computes something else than its module, as far as other inputs and the same ones show it."""
+    difference = _difference(graph, inner, others)
+    if difference or _is_right(graph, inner, xs):
+        return f"{DECIDES}{difference}"
+    return "its graph computes something else for the same input: a call uses what no operator on tensors shows"
 
 
 def _decision(graph: Traced, inner: nn.Module, xs: Xs, every: Iterable[Xs]) -> str:

@@ -96,6 +96,20 @@ def test_what_is_there_for_profiles_is_not_named() -> None:
     assert next(iter(places(dataclasses.replace(two, names=("stepwise", "a")), {"stepwise": 0, "a": 1}))) == "a"
 
 
+def test_the_graph_of_a_module_is_named_nowhere_and_measured_as_long_as_others() -> None:
+    """It is a control, and beside one other alone it is compared."""
+    names = ("as_is", "graph", "sdpa")
+    three = dataclasses.replace(of(0.1, 0.0, 0.105), names=names)
+    said = answer(three, dict.fromkeys(names, 0), 0.01)
+    assert said.candidates[0] in ("as_is", "sdpa")
+    assert {*said.candidates} == {*names}
+    assert len(said.needed) == len(said.candidates)
+    two = dataclasses.replace(of(0.01, 0.0), names=names[:2])
+    assert {*answer(two, dict.fromkeys(names, 0), 0.001).candidates} == {*names[:2]}
+    rows = [{"implementation": name, "standing": None} for name in names[:2]]
+    assert choice(rows) == Choice(ALONE, "as_is")
+
+
 def test_what_costs_a_user_least_is_not_compiled_then_small_then_first_in_the_catalogue() -> None:
     """A model as it is comes first; memory that isn't known comes last, and an implementation of a user's own."""
     rows: list[Row] = [

@@ -50,9 +50,9 @@ def test_a_row_that_was_refused_is_not_proposed() -> None:
 
 @pytest.mark.parametrize("way", [None, "self.attend", "F.scaled_dot_product_attention"])
 def test_without_rows_by_a_graph_nothing_is_said(way: str | None) -> None:
-    """Also if the graph itself was measured: it tells of no other row."""
+    """If the graph itself was measured, what tracing alone does is said of it."""
     assert told({"sdpa": way}) == ""
-    assert told({"sdpa": way, GRAPH: GRAPH}) == ""
+    assert told({"sdpa": way, GRAPH: GRAPH}) == "graph is a control: tracing alone made it 0.50x as fast as as_is."
 
 
 def test_the_graph_as_the_baseline_says_it_already() -> None:
