@@ -13,7 +13,6 @@ from bench.measure.devices import Device
 from bench.measure.inspection import MICROSECOND_S, NO_KERNEL, with_children
 from bench.plan.device import HOST, Kind
 from impls.graph.cores import Core, Found, Softmax
-from impls.graph.expressing import Attention
 from impls.graph.tracing import Traced, module_of, name
 
 CALL = "model call"
@@ -74,12 +73,8 @@ def belongs(graph: Traced, of: Found) -> dict[Node, int]:
     for number, softmax in enumerate(of.unknown, len(of.cores)):
         numbers |= dict.fromkeys(_around(softmax.node), number)
     for number, core in enumerate(of.cores):
-        numbers |= dict.fromkeys(_between(_first(core), core.node), number)
+        numbers |= dict.fromkeys(_between(core.first, core.node), number)
     return numbers
-
-
-def _first(core: Core) -> Node:
-    return core.found.first.node if isinstance(core.found, Attention) else core.found.node
 
 
 def _is_in(path: str, layer: str) -> bool:

@@ -83,6 +83,11 @@ class Core:
         return self.found.last.node if isinstance(self.found, Attention) else self.found.output
 
     @property
+    def first(self) -> Node:
+        """The node with which the core begins."""
+        return self.found.first.node if isinstance(self.found, Attention) else self.found.node
+
+    @property
     def is_fused(self) -> bool:
         """Whether one operator computes the core alone."""
         return self.operator != UNFUSED

@@ -1,7 +1,7 @@
 """A graph whose cores are computed by an attend."""
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 import torch
@@ -15,7 +15,7 @@ from impls.graph.dimensions import ATEN, Odd, called, reshaped
 from impls.graph.expressing import Attention
 from impls.graph.fused import as_call
 from impls.graph.memory import Memory, is_mutable
-from impls.graph.tracing import Traced, dtype, is_foreign, is_switch, name, shape, where
+from impls.graph.tracing import Traced, dtype, is_foreign, is_switch, name, reached, shape, where
 
 MOST_REASONS = 3
 """The reasons that a message says at most."""
@@ -25,24 +25,28 @@ MOST_REASONS = 3
 class Rewritten:
     """A module that runs a rewritten graph, the cores that were replaced, and those that weren't, with the reasons.
 
-    `unknown` are the softmaxes that belong to no core.
+    `unknown` are the softmaxes that belong to no core. `left_out` are the last operators of outputs that don't count,
+    as weights that a layer returns besides, which can't be computed without the scores of a core that was replaced.
     """
 
     module: GraphModule
     replaced: tuple[Core, ...]
     left: tuple[tuple[Core, str], ...]
     unknown: tuple[Softmax, ...] = ()
+    left_out: tuple[Node, ...] = ()
 
 
 def rewritten(graph: Traced, attend: Attend) -> Rewritten:
     """Return a copy of a graph whose cores an attend computes; raises `Unsupported` if it can compute none of them.
 
-    The attend is asked for what CORE_KEYWORDS say; a core that needs one which it doesn't declare is left.
+    The attend is asked for what CORE_KEYWORDS say; a core that needs one which it doesn't declare is left. What the
+    graph computes for outputs that don't count stays, as it does in the module.
     """
     own = Traced(
         GraphModule(graph.module, copy.deepcopy(graph.module.graph)), graph.inner, graph.xs, graph.layer_inputs
     )
     nodes, every = own.module.graph, found(own)
+    unused = [node for node in nodes.nodes if node.op == "call_function" and not node.users]
     memory, replaced, left = Memory(nodes), list[Core](), list[tuple[Core, str]]()
     for core in every.cores:
         try:
@@ -52,10 +56,13 @@ def rewritten(graph: Traced, attend: Attend) -> Rewritten:
             left.append((core, str(odd)))
     if not replaced:
         raise Unsupported(_why_none(every, left, nodes))
-    remove_dead(nodes)
+    inside = {*reached([core.first for core in replaced], lambda node: node.users)}
+    remove_dead(nodes, {*unused} - inside)
     nodes.lint()
     own.module.recompile()
-    return Rewritten(own.module, tuple(replaced), tuple(left), every.unknown)
+    still = {*nodes.nodes}
+    left_out = tuple(node for node in unused if node not in still and not is_mutable(node))
+    return Rewritten(own.module, tuple(replaced), tuple(left), every.unknown, left_out)
 
 
 def _why_none(every: Found, left: list[tuple[Core, str]], graph: Graph) -> str:
@@ -113,11 +120,11 @@ def _attended(graph: Graph, attend: Attend, call: Call) -> Node:
     return node
 
 
-def remove_dead(graph: Graph) -> None:
-    """Remove the nodes that nothing needs; a change in place if nothing reads that memory later."""
+def remove_dead(graph: Graph, kept: Collection[Node] = ()) -> None:
+    """Remove the nodes that nothing needs, but some; a change in place if nothing reads that memory later."""
     memory = Memory(graph)
     for node in reversed([*graph.nodes]):
-        if node.op != "call_function" or node.users or is_switch(node):
+        if node.op != "call_function" or node.users or is_switch(node) or node in kept:
             continue
         if is_mutable(node) and not _is_dead_change(node, memory):
             continue

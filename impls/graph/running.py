@@ -98,7 +98,8 @@ class InGraph(nn.Module):
         assert self.attend is not None
         made = rewritten(graph, _by_name(self.attend))
         places = [*(where(core.node) for core, _ in made.left), *(each.lines for each in made.unknown)]
-        self.adapted_by = ", ".join(filter(None, (GRAPH, staying(places, len(made.replaced)))))
+        left_out = [f"without what {name(node)} at {where(node)} makes of scores" for node in made.left_out[:1]]
+        self.adapted_by = ", ".join(filter(None, (GRAPH, staying(places, len(made.replaced)), *left_out)))
         return made.module
 
     def _apply(self, *args: Any, **kwargs: Any) -> Any:

@@ -40,9 +40,9 @@ def labels(of: Traced) -> dict[str, list[str]]:
     """Return the operators of a labelled graph by the label around them."""
     inside, label = dict[str, list[str]](), ""
     for node in shares.labelled(of, found(of)).graph.nodes:
-        if name(node).startswith("_record_function_enter"):
+        if "_record_function_enter" in name(node):
             label = str(node.args[0])
-        elif name(node).startswith("_record_function_exit"):
+        elif "_record_function_exit" in name(node):
             label = ""
         elif node.op == "call_function":
             inside.setdefault(label, []).append(name(node))

@@ -34,6 +34,28 @@ def written(kind: str, dtype: torch.dtype = torch.float32) -> tuple[nn.Module, T
     return Written(kind).to(dtype), (2 * torch.randn(B, N, H * D)).to(dtype)
 
 
+class Two(nn.Module):
+    """A layer that returns more than its first output: what a layer beside makes, and the mean of its weights."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.beside = nn.Linear(D, D)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return three tensors for tokens `[B, N, C]`."""
+        weights = (x @ x.mT).softmax(-1)
+        return weights @ x, self.beside(x).sigmoid(), weights.mean(1)
+
+
+def test_outputs_that_do_not_count_are_computed_all_the_same() -> None:
+    """As in the module, but for those that need the weights, which another core doesn't have: they are named."""
+    new = rewritten(traced(Two(), (torch.randn(B, N, D),)), sdpa.attend)
+    names = [name(node) for node in new.module.graph.nodes]
+    assert "sigmoid" in names
+    assert not {"softmax", "mean"} & {*names}
+    assert [name(node) for node in new.left_out] == ["mean"]
+
+
 FLOAT32 = {"causal that is added", "learned number", "mask of ones"}
 """The cores that make numbers of this type, and can't have a smaller one."""
 
