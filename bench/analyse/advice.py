@@ -12,6 +12,7 @@ import pandas as pd
 from bench.analyse.precision import WIDEST, across_precisions, in_precision
 from bench.analyse.rows import grouped, log_latencies, log_speedups
 from bench.analyse.standing import SLOWER
+from bench.analyse.summary import of_records
 from bench.plan.case import AS_IS, Point
 from bench.stats.estimates import PAIR, UNKNOWN, Estimates, Interval, combined, interval, intervals, mean
 from bench.store.record import Record
@@ -185,7 +186,7 @@ def advised(
     by_name = grouped(records, lambda record: record.case.implementation)
     as_is = rows.get(AS_IS, {})
     gains, tried = speedups(table, settings), looks[0]["settings"]
-    alternatives = (
+    alternatives = tuple(
         replace(
             _alternative(name, rows.get(name), by_name.get(name, []), tried.get(name, {})),
             by=_way(by_name.get(name, [])) or tried.get(compiled_from(name) or name, {}).get("by", ""),
@@ -194,10 +195,10 @@ def advised(
         for name in settings
     )
     is_slower = as_is.get("standing") == SLOWER
-    recommendation = _best(rows, gains) if is_slower else None
+    recommendation = _best(rows, {each.name: each.by for each in alternatives}, records) if is_slower else None
     return replace(
         before,
-        alternatives=tuple(alternatives),
+        alternatives=alternatives,
         as_is=as_is,
         recommendation=recommendation,
         chosen=rows.get(recommendation or AS_IS, {}),
@@ -210,13 +211,13 @@ def _way(records: Sequence[Record]) -> str:
     return next((str(each.metrics["adapted_by"]) for each in records if each.metrics["adapted_by"]), "")
 
 
-def _best(rows: Mapping[str, Mapping[Any, Any]], gains: Mapping[str, Estimates]) -> str | None:
-    """Return the fastest setting that somebody can use: a graph alone is a control, so another one must be shown."""
+def _best(rows: Mapping[str, Mapping[Any, Any]], ways: Mapping[str, str], records: Sequence[Record]) -> str | None:
+    """Return the fastest setting; none if it goes by the graph and isn't shown to be faster than that unchanged."""
     first = next(name for name, row in rows.items() if row["rank"] == 1)
-    if first != GRAPH:
+    if not ways[first].startswith(GRAPH) or rows.get(GRAPH, {}).get("status") != "ok":
         return first
-    others = [name for name, of in gains.items() if name != GRAPH and interval(of, PAIR).low > 0]
-    return min(others, key=lambda name: float(rows[name]["rank"]), default=None)
+    of = of_records(records, AS_IS).contrasts(records[0].case.point)
+    return first if interval(of.speedup(first, GRAPH), PAIR).low > 0 else None
 
 
 @dataclass(frozen=True)

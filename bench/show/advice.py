@@ -6,6 +6,7 @@ from typing import Any
 
 from bench.analyse.advice import FAR, LITTLE, Advice, Alternative, LayerKind, OtherSoftmax, PerItem
 from bench.analyse.flags import launch_bound
+from bench.analyse.standing import SLOWER
 from bench.plan.case import AS_IS
 from bench.show import intervals
 from bench.show.answer import bound_by_host
@@ -266,6 +267,12 @@ def recommendation(advice: Advice) -> str:
     ahead = [each for each in advice.alternatives if each.speedup.low > 1 and each.name != GRAPH]
     if ahead:
         likely = max(ahead, key=lambda each: each.speedup.value)
+        if advice.as_is.get("standing") == SLOWER:
+            graph = next(gain(each.speedup) for each in advice.alternatives if each.name == GRAPH)
+            return (
+                f"keep the model as it is: {likely.name} is {gain(likely.speedup)} as fast in the model's graph, and "
+                f"{GRAPH}, the model traced and unchanged, {graph}: it is not shown that attention gains anything"
+            )
         return (
             f"keep the model as it is so far: {likely.name} is likely faster, {gain(likely.speedup)}, "
             "but not shown to be; a longer --within decides"

@@ -105,6 +105,10 @@ def _of_call(node: Node, call: ast.Call, given: list[ast.expr]) -> list[ast.expr
         is_layer = name(node) == "linear" and len(given) == 1
         of_layer = [ast.Attribute(function, each, ast.Load()) for each in ("weight", "bias")]
         return [*given, *of_layer] if is_layer else []
+    if called == "einsum":  # its equation may be a name too
+        given = [each for each in given if not isinstance(each, ast.Name) or is_tensor(each.id, node)]
+        given = given[0].elts if len(given) == 1 and isinstance(given[0], ast.List | ast.Tuple) else given
+        return given if len(given) == len("ab") else []
     if isinstance(function, ast.Attribute) and not _is_module(function.value):
         given = [function.value, *given]
         if called == "where":  # scores.where(shown, other)

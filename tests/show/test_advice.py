@@ -141,6 +141,8 @@ def test_what_to_write_in_a_model_is_said() -> None:
     assert "the model traced and unchanged, is 1.02" in line
     assert line.endswith("write the lines above in place of its own")
     assert json.loads(as_json([advice]))["paste"] == []
+    no_gain = advised({"as_is": 1.0, "graph": 0.7, "sdpa": 0.7}, cores=cores, settings=settings)
+    assert words.recommendation(no_gain).startswith("keep the model as it is: sdpa is 1.4")
     plain = analyse.seen(POINT, looks())
     assert (words.rewriting(plain), words.proposals(plain)) == ([], [])
 
