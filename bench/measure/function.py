@@ -23,6 +23,9 @@ float32, and another number of items is rounded in another order."""
 OTHER = -2.0
 """What another item is multiplied by, so that sums over both items have another sign than those over the first one."""
 
+BY_ITEM = "outputs are compared item by item"
+"""Why a layer must be a function of each item."""
+
 DRAWS = 32
 """The calls of a layer that draws random numbers: a path that is dropped in one of ten is found in 97 % of layers."""
 
@@ -38,6 +41,7 @@ def check(workload: Workload) -> None:
     others = tuple(OTHER * each[:1] if each.is_floating_point() else each[-1:] for each in items)
     first = _output(layer, x)
     if isinstance(first, Exception):
+        _check_alone(layer, workload, first)
         raise first
     finite.check(workload, layer, x, [first], [0], NORMAL)
     other = _output(layer, others)  # what a layer keeps of its input differs then
@@ -47,22 +51,41 @@ def check(workload: Workload) -> None:
     if error := next((each for each in again if isinstance(each, Exception)), None):
         raise Unsupported(f"the layer fails if it is called again: {user_code.said(error)}")
     if not all(_are_same(each, first) for each in again):
-        cause = "it draws random numbers, as dropout and random hashes do" if draws else "does it keep state from call to call?"
+        cause = (
+            "it draws random numbers, as dropout and random hashes do"
+            if draws
+            else "does it keep state from call to call?"
+        )
         raise Unsupported(f"the layer returns something else for the same input; {cause}")
     if workload.point.batch > 1:
-        _check_items(_output(layer, tuple(map(torch.cat, zip(x, others, strict=True)))), first, other)
+        both, twice = (_output(layer, tuple(map(torch.cat, zip(one, others, strict=True)))) for one in (x, others))
+        _check_items(both, twice, first, other)
     in_place.check(layer, x)
 
 
-def _check_items(both: Tensor | Exception, first: Tensor, other: Tensor | Exception) -> None:
-    """Raise `impls.Unsupported` if the output for two items isn't those for each of them."""
-    if isinstance(both, Exception):
-        raise both
-    if not (_are_same(both[:1], first) and _are_same(both[1:], other)):
+def _check_alone(layer: nn.Module, workload: Workload, error: Exception) -> None:
+    """Raise `impls.Unsupported` if a layer that fails with one item can be called with the batch."""
+    batch = workload.point.batch
+    if not isinstance(_output(layer, workload.items(batch, torch.float32)), Exception):
         raise Unsupported(
-            "the layer's output for an item depends on the other items of the batch, as with BatchNorm in training; "
-            "outputs are compared item by item"
+            f"the layer can be called with {batch} items, but not with one: {user_code.said(error)}; {BY_ITEM}"
         )
+
+
+def _check_items(both: Tensor | Exception, twice: Tensor | Exception, first: Tensor, other: Tensor | Exception) -> None:
+    """Raise `impls.Unsupported` if the output for two items isn't those for each of them.
+
+    `twice` is that for the second item in both places: it tells whether the place alone changes what comes out.
+    """
+    if isinstance(both, Exception):
+        raise Unsupported(f"the layer can be called with one item, but not with two: {user_code.said(both)}; {BY_ITEM}")
+    if _are_same(both[:1], first) and _are_same(both[1:], other):
+        return
+    if isinstance(twice, Tensor) and _are_same(both[:1], first) and _are_same(both[1:], twice[1:]):
+        cause = "its place in the batch, as with a cache of each item that the layer holds"
+    else:
+        cause = "the other items of the batch, as with BatchNorm in training"
+    raise Unsupported(f"the layer's output for an item depends on {cause}; {BY_ITEM}")
 
 
 def _output(layer: nn.Module, xs: Tensors) -> Tensor | Exception:
