@@ -34,7 +34,7 @@ from bench.plan.work import Work
 from bench.sampling.inputs import SHIFTS, InputValues, TimedCall, sets, windows
 from impls.catalogue import NO_MASK, PADDING, parse
 from impls.modules.core import with_attend
-from impls.modules.making import hide, maker_of
+from impls.modules.making import OBJECTS, hide, maker_of, without_brackets
 from impls.modules.making import make as make_module
 from impls.modules.stated import failure, flops
 from impls.modules.wrapper import Wrapper, check_plain, copied, wrapped
@@ -613,6 +613,8 @@ def _remedy(point: Point, x: Tensor, error: Exception) -> str:
     if re.search(r"required (positional|keyword-only) argument", str(error)):
         return f"write {of_all}"
     if not is_of_shapes(error):
+    if "'NoneType'" in str(error) and (configs := _open_configs(point)):
+        return without_brackets(configs)
         return ""
     asked, given = asked_dimensions(error), parse(point.layer).options.get("input", "")
     new = "x".join([f"input={x.shape[0]}", *"…" * ((asked or 2) - 1)])
@@ -622,6 +624,13 @@ def _remedy(point: Point, x: Tensor, error: Exception) -> str:
 
 
 def _counted(point: Point, layer: nn.Module, xs: Tensors, *, with_graph: bool = True) -> tuple[Any, int | None]:
+def _open_configs(point: Point) -> list[str]:
+    """Return the names of objects with settings that a layer is made without."""
+    make_it = maker_of(point.layer)
+    parameters = parameters_of(make_it) if make_it else []
+    return [each.name for each in parameters if each.default is None and each.name.endswith(OBJECTS)]
+
+
     """Return a layer's output, and the operations that torch counts in a call of the point's mode.
 
     The count of a masked layer is None: it may compute scores that the mask removes, so the work is unknown.
