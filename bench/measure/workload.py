@@ -389,6 +389,7 @@ def make(point: Point, seed: int = SEED, given: Given | None = None) -> Workload
         torch.manual_seed(seed)
         with _python_seeded(seed):
             layer, shapes = _made(point)
+        point = dataclasses.replace(point, batch=shapes[0][0])
         layer.train(point.mode != "inference")
         torch.manual_seed(seed + VALUES_SEED)
         number, spread = sum(map(math.prod, shapes)) + SHIFTS, spread_of(layer)
@@ -612,9 +613,9 @@ def _remedy(point: Point, x: Tensor, error: Exception) -> str:
     of_all = "all arguments as [input=mymodule:function]"
     if re.search(r"required (positional|keyword-only) argument", str(error)):
         return f"write {of_all}"
-    if not is_of_shapes(error):
     if "'NoneType'" in str(error) and (configs := _open_configs(point)):
         return without_brackets(configs)
+    if not is_of_shapes(error):
         return ""
     asked, given = asked_dimensions(error), parse(point.layer).options.get("input", "")
     new = "x".join([f"input={x.shape[0]}", *"…" * ((asked or 2) - 1)])
@@ -623,7 +624,6 @@ def _remedy(point: Point, x: Tensor, error: Exception) -> str:
     return f"{says}write another shape as [{new}]{place}, or {of_all}"
 
 
-def _counted(point: Point, layer: nn.Module, xs: Tensors, *, with_graph: bool = True) -> tuple[Any, int | None]:
 def _open_configs(point: Point) -> list[str]:
     """Return the names of objects with settings that a layer is made without."""
     make_it = maker_of(point.layer)
@@ -631,6 +631,7 @@ def _open_configs(point: Point) -> list[str]:
     return [each.name for each in parameters if each.default is None and each.name.endswith(OBJECTS)]
 
 
+def _counted(point: Point, layer: nn.Module, xs: Tensors, *, with_graph: bool = True) -> tuple[Any, int | None]:
     """Return a layer's output, and the operations that torch counts in a call of the point's mode.
 
     The count of a masked layer is None: it may compute scores that the mask removes, so the work is unknown.

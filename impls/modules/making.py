@@ -84,7 +84,8 @@ Shapes = tuple[tuple[int, ...], ...]
 def make(name: str, columns: Columns, required: Collection[str] = ()) -> tuple[nn.Module, Shapes]:
     """Return a module with random weights, and the shapes of its inputs at a point with these columns.
 
-    `name` is `module:attribute`, or a library's; `required` are columns that the module must take.
+    `name` is `module:attribute`, or a library's; `required` are columns that the module must take. A batch of 0 is that
+    of the function of inputs in the name.
     A module that is no function of its inputs alone with one core is in a Wrapper.
     Raises Unresolved if the module can't be made or breaks the contract, `Unsupported` if it doesn't take a required
     column or can't be called alone.
@@ -108,7 +109,9 @@ def make(name: str, columns: Columns, required: Collection[str] = ()) -> tuple[n
             "nn.Embedding with its token ids"
         )
     if path:
-        module = inside(wrapped(module.eval(), tuple(shape[1:] for shape in shapes)), path, name)
+        outer = wrapped(module.eval(), tuple(shape[1:] for shape in shapes))
+        module = inside(outer, path, name)
+        module.batch = outer.batch
         shapes = _shapes(name, module, columns)
     return module, shapes
 
@@ -128,7 +131,7 @@ def _constructed(name: str, options: dict[str, Any], columns: Columns, required:
     module = constructed(base, lambda: make_it(**{**arguments, **options}))
     if not isinstance(module, nn.Module):
         raise Unresolved(f"layer {base!r} must make a torch.nn.Module, got {type(module).__name__}")
-    mask = columns["mask"]
+    mask = options.get("mask", columns["mask"])  # in brackets it is the layer's own, which no column says
     is_masked = takes_core(attribute(module, "attend")) or (mask != NO_MASK and "mask" in arguments)
     if is_masked and mask_of(module) != mask:
         raise Unresolved(f"layer {base!r} must keep its mask as self.mask = {mask!r}, got {mask_of(module)!r}")
@@ -183,9 +186,6 @@ def _arguments(name: str, make_it: Callable[..., Any], columns: Columns, options
     return arguments
 
 
-def _value(name: str, columns: Columns, *, is_open: bool) -> Any:
-    """Return the value of a constructor's parameter by the columns; None if they have none."""
-    column = IF_OPEN[name] if is_open and name in IF_OPEN else ALIASES.get(name, name)
 def _is_object(parameter: Parameter) -> bool:
     """Return whether a parameter is for an object that brackets can't hold, by its type, or else by its names."""
     annotation = parameter.annotation
@@ -202,6 +202,9 @@ def without_brackets(names: Collection[str]) -> str:
     )
 
 
+def _value(name: str, columns: Columns, *, is_open: bool) -> Any:
+    """Return the value of a constructor's parameter by the columns; None if they have none."""
+    column = IF_OPEN[name] if is_open and name in IF_OPEN else ALIASES.get(name, name)
     if name in DERIVED and (name == BATCH_FIRST or "channels" in columns):
         return DERIVED[name](columns)
     is_asked = column in SHAPES or (
@@ -250,7 +253,7 @@ def _with_option(name: str, option: str) -> str:
 def _shapes(name: str, module: nn.Module, columns: Columns) -> Shapes:
     """Return the shapes of a module's inputs: those of its wrapper, those that it states, or that of tokens."""
     if isinstance(module, Wrapper):
-        return tuple((columns["batch"], *item) for item in module.items)
+        return tuple((columns["batch"] or module.batch, *item) for item in module.items)
     return _stated_shapes(name, module, columns)[0]
 
 
