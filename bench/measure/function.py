@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from bench.measure import finite, in_place, user_code
+from bench.measure import failure, finite, in_place, user_code
 from bench.measure.workload import Tensors, Workload
 from bench.sampling.inputs import NORMAL
 from impls.contract import Unsupported
@@ -58,8 +58,7 @@ def check(workload: Workload) -> None:
         )
         raise Unsupported(f"the layer returns something else for the same input; {cause}")
     if workload.point.batch > 1:
-        both, twice = (_output(layer, tuple(map(torch.cat, zip(one, others, strict=True)))) for one in (x, others))
-        _check_items(both, twice, first, other)
+        _check_items(layer, (x, first), (others, other))
     in_place.check(layer, x)
 
 
@@ -72,16 +71,21 @@ def _check_alone(layer: nn.Module, workload: Workload, error: Exception) -> None
         )
 
 
-def _check_items(both: Tensor | Exception, twice: Tensor | Exception, first: Tensor, other: Tensor | Exception) -> None:
-    """Raise `impls.Unsupported` if the output for two items isn't those for each of them.
-
-    `twice` is that for the second item in both places: it tells whether the place alone changes what comes out.
-    """
+def _check_items(
+    layer: nn.Module, first: tuple[Tensors, Tensor | Exception], second: tuple[Tensors, Tensor | Exception]
+) -> None:
+    """Raise `impls.Unsupported` if the output for two items isn't those for each of them; a pair has an item's both."""
+    both = _output(layer, tuple(map(torch.cat, zip(first[0], second[0], strict=True))))
     if isinstance(both, Exception):
+        if failure.is_out_of_memory(both):
+            raise both
         raise Unsupported(f"the layer can be called with one item, but not with two: {user_code.said(both)}; {BY_ITEM}")
-    if _are_same(both[:1], first) and _are_same(both[1:], other):
+    is_first = _are_same(both[:1], first[1])
+    if is_first and _are_same(both[1:], second[1]):
         return
-    if isinstance(twice, Tensor) and _are_same(both[:1], first) and _are_same(both[1:], twice[1:]):
+    # the second item beside itself: then its place alone changes what comes out
+    twice = _output(layer, tuple(torch.cat([each, each]) for each in second[0]))
+    if is_first and isinstance(twice, Tensor) and _are_same(both[1:], twice[1:]):
         cause = "its place in the batch, as with a cache of each item that the layer holds"
     else:
         cause = "the other items of the batch, as with BatchNorm in training"

@@ -126,7 +126,7 @@ def is_item_by_item(alone: Wrapper, xs: Tensors) -> bool:
     both, *each = (_output(alone, of) for of in (xs, *(tuple(x[n : n + 1] for x in xs) for n in range(items))))
     if any(isinstance(y, Exception) for y in (both, *each)):
         return False
-    return both.shape[0] == items and all(_are_near(both[n : n + 1], one) for n, one in enumerate(each))
+    return both.shape[:1] == (items,) and all(_are_near(both[n : n + 1], one) for n, one in enumerate(each))
 
 
 def first_embedding(inner: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, Tensor | None, bool]:

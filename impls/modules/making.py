@@ -131,9 +131,9 @@ def _constructed(name: str, options: dict[str, Any], columns: Columns, required:
     module = constructed(base, lambda: make_it(**{**arguments, **options}))
     if not isinstance(module, nn.Module):
         raise Unresolved(f"layer {base!r} must make a torch.nn.Module, got {type(module).__name__}")
-    mask = options.get("mask", columns["mask"])  # in brackets it is the layer's own, which no column says
+    mask = columns["mask"]
     is_masked = takes_core(attribute(module, "attend")) or (mask != NO_MASK and "mask" in arguments)
-    if is_masked and mask_of(module) != mask:
+    if is_masked and mask_of(module) != mask and "mask" not in options:  # there it is the layer's own
         raise Unresolved(f"layer {base!r} must keep its mask as self.mask = {mask!r}, got {mask_of(module)!r}")
     return module
 

@@ -416,6 +416,13 @@ def test_a_layer_that_can_not_be_called_says_what_to_write(name: str, remedy: st
     assert "\n" not in str(refusal.value)
 
 
+def test_a_mask_in_a_name_is_the_layers_own() -> None:
+    """No column says it, and the layer's core has it."""
+    name = "Mine[heads=3,embed_dim=12,token_len=12,mask=causal]"
+    assert impls.contract.mask_of(own(name).layer) == "causal"
+    assert own(name).point.mask == "none"
+
+
 @pytest.mark.parametrize(
     ("name", "columns", "reason"),
     [
