@@ -296,3 +296,15 @@ class Confused(Reordered):
     """The same with other names in another order, so that no weight can be told from another of its shape."""
 
     prefix = "to_"
+
+
+class Configured(Mine):
+    """A layer that asks an object that it may be made without."""
+
+    def __init__(self, heads: int, chan: int, dim: int, config: Point | None = None) -> None:
+        super().__init__(heads, chan, dim)
+        self.config: Any = config
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the layer's output in the mode of the configuration."""
+        return super().forward(x) if self.config.mode else x

@@ -165,7 +165,7 @@ def add_advise(parser: argparse.ArgumentParser) -> None:
     """Say which attention a model should use, from measurements of the whole model."""
     add_option = parser.add_argument
     add_option("name", metavar="MODEL", help=f"{MODEL}; options in brackets, as timm:vit_tiny_patch16_224[depth=4]")
-    add_option("--batch", metavar="A,B,…", help=f"items in a call (default: {ADVISE_BATCH})")
+    add_option("--batch", metavar="A,B,…", help=f"items in a call (default: those of --input, or {ADVISE_BATCH})")
     add_option(
         "--input",
         metavar="8x3x224x224",

@@ -12,7 +12,7 @@ from bench.engine.pool import Pool
 from bench.engine.worker import Died, unheard
 from bench.machine import monotonic
 from bench.plan import layers
-from bench.plan.case import Point
+from bench.plan.case import COLUMNS, Point
 from bench.plan.errors import WrongRequest
 from bench.plan.names import check_layers, is_module, libraries
 from bench.store.saved_run import Seen
@@ -59,7 +59,11 @@ def look(
 
 
 def completed(looks: Mapping[Point, Sequence[Seen]]) -> dict[Point, Sequence[Seen]]:
-    """Return what was seen at each point, with the columns of the layer that takes the most time at the first one."""
+    """Return what was seen at each point, with the columns of the layer that takes the most time at the first one.
+
+    The batch is that of the model's own inputs if nothing else says it.
+    """
+    looks = {dataclasses.replace(point, batch=point.batch or seen[0]["batch"]): seen for point, seen in looks.items()}
     known = kinds(next(iter(looks.values())))
     if not known:
         return {**looks}
@@ -116,13 +120,14 @@ def shaped(points: tuple[Point, ...], pool: Pool | None = None) -> tuple[Point, 
         if len(failures) == 1:
             raise failures[0]
         raise WrongRequest("\n".join(map(str, failures)))
-    return tuple(_with_shape(point, shapes[point.layer]) if point.layer in shapes else point for point in points)
+    return tuple(_with_shape(point, shapes.get(point.layer, {"batch": COLUMNS["batch"].default})) for point in points)
 
 
 def _with_shape(point: Point, shape: dict[str, Any]) -> Point:
+    shape = {**shape, "batch": point.batch or shape["batch"]} if "batch" in shape else shape
     for name, value in shape.items():
         stated = getattr(point, name)
-        if stated not in (1, value):
+        if stated not in (0, 1, value):
             raise WrongRequest(f"{name} = {stated} must be {value} in the layer {point.layer}; leave it out")
     return dataclasses.replace(point, **shape)
 

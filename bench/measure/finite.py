@@ -37,11 +37,15 @@ def check(
     for number, (name, tensor) in enumerate(zip(workload.names, tensors, strict=False)):
         if is_finite(tensor):
             continue
-        where = place(~tensor.isfinite(), items) if number < workload.by_item else ""
+        where = of = ""
+        if number < workload.by_item:
+            where = place(~tensor.isfinite(), items)
+            if len(items) < workload.point.batch:
+                of = " of an item" if len(items) == 1 else f" of {len(items)} items"
         cause = cause_of(layer, xs, tensor) if number == 0 else "the output is finite"
         dtype = str(xs[0].dtype).removeprefix("torch.")
         raise Unsupported(
-            f"the layer's own {name} is not finite: {counted(tensor)}{', at ' * bool(where)}{where} "
+            f"the layer's own {name} is not finite: {counted(tensor)}{of}{', at ' * bool(where)}{where} "
             f"({words}, {dtype}); {cause}"
         )
 

@@ -71,7 +71,7 @@ def look(request: Mapping[str, Any], channel: Channel) -> dict[str, Any]:
     workload.set_up(point)
     channel.announce("model")
     work = workload.make(point, request["seed"])
-    model = wrapped(work.layer, tuple(shape[1:] for shape in work.shapes))
+    point, model = work.point, wrapped(work.layer, tuple(shape[1:] for shape in work.shapes))
     call, on = workload.step(workload.Subject(model, model), work), device(point.device)
     with work.gradient_mode():
         channel.announce("first call")
@@ -98,6 +98,7 @@ def look(request: Mapping[str, Any], channel: Channel) -> dict[str, Any]:
         "kernels": plain,
         "graph_kernels": in_graph,
         "settings": tried,
+        "batch": point.batch,
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "item": list(model.items[0]),
         "library": _library(model),
@@ -154,7 +155,7 @@ def _step(graph: Callable[..., torch.Tensor], model: Wrapper, work: workload.Wor
 
 
 def shape(request: Mapping[str, Any], channel: Channel) -> dict[str, int]:
-    """Return the columns of a module's largest core, or those of its input if no core is found.
+    """Return the columns of a module's largest core, or those of its input if no core is found, and its batch.
 
     Raises `impls.Unresolved` if the module can't be made or called.
     """
@@ -168,9 +169,15 @@ def shape(request: Mapping[str, Any], channel: Channel) -> dict[str, int]:
         seen = ()
     if not seen:
         tokens = max(1, math.prod(item[:-1]))
-        return {"num_tokens": tokens, "token_len": item[-1], "channels": item[-1], "num_heads": 1}
+        return {
+            "num_tokens": tokens,
+            "token_len": item[-1],
+            "channels": item[-1],
+            "num_heads": 1,
+            "batch": model.batch,
+        }
     largest = max(seen, key=lambda core: math.prod(core.shapes[0]))
-    return layers.of_core(dataclasses.asdict(largest), point.layer)
+    return {**layers.of_core(dataclasses.asdict(largest), point.layer), "batch": model.batch}
 
 
 def described(request: Mapping[str, Any], channel: Channel) -> dict[str, Any]:

@@ -138,6 +138,12 @@ def _matmul_precision() -> str:
         return "mixed"
 
 
+def _precision(backend: str, part: str) -> str:
+    """Return the precision that holds for a part; `none`, that nobody has chosen one, means `ieee` everywhere."""
+    chosen: str = torch._C._get_fp32_precision_getter(backend, part)
+    return "ieee" if chosen == "none" else chosen
+
+
 def _hooks() -> dict[str, Any]:
     """Return whatever may run code of an implementation while it isn't called."""
     return {
@@ -237,7 +243,7 @@ PARTS: Parts = (
     ("", _of_gpu),
     (
         "the float32 precision of ",
-        lambda: {".".join(part): torch._C._get_fp32_precision_getter(*part) for part in PRECISIONS},
+        lambda: {".".join(part): _precision(*part) for part in PRECISIONS},
     ),
     ("torch._dynamo.config.", _dynamo),
     # as bytes: this is read after each sample, and decoding takes longer than all other parts together

@@ -34,7 +34,7 @@ from bench.plan.work import Work
 from bench.sampling.inputs import SHIFTS, InputValues, TimedCall, sets, windows
 from impls.catalogue import NO_MASK, PADDING, parse
 from impls.modules.core import with_attend
-from impls.modules.making import hide, maker_of
+from impls.modules.making import OBJECTS, hide, maker_of, without_brackets
 from impls.modules.making import make as make_module
 from impls.modules.stated import failure, flops
 from impls.modules.wrapper import Wrapper, check_plain, copied, wrapped
@@ -389,6 +389,7 @@ def make(point: Point, seed: int = SEED, given: Given | None = None) -> Workload
         torch.manual_seed(seed)
         with _python_seeded(seed):
             layer, shapes = _made(point)
+        point = dataclasses.replace(point, batch=shapes[0][0])
         layer.train(point.mode != "inference")
         torch.manual_seed(seed + VALUES_SEED)
         number, spread = sum(map(math.prod, shapes)) + SHIFTS, spread_of(layer)
@@ -612,6 +613,8 @@ def _remedy(point: Point, x: Tensor, error: Exception) -> str:
     of_all = "all arguments as [input=mymodule:function]"
     if re.search(r"required (positional|keyword-only) argument", str(error)):
         return f"write {of_all}"
+    if "'NoneType'" in str(error) and (configs := _open_configs(point)):
+        return without_brackets(configs)
     if not is_of_shapes(error):
         return ""
     asked, given = asked_dimensions(error), parse(point.layer).options.get("input", "")
@@ -619,6 +622,13 @@ def _remedy(point: Point, x: Tensor, error: Exception) -> str:
     says = "" if asked in (None, x.dim()) else f"x has {x.dim()} dimensions, and the error asks for {asked}: "
     place = f" in place of [input={given}]" if given else ""
     return f"{says}write another shape as [{new}]{place}, or {of_all}"
+
+
+def _open_configs(point: Point) -> list[str]:
+    """Return the names of objects with settings that a layer is made without."""
+    make_it = maker_of(point.layer)
+    parameters = parameters_of(make_it) if make_it else []
+    return [each.name for each in parameters if each.default is None and each.name.endswith(OBJECTS)]
 
 
 def _counted(point: Point, layer: nn.Module, xs: Tensors, *, with_graph: bool = True) -> tuple[Any, int | None]:

@@ -1,6 +1,6 @@
 """What a module of anybody takes: where the batch of its inputs is, and token ids in place of numbers.
 
-It is tried: a call with several items must return for the first one what a call with that item alone returns.
+It is tried: a call with several items must return for each of them what a call with that item alone returns.
 """
 
 from collections.abc import Iterable, Sequence
@@ -68,33 +68,36 @@ def of_arguments(
     dims = sorted(range(1 + (x.dim() >= TURNED_DIMENSIONS)), key=lambda dim: not _is_shared(x.shape, dim, args, kwargs))
     turned = {dim: x.detach().float().transpose(0, dim) for dim in dims}
     candidates = {
-        dim: Wrapper(
+        (by_head, dim): Wrapper(
             inner,
             (tuple(each.shape[1:]),),
             *marked,
             batch=len(each),
             batch_dim=dim,
+            by_head=by_head,
             embedding=path,
             is_turned=is_turned,
         )
+        for by_head in (False, True)
         for dim, each in turned.items()
     }
-    for dim, alone in candidates.items():
+    for (_, dim), alone in candidates.items():
         if _gives_first_item(alone, turned[dim], y):
             return alone
-    if not is_outer and _has_no_batch(candidates[0], (turned[0],)):
+    first_dim = candidates[False, 0]
+    if not is_outer and _has_no_batch(first_dim, (turned[0],)):
         where = "in its first dimension and in its second" if len(dims) > 1 else "in its first dimension"
         raise Unsupported(
             f"the input {[*x.shape]} of {type(inner).__name__} has no batch, tried {where}: an item alone doesn't give "
             "what it gives among the others, as in a graph; outputs are compared item by item"
         )
-    return candidates[0]
+    return first_dim
 
 
 def _is_shared(shape: Sequence[int], dim: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Return whether all tensors with as many dimensions as x have its size in this one."""
+    """Return whether all tensors with as many dimensions as x have its size in this one, or 1 for all items."""
     tensors = (each for each in (*args, *kwargs.values()) if isinstance(each, Tensor) and each.dim() == len(shape))
-    return all(each.shape[dim] == shape[dim] for each in tensors)
+    return all(each.shape[dim] in (1, shape[dim]) for each in tensors)
 
 
 def _gives_first_item(alone: Wrapper, x: Tensor, y: Any) -> bool:
@@ -115,11 +118,15 @@ def _has_no_batch(alone: Wrapper, xs: Tensors) -> bool:
 
 
 def is_item_by_item(alone: Wrapper, xs: Tensors) -> bool:
-    """Return whether a call with several items returns for the first one what a call with that item alone does."""
-    both, one = _output(alone, xs), _output(alone, tuple(x[:1] for x in xs))
-    if isinstance(both, Exception) or isinstance(one, Exception):
+    """Return whether a call with several items returns for each of them what a call with that item alone does.
+
+    The first one alone says little: behind a causal mask it is the first token that depends on no other one.
+    """
+    items = len(xs[0])
+    both, *each = (_output(alone, of) for of in (xs, *(tuple(x[n : n + 1] for x in xs) for n in range(items))))
+    if any(isinstance(y, Exception) for y in (both, *each)):
         return False
-    return both.shape[:1] == xs[0].shape[:1] and _are_near(both[:1], one)
+    return both.shape[:1] == (items,) and all(_are_near(both[n : n + 1], one) for n, one in enumerate(each))
 
 
 def first_embedding(inner: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, Tensor | None, bool]:

@@ -53,10 +53,10 @@ def inside(model: Wrapper, path: str, name: str) -> Wrapper:
 
 def _alone(module: nn.Module, x: Tensor, arguments: Any, forms: Mapping[str, Any]) -> Iterator[Wrapper]:
     """Yield a module inside another as a model, with the batch in each dimension of its input x where it may be."""
-    if x.shape[0] % ITEMS == 0:
-        group = x.shape[0] // ITEMS
-        item = (group, *x.shape[1:]) if group > 1 else tuple(x.shape[1:])
-        yield Wrapper(module, (item,), *arguments, batch=x.shape[0], group=group, forms=forms)
+    group = x.shape[0] // ITEMS
+    item = (group, *x.shape[1:]) if group > 1 else tuple(x.shape[1:])
+    for by_head in (False, True) if x.shape[0] % ITEMS == 0 else ():
+        yield Wrapper(module, (item,), *arguments, batch=x.shape[0], group=group, by_head=by_head, forms=forms)
     if x.shape[1:2] == (ITEMS,):
         item = (x.shape[0], *x.shape[2:])
         yield Wrapper(module, (item,), *arguments, batch=ITEMS, batch_dim=1, forms=forms)

@@ -4,7 +4,10 @@ This is the one road for a layer of the suite, a class or function of anybody, a
 """
 
 import difflib
+import inspect
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping
+from inspect import Parameter
 from types import SimpleNamespace
 from typing import Any
 
@@ -63,6 +66,12 @@ OURS = __name__.replace("modules.making", "layers.")
 SMALL = 0.1
 """A parameter whose numbers are all the same and smaller than this hides the layers before it."""
 
+OBJECTS = ("config", "cfg", "args")
+"""How the names of objects with settings end, and those of their types."""
+
+LITERAL = re.compile(r"\b(int|float|bool|str|tuple|list|sequence|iterable|literal|any)\b", re.IGNORECASE)
+"""The types in annotations whose values brackets can hold."""
+
 HIDDEN = "_hidden_by"
 """The attribute in which a module keeps the numbers that its parameters had before."""
 
@@ -75,7 +84,8 @@ Shapes = tuple[tuple[int, ...], ...]
 def make(name: str, columns: Columns, required: Collection[str] = ()) -> tuple[nn.Module, Shapes]:
     """Return a module with random weights, and the shapes of its inputs at a point with these columns.
 
-    `name` is `module:attribute`, or a library's; `required` are columns that the module must take.
+    `name` is `module:attribute`, or a library's; `required` are columns that the module must take. A batch of 0 is that
+    of the function of inputs in the name.
     A module that is no function of its inputs alone with one core is in a Wrapper.
     Raises Unresolved if the module can't be made or breaks the contract, `Unsupported` if it doesn't take a required
     column or can't be called alone.
@@ -99,7 +109,9 @@ def make(name: str, columns: Columns, required: Collection[str] = ()) -> tuple[n
             "nn.Embedding with its token ids"
         )
     if path:
-        module = inside(wrapped(module.eval(), tuple(shape[1:] for shape in shapes)), path, name)
+        outer = wrapped(module.eval(), tuple(shape[1:] for shape in shapes))
+        module = inside(outer, path, name)
+        module.batch = outer.batch
         shapes = _shapes(name, module, columns)
     return module, shapes
 
@@ -121,7 +133,7 @@ def _constructed(name: str, options: dict[str, Any], columns: Columns, required:
         raise Unresolved(f"layer {base!r} must make a torch.nn.Module, got {type(module).__name__}")
     mask = columns["mask"]
     is_masked = takes_core(attribute(module, "attend")) or (mask != NO_MASK and "mask" in arguments)
-    if is_masked and mask_of(module) != mask:
+    if is_masked and mask_of(module) != mask and "mask" not in options:  # there it is the layer's own
         raise Unresolved(f"layer {base!r} must keep its mask as self.mask = {mask!r}, got {mask_of(module)!r}")
     return module
 
@@ -168,8 +180,26 @@ def _arguments(name: str, make_it: Callable[..., Any], columns: Columns, options
     if missing:
         whole = _with_option(name, ",".join(f"{each}=…" for each in missing))
         given = "no column gives" if "num_tokens" in columns else "no column gives beside an input"
-        raise Unresolved(f"layer {base!r} asks for {', '.join(missing)}, which {given}; write {whole}")
+        objects = [each for each in missing if _is_object(parameters[each])]
+        remedy = without_brackets(objects) if objects else f"write {whole}"
+        raise Unresolved(f"layer {base!r} asks for {', '.join(missing)}, which {given}; {remedy}")
     return arguments
+
+
+def _is_object(parameter: Parameter) -> bool:
+    """Return whether a parameter is for an object that brackets can't hold, by its type, or else by its names."""
+    annotation = parameter.annotation
+    if annotation in (parameter.empty, Any) or isinstance(annotation, str):
+        return any(str(each).lower().endswith(OBJECTS) for each in (parameter.name, annotation))
+    return not LITERAL.search(inspect.formatannotation(annotation))
+
+
+def without_brackets(names: Collection[str]) -> str:
+    """Return what to write for a module that needs objects under these names."""
+    return (
+        f"{' and '.join(names)} can't be written in brackets: name a function of yours that returns the module, as "
+        "mymodule:make"
+    )
 
 
 def _value(name: str, columns: Columns, *, is_open: bool) -> Any:
@@ -223,7 +253,7 @@ def _with_option(name: str, option: str) -> str:
 def _shapes(name: str, module: nn.Module, columns: Columns) -> Shapes:
     """Return the shapes of a module's inputs: those of its wrapper, those that it states, or that of tokens."""
     if isinstance(module, Wrapper):
-        return tuple((columns["batch"], *item) for item in module.items)
+        return tuple((columns["batch"] or module.batch, *item) for item in module.items)
     return _stated_shapes(name, module, columns)[0]
 
 

@@ -53,11 +53,12 @@ X = Given()
 class Held:
     """A tensor among the arguments, which the wrapper holds under a name; the batch expands a dimension if it has one.
 
-    `batch_dim` is that dimension, None if the tensor has no batch.
+    `batch_dim` is that dimension, None if the tensor has no batch. An item has so many `rows` there, such as its heads.
     """
 
     name: str
     batch_dim: int | None
+    rows: int = 1
 
     @property
     def per_item(self) -> bool:
@@ -70,6 +71,8 @@ class Wrapper(nn.Module):
 
     `inner` is the module, `args` and `kwargs` are its arguments, in which a Given stands in place of an input.
     Other tensors among them are held; those of the first item are used for every item.
+    Those with a multiple of the batch in the first of three dimensions have a row for each of its heads if `by_head`.
+    `batch` is the number of items of the call from which the arguments are, 0 if they are from none.
     `group` is the number of rows of the inner x for each item, such as the windows of an image. `batch_dim` is 1 if
     the module has its batch in the second dimension: inputs and output are turned then. `embedding` is the path of an
     `nn.Embedding` inside that returns x in place of rows for token ids, which it gets transposed if `is_turned`.
@@ -88,6 +91,7 @@ class Wrapper(nn.Module):
         batch: int = 0,
         group: int = 1,
         batch_dim: int = 0,
+        by_head: bool = False,
         embedding: str = "",
         is_turned: bool = False,
         forms: Mapping[str, Any] | None = None,
@@ -95,6 +99,7 @@ class Wrapper(nn.Module):
         super().__init__()
         self.inner = inner
         self.items = items
+        self.batch = batch
         self.group = group
         self.batch_dim = batch_dim
         self.embedding = embedding
@@ -105,7 +110,7 @@ class Wrapper(nn.Module):
         self.context: Callable[[], AbstractContextManager[object]] = contextlib.nullcontext
         self.names = names_of_sdpa(inner)
         self.adapted_by = self.returned = ""
-        hold = functools.partial(self._hold, batch)
+        hold = functools.partial(self._hold, batch, by_head)
         self.args, self.kwargs = changed((args, dict(kwargs or {})), hold)
         self.forms: dict[str, Any] = changed(dict(forms or {}), hold)
         self.takes_x = bool(embedding) or _holds_given((args, dict(kwargs or {})))
@@ -158,22 +163,26 @@ class Wrapper(nn.Module):
         self.returned = type(output).__name__
         return first_tensor(output)
 
-    def _hold(self, batch: int, value: Any) -> Any:
+    def _hold(self, batch: int, by_head: bool, value: Any) -> Any:
         """Return what stands in the place of an argument; a tensor becomes a buffer."""
         if not isinstance(value, Tensor):
             return value
         is_square = value.dim() == 2 and value.shape[0] == value.shape[1]  # a mask of queries and keys
-        name, batch_dim = f"held_{len(self._buffers)}", None
+        name, batch_dim, rows = f"held_{len(self._buffers)}", None, 1
         if batch and self.batch_dim and value.dim() > 2 and value.shape[1] == batch:
             batch_dim = 1
         elif batch and value.shape[:1] == (batch,) and not is_square:
             batch_dim = 0
-        self.register_buffer(name, (value if batch_dim is None else value.narrow(batch_dim, 0, 1)).detach().clone())
-        return Held(name, batch_dim)
+        elif batch and by_head and value.dim() == len("BNN") and value.shape[0] % batch == 0:
+            batch_dim, rows = 0, value.shape[0] // batch
+        self.register_buffer(name, (value if batch_dim is None else value.narrow(batch_dim, 0, rows)).detach().clone())
+        return Held(name, batch_dim, rows)
 
     def _filled(self, xs: tuple[Tensor, ...], value: Any) -> Any:
         if isinstance(value, Held):
             held = self.get_buffer(value.name)
+            if value.rows > 1:
+                return held.repeat(xs[0].shape[0], 1, 1)
             return held if value.batch_dim is None else expanded(held, value.batch_dim, xs[0].shape[0])
         if not isinstance(value, Given):
             return value

@@ -86,6 +86,18 @@ def test_a_module_with_its_own_input_shows_its_shapes(pool: Any) -> None:
     assert [(request["request"], request["point"]["layer"]) for request in requests] == [("shape", AT.layer)]
 
 
+def test_a_batch_that_nobody_gives_is_that_of_the_function_of_inputs(pool: Any) -> None:
+    """One that is given stays; if the module can't be made, it is the usual one."""
+    own = {**SHAPE, "batch": 3}
+    pool({"status": "ok", "detail": "", "seen": own})
+    points = [dataclasses.replace(AT, **{**SHAPE, "batch": batch}) for batch in (0, 1, 2)]
+    assert [each.batch for each in model_look.shaped(tuple(points))] == [3, 1, 2]
+    looks = {each: [{"cores": [], "batch": 3}] for each in points}
+    assert [each.batch for each in model_look.completed(looks)] == [3, 1, 2]
+    pool({"status": "error", "detail": "no such model", "seen": {}})
+    assert model_look.shaped((points[0], point()))[0].batch == 8
+
+
 def test_a_shape_that_a_module_does_not_have_is_refused(pool: Any) -> None:
     """The refusal says what it has."""
     pool({"status": "ok", "detail": "", "seen": SHAPE})

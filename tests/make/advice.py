@@ -77,6 +77,7 @@ def seen(
         "kernels": [SDPA],
         "graph_kernels": [SDPA],
         "settings": SETTINGS,
+        "batch": 2,
         "parameters": 100,
         "item": [3, 32, 32],
         "library": "timm",

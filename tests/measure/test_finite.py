@@ -39,7 +39,7 @@ def line_of(core: str, text: str) -> str:
 def test_a_query_without_keys_is_named_with_its_token_and_the_softmax(mode: str, dtype: str) -> None:
     """One of seven tokens has no key, so 12 of 84 numbers of an item are NaN."""
     reason = refusal(of("Odd[core=hidden]", mode, dtype))
-    assert "not finite: 12 NaN of 84 values, at token 2 (normal input" in reason
+    assert "not finite: 12 NaN of 84 values of an item, at token 2 (normal input" in reason
     assert reason.endswith(f"NaN first appears in softmax at {line_of('hidden', 'softmax')}")
 
 

@@ -37,6 +37,20 @@ def _once(layer: Any, o: Tensor) -> Tensor:
     return o
 
 
+def _of_place(_layer: nn.Module, o: Tensor) -> Tensor:
+    return o * torch.arange(1, len(o) + 1).view(-1, 1, 1, 1)
+
+
+def _of_four(_layer: nn.Module, o: Tensor) -> Tensor:
+    return o.view(4, *o.shape[1:])
+
+
+def _no_pair(_layer: nn.Module, o: Tensor) -> Tensor:
+    if len(o) == 2:
+        raise ValueError("no two items")
+    return o
+
+
 CORES: dict[str, Kind] = {
     "dropout": lambda _layer, o: F.dropout(o, 0.1),
     "dropout_in_training": lambda layer, o: F.dropout(o, 0.1, layer.training),
@@ -47,6 +61,9 @@ CORES: dict[str, Kind] = {
     "branch": lambda _layer, o: o if o.sum() > 0 else 2 * o,
     "first": lambda _layer, o: o + o[:1],
     "once": _once,
+    "place": _of_place,
+    "four": _of_four,
+    "no_pair": _no_pair,
 }
 """What is made of the output of a core, which then is no function of the item's q, k and v."""
 
@@ -100,10 +117,13 @@ def test_a_layer_that_returns_something_else_each_time_is_refused(kind: str, mod
         ("batch_norm", "depends on the other items of the batch"),
         ("branch", "depends on the other items of the batch"),
         ("first", "depends on the other items of the batch"),
+        ("place", "depends on its place in the batch"),
+        ("four", "can be called with 4 items, but not with one"),
+        ("no_pair", "can be called with one item, but not with two"),
     ],
 )
 def test_the_reason_says_what_to_look_for(kind: str, words: str) -> None:
-    """Random numbers, a state, or other items."""
+    """Random numbers, a state, other items, the place of an item, or the size of the batch."""
     assert words in refusal(of_four(kind))
 
 

@@ -109,6 +109,21 @@ def test_nothing_changed_is_nothing_said() -> None:
     assert state.changes() == ""
 
 
+def test_a_precision_that_is_written_back_is_no_change() -> None:
+    """Torch reads `ieee` then and no longer `none`, which means the same; another one is a change."""
+
+    def written() -> str:
+        state, matmul = ProcessState(), torch.backends.cuda.matmul
+        matmul.allow_tf32 = matmul.allow_tf32
+        before = state.changes()
+        matmul.allow_tf32 = True
+        return f"{before};{state.changes()}"
+
+    before, after = in_child(written).split(";", 1)
+    assert before == ""
+    assert "the float32 precision of cuda.matmul changed: tf32 instead of ieee" in after
+
+
 def test_some_parts_can_be_compared_alone() -> None:
     """Hooks are; a setting that runs no code is none of them."""
 

@@ -258,7 +258,7 @@ def test_a_row_says_how_its_layer_was_compared(measured: Measured) -> None:
     assert {"the layer is compared in float32, because" in each.detail for each in (right, same, wrong)} == {True}
     beside_nan = measured(*names, at=of_odd("hidden")).values()
     assert {(each.status, len(each.samples.values_s)) for each in beside_nan} == {("unsupported", 0)}
-    assert {"12 NaN of 480 values, at token 2" in each.detail for each in beside_nan} == {True}
+    assert {"12 NaN of 480 values of an item, at token 2" in each.detail for each in beside_nan} == {True}
 
 
 def test_types_that_disagree_a_little_are_named_in_the_row() -> None:

@@ -51,7 +51,11 @@ _OWN = Layer(
 )
 
 OF_THE_MODULE = OF_LAYERS
-"""The columns that a call shows, if a module's name says its own input; until then they are 1."""
+"""The columns that a call shows, if a module's name says its own input; until then they are 1, and the batch of a
+function of inputs is 0."""
+
+OF_X = ("batch", *OF_LAYERS)
+"""The columns that arguments in a name may give."""
 
 _SHAPED = dataclasses.replace(_OWN, needs=(), derive=lambda values: _by_input(values["layer"]))
 
@@ -88,26 +92,28 @@ def fixed(name: str) -> Mapping[str, Any]:
 def _in_name(name: str) -> dict[str, Any]:
     """Return the columns that arguments in a layer's name give: `dim=64,heads=4` gives both widths and the heads.
 
-    An argument that is no value of its column, such as a patch's `(4, 4)`, gives none.
+    They are those of x alone: another column, such as `window_size`, is of the suite's own layers, and the argument
+    may mean something else. One that is no value of its column, such as `(4, 4)`, gives none.
     """
     given = catalogue.parse(name).options
     columns = {catalogue.ALIASES.get(key, key): value for key, value in given.items()}
-    fixed = {
-        key: value
-        for key, value in columns.items()
-        if key in COLUMNS and COLUMNS[key].option == "shape" and COLUMNS[key].is_possible(value)
-    }
+    fixed = {key: columns[key] for key in OF_X if key in columns and COLUMNS[key].is_possible(columns[key])}
     widths = [fixed[each] for each in catalogue.WIDTHS if each in fixed]
     return {**dict.fromkeys(catalogue.WIDTHS[: 2 * len(widths)], *widths[:1]), **fixed}
 
 
 def _by_input(name: str) -> dict[str, Any]:
-    """Return the columns of a layer that says its own input, none for another: its batch, if the name has its sizes."""
+    """Return the columns of a layer that says its own input, none for another.
+
+    Its batch is that of the sizes in its name, 0 for a function of inputs, which only a call tells.
+    """
     if not (is_own(name) and shapes_itself(name)):
         return {}
-    sizes = str(catalogue.parse(name).options.get("input", "")).split("x")
+    given = str(catalogue.parse(name).options.get("input", ""))
+    sizes = given.split("x")
     has_sizes = len(sizes) > 1 and all(size.isdecimal() for size in sizes)
-    return {**dict.fromkeys(OF_THE_MODULE, 1), **({"batch": int(sizes[0])} if has_sizes else {})}
+    batch = {"batch": int(sizes[0])} if has_sizes else {"batch": 0} if is_own(given) else {}
+    return {**dict.fromkeys(OF_THE_MODULE, 1), **batch}
 
 
 def complete(values: Values) -> Values:

@@ -46,6 +46,50 @@ class Outer(nn.Module):
         return y.transpose(0, 1)
 
 
+class Placed(nn.Module):
+    """Attention of tokens and their places, which may see earlier tokens alone."""
+
+    def __init__(self, *, causal: bool = False, first: bool = False) -> None:
+        super().__init__()
+        self.qkv = nn.Linear(CHANNELS, 3 * CHANNELS)
+        self.causal, self.first = causal, first
+
+    def forward(self, x: Tensor, places: Tensor) -> Tensor:
+        """Return `[B, N, C]`, or `[N, B, C]` if the sequence is `first`."""
+        qkv = self.qkv(x + places)
+        q, k, v = (qkv.transpose(0, 1) if self.first else qkv).chunk(3, -1)
+        y: Tensor = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=self.causal)
+        return y.transpose(0, 1) if self.first else y
+
+
+class ByHead(nn.Module):
+    """Attention with a bias that has a row for each head of each item, as in Bloom; heads come after items."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.qkv = nn.Linear(CHANNELS, 3 * CHANNELS)
+
+    def forward(self, x: Tensor, bias: Tensor) -> Tensor:
+        """Return `[B, N, C]` for a bias `[B * H, 1, N]`."""
+        q, k, v = (each.unflatten(-1, (2, -1)).transpose(1, 2).flatten(0, 1) for each in self.qkv(x).chunk(3, -1))
+        o = torch.baddbmm(bias, q, k.mT).softmax(-1) @ v
+        y: Tensor = o.unflatten(0, (-1, 2)).transpose(1, 2).flatten(2)
+        return y
+
+
+class WithBias(nn.Module):
+    """Makes the bias of its part."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.part = ByHead()
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return `[B, N, C]`."""
+        y: Tensor = self.part(x, bias_of(len(x), x.shape[1]))
+        return y
+
+
 class Graph(nn.Module):
     """A layer over nodes `[N, C]` and edges `[2, E]`, whose output is for nodes, or one for the graph."""
 
@@ -131,6 +175,27 @@ def crossed() -> tuple[Tensor, ...]:
     return torch.randn(5, 3, CHANNELS), torch.randn(7, 3, CHANNELS), torch.randn(7, 3, CHANNELS)
 
 
+def placed() -> tuple[Tensor, Tensor]:
+    """Return five tokens of two items, and one place for each token of any item."""
+    return torch.randn(2, 5, CHANNELS), torch.randn(1, 5, CHANNELS)
+
+
+def placed_first() -> tuple[Tensor, Tensor]:
+    """Return the same with the sequence first."""
+    x, places = placed()
+    return x.transpose(0, 1), places.transpose(0, 1)
+
+
+def bias_of(items: int, tokens: int) -> Tensor:
+    """Return a bias `[B * H, 1, N]` for two heads."""
+    return (torch.tensor([-0.5, -2.0])[:, None, None] * torch.arange(tokens)).repeat(items, 1, 1)
+
+
+def biased() -> tuple[Tensor, Tensor]:
+    """Return five tokens of three items, and a bias."""
+    return torch.randn(3, 5, CHANNELS), bias_of(3, 5)
+
+
 def graph() -> tuple[Tensor, Tensor]:
     """Return forty nodes and edges between any of them."""
     return torch.randn(40, CHANNELS), torch.arange(80).view(2, 40) % 40
@@ -154,6 +219,8 @@ MHA = f"torch.nn:MultiheadAttention[embed_dim={CHANNELS},num_heads=2,batch_first
         f"{MHA}]",
         f"{MHA},input=3x5x{CHANNELS}]",
         f"{MHA},input={HERE}:crossed]",
+        f"{HERE}:Placed[first=True,input={HERE}:placed_first]",
+        f"{HERE}:Placed[first=True,causal=True,input={HERE}:placed_first]",
     ],
 )
 def test_a_batch_in_the_second_dimension_is_found(name: str) -> None:
@@ -172,6 +239,23 @@ def test_a_batch_in_the_first_dimension_stays_there() -> None:
     """Nothing is said of it."""
     layer = made(f"{HERE}:Outer[input=3x5x{CHANNELS}]")
     assert (layer.batch_dim, layer.said) == (0, ())
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_what_has_one_row_for_all_items_does_not_move_the_batch(causal: bool) -> None:
+    """Behind a causal mask the first token depends on no other: it alone would look like an item."""
+    layer = made(f"{HERE}:Placed[causal={causal},input={HERE}:placed]")
+    assert (layer.batch_dim, layer.items) == (0, ((5, CHANNELS),))
+
+
+@pytest.mark.parametrize("name", [f"ByHead[input={HERE}:biased]", f"WithBias[input=3x5x{CHANNELS},at=part]"])
+def test_an_argument_may_have_a_row_for_each_head_of_each_item(name: str) -> None:
+    """Each item gets those of the first one, in any number of items."""
+    layer = made(f"{HERE}:{name}")
+    x = torch.randn(4, 5, CHANNELS)
+    inner: Any = layer.inner
+    torch.testing.assert_close(layer(x), inner(x, bias_of(4, 5)))
+    torch.testing.assert_close(torch.cat([layer(each[None]) for each in x]), layer(x))
 
 
 @pytest.mark.parametrize("name", ["Graph", "Graph[pooled=True"])

@@ -167,6 +167,7 @@ def test_what_changes_the_function_is_given_if_the_point_asks_for_it() -> None:
         (f"{HERE}:HERE", ["must be callable, got str"]),
         (f"{HERE}:curious", ["asks for colour, window_size", f"{HERE}:curious[colour=…,window_size=…]"]),
         (f"{HERE}:curious[colour=red]", ["asks for window_size,", f"write {HERE}:curious[colour=red,window_size=…]"]),
+        (f"{HERE}:of_objects", ["asks for layer_idx, config, norm", "config and norm can't be", "as mymodule:make"]),
         (f"{HERE}:of_anybody[dropuot=0]", ["no argument 'dropuot'; did you mean dropout?"]),
         (f"{HERE}:of_a_place[zzz=0]", ["no argument 'zzz'; expected some of dim, device, dtype, mode, batch"]),
         (f"{HERE}:point", ["must make a torch.nn.Module, got Point"]),
@@ -184,6 +185,11 @@ def test_what_makes_no_module_is_said_in_one_line(name: str, words: list[str]) -
     """With the layer, the reason, and what to write in the brackets."""
     line = refused(name)
     assert all(each in line for each in words), line
+
+
+def of_objects(layer_idx: int, config: Any, norm: type[nn.Module]) -> nn.Module:
+    """Return nothing: nobody can call it by a name."""
+    raise NotImplementedError
 
 
 def lost() -> nn.Module:
