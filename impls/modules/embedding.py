@@ -20,14 +20,17 @@ class InPlace(AbstractContextManager[None]):
 
 
 def take_place(embedding: nn.Module) -> None:
-    """Change an embedding so that it returns the tensor in its attribute `x_in_place` if that has a row for each id."""
+    """Change an embedding so that it returns the tensor in its attribute `x_in_place` if that has a row for each id.
+
+    It returns a copy, as an embedding makes a new tensor in each call, which the module may change in place.
+    """
     kind: Any = type(embedding)
     if getattr(embedding, "x_in_place", ...) is None:
         return
 
     def forward(self: Any, ids: Tensor, *args: Any, **kwargs: Any) -> Any:
         x = self.x_in_place
-        return kind.forward(self, ids, *args, **kwargs) if x is None or x.shape[:-1] != ids.shape else x
+        return kind.forward(self, ids, *args, **kwargs) if x is None or x.shape[:-1] != ids.shape else x.clone()
 
     embedding.__class__ = type(kind.__name__, (kind,), {"forward": forward, "__module__": kind.__module__})
     embedding.x_in_place = None  # type: ignore[assignment]  # no submodule

@@ -89,7 +89,8 @@ def of_arguments(
         where = "in its first dimension and in its second" if len(dims) > 1 else "in its first dimension"
         raise Unsupported(
             f"the input {[*x.shape]} of {type(inner).__name__} has no batch, tried {where}: an item alone doesn't give "
-            "what it gives among the others, as in a graph; outputs are compared item by item"
+            "what it gives among the others, as in a graph, or as in a module that mixes items; outputs are compared "
+            "item by item"
         )
     return first_dim
 

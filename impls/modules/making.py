@@ -128,7 +128,9 @@ def _constructed(name: str, options: dict[str, Any], columns: Columns, required:
     make_it = maker(base)
     arguments = _arguments(name, make_it, columns, options)
     _check_taken(base, columns, required, (*arguments, *(INPUTS if takes_point(make_it, "input_shapes") else ())))
-    module = constructed(base, lambda: make_it(**{**arguments, **options}))
+    every = {**arguments, **options}
+    call = f"{base}({', '.join(f'{key}={value!r}' for key, value in every.items())})"
+    module = constructed(call, lambda: make_it(**every))
     if not isinstance(module, nn.Module):
         raise Unresolved(f"layer {base!r} must make a torch.nn.Module, got {type(module).__name__}")
     mask = columns["mask"]

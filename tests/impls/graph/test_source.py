@@ -84,7 +84,8 @@ LAYERS = {
         q, k, v = self.split(x)
         q, k, v = q.transpose(1, 2), k[:, 0], v[:, 0]
         weights = torch.einsum("bnhd,bmd->bhnm", q, k).mul_(0.25).softmax(-1)
-        return torch.einsum("bhnm,bmd->bnhd", weights, v).flatten(2)
+        equation = "bhnm,bmd->bnhd"
+        return torch.einsum(equation, weights, v).flatten(2)
 """,
     "sink": """
     def forward(self, x):

@@ -119,6 +119,17 @@ class Text(nn.Module):
         return y
 
 
+class Changing(Text):
+    """Changes in place what its embedding returns, as Performer does."""
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """Return `[B, N, C]` for ids `[B, N]`."""
+        x = self.words(ids)
+        x += self.places(torch.arange(ids.shape[1], device=ids.device))
+        y: Tensor = self.part(x)
+        return y
+
+
 class Turned(Text):
     """Has the batch in the second dimension inside, as XLNet does."""
 
@@ -266,7 +277,7 @@ def test_an_input_without_a_batch_is_refused(name: str) -> None:
         make(f"{HERE}:{options}", COLUMNS)
 
 
-@pytest.mark.parametrize("name", ["Text", "Turned"])
+@pytest.mark.parametrize("name", ["Text", "Turned", "Changing"])
 @pytest.mark.parametrize("given", ["", "[input=3x5]", f"[input={HERE}:ids]"])
 def test_token_ids_are_compared_after_their_embedding(name: str, given: str) -> None:
     """What x is takes the place of the vectors of words, not of those of places."""
