@@ -141,9 +141,9 @@ def first_embedding(inner: nn.Module, args: tuple[Any, ...], kwargs: dict[str, A
     def see(path: str, _module: nn.Module, given: tuple[Any, ...], y: Any) -> None:
         if given and isinstance(y, Tensor):
             if any(_are_equal(given[0], ids) for ids in every):
-                found.append((path, y, False))
+                found.append((path, y.clone(), False))
             elif any(ids.dim() == len("BN") and _are_equal(given[0], ids.T) for ids in every):
-                found.append((path, y.transpose(0, 1), True))
+                found.append((path, y.transpose(0, 1).clone(), True))
 
     embeddings = [(path, each) for path, each in inner.named_modules() if isinstance(each, nn.Embedding)]
     hooks = [each.register_forward_hook(partial(see, path)) for path, each in embeddings]
