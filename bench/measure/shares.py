@@ -13,7 +13,7 @@ from bench.measure.devices import Device
 from bench.measure.inspection import MICROSECOND_S, NO_KERNEL, with_children
 from bench.plan.device import HOST, Kind
 from impls.graph.cores import Core, Found, Softmax
-from impls.graph.tracing import Traced, module_of, name
+from impls.graph.tracing import Traced, module_of, name, reached
 
 CALL = "model call"
 """The label of a call."""
@@ -72,9 +72,15 @@ def belongs(graph: Traced, of: Found) -> dict[Node, int]:
             numbers[node] = layers[max(inside, key=len)]
     for number, softmax in enumerate(of.unknown, len(of.cores)):
         numbers |= dict.fromkeys(_around(softmax.node), number)
+    needed = {*reached(graph.module.graph.find_nodes(op="output"), lambda node: node.all_input_nodes)}
     for number, core in enumerate(of.cores):
-        numbers |= dict.fromkeys(_between(core.first, core.node), number)
+        numbers |= dict.fromkeys(_between(core.first, core.node) | (_inside(core) - needed), number)
     return numbers
+
+
+def _inside(core: Core) -> set[Node]:
+    """Return what is computed from the scores of a core; with another core none of it is, if nothing needs it."""
+    return {*reached([core.first], lambda node: [] if node is core.node else node.users)}
 
 
 def _is_in(path: str, layer: str) -> bool:
@@ -84,8 +90,8 @@ def _is_in(path: str, layer: str) -> bool:
 def _between(first: Node, last: Node) -> set[Node]:
     """Return the nodes on the ways from one to another."""
     places = {node: place for place, node in enumerate(first.graph.nodes)}
-    ahead = _reached(first, lambda node: [user for user in node.users if places[user] <= places[last]])
-    return _reached(last, lambda node: [each for each in node.all_input_nodes if each in ahead])
+    ahead = {*reached([first], lambda node: [user for user in node.users if places[user] <= places[last]])}
+    return {*reached([last], lambda node: [each for each in node.all_input_nodes if each in ahead])}
 
 
 def _around(softmax: Node) -> set[Node]:
@@ -107,16 +113,6 @@ def _near(softmax: Node, others: Callable[[Node], Iterable[Node]]) -> set[Node]:
         beside = {other for node in last - ends for other in others(node)}
         last = {node for node in beside - reached if node.op == "call_function" and name(node) not in LAYERS}
         reached |= last
-    return reached
-
-
-def _reached(start: Node, following: Callable[[Node], Iterable[Node]]) -> set[Node]:
-    """Return a node and all that are reached from it."""
-    reached, todo = {start}, [start]
-    while todo:
-        new = {*following(todo.pop())} - reached
-        reached |= new
-        todo += new
     return reached
 
 

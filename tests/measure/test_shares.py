@@ -63,6 +63,21 @@ def test_operators_have_the_label_of_their_part() -> None:
     assert {"matmul", "linear", "mul"} <= {*inside[""]}
 
 
+def test_what_is_made_of_scores_for_nothing_belongs_to_their_core() -> None:
+    """Another core makes none of it, so its time can be gained too."""
+
+    class Beside(nn.Module):
+        def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+            weights = (x @ x.mT).softmax(-1)
+            return (weights @ x).cos(), weights.sin()
+
+    module = Beside()
+    of = traced(module, (X,), module)
+    core = labels(of)[f"{shares.PART}0"]
+    assert "sin" in core
+    assert "cos" not in core
+
+
 def test_a_labelled_graph_computes_the_same() -> None:
     """Labels change no value, and the graph stays as it is."""
     of = graph()
