@@ -175,7 +175,7 @@ def bound(advice: Advice) -> str:
     if advice.untraced:
         return f"what attention takes is {NOT_KNOWN}: {advice.untraced}"
     if not advice.kinds:
-        number = sum(len(each.layers) for each in advice.others)
+        number = len({path for each in advice.others for path in each.layers})
         return f"no attention that could be replaced was found, and softmaxes in {counted(number, 'layer')}"
     which = "attention that can be replaced" if advice.others else "attention"
     what = f"{which} takes {share(advice.share)} of the time"
