@@ -6,7 +6,7 @@ them may come back. A model as it is stays until it is shown to be slower, or ca
 """
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -62,9 +62,9 @@ class Place:
     further: float = math.nan
 
 
-def to_use(names: Iterable[str]) -> list[str]:
-    """Return the implementations of some without the graph of a module, which is a control of others."""
-    return [name for name in names if parse(name).base != GRAPH]
+def is_to_use(name: str) -> bool:
+    """Return whether somebody can use an implementation: the graph of a module is a control of others."""
+    return parse(name).base != GRAPH
 
 
 def is_for_profiles(name: str) -> bool:
@@ -151,8 +151,7 @@ def by_rank(rows: Sequence[Row]) -> list[Row]:
 
 def choice(rows: Sequence[Row]) -> Choice:
     """Return the implementation to use, given measured rows of one point, of which some may be left out."""
-    names = to_use(str(row["implementation"]) for row in rows)
-    rows = [row for row in rows if row["implementation"] in names]
+    rows = [row for row in rows if is_to_use(str(row["implementation"]))]
     compared = by_rank([row for row in rows if row["standing"]])
     if not compared and len(rows) == 1:
         return Choice(ALONE, str(rows[0]["implementation"]))
@@ -208,7 +207,7 @@ def answer(of: Contrasts, costs: Mapping[str, Any], bound: float, replicates: in
     `costs` order implementations that are as fast as each other, as in `places`. A graph is compared if it is beside
     one other alone.
     """
-    every, usable = of.names, to_use(of.names)
+    every, usable = of.names, [*filter(is_to_use, of.names)]
     of = of.only(usable) if len(usable) > 1 else of
     by_name = places(of, costs)
     name, place = next(iter(by_name.items()), ("", Place(1)))

@@ -22,8 +22,8 @@ from bench.analyse.standing import (
     answer,
     behind,
     cost,
+    is_to_use,
     places,
-    to_use,
 )
 from bench.plan.case import CONTROL, Case, Point
 from bench.plan.device import HOST
@@ -310,7 +310,7 @@ def _standings(of: Contrasts, rows: Iterable[Mapping[str, Any]], effort_s: float
     Those that share no replicate with most others come last, without a slowdown, and so does the graph of a module.
     """
     by_name = {cells["implementation"]: cells for cells in rows}
-    joined = _joined(of.only(to_use(of.names)))
+    joined = _joined(of.only([*filter(is_to_use, of.names)]))
     ranked = places(joined, {name: cost(by_name[name]) for name in joined.names})
     alone = sorted((name for name in of.names if name not in ranked), key=lambda name: by_name[name]["latency_s"])
     last = {name: {"rank": rank} for rank, name in enumerate(alone, start=len(ranked) + 1)}
