@@ -8,7 +8,18 @@ import pandas as pd
 
 from bench.analyse.flags import launch_bound
 from bench.analyse.rows import grouped
-from bench.analyse.standing import ALONE, FASTEST, NAMED, NOT_TOLD, NOTHING, SLOWER, Choice, choice, is_for_profiles
+from bench.analyse.standing import (
+    ALONE,
+    FASTEST,
+    NAMED,
+    NOT_TOLD,
+    NOTHING,
+    SLOWER,
+    Choice,
+    choice,
+    is_for_profiles,
+    is_to_use,
+)
 from bench.plan.case import Point
 from bench.plan.device import GRAPH, HOST, QUESTIONS
 from bench.plan.names import is_own
@@ -319,7 +330,8 @@ def everywhere(points: Sequence[At]) -> str:
         bounds = [row["slowdown_high"] or row["slowdown"] or 1.0 for row in rows]
         whole = sum(map(math.log, bounds))
         named = sum(at.choice.name == name for at in points)
-        return is_for_profiles(name), -len(rows), whole if max(bounds) > GOOD else 0.0, -named, whole
+        is_apart = is_for_profiles(name) or not is_to_use(name)
+        return is_apart, -len(rows), whole if max(bounds) > GOOD else 0.0, -named, whole
 
     return min(names, key=demerit)
 

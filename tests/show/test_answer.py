@@ -58,6 +58,14 @@ def test_less_room_makes_a_shorter_sentence(of: Choice) -> None:
         assert len(text) <= max(width, least)
 
 
+def test_the_graph_of_a_module_is_named_for_no_points() -> None:
+    """Though it is measured at all of them, and is the fastest in sum: it is a control."""
+    table = timed(AT[:2], {"as_is": 2.0, "graph": 1.0, "sdpa": lambda at: 1.5 if at == AT[0] else 3.0})
+    said = answer(points_of(table), "as_is")[0]
+    assert not said.lower().startswith(("use graph", "fastest: graph"))
+    assert "as_is" in said or "sdpa" in said
+
+
 def test_a_cpu_and_a_gpu_are_answered_separately() -> None:
     """Each has its own name and its own points, which need not say the device; one kind alone isn't named."""
     of_gpu = [vit_s(num_tokens=tokens, device="cuda", timing="device-cold") for tokens in (50, 197)]
