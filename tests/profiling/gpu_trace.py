@@ -1,8 +1,8 @@
 """Traces of a GPU, made by hand: a file with the categories of newer CUDA traces, and an eager layer's events."""
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
@@ -12,8 +12,9 @@ from torch.autograd.profiler_util import EventList
 
 from bench.plan.case import Case
 from bench.plan.device import CUDA
-from bench.profiling.capture import Pair, operators, stages
-from bench.profiling.recorded import recorded, spans
+from bench.profiling.capture import Pair
+from bench.profiling.recorded import recorded
+from bench.profiling.tables import operators, stages
 from bench.store.profile import Profile
 from tests.make.points import vit_s
 from tests.make.records import ORIGIN
@@ -165,6 +166,7 @@ class Eager:
 def eager_profile() -> Profile:
     """Return the profile of three eager calls, each of 88 µs on the GPU."""
     at = vit_s(device="cuda", timing="device-cold", dtype="bfloat16")
-    call = recorded(Eager(), "mine call")  # type: ignore[arg-type]
-    pairs = [Pair(88e-6, 90e-6, (0, 0), call, (), Path("trace"))] * 3
-    return Profile(Case(at, "eager"), ORIGIN, 3, 88e-6, 90e-6, operators(pairs, CUDA), stages(pairs, at), spans(call))
+    profiler: Any = Eager()
+    call = recorded(profiler, "mine call")
+    pairs = [Pair(88e-6, 90e-6, (0, 0), call, Counter(), profiler)] * 3
+    return Profile(Case(at, "eager"), ORIGIN, 3, 88e-6, 90e-6, operators(pairs, CUDA), stages(pairs, at), call.kernels)

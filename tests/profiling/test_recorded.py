@@ -1,6 +1,5 @@
-"""One call as it was recorded: its stages, its spans, its blocks."""
+"""One call as it was recorded: its stages, and the bytes that its events allocated."""
 
-import itertools
 from collections import Counter
 
 import pytest
@@ -8,23 +7,21 @@ import torch
 from torch.autograd.profiler_util import FunctionEvent
 from torch.profiler import profile, record_function
 
-from bench.analyse.profile import live_bytes
-from bench.measure import compilation, inspection, workload
-from bench.measure.devices import device
-from bench.plan.case import Point
 from bench.plan.device import CPU
-from bench.profiling.recorded import INDUCTOR_KERNEL, Call, allocated, duration_s, is_label, name, recorded, spans
-from bench.store.profile import BACKWARD, FORWARD, KERNEL, OPERATOR, STAGE, Span
+from bench.profiling.recorded import Call, Place, allocated, is_label, name, recorded
+from bench.store.profile import BACKWARD, FORWARD
 from tests.make.points import STEPWISE, of_layer
 from tests.profiling.taken import AT, TRAIN, captured
 
 pytestmark = pytest.mark.slow
 
+NOWHERE = Place("", FORWARD, "")
+
 
 def of(call: Call, operator: str, direction: str) -> list[str]:
     """Return the stages in which an operator ran in one direction, in order, empty where it ran in none."""
-    places = [call.places.get(event, ("", FORWARD)) for event in call.host if event.name == operator]
-    return [stage for stage, way in places if way == direction]
+    places = [call.places.get(event, NOWHERE) for event in call.host if event.name == operator]
+    return [place.stage for place in places if place.direction == direction]
 
 
 def test_backward_operators_belong_to_the_stage_that_made_their_node() -> None:
@@ -42,9 +39,11 @@ def test_every_stage_has_a_backward_pass_in_training_alone(layer: str) -> None:
     """All nodes of the graph find their stage; those that only receive a gradient have none."""
     inference = captured(of_layer(layer), "stepwise").median.call
     call = captured(of_layer(layer, mode="train"), "stepwise").median.call
-    assert {direction for _, direction in inference.places.values()} == {FORWARD}
-    stages = {stage for stage, _ in inference.places.values()}
-    assert Counter(call.places.values()).keys() == {(stage, way) for stage in stages for way in (FORWARD, BACKWARD)}
+    assert {place.direction for place in inference.places.values()} == {FORWARD}
+    stages = {place.stage for place in inference.places.values()}
+    assert {place[:2] for place in call.places.values()} == {
+        (stage, way) for stage in stages for way in (FORWARD, BACKWARD)
+    }
     homeless = {event.name for event in call.host if event not in call.places and event.cpu_parent is call.whole}
     assert all("AccumulateGrad" in name for name in homeless)
 
@@ -64,7 +63,7 @@ def test_an_operator_that_only_reads_the_counter_makes_no_node() -> None:
         call()
     record = recorded(profiler, "call")
     assert of(record, "MulBackward0", BACKWARD) == ["product"]
-    assert "constant" not in {stage for stage, way in record.places.values() if way == BACKWARD}
+    assert "constant" not in {place.stage for place in record.places.values() if place.direction == BACKWARD}
 
 
 def test_a_compiled_layer_has_no_stages_and_names_without_numbers() -> None:
@@ -90,35 +89,20 @@ def test_the_call_holds_what_ran_inside_its_label_alone() -> None:
     assert not {"aten::exp", "aten::cos", "call"} & names
 
 
-@pytest.mark.parametrize("implementation", ["eager", "sdpa", "online"])
-@pytest.mark.parametrize("at", [AT, TRAIN, of_layer("conv")], ids=lambda at: at.name)
-def test_the_blocks_have_the_peak_that_the_row_has(at: Point, implementation: str) -> None:
-    """Replayed, they reach the peak that measuring memory finds on the same call, to the byte."""
-    work = workload.make(at)
-    call = workload.step(workload.subject(work, implementation), work)
-    with work.gradient_mode():
-        call()
-        expected = inspection.inspect(call, device("cpu")).peak_bytes
-    blocks = [each.block for each in captured(at, implementation).median.blocks]
-    assert max(size for _, size in live_bytes(blocks)) == expected
-
-
-def test_a_block_is_the_innermost_operators_that_works() -> None:
+def test_bytes_are_those_of_the_innermost_operator_that_works() -> None:
     """A product's result is the product's, a copy's is clone's and not that of what made room; each has its stage."""
-    blocks = captured(AT, "stepwise").median.blocks
-    owners = [(each.block.stage, each.block.operator) for each in blocks if each.block.bytes > 1000]
-    assert ("scores", "aten::bmm") in owners
-    assert ("merge heads", "aten::clone") in owners
+    pair = captured(AT, "stepwise").median
+    owners = {(pair.call.places[event].stage, name(event)) for event, size in pair.allocated.items() if size > 1000}
+    assert {("scores", "aten::bmm"), ("merge heads", "aten::clone")} <= owners
     assert {operator for _, operator in owners} == {
         "aten::mm", "aten::mul", "aten::clone", "aten::bmm", "aten::_softmax", "aten::addmm", "aten::add",
     }  # fmt: skip
-    assert all(each.place == (each.block.stage, "forward") for each in blocks)
 
 
-def test_a_block_has_its_end_if_it_is_freed_in_the_call_and_a_name_if_an_operator_allocated_it() -> None:
-    """The result of 4000 bytes stays; 8000 bytes are gone within; what was freed of before leaves no trace.
+def test_bytes_count_even_if_they_are_freed_in_the_call() -> None:
+    """A result of 4000 bytes stays, 8000 bytes are gone within; what was freed of before leaves no trace.
 
-    Memory that is asked for in a label, but in no operator, is its stage's alone.
+    Memory that is asked for in a label, but in no operator, is the label's.
     """
     before = [torch.zeros(500)]
     with profile(profile_memory=True) as profiler, record_function("call"):
@@ -126,53 +110,12 @@ def test_a_block_has_its_end_if_it_is_freed_in_the_call_and_a_name_if_an_operato
         result = torch.zeros(2000).narrow(0, 0, 1000) + 1
         with record_function("stage"):
             storage = torch.UntypedStorage(4096)
-    blocks = [each.block for each in allocated(profiler, recorded(profiler, "call"), CPU)]
-    assert [(each.bytes, each.operator, each.stage, each.end_s is None) for each in blocks if each.bytes >= 1000] == [
-        (8000, "aten::zeros", "", False), (4000, "aten::add", "", True), (4096, "", "stage", True),
-    ]  # fmt: skip
+    sizes = Counter[str]()
+    for event, size in allocated(profiler, recorded(profiler, "call"), CPU).items():
+        sizes[name(event)] += size
+    assert {operator: size // 1000 for operator, size in sizes.items()} == {
+        "aten::zeros": 8,
+        "aten::add": 4,
+        "stage": 4,
+    }
     assert (len(result), storage.nbytes()) == (1000, 4096)
-
-
-@pytest.fixture(scope="module")
-def of_training() -> tuple[Span, ...]:
-    """Return the spans of a training step of stepwise."""
-    return spans(captured(TRAIN, "stepwise").median.call)
-
-
-def test_spans_lie_in_the_call_and_in_those_of_the_depth_above(of_training: tuple[Span, ...]) -> None:
-    """None begins before the end of its neighbour; leaving out what isn't worth showing leaves no gap in the depths."""
-    levels = [(0.0, duration_s(captured(TRAIN, "stepwise").median.call.whole))]
-    for depth in range(1 + max(span.depth for span in of_training)):
-        level = sorted((span.start_s, span.start_s + span.duration_s) for span in of_training if span.depth == depth)
-        assert all(before[1] <= after[0] + 1e-9 for before, after in itertools.pairwise(level))
-        for start_s, end_s in level:
-            assert any(begin <= start_s + 1e-9 and end_s <= end + 1e-9 for begin, end in levels)
-        levels = level
-
-
-def test_stages_lie_outermost_and_what_works_is_there(of_training: tuple[Span, ...]) -> None:
-    """The labels of stepwise are stages, products and softmax operators inside; all on the thread of the call."""
-    assert {span.depth for span in of_training if span.kind == STAGE} == {0}
-    assert [span.name for span in of_training if span.kind == STAGE][:2] == ["qkv projection", "split heads"]
-    operators = {span.name for span in of_training if span.kind == OPERATOR}
-    assert {"aten::bmm", "aten::_softmax", "aten::_softmax_backward_data", "aten::mm"} <= operators
-    assert {span.lane for span in of_training} == {"host"}
-
-
-@pytest.mark.toolchain
-def test_the_kernels_of_a_compiled_function_are_spans_by_name() -> None:
-    """Inductor announces them once it is asked to; one fused kernel does the work of three operators."""
-    from torch._inductor import config  # its import takes seconds
-
-    with config.patch({}):
-        compilation.name_kernels()
-        compiled = torch.compile(lambda x: (x + 1).exp().sin(), dynamic=False)
-        x = torch.ones(64)
-        compiled(x)
-        with profile() as profiler, record_function("call"):
-            compiled(x)
-    (kernel,) = [span.name for span in spans(recorded(profiler, "call")) if span.kind == KERNEL]
-    assert "fused_add_exp_sin" in kernel
-    for kernel in ("graph_0_cpp_fused_add_0", "cpp_fused_clone_1", "triton_poi_fused_add_0"):
-        assert INDUCTOR_KERNEL.match(kernel)
-    assert not INDUCTOR_KERNEL.match("aten::add")
