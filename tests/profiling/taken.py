@@ -14,7 +14,7 @@ from tests.make.points import point
 AT = point(batch=2, num_tokens=64, channels=32, num_heads=4)
 TRAIN = replace(AT, mode="train")
 
-PAIRS = 5
+PAIRS = 3
 """The pairs of calls of a case: fewer than users get, because no test asserts a time."""
 
 

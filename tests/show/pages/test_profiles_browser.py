@@ -91,20 +91,6 @@ def test_cases_open_and_close_with_the_keyboard(chromium: Browser, page: Path) -
         assert (case.get_attribute("open") is not None) is is_open
 
 
-def test_a_heading_sorts_the_table_of_its_case_alone(chromium: Browser, page: Path) -> None:
-    """Enter on a heading's button sorts by that column, and again the other way round."""
-    chromium.open(page)
-    sizes = "details[open] section:last-of-type tbody td:nth-of-type(5)"
-    others = [row.text for row in chromium.all("details[open] section:first-of-type tbody tr")]
-    chromium.tab_to("section:last-of-type .sortable th:nth-of-type(5) button")
-    for order in ("descending", "ascending"):
-        chromium.press(Keys.ENTER)
-        cells = [float(cell.get_attribute("data-v") or 0) for cell in chromium.all(sizes) if cell.text]
-        assert cells == sorted(cells, reverse=order == "descending")
-        assert len({*cells}) > 2
-    assert [row.text for row in chromium.all("details[open] section:first-of-type tbody tr")] == others
-
-
 def test_words_leave_only_the_cases_that_have_them(chromium: Browser, page: Path) -> None:
     """The field hides what doesn't have all its words, in the list and beside it, and says how many are left."""
     chromium.open(page)
