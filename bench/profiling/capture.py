@@ -14,7 +14,7 @@ from torch.profiler import profile, record_function
 
 from bench.measure import clock, memory
 from bench.measure.devices import Device
-from bench.profiling.recorded import Call, allocated, recorded
+from bench.measure.recorded import Call, allocated, recorded
 
 Value = TypeVar("Value")
 

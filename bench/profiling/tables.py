@@ -1,4 +1,4 @@
-"""The operators and the stages of profiled calls, as means over them, with the operations that torch counts."""
+"""The operators and stages of profiled calls, as means over them, with the operations that torch counts; kernels."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -13,12 +13,12 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from bench.analyse.rows import grouped
 from bench.measure.inspection import MICROSECOND_S
+from bench.measure.recorded import Call, Place, around, is_label, name
 from bench.plan.case import Point
 from bench.plan.device import Kind
 from bench.plan.layers import ITEM_BYTES, steps
 from bench.profiling.capture import Pair
-from bench.profiling.recorded import Call, around, is_label, name
-from bench.store.profile import FORWARD, ProfiledOperator, Stage
+from bench.store.profile import BACKWARD, FORWARD, STREAM, Kernel, ProfiledOperator, Stage
 
 ON_CPUS = {
     torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: unwrap(flop_counter.sdpa_flop),
@@ -28,6 +28,9 @@ ON_CPUS = {
 
 COUNTED = {f"aten::{each.__name__}": each for each in (*flop_counter.flop_registry, *ON_CPUS)}
 """The operators whose operations are known, by their names in a profile."""
+
+LINE = " | "
+"""What stands in a label between the name of a stage and the line of source."""
 
 KINDS = ("conv", "attention")
 """What stands in the names of operators that hand their work on to another of the same kind."""
@@ -61,34 +64,42 @@ def operators(pairs: Sequence[Pair], kind: Kind) -> tuple[ProfiledOperator, ...]
 
 def _line(event: FunctionEvent, pair: Pair) -> str:
     place = pair.call.places.get(event)
-    return place.line if place else ""
+    return place.label.partition(LINE)[2] if place else ""
 
 
 def stages(pairs: Sequence[Pair], point: Point) -> tuple[Stage, ...]:
     """Return the stages of the profiled calls in the order in which they begin, forward and backward."""
     events = [(event, place, pair) for pair in pairs for event, place in pair.call.places.items()]
-    flops, unit_s = _flops(pair.call for pair in pairs), MICROSECOND_S / len(pairs)
+    flops = _flops(pair.call for pair in pairs)
     return tuple(
         Stage(
             stage,
             direction,
-            time_s=sum(_stage_us(event, pair.call, point.kind) for event, _, pair in group) * unit_s,
+            time_s=sum(pair.call.part_s(event, point.kind) for event, _, pair in group) / len(pairs),
             allocated_bytes=sum(pair.allocated[event] for event, _, pair in group) / len(pairs),
             moved_bytes=moved_bytes(point, stage, direction),
             flops=sum(flops[event] for event, *_ in group) / len(pairs) or None,
         )
-        for (stage, direction), group in grouped(events, lambda each: each[1][:2]).items()
+        for (stage, direction), group in grouped(events, lambda each: _stage(each[1])).items()
     )
 
 
-def _stage_us(event: FunctionEvent, call: Call, kind: Kind) -> float:
-    """Return an event's part of its stage's time: that of the outermost ones, or on a GPU of the kernels it launched.
+def _stage(place: Place) -> tuple[str, str]:
+    return place.label.partition(LINE)[0], BACKWARD if place.is_backward else FORWARD
 
-    The profiler adds to the kernels of a label the span of them all, which counts nothing.
-    """
-    if not kind.is_timed_by_host:
-        return 0.0 if is_label(event) else float(sum(kernel.duration for kernel in event.kernels))
-    return 0.0 if event.cpu_parent in call.places else float(event.cpu_time_total)
+
+def kernels(call: Call) -> tuple[Kernel, ...]:
+    """Return the kernels and copies that a GPU ran for a call."""
+    begin_us = call.whole.time_range.start
+    return tuple(
+        Kernel(
+            event.name,
+            f"{STREAM}{event.device_resource_id}",
+            (event.time_range.start - begin_us) * MICROSECOND_S,
+            event.time_range.elapsed_us() * MICROSECOND_S,
+        )
+        for event in call.device
+    )
 
 
 def moved_bytes(point: Point, stage: str, direction: str) -> int | None:

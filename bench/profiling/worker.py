@@ -12,7 +12,7 @@ from bench.measure.references import obstacle
 from bench.plan.case import Case, Point
 from bench.profiling import by_graph, trace_files
 from bench.profiling.capture import capture
-from bench.profiling.tables import operators, stages
+from bench.profiling.tables import kernels, operators, stages
 from impls.catalogue import GRAPH
 
 
@@ -50,7 +50,7 @@ def _profile(case: Case, path: Path) -> dict[str, Any]:
         "profiled_s": captured.profiled_s,
         "operators": [*map(vars, operators(captured.middle_half, point.kind))],
         "stages": [*map(vars, stages(captured.middle_half, point))],
-        "kernels": [*map(vars, captured.median.call.kernels)],
+        "kernels": [*map(vars, kernels(captured.median.call))],
     }
 
 

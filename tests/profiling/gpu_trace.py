@@ -10,11 +10,11 @@ from torch._C._autograd import DeviceType
 from torch.autograd.profiler import profile
 from torch.autograd.profiler_util import EventList
 
+from bench.measure.recorded import recorded
 from bench.plan.case import Case
 from bench.plan.device import CUDA
 from bench.profiling.capture import Pair
-from bench.profiling.recorded import recorded
-from bench.profiling.tables import operators, stages
+from bench.profiling.tables import kernels, operators, stages
 from bench.store.profile import Profile
 from tests.make.points import vit_s
 from tests.make.records import ORIGIN
@@ -169,4 +169,4 @@ def eager_profile() -> Profile:
     profiler: Any = Eager()
     call = recorded(profiler, "mine call")
     pairs = [Pair(88e-6, 90e-6, (0, 0), call, Counter(), profiler)] * 3
-    return Profile(Case(at, "eager"), ORIGIN, 3, 88e-6, 90e-6, operators(pairs, CUDA), stages(pairs, at), call.kernels)
+    return Profile(Case(at, "eager"), ORIGIN, 3, 88e-6, 90e-6, operators(pairs, CUDA), stages(pairs, at), kernels(call))

@@ -8,10 +8,10 @@ from torch.autograd.profiler_util import FunctionEvent
 
 from bench.measure import clock, cuda
 from bench.measure.devices import Device, device
+from bench.measure.recorded import Call
 from bench.plan.device import COLD, HOT
 from bench.profiling import capture
 from bench.profiling.capture import Capture, Pair
-from bench.profiling.recorded import Call
 from tests.make.simulated_gpu import Gpu, gpu
 
 __all__ = ["gpu"]

@@ -17,12 +17,12 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from bench.measure import workload
+from bench.measure.recorded import Call, recorded
 from bench.plan.case import Point
 from bench.plan.device import CPU
 from bench.plan.layers import flops, steps
 from bench.profiling import tables
 from bench.profiling.capture import Pair
-from bench.profiling.recorded import Call, recorded
 from bench.profiling.tables import operators, stages
 from bench.store.profile import BACKWARD, FORWARD, ProfiledOperator, Stage
 from impls.whole import stepwise

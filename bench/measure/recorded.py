@@ -1,4 +1,4 @@
-"""One call as the profiler recorded it: its events on the host with their stages and bytes, and a GPU's kernels."""
+"""One call as the profiler recorded it: the host's events with their labels and bytes, and the kernels of a GPU."""
 
 import re
 from collections import Counter
@@ -14,16 +14,12 @@ from torch.profiler import profile
 from bench.measure.inspection import COMPILED_GRAPH, METADATA, MICROSECOND_S
 from bench.measure.memory import allocations
 from bench.plan.device import Kind
-from bench.store.profile import BACKWARD, FORWARD, STREAM, Kernel
 
 BACKWARD_NODE = "autograd::engine::evaluate_function: "
 """The prefix of the event in which autograd runs one node of the graph."""
 
 NUMBERED_REGION = "Torch-Compiled Region"
 """The prefix of Dynamo's events for compiled code; a number follows that differs between compilations in a process."""
-
-LINE = " | "
-"""What stands in a label between the name of a stage and the line of source."""
 
 RUNTIME = re.compile(r"cu(da)?[A-Z]\w*$")
 """The names of the CUDA runtime's and driver's functions, by which the host gives work to a GPU and waits for it."""
@@ -38,11 +34,10 @@ OF_PROFILER = frozenset(
 
 
 class Place(NamedTuple):
-    """The stage and the direction that an event belongs to, and its line of source, empty if it isn't known."""
+    """The label in the code that an event belongs to, and whether it is in the backward pass of what ran there."""
 
-    stage: str
-    direction: str
-    line: str
+    label: str
+    is_backward: bool
 
 
 @dataclass(frozen=True)
@@ -50,7 +45,7 @@ class Call:
     """The label around a call, the host's events inside it, and the kernels and copies that a GPU ran for it.
 
     A launch is none of these events: its time is that of the operator which launched. `places` has the place of every
-    host event that belongs to a stage. `device` is in the order in which the GPU began.
+    host event that belongs to a label inside. `device` is in the order in which the GPU began.
     """
 
     whole: FunctionEvent
@@ -58,19 +53,19 @@ class Call:
     device: tuple[FunctionEvent, ...]
     places: Mapping[FunctionEvent, Place]
 
-    @property
-    def kernels(self) -> tuple[Kernel, ...]:
-        """The kernels and copies that the GPU ran."""
-        begin_us = self.whole.time_range.start
-        return tuple(
-            Kernel(
-                event.name,
-                f"{STREAM}{event.device_resource_id}",
-                (event.time_range.start - begin_us) * MICROSECOND_S,
-                event.time_range.elapsed_us() * MICROSECOND_S,
-            )
-            for event in self.device
-        )
+    def whole_s(self, kind: Kind) -> float:
+        """Return the seconds of the call, on a GPU those of its kernels."""
+        events = [self.whole] if kind.is_timed_by_host else self.device
+        return sum(event.time_range.elapsed_us() for event in events) * MICROSECOND_S
+
+    def part_s(self, event: FunctionEvent, kind: Kind) -> float:
+        """Return an event's part of its label's seconds: that of the outermost ones, or of the kernels it launched.
+
+        The profiler adds to the kernels of a label the span of them all, which counts nothing.
+        """
+        if not kind.is_timed_by_host:
+            return 0.0 if is_label(event) else sum(kernel.duration for kernel in event.kernels) * MICROSECOND_S
+        return 0.0 if event.cpu_parent in self.places else float(event.cpu_time_total) * MICROSECOND_S
 
 
 def recorded(profiler: profile, label: str) -> Call:
@@ -95,7 +90,7 @@ def name(event: FunctionEvent) -> str:
 
 
 def is_label(event: FunctionEvent) -> bool:
-    """Return whether an event is a label in the code, which names a stage."""
+    """Return whether an event is a label in the code."""
     return bool(event.is_user_annotation) and not COMPILED_GRAPH.match(event.name)
 
 
@@ -118,19 +113,14 @@ def _places(host: Sequence[FunctionEvent], whole: FunctionEvent) -> Mapping[Func
     number, because they read the counter and make no node: the last one with a number made the node.
     """
     outermost = {event: _outermost(event, whole) for event in host}
-    forward = {event: _place(top.name) for event, top in outermost.items() if is_label(top)}
+    forward = {event: Place(top.name, False) for event, top in outermost.items() if is_label(top)}
     of_node = {(event.thread, event.sequence_nr): place for event, place in forward.items() if event.sequence_nr >= 0}
     backward = {
-        event: of_node[node]._replace(direction=BACKWARD)
+        event: Place(of_node[node].label, True)
         for event, top in outermost.items()
         if str(top.name).startswith(BACKWARD_NODE) and (node := (top.fwd_thread, top.sequence_nr)) in of_node
     }
     return {**forward, **backward}
-
-
-def _place(label: str) -> Place:
-    stage, _, line = label.partition(LINE)
-    return Place(stage, FORWARD, line)
 
 
 def _outermost(event: FunctionEvent, whole: FunctionEvent) -> FunctionEvent:

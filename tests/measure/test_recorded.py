@@ -7,21 +7,24 @@ import torch
 from torch.autograd.profiler_util import FunctionEvent
 from torch.profiler import profile, record_function
 
+from bench.measure import compilation
+from bench.measure.recorded import Call, Place, allocated, is_label, name, recorded
 from bench.plan.device import CPU
-from bench.profiling.recorded import Call, Place, allocated, is_label, name, recorded
-from bench.store.profile import BACKWARD, FORWARD
 from tests.make.points import STEPWISE, of_layer
 from tests.profiling.taken import AT, TRAIN, captured
 
 pytestmark = pytest.mark.slow
 
-NOWHERE = Place("", FORWARD, "")
+FORWARD, BACKWARD = False, True
+"""The values of `is_backward`."""
+
+NOWHERE = Place("", FORWARD)
 
 
-def of(call: Call, operator: str, direction: str) -> list[str]:
+def of(call: Call, operator: str, is_backward: bool) -> list[str]:
     """Return the stages in which an operator ran in one direction, in order, empty where it ran in none."""
     places = [call.places.get(event, NOWHERE) for event in call.host if event.name == operator]
-    return [place.stage for place in places if place.direction == direction]
+    return [place.label for place in places if place.is_backward == is_backward]
 
 
 def test_backward_operators_belong_to_the_stage_that_made_their_node() -> None:
@@ -39,7 +42,7 @@ def test_every_stage_has_a_backward_pass_in_training(layer: str) -> None:
     """All nodes of the graph find their stage; those that only receive a gradient have none."""
     call = captured(of_layer(layer, mode="train"), "stepwise").median.call
     ways = {
-        way: {place.stage for place in call.places.values() if place.direction == way} for way in (FORWARD, BACKWARD)
+        way: {place.label for place in call.places.values() if place.is_backward == way} for way in (FORWARD, BACKWARD)
     }
     assert ways[FORWARD] == ways[BACKWARD]
     homeless = {event.name for event in call.host if event not in call.places and event.cpu_parent is call.whole}
@@ -61,7 +64,7 @@ def test_an_operator_that_only_reads_the_counter_makes_no_node() -> None:
         call()
     record = recorded(profiler, "call")
     assert of(record, "MulBackward0", BACKWARD) == ["product"]
-    assert "constant" not in {place.stage for place in record.places.values() if place.direction == BACKWARD}
+    assert "constant" not in {place.label for place in record.places.values() if place.is_backward}
 
 
 def test_a_compiled_layer_has_no_stages_and_names_without_numbers() -> None:
@@ -90,7 +93,7 @@ def test_the_call_holds_what_ran_inside_its_label_alone() -> None:
 def test_bytes_are_those_of_the_innermost_operator_that_works() -> None:
     """A product's result is the product's, a copy's is clone's and not that of what made room; each has its stage."""
     pair = captured(AT, "stepwise").median
-    owners = {(pair.call.places[event].stage, name(event)) for event, size in pair.allocated.items() if size > 1000}
+    owners = {(pair.call.places[event].label, name(event)) for event, size in pair.allocated.items() if size > 1000}
     assert {("scores", "aten::bmm"), ("merge heads", "aten::clone")} <= owners
     assert {operator for _, operator in owners} == {
         "aten::mm", "aten::mul", "aten::clone", "aten::bmm", "aten::_softmax", "aten::addmm", "aten::add",
@@ -117,3 +120,18 @@ def test_bytes_count_even_if_they_are_freed_in_the_call() -> None:
         "stage": 4,
     }
     assert (len(result), storage.nbytes()) == (1000, 4096)
+
+
+@pytest.mark.toolchain
+def test_the_kernels_of_a_compiled_function_have_their_names() -> None:
+    """Inductor announces them once it is asked to; one fused kernel does the work of three operators."""
+    from torch._inductor import config  # its import takes seconds
+
+    with config.patch({}):
+        compilation.name_kernels()
+        compiled = torch.compile(lambda x: (x + 1).exp().sin(), dynamic=False)
+        x = torch.ones(64)
+        compiled(x)
+        with profile() as profiler, record_function("call"):
+            compiled(x)
+    assert [each.name for each in recorded(profiler, "call").host if "fused_add_exp_sin" in each.name]
