@@ -56,7 +56,7 @@ class Call:
     def whole_s(self, kind: Kind) -> float:
         """Return the seconds of the call, on a GPU those of its kernels."""
         events = [self.whole] if kind.is_timed_by_host else self.device
-        return sum(event.time_range.elapsed_us() for event in events) * MICROSECOND_S
+        return float(sum(event.time_range.elapsed_us() for event in events)) * MICROSECOND_S
 
     def part_s(self, event: FunctionEvent, kind: Kind) -> float:
         """Return an event's part of its label's seconds: that of the outermost ones, or of the kernels it launched.
