@@ -33,6 +33,7 @@ def test_operators_are_ordered_and_added_by_the_gpus_time(of_eager: Profile) -> 
         "aten::linear", "aten::matmul", "aten::clone", "aten::softmax",
     }  # fmt: skip
     assert analyse.operator_sum_s(of_eager) == pytest.approx(77e-6)
+    assert {each.name: each.flops for each in busy if each.flops} == {"aten::addmm": 2 * 48, "aten::bmm": 2 * 48}
 
 
 def test_a_launch_counts_in_the_hosts_time_of_the_operator_that_launched(of_eager: Profile) -> None:
