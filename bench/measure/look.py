@@ -98,9 +98,7 @@ def look(request: Mapping[str, Any], channel: Channel) -> dict[str, Any]:
         "kernels": plain,
         "graph_kernels": in_graph,
         "settings": tried,
-        "batch": point.batch,
-        "parameters": sum(parameter.numel() for parameter in model.parameters()),
-        "item": list(model.items[0]),
+        "shape": {**_columns(of.cores, model, point), "batch": point.batch},
         "library": _library(model),
         "flags": _flags(model.get_submodule(layer) for layer in {core.layer for core in of.cores}),
     }
@@ -161,23 +159,22 @@ def shape(request: Mapping[str, Any], channel: Channel) -> dict[str, int]:
     """
     point = Point(**request["point"])
     channel.announce("model")
-    model, (item, *_) = workload.shown(point)
+    model, _ = workload.shown(point)
     channel.announce("first call")
     try:
         seen = cores.found(traced(model, model.zeros())).cores
     except Untraceable:
         seen = ()
-    if not seen:
-        tokens = max(1, math.prod(item[:-1]))
-        return {
-            "num_tokens": tokens,
-            "token_len": item[-1],
-            "channels": item[-1],
-            "num_heads": 1,
-            "batch": model.batch,
-        }
-    largest = max(seen, key=lambda core: math.prod(core.shapes[0]))
-    return {**layers.of_core(dataclasses.asdict(largest), point.layer), "batch": model.batch}
+    return {**_columns(seen, model, point), "batch": model.batch}
+
+
+def _columns(seen: Sequence[cores.Core], model: Wrapper, point: Point) -> dict[str, int]:
+    """Return the columns of the largest of a module's cores, or those of its input without one."""
+    if seen:
+        largest = max(seen, key=lambda core: math.prod(core.shapes[0]))
+        return layers.of_core(dataclasses.asdict(largest), point.layer)
+    *tokens, width = model.items[0]
+    return {"num_tokens": max(1, math.prod(tokens)), "token_len": width, "channels": width, "num_heads": 1}
 
 
 def described(request: Mapping[str, Any], channel: Channel) -> dict[str, Any]:

@@ -91,9 +91,10 @@ def test_the_first_lines_are_the_bound_and_a_line_for_each_kind_of_layer() -> No
 
 def test_keys_of_another_shape_than_queries_are_printed() -> None:
     """Those of another text, or of fewer heads."""
-    (kind,) = analyse.kinds([seen([core("a", shapes=[[2, 3, 7, 4], [2, 1, 9, 4], [2, 1, 9, 4]])], 0.2, 0.4)])
+    shapes = [[2, 3, 7, 4], [2, 1, 9, 4], [2, 1, 9, 4]]
+    (kind,) = analyse.seen(POINT, looks(cores=[core("a", shapes=shapes)])).kinds
     assert "q [2, 3, 7, 4] strides [252, 4, 36, 1], k [2, 1, 9, 4], float32" in words.kind(kind)
-    assert " k [" not in words.kind(analyse.kinds(looks())[0])
+    assert " k [" not in words.kind(analyse.seen(POINT, looks()).kinds[0])
 
 
 def test_no_number_is_said_that_is_not_known() -> None:
@@ -176,7 +177,7 @@ def test_what_a_fused_core_can_not_express_is_said() -> None:
 )
 def test_an_unfused_call_of_sdpa_has_its_reason(facts: dict[str, object], reason: str) -> None:
     """What fused kernels don't take."""
-    (kind,) = analyse.kinds([seen([core("a", operator="unfused", **facts)], 0.2, 0.3)])
+    (kind,) = analyse.seen(POINT, looks(cores=[core("a", operator="unfused", **facts)])).kinds
     assert "F.scaled_dot_product_attention: unfused, because " in words.kind(kind)
     assert reason in words.kind(kind)
 
@@ -220,12 +221,13 @@ def test_of_several_points_the_fastest_for_each_item_is_said() -> None:
     first = analyse.PerItem(POINT, "eager", 0.001, Interval(1.0, 1.0, 1.0))
     other = dataclasses.replace(POINT, batch=4)
     for low, is_shown in ((1.1, True), (0.9, False)):
-        text = screen(words.together([first, analyse.PerItem(other, "as_is", 0.0012, Interval(1.2, low, 1.4))], ["x"]))
+        second = analyse.PerItem(other, "as_is", 0.0012, Interval(1.2, low, 1.4))
+        text = screen(words.together([], [first, second]))
         headline = next(line for line in text.splitlines() if line)
         assert headline.startswith("fastest for each item: B=2, with eager: 1.2")
         assert ("not shown" in headline) is not is_shown
         assert "B=4" in headline
-    assert words.together([first], ["x"]) == []
+    assert screen(words.together([], [first])).strip() == ""
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,11 @@
-"""Which points of the layer `core` the cores of a model are."""
+"""Sweep files of a model, and which points of the layer `core` its cores are."""
 
 from typing import Any
 
 import pytest
 
-from bench.analyse.core_points import columns, obstacle
 from bench.plan.grid import DEFAULTS, expand
+from bench.show.model_sweep import core_columns, obstacle
 from tests.make import advice
 from tests.make.points import point
 
@@ -52,7 +52,7 @@ def mask(kind: str, *shape: int) -> dict[str, Any]:
 def test_a_core_has_columns(of: dict[str, Any], expected: dict[str, Any]) -> None:
     """They are a point of the layer core, with the mode, the threads and the device of the model."""
     assert obstacle(of) == ""
-    values = columns(of, point(mode="train", threads=2))
+    values = core_columns(of, point(mode="train", threads=2))
     (only,) = expand({**DEFAULTS, **values}, "retained")
     assert {name: getattr(only, name) for name in expected} == expected
     assert (only.layer, only.mode, only.threads, only.device) == ("core", "train", 2, "cpu")
