@@ -17,9 +17,9 @@ from torch import nn
 from impls.catalogue import ALIASES, NO_MASK, parse
 from impls.contract import Unresolved, Unsupported, attribute, imported, mask_of
 from impls.modules.core import calls_core, takes_core
-from impls.modules.inputs import tried
+from impls.modules.inputs import is_function, tried, with_input
 from impls.modules.inside import inside
-from impls.modules.sources import SOURCES, constructed, is_function, mended, with_input
+from impls.modules.sources import SOURCES, constructed, mended
 from impls.modules.stated import SHAPES as STATED_SHAPES
 from impls.modules.stated import takes_point, value
 from impls.modules.wrapper import Given, Wrapper, X, wrapped
@@ -96,24 +96,18 @@ def make(name: str, columns: Columns, required: Collection[str] = ()) -> tuple[n
     source, _, base = parsed.base.partition(":")
     if source in SOURCES:
         _check_taken(name, columns, required, ())
-        module: nn.Module = SOURCES[source](base, given, options)
+        module: nn.Module = SOURCES[source](base, given, options, is_outer=bool(path))
     else:
         module = _constructed(name, options, {"mask": NO_MASK} if given else columns, required)
         module = _with_input(module, given, name, columns, is_outer=bool(path))
     if not type(module).__module__.startswith(OURS):
         show_all(module)
-    shapes = _shapes(name, module, columns)
-    if isinstance(module, Wrapper) and not module.takes_x and not path:
-        raise Unresolved(
-            f"layer {name!r} takes no tensor of floating-point numbers, such as pixels or embeddings, and calls no "
-            "nn.Embedding with its token ids"
-        )
     if path:
-        outer = wrapped(module.eval(), tuple(shape[1:] for shape in shapes))
+        items = tuple(shape[1:] for shape in _shapes(name, module, columns))
+        outer = wrapped(module.eval(), items)
         module = inside(outer, path, name)
         module.batch = outer.batch
-        shapes = _shapes(name, module, columns)
-    return module, shapes
+    return module, _shapes(name, module, columns)
 
 
 def maker_of(name: str) -> Callable[..., Any] | None:
@@ -223,7 +217,7 @@ def _with_input(module: nn.Module, given: Any, name: str, columns: Columns, *, i
     required = [each for each in parameters_of(module) if each.kind in POSITIONAL and each.default is each.empty]
     several = tuple(X for number, each in enumerate(required) if number == 0 or each.name in OF_ATTENTION) or (X,)
     if given is not None:
-        alone = with_input(module, given, (), args=several, is_outer=is_outer)
+        alone = with_input(module, given, arguments=(several, {}), is_outer=is_outer)
         return alone if is_function(given) else tried(alone)
     shapes, is_stated = _stated_shapes(name, module, columns)
     items = tuple(shape[1:] for shape in shapes)

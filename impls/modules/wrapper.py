@@ -4,7 +4,7 @@ import contextlib
 import copy
 import functools
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +16,6 @@ from torch.utils._pytree import tree_leaves
 
 from impls.catalogue import CORE_KEYWORDS
 from impls.contract import Attend, Unresolved, Unsupported, declared_options, repeated
-from impls.modules.embedding import InPlace, take_place
 
 SDPA = "scaled_dot_product_attention"
 """The function that libraries call, by its name in `torch.nn.functional`."""
@@ -105,7 +104,7 @@ class Wrapper(nn.Module):
         self.embedding = embedding
         self.is_turned = is_turned
         if embedding:
-            take_place(inner.get_submodule(embedding))
+            _let_take_place(inner.get_submodule(embedding))
         self.attend: Attend | None = None
         self.context: Callable[[], AbstractContextManager[object]] = contextlib.nullcontext
         self.names = names_of_sdpa(inner)
@@ -113,8 +112,6 @@ class Wrapper(nn.Module):
         hold = functools.partial(self._hold, batch, by_head)
         self.args, self.kwargs = changed((args, dict(kwargs or {})), hold)
         self.forms: dict[str, Any] = changed(dict(forms or {}), hold)
-        self.takes_x = bool(embedding) or _holds_given((args, dict(kwargs or {})))
-        """Whether an input stands among the arguments, or in place of what an embedding returns."""
         self.is_plain = self.args == (X,) and not self.kwargs and group == 1 and not batch_dim and not embedding
         """Whether the module takes x alone."""
 
@@ -157,7 +154,7 @@ class Wrapper(nn.Module):
     def _embedded(self, x: Tensor) -> AbstractContextManager[object]:
         """Return a context in which the module's embedding returns x, one without any effect if it has none."""
         x = x.transpose(0, 1) if self.is_turned else x
-        return InPlace(self.inner.get_submodule(self.embedding), x) if self.embedding else NOTHING
+        return _in_place(self.inner.get_submodule(self.embedding), x) if self.embedding else NOTHING
 
     def _first(self, output: Any) -> Tensor:
         self.returned = type(output).__name__
@@ -189,6 +186,33 @@ class Wrapper(nn.Module):
         return xs[value.number].transpose(0, 1) if self.batch_dim else xs[value.number]
 
 
+def _let_take_place(embedding: nn.Module) -> None:
+    """Change an embedding so that it returns the tensor in its attribute `x_in_place` if that has a row for each id.
+
+    It returns a copy, as an embedding makes a new tensor in each call, which the module may change in place.
+    """
+    kind: Any = type(embedding)
+    if getattr(embedding, "x_in_place", ...) is None:
+        return
+
+    def forward(self: Any, ids: Tensor, *args: Any, **kwargs: Any) -> Any:
+        x = self.x_in_place
+        return kind.forward(self, ids, *args, **kwargs) if x is None or x.shape[:-1] != ids.shape else x.clone()
+
+    embedding.__class__ = type(kind.__name__, (kind,), {"forward": forward, "__module__": kind.__module__})
+    embedding.x_in_place = None  # type: ignore[assignment]  # no submodule
+
+
+@contextlib.contextmanager
+def _in_place(embedding: Any, x: Tensor) -> Iterator[None]:
+    """Have an embedding return x in place of its rows for token ids, inside: there a model of ids begins."""
+    embedding.x_in_place = x
+    try:
+        yield
+    finally:
+        embedding.x_in_place = None
+
+
 def copied(module: nn.Module, shared: Mapping[int, Tensor] | None = None) -> Any:
     """Return a copy of a module, with the `shared` tensors by their ids.
 
@@ -216,12 +240,6 @@ def changed(value: Any, change: Callable[[Any], Any]) -> Any:
     if type(value) is dict:
         return {key: changed(each, change) for key, each in value.items()}
     return change(value)
-
-
-def _holds_given(arguments: Any) -> bool:
-    found: list[bool] = []
-    changed(arguments, lambda each: found.append(isinstance(each, Given)))
-    return any(found)
 
 
 def first_tensor(output: Any) -> Tensor:
