@@ -21,9 +21,6 @@ from impls.catalogue import GRAPH, compiled_from
 LITTLE = 1.1
 """A bound below this is little: attention can't be worth much."""
 
-WHOLE = ("_native_multi_head_attention", "_transformer_encoder_layer_fwd")
-"""The operators that compute a whole layer: the fast paths of torch's own modules."""
-
 NUMBERS = ("latency_s", "peak_bytes", "error", "compile_cold_s", "slowdown_high")
 """The numbers of an alternative, by the columns of its row."""
 
@@ -123,7 +120,7 @@ class Advice:
     @property
     def has_whole(self) -> bool:
         """Whether the model computes whole layers by one operator, so that settings change more than attention."""
-        return any(name.startswith(WHOLE) for name in self.first["kernels"])
+        return bool(self.first["has_whole"])
 
     @property
     def bound(self) -> Interval:

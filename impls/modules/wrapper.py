@@ -59,11 +59,6 @@ class Held:
     batch_dim: int | None
     rows: int = 1
 
-    @property
-    def per_item(self) -> bool:
-        """Whether it has a row for each item."""
-        return self.batch_dim is not None
-
 
 class Wrapper(nn.Module):
     """A module that is called with inputs `[B, *item]` alone, one for each of `items`, and returns its first tensor.

@@ -29,7 +29,7 @@ def test_no_bound_follows_from_a_share_that_may_be_all() -> None:
     wide = [seen([core("a")], share, share, number=number) for number, share in enumerate((0.5, 0.9, 0.99))]
     answer = advice.seen(POINT, wide)
     assert (answer.share.high, answer.bound.is_known, answer.is_little) == (1.0, False, False)
-    for changes in ({"kernels": ["_native_multi_head_attention"]}, {"untraced": "no graph", "cores": []}):
+    for changes in ({"has_whole": True}, {"untraced": "no graph", "cores": []}):
         answer = advice.seen(POINT, [{**each, **changes} for each in looks()])
         assert not answer.bound.is_known
         assert not answer.is_little

@@ -77,6 +77,7 @@ def seen(
         "untraced": "",
         "kernels": [SDPA],
         "graph_kernels": [SDPA],
+        "has_whole": False,
         "settings": SETTINGS,
         "shape": {"num_tokens": 7, "token_len": 12, "channels": 12, "num_heads": 3, "batch": 2},
         "library": "timm",

@@ -300,7 +300,7 @@ def test_the_setting_of_memory_is_said_in_words() -> None:
 def test_the_share_of_attention_says_what_is_left_to_gain() -> None:
     """A fifth of the time is at most a gain of 1.25."""
     kind = LayerKind("a", 1, 1, {}, 0.2)
-    look = Advice(point(), [{"kernels": []}], Interval(0.2, 0.19, 0.21), UNKNOWN, (kind,), ())
+    look = Advice(point(), [{"has_whole": False}], Interval(0.2, 0.19, 0.21), UNKNOWN, (kind,), ())
     (line,) = facts(told(of(*FAST), looks={AFTER: look}), "attention after")
     assert "20%" in line
     assert "1.25x" in line

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 import impls
 from impls import Unresolved, Unsupported
-from impls.modules.inputs import first_embedding, tried
+from impls.modules.inputs import tried
 from impls.modules.making import make
 from impls.modules.wrapper import Wrapper
 from tests.make.points import made, point
@@ -246,17 +246,17 @@ def test_a_batch_in_the_second_dimension_is_found(name: str) -> None:
     assert "the batch is the second dimension" in layer.said
 
 
-def test_a_batch_in_the_first_dimension_stays_there() -> None:
-    """Nothing is said of it."""
-    layer = made(f"{HERE}:Outer[input=3x5x{CHANNELS}]")
-    assert (layer.batch_dim, layer.said) == (0, ())
+@pytest.mark.parametrize(
+    "name",
+    [f"Outer[input=3x5x{CHANNELS}]", *(f"Placed[causal={causal},input={HERE}:placed]" for causal in (False, True))],
+)
+def test_a_batch_in_the_first_dimension_stays_there(name: str) -> None:
+    """Nothing is said of it. What has one row for all items doesn't move it.
 
-
-@pytest.mark.parametrize("causal", [False, True])
-def test_what_has_one_row_for_all_items_does_not_move_the_batch(causal: bool) -> None:
-    """Behind a causal mask the first token depends on no other: it alone would look like an item."""
-    layer = made(f"{HERE}:Placed[causal={causal},input={HERE}:placed]")
-    assert (layer.batch_dim, layer.items) == (0, ((5, CHANNELS),))
+    Behind a causal mask the first token depends on no other: it alone would look like an item.
+    """
+    layer = made(f"{HERE}:{name}")
+    assert (layer.batch_dim, layer.items, layer.said) == (0, ((5, CHANNELS),), ())
 
 
 @pytest.mark.parametrize("name", [f"ByHead[input={HERE}:biased]", f"WithBias[input=3x5x{CHANNELS},at=part]"])
@@ -320,14 +320,6 @@ def test_token_ids_without_an_embedding_are_refused() -> None:
     """The refusal says both ways."""
     with pytest.raises(Unresolved, match=r"no tensor of floating-point numbers.* and calls no nn\.Embedding"):
         make(f"{HERE}:OneHot[input={HERE}:ids]", COLUMNS)
-
-
-def test_the_embedding_of_the_ids_is_the_first_that_gets_them() -> None:
-    """Not the first that is called or declared."""
-    path, x, is_turned = first_embedding(Text(), (ids(),), {})
-    assert (path, is_turned) == ("words", False)
-    assert x is not None
-    assert x.shape == (3, 5, CHANNELS)
 
 
 def test_weights_get_their_sizes_before_they_are_needed() -> None:
