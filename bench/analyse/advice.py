@@ -97,6 +97,10 @@ class Advice:
         """What the first process saw: it tried the settings too."""
         return self.looks[0]
 
+    def named(self, name: str | None) -> Alternative | None:
+        """Return the alternative of a name, None if there is none."""
+        return next((each for each in self.alternatives if each.name == name), None)
+
     @property
     def untraced(self) -> str:
         """Why there is no graph; empty if there is one."""

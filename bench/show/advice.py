@@ -255,7 +255,7 @@ def gain(of: Interval) -> str:
 
 def recommendation(advice: Advice) -> str:
     """Return what to use, or that nothing is shown to be faster."""
-    best = next((each for each in advice.alternatives if each.name == advice.recommendation), None)
+    best, graph = advice.named(advice.recommendation), advice.named(GRAPH)
     if best is not None:
         most = f"; no setting is more than {more(best.slowdown_high)} faster" if 1 < best.slowdown_high < FAR else ""
         return f"use {best.name}: {gain(best.speedup)} as fast as the model as it is{most}{_how(advice, best)}"
@@ -264,11 +264,11 @@ def recommendation(advice: Advice) -> str:
     ahead = [each for each in advice.alternatives if each.speedup.low > 1 and each.name != GRAPH]
     if ahead:
         likely = max(ahead, key=lambda each: each.speedup.value)
-        if advice.as_is.get("standing") == SLOWER:
-            graph = next(gain(each.speedup) for each in advice.alternatives if each.name == GRAPH)
+        if graph and advice.as_is.get("standing") == SLOWER:
             return (
                 f"keep the model as it is: {likely.name} is {gain(likely.speedup)} as fast in the model's graph, and "
-                f"{GRAPH}, the model traced and unchanged, {graph}: it is not shown that attention gains anything"
+                f"{GRAPH}, the model traced and unchanged, {gain(graph.speedup)}: it is not shown that attention gains "
+                "anything"
             )
         return (
             f"keep the model as it is so far: {likely.name} is likely faster, {gain(likely.speedup)}, "
@@ -281,8 +281,9 @@ def _how(advice: Advice, best: Alternative) -> str:
     """Return how a setting that goes by the graph gets into the model, and what the graph alone brings."""
     if not best.by.startswith(GRAPH):
         return ""
-    graph = next((gain(each.speedup) for each in advice.alternatives if each.name == GRAPH), "")
-    alone = f" ({GRAPH}, the model traced and unchanged, is {graph} as fast)" if graph else ""
+    graph = advice.named(GRAPH)
+    times = gain(graph.speedup) if graph else ""
+    alone = f" ({GRAPH}, the model traced and unchanged, is {times} as fast)" if times else ""
     is_known = any(map(_has_line, advice.kinds))
     lines = "write the lines above in place of its own" if is_known else "there is no line to write for it yet"
     return f". It was measured in the model's graph{alone}; in the model, {lines}"
@@ -339,7 +340,7 @@ def not_measured(advice: Advice) -> list[str]:
 
 def to_paste(advice: Advice) -> list[str]:
     """Return the lines that bring what is recommended into a program, empty if they stand above or are not known."""
-    best = next((each for each in advice.alternatives if each.name == advice.recommendation), None)
+    best = advice.named(advice.recommendation)
     return [] if best is None or best.by.startswith(GRAPH) else paste(str(advice.first["library"]), best.name)
 
 

@@ -21,7 +21,17 @@ import torch
 from torch import Tensor, nn
 
 from impls.catalogue import CORE_KEYWORDS
-from impls.contract import Adapt, Attend, Implementation, Unsupported, attribute, compiling, declared_options, fitted
+from impls.contract import (
+    Adapt,
+    Attend,
+    Implementation,
+    Unsupported,
+    attribute,
+    checked,
+    compiling,
+    declared_options,
+    fitted,
+)
 from impls.graph.cores import found
 from impls.graph.running import InGraph, staying
 from impls.graph.tracing import Untraceable, no_fast_path, traced
@@ -152,7 +162,7 @@ def _by_function(model: Wrapper, attend: Attend, options: dict[str, Any], calls:
         own.context = partial(_inside, model.context, inside)
         _called(own, Wrapper.__call__)  # the backend may refuse a mask
         return own
-    own.attend = _bound(attend, options)
+    own.attend = checked(_bound(attend, options))
     return own if _calls(own) == calls else None
 
 

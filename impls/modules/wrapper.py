@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 
 from impls.catalogue import CORE_KEYWORDS
-from impls.contract import Attend, Unresolved, Unsupported, declared_options, repeated
+from impls.contract import Attend, Unresolved, Unsupported, checked
 
 SDPA = "scaled_dot_product_attention"
 """The function that libraries call, by its name in `torch.nn.functional`."""
@@ -71,8 +71,9 @@ class Wrapper(nn.Module):
     the module has its batch in the second dimension: inputs and output are turned then. `embedding` is the path of an
     `nn.Embedding` inside that returns x in place of rows for token ids, which it gets transposed if `is_turned`.
     `forms` are the arguments for each attention of the library that needs its own, such as a mask for `eager`.
-    `attend` computes each core in place of `F.scaled_dot_product_attention` if it isn't None, and calls run inside
-    `context()`. `adapted_by` says how the core was replaced, and `returned` what a call returned if it was no tensor.
+    `attend` computes each core in place of `F.scaled_dot_product_attention` if it isn't None, and may be asked for all
+    of CORE_KEYWORDS. Calls run inside `context()`. `adapted_by` says how the core was replaced, and `returned` what a
+    call returned if it was no tensor.
     """
 
     def __init__(
@@ -331,50 +332,28 @@ def stand_in(attend: Attend) -> Callable[..., Tensor]:
 
 @functools.cache  # it reads a signature, which takes as long as a small core
 def bridge(attend: Attend) -> Callable[..., Tensor]:
-    """Return a stand-in for `F.scaled_dot_product_attention` that calls an attend, as `asked` does."""
-    return stand_in(asked(attend))
-
-
-def asked(attend: Attend) -> Attend:
-    """Return an attend for whatever a module asks of its core, by CORE_KEYWORDS.
-
-    What the attend doesn't declare it can't do: a causal mask needs its keyword `mask`, another mask `attn_mask`,
-    dropout `dropout_p`. Then what is returned raises `Unsupported`; but fewer heads of keys are repeated, and the
-    attend's attribute `repeats` says so. Queries that are not `[B, H, N, D]` become so.
-    """
-    declared = declared_options(attend)
-
-    def checked(q: Tensor, k: Tensor, v: Tensor, scale: float, **options: Any) -> Tensor:
-        if "enable_gqa" in options and "enable_gqa" not in declared:
-            del options["enable_gqa"]
-            k, v = repeated(q, k, v)
-            with contextlib.suppress(AttributeError, TypeError):  # a builtin function takes no attributes
-                attend.repeats = True  # type: ignore[attr-defined]
-        for keyword in options:
-            if keyword not in declared:
-                raise Unsupported(
-                    f"the module's attention has {CORE_KEYWORDS[keyword]}, and this attend declares no keyword "
-                    f"{keyword}, as in attend(q, k, v, scale, *, {keyword}=None)"
-                )
-        if q.dim() == CORE_DIMENSIONS:
-            return attend(q, k, v, scale, **options)
-        return _in_four_dimensions(attend, (q, k, v), scale, options)
-
-    return checked
+    """Return a stand-in for `F.scaled_dot_product_attention` that calls an attend, as far as that declares it can."""
+    return stand_in(_of_any_dimensions(checked(attend)))
 
 
 @functools.cache
 def _put_in(attend: Attend, names: tuple[Name, ...]) -> AbstractContextManager[None]:
-    return SDPAReplaced(bridge(attend), names)
+    return SDPAReplaced(stand_in(_of_any_dimensions(attend)), names)
 
 
-def _in_four_dimensions(attend: Attend, qkv: Sequence[Tensor], scale: float, options: dict[str, Any]) -> Tensor:
-    """Return an attend's output for queries of three dimensions, which have one head, or of more than four."""
-    *lead, tokens, _ = qkv[0].shape
-    if (mask := options.get("attn_mask")) is not None:
-        options["attn_mask"] = _headed(mask.expand(*lead, tokens, qkv[1].shape[-2]))
-    o: Tensor = attend(*map(_headed, qkv), scale, **options)
-    return o.reshape(*lead, *o.shape[-2:])
+def _of_any_dimensions(attend: Attend) -> Attend:
+    """Return an attend for queries of three dimensions too, which have one head, and of more than four."""
+
+    def reshaped(q: Tensor, k: Tensor, v: Tensor, scale: float, **options: Any) -> Tensor:
+        if q.dim() == CORE_DIMENSIONS:
+            return attend(q, k, v, scale, **options)
+        *lead, tokens, _ = q.shape
+        if (mask := options.get("attn_mask")) is not None:
+            options["attn_mask"] = _headed(mask.expand(*lead, tokens, k.shape[-2]))
+        o: Tensor = attend(*map(_headed, (q, k, v)), scale, **options)
+        return o.reshape(*lead, *o.shape[-2:])
+
+    return reshaped
 
 
 def _headed(tensor: Tensor) -> Tensor:

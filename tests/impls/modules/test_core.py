@@ -114,8 +114,6 @@ def test_a_core_takes_queries_keys_values_and_a_scale(parameters: str, *, takes:
         ("Net[kind=capped]", "sdpa", "tanh at "),
         ("Net", "sdpa_cudnn", "can't compute the module's attention"),
         ("Net[kind=masked]", f"{TINY}:right", "has a mask tensor, and this attend declares no keyword"),
-        ("Net[kind=causal]", f"{TINY}:right", "has a causal mask"),
-        ("plain", "sdpa", "there is no softmax"),
         ("plain", "eager", "there is no softmax"),
     ],
 )

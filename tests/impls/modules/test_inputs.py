@@ -104,39 +104,24 @@ class Graph(nn.Module):
 
 
 class Text(nn.Module):
-    """A model of token ids, with positions and a part that attends."""
+    """A model of token ids, with positions and a part that attends.
 
-    def __init__(self, width: int = CHANNELS) -> None:
+    One may change in place what its embedding returns, as Performer does, or have the batch in the second dimension
+    inside, as XLNet does.
+    """
+
+    def __init__(self, width: int = CHANNELS, kind: str = "usual") -> None:
         super().__init__()
         self.places = nn.Embedding(20, width)
         self.words = nn.Embedding(30, width)
         self.part = nn.TransformerEncoderLayer(width, 2, 16, 0.0, batch_first=True)
+        self.kind = kind
 
     def forward(self, ids: Tensor) -> Tensor:
         """Return `[B, N, C]` for ids `[B, N]`."""
+        x = self.words(ids.T).transpose(0, 1) if self.kind == "turned" else self.words(ids)
         places = self.places(torch.arange(ids.shape[1], device=ids.device))
-        y: Tensor = self.part(places + self.words(ids))
-        return y
-
-
-class Changing(Text):
-    """Changes in place what its embedding returns, as Performer does."""
-
-    def forward(self, ids: Tensor) -> Tensor:
-        """Return `[B, N, C]` for ids `[B, N]`."""
-        x = self.words(ids)
-        x += self.places(torch.arange(ids.shape[1], device=ids.device))
-        y: Tensor = self.part(x)
-        return y
-
-
-class Turned(Text):
-    """Has the batch in the second dimension inside, as XLNet does."""
-
-    def forward(self, ids: Tensor) -> Tensor:
-        """Return `[B, N, C]` for ids `[B, N]`."""
-        places = self.places(torch.arange(ids.shape[1], device=ids.device))
-        y: Tensor = self.part(places + self.words(ids.transpose(0, 1)).transpose(0, 1))
+        y: Tensor = self.part(x.add_(places) if self.kind == "changing" else x + places)
         return y
 
 
@@ -191,10 +176,9 @@ def placed() -> tuple[Tensor, Tensor]:
     return torch.randn(2, 5, CHANNELS), torch.randn(1, 5, CHANNELS)
 
 
-def placed_first() -> tuple[Tensor, Tensor]:
+def placed_first() -> tuple[Tensor, ...]:
     """Return the same with the sequence first."""
-    x, places = placed()
-    return x.transpose(0, 1), places.transpose(0, 1)
+    return tuple(each.transpose(0, 1) for each in placed())
 
 
 def bias_of(items: int, tokens: int) -> Tensor:
@@ -277,11 +261,11 @@ def test_an_input_without_a_batch_is_refused(name: str) -> None:
         make(f"{HERE}:{options}", COLUMNS)
 
 
-@pytest.mark.parametrize("name", ["Text", "Turned", "Changing"])
-@pytest.mark.parametrize("given", ["", "[input=3x5]", f"[input={HERE}:ids]"])
-def test_token_ids_are_compared_after_their_embedding(name: str, given: str) -> None:
-    """What x is takes the place of the vectors of words, not of those of places."""
-    layer = make(f"{HERE}:{name}{given}", COLUMNS)[0].eval()
+@pytest.mark.parametrize("kind", ["usual", "turned", "changing"])
+@pytest.mark.parametrize("given", ["", ",input=3x5", f",input={HERE}:ids"])
+def test_token_ids_are_compared_after_their_embedding(kind: str, given: str) -> None:
+    """What x is takes the place of the vectors of words, not of those of places, which are declared before."""
+    layer = make(f"{HERE}:Text[kind={kind}{given}]", COLUMNS)[0].eval()
     assert isinstance(layer, Wrapper)
     assert (layer.items, layer.embedding) == (((5, CHANNELS),), "words")
     x = torch.randn(5, 5, CHANNELS, requires_grad=True)
