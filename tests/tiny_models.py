@@ -79,7 +79,7 @@ class Attention(nn.Module):
         self.proj = nn.Linear(channels, channels)
         self.heads = heads
         if core is not None:
-            vars(self)["core"] = core
+            self.core = core  # type: ignore[assignment,method-assign]
 
     def forward(self, x: Tensor) -> Tensor:
         """Return tokens `[B, N, C]` for tokens."""

@@ -80,20 +80,23 @@ def run(arguments: argparse.Namespace) -> int:
     records: list[Record] = []
     if worth:
         left_s = max(LEAST_RACE_S, within_s - (monotonic.now_s() - begin_s))
-        effort = dataclasses.replace(asked.effort, within_s=left_s)
-        points = tuple(each.point for each in worth)
-        race = dataclasses.replace(asked, points=points, effort=effort)
-        compiled = [] if arguments.no_compile else advised(points[0].kind.name, compiled=True)
-        worth, records = _compared(race, worth, compiled, extra, folder, is_quiet)
+        compiled = [] if arguments.no_compile else advised(worth[0].point.kind.name, compiled=True)
+        worth, records = _compared(asked, worth, compiled, extra, left_s, folder, is_quiet)
     by_point = {each.point: each for each in worth}
-    for each in answers:
+    answers = [by_point.get(each.point, each) for each in answers]
+    parts = [_ends(each, is_compared=each.point in by_point, is_look=arguments.look) for each in answers]
+    for each, blocks in zip(answers, parts, strict=True):
         heading = [GAP, Lines([show.about(each)])] if len(answers) > 1 else []
-        blocks = show.after(by_point[each.point]) if each.point in by_point else show.stopped(each)
         _print([*heading, *blocks], is_quiet or arguments.look)
-    _put([by_point.get(each.point, each) for each in answers], records, arguments.format, folder)
+    _put(answers, parts, records, arguments.format, folder)
     own = [of for each in worth for of in each.alternatives if of.name in extra and names.is_own(of.name)]
     are_ok = all(each.as_is.get("status", "ok") == "ok" for each in worth)
     return FINE if are_ok and all(each.status == "ok" for each in own) else BAD
+
+
+def _ends(advice: Advice, *, is_compared: bool, is_look: bool) -> list[Block]:
+    """Return what is said after a comparison, or why there is none."""
+    return show.after(advice) if is_compared else [] if is_look else show.stopped(advice)
 
 
 def _print(of: Iterable[Block], is_quiet: bool) -> None:
@@ -150,15 +153,26 @@ def _seen(asked: Sweep, most_s: float, is_quiet: bool) -> list[Advice]:
 
 
 def _compared(
-    asked: Sweep, answers: Sequence[Advice], compiled: Sequence[str], extra: Sequence[str], folder: Path, is_quiet: bool
+    asked: Sweep,
+    answers: Sequence[Advice],
+    compiled: Sequence[str],
+    extra: Sequence[str],
+    left_s: float,
+    folder: Path,
+    is_quiet: bool,
 ) -> tuple[list[Advice], list[Record]]:
-    """Measure the settings of a model, and return the answers and the records."""
+    """Measure the settings of a model in the time that is left, and return the answers and the records."""
     works = [name for each in answers for name in each.working]
     controls = [name for each in answers for name in each.controls]
     # a compiled setting has the name of what it compiles, which must be another one than that of the model
     compiled = [name for name in compiled if name == COMPILED or compiled_from(name) in works]
-    measured = tuple(dict.fromkeys([AS_IS, *controls, *works, *compiled, *extra]))
-    with _opened(dataclasses.replace(asked, implementations=measured), folder, is_quiet) as run:
+    race = dataclasses.replace(
+        asked,
+        points=tuple(each.point for each in answers),
+        implementations=tuple(dict.fromkeys([AS_IS, *controls, *works, *compiled, *extra])),
+        effort=dataclasses.replace(asked.effort, within_s=left_s),
+    )
+    with _opened(race, folder, is_quiet) as run:
         if not is_quiet:
             say(f"results go to {folder}", *(f"warning: {warning}" for warning in run.warnings))
         [*run.measured()]
@@ -186,11 +200,16 @@ def _opened(sweep: Sweep, folder: Path, is_quiet: bool) -> Iterator[Run]:
         yield run
 
 
-def _put(answers: Sequence[Advice], records: Sequence[Record], form: str, folder: Path) -> None:
-    """Write the answer beside the results, and print it in the form asked for, or what several points say together."""
+def _put(
+    answers: Sequence[Advice], parts: Iterable[list[Block]], records: Sequence[Record], form: str, folder: Path
+) -> None:
+    """Write the answer beside the results, and print it in the form asked for, or what several points say together.
+
+    `parts` are the ends of each answer.
+    """
     ends = show.together(answers, analyse.per_item(answers, records))
-    parts = [*([*show.before(each), *show.after(each)] for each in answers), ends]
-    texts = {"json": show.as_json(answers), "markdown": "\n".join(map(markdown, parts))}
+    wholes = ([*show.before(each), *blocks] for each, blocks in zip(answers, parts, strict=True))
+    texts = {"json": show.as_json(answers), "markdown": "\n".join(map(markdown, [*wholes, ends]))}
     for name, ending in (("json", "json"), ("markdown", "md")):
         (folder / f"advice.{ending}").write_text(texts[name], encoding="utf-8")
     if form in texts:
