@@ -174,7 +174,7 @@ def _bound(attend: Attend, options: dict[str, Any]) -> Attend:
 
 def _calls(model: Wrapper) -> int:
     """Return how many cores of a call an attend computes: it may refuse, or not be called."""
-    attend, done = model.attend, list[bool]()
+    attend, done, probe = model.attend, list[bool](), copy.copy(model)
     assert attend is not None
 
     @wraps(attend)
@@ -183,9 +183,8 @@ def _calls(model: Wrapper) -> int:
         done.append(True)
         return o
 
-    model.attend = counting
-    _called(model, Wrapper.__call__)
-    model.attend = attend
+    probe.attend = counting
+    _called(probe, Wrapper.__call__)
     return len(done)
 
 

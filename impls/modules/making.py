@@ -4,6 +4,7 @@ This is the one road for a layer of the suite, a class or function of anybody, a
 """
 
 import difflib
+import functools
 import inspect
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -14,7 +15,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from impls.catalogue import ALIASES, NO_MASK, parse
+from impls.catalogue import ALIASES, NO_MASK, parse, with_option
 from impls.contract import Unresolved, Unsupported, attribute, imported, mask_of
 from impls.modules.core import calls_core, takes_core
 from impls.modules.inputs import is_function, tried, with_input
@@ -174,7 +175,7 @@ def _arguments(name: str, make_it: Callable[..., Any], columns: Columns, options
         elif is_open:
             missing.append(key)
     if missing:
-        whole = _with_option(name, ",".join(f"{each}=…" for each in missing))
+        whole = functools.reduce(lambda of, each: with_option(of, each, "…"), missing, name)
         given = "no column gives" if "num_tokens" in columns else "no column gives beside an input"
         objects = [each for each in missing if _is_object(parameters[each])]
         remedy = without_brackets(objects) if objects else f"write {whole}"
@@ -236,14 +237,9 @@ def _of_columns(module: Wrapper, name: str, columns: Columns) -> Wrapper:
         sizes = f"{columns['batch']}x{columns['num_tokens']}"
         raise Unresolved(
             f"layer {name!r} takes token ids, which become {[*module.items[0]]} and not "
-            f"{[columns['num_tokens'], columns['token_len']]}; write {_with_option(name, f'input={sizes}')}"
+            f"{[columns['num_tokens'], columns['token_len']]}; write {with_option(name, 'input', sizes)}"
         )
     return module
-
-
-def _with_option(name: str, option: str) -> str:
-    """Return a name with one more option, as a remedy."""
-    return f"{name.removesuffix(']')},{option}]" if name.endswith("]") else f"{name}[{option}]"
 
 
 def _shapes(name: str, module: nn.Module, columns: Columns) -> Shapes:

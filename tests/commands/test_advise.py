@@ -200,7 +200,7 @@ def test_every_command_that_is_printed_ends_with_0(
     monkeypatch.setattr(traces, "write", lambda *_: iter(()))
     monkeypatch.chdir(ROOT)
     run = tmp_path / "it's mine"
-    words = ("--batch", "2,4", "--dtype", "float32,bfloat16", "--no-compile", "--within", "1s", "--run", run)
+    words = ("--batch", "2,4", "--no-compile", "--within", "1s", "--run", run)
     output = printed("advise", NAMED, *words)
     commands = [shlex.split(each)[3:] for each in re.findall(r"python -m bench [^;\n]+", output)]
     for command in commands:
