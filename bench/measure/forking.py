@@ -130,7 +130,7 @@ Role = Callable[[Channel], None]
 """The work of a forked process: it serves requests until the parent closes the pipe."""
 
 
-class Server:
+class ForkServer:
     """Serves `start`, `warm`, `fork` and `reap`; `roles` are the kinds of processes that it forks.
 
     `warm` gets the request of this name once, before the first fork of a role. The role SERVER is another server, which
@@ -185,7 +185,7 @@ class Server:
             os.dup2(log, 2)
             os.close(log)
             if role == SERVER:
-                Server(self._roles, self._warm, pipe).serve()
+                ForkServer(self._roles, self._warm, pipe).serve()
             else:
                 self._roles[role](Channel(pipe))
         except SystemExit as end:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.machine import monotonic, sealed
-from bench.measure.forking import Channel, Server, serve
+from bench.measure.forking import Channel, ForkServer, serve
 from bench.sampling.inputs import PEAKED, TIMED
 from tests.children import start_sibling
 
@@ -396,4 +396,4 @@ def warm(request: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    Server({"worker": work, "judge": judge, "reference": reference}, warm).serve()
+    ForkServer({"worker": work, "judge": judge, "reference": reference}, warm).serve()

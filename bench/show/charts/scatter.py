@@ -37,7 +37,7 @@ VARIED = frozenset({"dtype"})
 FEWEST = 2
 """The number of precisions from which there is something to choose."""
 
-MARGIN = 0.14
+NAMES_ROOM = 0.14
 """The room above and below the marks of a frontier, as a share of the axis, for the names of the precisions."""
 
 RING = 5 * SIZE
@@ -151,7 +151,7 @@ def frontier(rows: Sequence[Row], names: Sequence[str]) -> Spec:
     ends = ("latency_s", "latency_low_s", "latency_high_s")
     times = [[row[name] for row in rows if row[name] is not None] for name in ends]
     errors = [row["error"] for row in rows]
-    across, up = layout.limits(*times), layout.padded(min(errors), max(errors), MARGIN)
+    across, up = layout.limits(*times), layout.padded(min(errors), max(errors), NAMES_ROOM)
     at = layout.decimal(*across)
     powers = [10.0**power for power in range(math.ceil(math.log10(up[0])), math.floor(math.log10(up[1])) + 1)]
     x = alt.X("latency_s:Q", title="time per call", scale=log(across),

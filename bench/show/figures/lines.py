@@ -30,7 +30,7 @@ BAND_ALPHA, EDGE_ALPHA, EDGE_WIDTH = 0.5, 0.3, 0.6
 """All bands of a picture together are as opaque as BAND_ALPHA, so that many wide ones hide no line."""
 MOST_ALPHA = 0.18
 
-SAME = 0.004
+COINCIDE = 0.004
 """Lines coincide if they nowhere differ by more than this share of the axis."""
 
 STRIPE = 3.0
@@ -161,7 +161,7 @@ def _style_of(line: Line) -> Style:
 
 
 def _coincident(lines: Sequence[Line], ends: tuple[float, float]) -> list[list[Line]]:
-    room = SAME * math.log(ends[1] / ends[0])
+    room = COINCIDE * math.log(ends[1] / ends[0])
     groups: list[list[Line]] = []
     for line in lines:
         home = next((group for group in groups if _same(group[0], line, room)), [])

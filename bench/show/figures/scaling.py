@@ -42,7 +42,7 @@ MARK_HEIGHT = 0.08
 BAND = "#efefef"
 """The colour behind marks that are drawn side by side."""
 
-REACH, MARGIN = 0.75, 0.15
+REACH, ENDS_ROOM = 0.75, 0.15
 """How far an interval may stretch an axis of exponents beyond their values; longer ones are cut off."""
 
 USUAL = (0.0, 1.0, 2.0)
@@ -113,8 +113,8 @@ def exponents(axes: Axes, label: str, exponents_of: Mapping[str, Sequence[Expone
     slopes = [each.slope for of in exponents_of.values() for each in of]
     low, high = min(*USUAL, *(slope.value for slope in slopes)), max(*USUAL, *(slope.value for slope in slopes))
     ends = [(slope.low, slope.high) for slope in slopes if slope.is_known]
-    bottom = max(low - REACH, min([low, *(end for end, _ in ends)])) - MARGIN
-    top = min(high + REACH, max([high, *(end for _, end in ends)])) + MARGIN
+    bottom = max(low - REACH, min([low, *(end for end, _ in ends)])) - ENDS_ROOM
+    top = min(high + REACH, max([high, *(end for _, end in ends)])) + ENDS_ROOM
     axes.set(ylim=(bottom, top), ylabel=label)
     axes.set_yticks(inside(MaxNLocator(6, integer=True).tick_values(bottom, top), bottom, top))
     for number, (implementation, of) in enumerate(exponents_of.items(), start=1):

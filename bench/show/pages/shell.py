@@ -29,7 +29,7 @@ from bench.show.rows import Row
 from bench.store import files, units
 from bench.store.record import Record
 
-PARTS = Path(__file__).parent / "parts"
+PAGE_PARTS = Path(__file__).parent / "parts"
 CHECKOUT = Path(__file__).parents[3]
 
 ANY = "any"
@@ -91,13 +91,13 @@ def render(
     `data` is what the page's script reads, `figures` are the sections with charts, `colours` more CSS variables, in the
     light and in the dark, and `filters` and `values` what the template uses. A page that has no charts needs no Vega.
     """
-    loader = FileSystemLoader(PARTS)
+    loader = FileSystemLoader(PAGE_PARTS)
     shared = {"names": [*names], "figures": {each.kind: each.data for each in figures}, "config": CONFIG}
     environment = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters |= filters or {}
-    scripts = [*([vega_script()] if has_charts else []), (PARTS / "page.js").read_text(encoding="utf-8")]
+    scripts = [*([vega_script()] if has_charts else []), (PAGE_PARTS / "page.js").read_text(encoding="utf-8")]
     return environment.get_template(template).render(
         title=title,
         variables={**variables(names), **(colours or {})},
