@@ -35,6 +35,7 @@ from bench.measure.rounding import (
 )
 from bench.measure.workload import Tensors, Workload, cast_to
 from bench.plan.device import CPU
+from bench.plan.errors import NOT_FINITE
 from bench.plan.layers import scores
 from bench.sampling.inputs import LONG_SCORES, NORMAL, PART_ROWS, PEAKED, ROWS, TIMED, InputValues
 from impls.catalogue import shapes_itself
@@ -216,7 +217,7 @@ def _not_finite(call: Call, exact: Tensors, plain: Tensors) -> str:
     if name == call.workload.names[0]:
         _, layer, xs, _ = _cast(call, torch.float64)
         cause = f"; {finite.cause_of(layer, xs, tensor)}"
-    return f"in float64 its own {name} is not finite: {finite.counted(tensor)}{cause}"
+    return f"in float64 its own {name} {NOT_FINITE}: {finite.counted(tensor)}{cause}"
 
 
 def _errors(plain: Tensors, exact: Tensors, scales: Sequence[float]) -> list[float]:

@@ -19,10 +19,11 @@ from bench.measure.forking import Channel, serve
 from bench.measure.judge import all_cores
 from bench.measure.reference import Check, Computed, Target
 from bench.plan.case import Point
+from bench.plan.errors import NOT_FINITE
 from bench.plan.layers import is_own
 from bench.sampling.inputs import PEAKED, InputValues, Part, TimedCall
 
-UNPEAKED = "the layer's own output of larger inputs is not finite, so the peaked input is no larger than a normal one"
+UNPEAKED = f"the layer's own output of larger inputs {NOT_FINITE}, so the peaked input is no larger than a normal one"
 
 
 class References:

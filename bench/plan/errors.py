@@ -6,6 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+NOT_FINITE = "is not finite"
+"""What a reason says of a layer's numbers if any is NaN or infinite: nothing is measured, and an answer quotes it."""
+
 ALIKE = 0.5
 """The least similarity, from 0 to 1, at which a name is suggested for another: `fp32` and `float32` have 0.55."""
 

@@ -20,6 +20,7 @@ from typing import Any
 from bench.machine import monotonic, sealed
 from bench.measure.forking import Channel, ForkServer, serve
 from bench.sampling.inputs import PEAKED, TIMED
+from tests import attacks
 from tests.children import start_sibling
 
 OUTGROWN = 7
@@ -96,6 +97,7 @@ class Worker:
         channel.announce("preparation")
         time.sleep(float(os.environ.get("TEST_PREPARE_S", "0")))
         channel.announce("first call")
+        attacks.WHEN_MADE.get(self._name, dict)()
         self._end()
         self._hand_over(request)
         metrics: dict[str, Any] = {"settled": True, "calls_per_timing": 1}
@@ -121,6 +123,7 @@ class Worker:
         """Wait as long as the sample takes, or end in the second one as the name says."""
         self._samples += 1
         if self._samples == 2:
+            attacks.IN_A_CALL.get(self._name, dict)()
             match self._name:
                 case "test:exits_in_rounds_of_b" if _is_b():
                     end(1)
