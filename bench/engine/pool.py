@@ -13,7 +13,7 @@ from typing import IO, Any, NamedTuple, Self
 
 from bench.engine import admission
 from bench.engine.caches import WARM, Caches
-from bench.engine.worker import Died, Server, Worker, started
+from bench.engine.worker import Died, Server, Worker, environment, started
 from bench.machine import facts
 from bench.plan.case import Case, Point
 from bench.plan.device import CPU, CUDA, KINDS
@@ -297,8 +297,9 @@ class Pool:
 
     def _started(self, allocator: str, threads: int, kind: str) -> Server:
         cache = self.caches.path(WARM)
+        variables = environment(allocator, threads, cache, self.python, self.paths, KINDS[kind])
         try:
-            return Server(started(MODULE, allocator, threads, cache, self.python, self.paths, KINDS[kind]))
+            return Server(started(MODULE, variables, self.python))
         except OSError as error:
             raise _refused(error) from None
 

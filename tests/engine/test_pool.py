@@ -190,10 +190,13 @@ def test_servers_that_begin_early_fork_the_workers(two: Pool, monkeypatch: pytes
 
 
 def test_a_server_that_is_killed_is_replaced(two: Pool) -> None:
-    """The server's workers end, the one that it can't fork is lost, and the next one comes from a fresh server."""
+    """Its workers end as if killed, the one that it can't fork is lost, and the next one comes from a fresh server."""
     worker = two.worker(point())
-    first = psutil.Process(worker.pid).ppid()
+    first = server_of(worker)
     os.kill(first, signal.SIGKILL)
+    with pytest.raises(Died, match="SIGKILL") as death:
+        worker.ask({"request": "do", "what": "hang"}, CHECK_S)
+    assert death.value.is_outside
     with pytest.raises(Died, match="SIGKILL"):
         two.worker(point())
     worker.close()
