@@ -137,7 +137,7 @@ def timed(judge: Judging, at: Point, change: Callable[[int, Tensor], Tensor] = l
     return str(judge.compare_timed(file, 5, wholes, PARTS)["reason"])
 
 
-@pytest.mark.parametrize(("mode", "dtype"), MODES)
+@pytest.mark.parametrize(("mode", "dtype"), [mode for mode in MODES if mode != ("train", "float32")])
 def test_items_of_timed_calls_are_compared_beside_a_whole_output(mode: str, dtype: str) -> None:
     """All are right, or the one is named that is not; an item that is not judged may be anything."""
     at = point(mode=mode, dtype=dtype, batch=3, num_tokens=130)
