@@ -1,7 +1,7 @@
 """A picture as a declaration: its rows, its axes, its marks, and the words around it.
 
-A function of `bench.show.charts` makes a `Picture` of results. `bench.show.figures` draws it into a file, by Matplotlib;
-`bench.show.pages.vega` draws one of its panels on a page, by Vega. Neither knows any single picture.
+A function of `bench.show.charts` makes a `Picture` of results. `bench.show.figures` draws it into a file, by
+Matplotlib; `bench.show.pages.vega` draws one of its panels on a page, by Vega. Neither knows any single picture.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -33,14 +33,18 @@ class Kind(StrEnum):
 class Scale:
     """An axis: its title, its kind, its ends, and its ticks with their labels.
 
-    The ends of a linear axis may fall. The ticks of an axis of places are its values.
+    The ends of a linear axis may fall; without ends it reaches as far as the marks, which only pages can draw. The
+    ticks of an axis of places are its values. On a page they may be `given`: `places` and `values` by its script, `rows`
+    by its rows in their order, and those of `seconds` by Vega. Such an axis of numbers begins at 0 unless it is of
+    seconds.
     """
 
     title: str
     kind: Kind = Kind.LOG
-    ends: tuple[float, float] = (0.0, 1.0)
+    ends: tuple[float, float] | None = None
     ticks: Sequence[Any] = ()
     labels: Sequence[str] = ()
+    given: str = ""
 
     @classmethod
     def log(
@@ -58,9 +62,9 @@ class Scale:
 class Shape(StrEnum):
     """What a mark is.
 
-    A line joins the rows of each series, and marks them if it `has_points`. A band is the area between `y` and `y2`, along `x`. A rule is
-    a straight line, from `x` and `y` to `x2` or `y2`. A cell fills its places, or reaches from `x` to `x2` and from `y`
-    to `y2`.
+    A line joins the rows of each series, and marks them if it `has_points`. A band is the area between `y` and `y2`,
+    along `x`. A rule is a straight line, from `x` and `y` to `x2` or `y2`. A cell fills its places, or reaches from `x`
+    to `x2` and from `y` to `y2`.
     """
 
     LINE = "line"
@@ -79,9 +83,9 @@ class Marks:
     own.
 
     Colour, dash and marker are those of the series in the field `by`, which is an implementation unless `styles` has
-    its style; without series those given here. A colour is `#rrggbb` or a name of `palette.PAGE_COLOURS`. The rows may
-    have a colour of their own in the field `fill`, or an implementation there, of whose colour a cell gets the share in
-    the field `strength`.
+    its style; without series those given here. A `marker` of marks, and `is_hollow`, precede those of their series. A
+    colour is `#rrggbb` or a name of `palette.PAGE_COLOURS`. The rows may have a colour of their own in the field `fill`,
+    or an implementation there, of whose colour a cell gets the share in the field `strength`.
 
     Series that are `side_by_side` share their place on the vertical axis. In a file, names of series, or the field
     `text`, stand `beside` the panel: those of lines at their ends, of texts at their height, of points from the top. A
@@ -101,7 +105,7 @@ class Marks:
     by: str = ""
     styles: Mapping[str, Style] = field(default_factory=dict)
     colour: str = "ink"
-    marker: str = "o"
+    marker: str = ""
     has_points: bool = True
     dash: Dash = ()
     fill: str = ""
