@@ -1,4 +1,4 @@
-"""Panels that only pages have: the samples of a case, the cost of compiling, and the speed-ups of a history."""
+"""Panels that only pages have: the samples of a case, and the cost of compiling."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -49,18 +49,3 @@ def compilation_rows(rows: Iterable[Row]) -> Iterator[dict[str, Any]]:
             per_call_s = float(f"{row['latency_s'] + once_s / calls:.4g}")
             place = {"point": row["number"], "implementation": row["implementation"], "machine": row["machine"]}
             yield {**place, "calls": calls, "per_call_s": per_call_s, "text": units.seconds(per_call_s)}
-
-
-def history() -> Panel:
-    """Return a history: the speed-ups at one point from run to run, with steps marked."""
-    own: dict[str, Any] = {"x": "label", "by": "implementation"}
-    return Panel(
-        x=Scale(title="", kind=Kind.PLACES, given="rows"),
-        y=Scale(title="speed-up"),
-        marks=[
-            Marks(shape=Shape.RULE, y="speedup_low", y2="speedup_high", **own),
-            Marks(shape=Shape.TEXT, y="speedup", text="arrow", shift=(0, 12), is_bold=True, **own),
-            Marks(shape=Shape.LINE, y="speedup", **own),
-        ],
-        height=3.5,
-    )
