@@ -14,10 +14,13 @@ import altair as alt
 
 from bench.analyse.profile import Peak, live_bytes, peak
 from bench.analyse.rows import grouped
-from bench.show.charts.base import Spec, chart, own_colour, page_ticks, seconds, spec
 from bench.show.palette import CATEGORY_COLOURS, category, page_variable, short_name, stage_colour
 from bench.store import units
 from bench.store.profile import STAGE, Block, Profile, Span
+
+Spec = dict[str, Any]
+
+ROWS = alt.NamedData(name="rows")
 
 LEFT_PX, ROW_PX, LEAST_PX = 80, 20, 34
 """The room for the names of lanes, the height of a row, and the least width of a box that has its name in it."""
@@ -244,3 +247,35 @@ def _thinned(curve: Sequence[tuple[float, int]], whole_s: float) -> list[tuple[f
 
 def _short(value_s: float) -> float:
     return float(f"{value_s:.4g}")
+
+
+def chart(kind: str = "") -> alt.Chart:
+    """Return a chart of the rows, or of those of a kind."""
+    whole = alt.Chart(ROWS)
+    return whole.transform_filter(f"datum.kind === '{kind}'") if kind else whole
+
+
+def own_colour(column: str = "fill") -> alt.Color:
+    """Return the colours that the rows themselves have in a column."""
+    return alt.Color(f"{column}:N", scale=None, legend=None)
+
+
+def page_ticks(**options: Any) -> alt.Axis:
+    """Return an axis whose ticks and labels the page gives."""
+    return alt.Axis(values=alt.ExprRef("ys"), labelExpr="labels[indexof(ys, datum.value)]", **options)
+
+
+def spec(description: str, *layers: alt.Chart, height: Any) -> Spec:
+    """Return the specification of charts on top of each other, of the same rows, that are as wide as their place."""
+    whole = alt.LayerChart(layer=[*layers], data=ROWS, height=height).to_dict(validate=False)
+    whole["params"] = [{"name": name, "value": []} for name in ("chosen", "ys", "labels")]
+    whole |= {"width": "container", "autosize": {"type": "fit-x", "contains": "padding"}, "description": description}
+    return {key: value for key, value in whole.items() if key not in ("$schema", "config", "usermeta")}
+
+
+def seconds(value: str = "datum.value") -> str:
+    """Return the expression that writes the value of another one, in seconds, with its unit."""
+    texts = [f"format({value} / {scale:g}, '.3~f') + ' {name}'" for name, scale in units.TIME_UNITS]
+    limits = [scale for _, scale in units.TIME_UNITS[1:]]
+    tests = (f"{value} < {limit:g} ? {text} : " for limit, text in zip(limits, texts, strict=False))
+    return f"{value} == 0 ? '0' : {''.join(tests)}{texts[-1]}"

@@ -7,7 +7,7 @@ from typing import Any
 from bench.plan.verdicts import INCONCLUSIVE
 from bench.show.comparison.report import STAMP, Report, change, counts
 from bench.show.figures import layout
-from bench.show.picture import Marks, Panel, Picture, Scale, Shape
+from bench.show.picture import Kind, Marks, Panel, Picture, Scale, Shape
 from bench.show.rows import Row
 from bench.stats.limits import Limits
 from bench.store import units
@@ -29,8 +29,8 @@ TICK_GAP, TICKS = 0.11, 7
 WIDE = 3.0
 """An axis that spans more than this factor has ticks at round ratios, a shorter one at round percentages."""
 
-ROW_IN, LEAST_IN, WIDTH = 0.22, 0.6, 4.6
-"""In inches: the height of a row, the least of all, and the width of the axes in a file."""
+ROW_IN, PAGE_ROW_IN, LEAST_IN, WIDTH = 0.22, 0.33, 0.6, 4.6
+"""In inches: the height of a row in a file and on a page, the least of all, and the width of the axes in a file."""
 
 
 def pictures(report: Report) -> Iterator[Picture]:
@@ -67,8 +67,11 @@ def drawn_row(report: Report, row: Row) -> dict[str, Any]:
     }
 
 
-def changes(rows: Sequence[Mapping[str, Any]], limits: Limits) -> Panel:
-    """Return the changes of drawn rows: marks with intervals, the margin, and the bounds of equivalence."""
+def changes(rows: Sequence[Mapping[str, Any]], limits: Limits, *, on_page: bool = False) -> Panel:
+    """Return the changes of drawn rows: marks with intervals, the margin, and the bounds of equivalence.
+
+    A page gives it the rows, which are higher there, since their labels are wrapped.
+    """
     margin, bound = 1 + limits.margin, 1 + limits.bound
     ends = layout.limits(
         [1 / bound, bound, *(row["change"] for row in rows)],
@@ -77,7 +80,7 @@ def changes(rows: Sequence[Mapping[str, Any]], limits: Limits) -> Panel:
     own: dict[str, Any] = {"y": "label", "by": "verdict", "styles": MARKS}
     return Panel(
         x=Scale.log(TITLE, ends, _ticks(*ends), _percentage),
-        y=Scale.places("", [row["label"] for row in rows]),
+        y=Scale(title="", kind=Kind.PLACES, given="rows") if on_page else Scale.places("", [row["label"] for row in rows]),
         marks=[
             Marks(shape=Shape.CELL, x=1 / margin, x2=margin, rows=[{}], colour="rule", opacity=0.6, width=0.0),
             *(Marks(shape=Shape.RULE, x=at, rows=[{}], dash=DASHED, colour="quiet") for at in (1 / bound, bound)),
@@ -86,7 +89,7 @@ def changes(rows: Sequence[Mapping[str, Any]], limits: Limits) -> Panel:
             Marks(shape=Shape.POINT, x="change", **own),
             Marks(shape=Shape.TEXT, text="words", beside=True, **own),
         ],
-        height=max(LEAST_IN, ROW_IN * len(rows)),
+        height=PAGE_ROW_IN if on_page else max(LEAST_IN, ROW_IN * len(rows)),
         rows=rows,
     )
 
