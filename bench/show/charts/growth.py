@@ -20,8 +20,10 @@ from bench.show.figures.layout import inside, sideways_steps
 from bench.show.picture import Kind, Marks, Panel, Picture, Scale, Shape
 from bench.show.rows import facts, is_measured, origins, plain
 
-PANEL, GAP = 1.6, 0.24
-"""The height of a panel of exponents, and the gap between panels, in inches."""
+Rows = Sequence[Mapping[str, Any]]
+
+PANEL, PAGE_PANEL, GAP = 1.6, 2.6, 0.24
+"""The height of a panel of exponents in a file and on a page, and the gap between panels, in inches."""
 
 CURVE_POINTS = 200
 
@@ -53,8 +55,8 @@ def picture(of: Scaling) -> Picture:
     rows = [{**row, **latency.drawn(row)} for row in of.rows]
     follows = "  (token length = channels)" if "token_len" in varying else ""
     x = places(of.axis, places_of(rows, of.axis), f"{of.axis.name} {of.axis.symbol}{follows}")
-    exponents = {what: [row for row in exponent_rows(of) if row["kind"] == what] for what in GROWTHS}
-    panels = [_exponents(what, own, x) for what, own in exponents.items() if own]
+    exponents_of = {what: [row for row in exponent_rows(of) if row["kind"] == what] for what in GROWTHS}
+    panels = [_exponents(what, own, x) for what, own in exponents_of.items() if own]
     band, *origin = [*interval(latency, rows, "bars"), *origins(rows)]
     fits = [f"curves: {'a + b·M' if of.axis is KEYS else 'a + b·N + c·N²'} fitted to the latencies"]
     return Picture(
@@ -92,19 +94,19 @@ def exponent_rows(of: Scaling) -> list[dict[str, Any]]:
     ]
 
 
-def exponent_panel(what: str, x: Scale, y: Scale) -> Panel:
+def exponents(what: str, x: Scale, y: Scale, height: float, rows: Rows = ()) -> Panel:
     """Return a panel of exponents: marks with their intervals."""
     own: dict[str, Any] = {"x": "at", "by": "implementation", "opacity": 0.85}
     bars = Marks(shape=Shape.RULE, y="low", y2="high", width=1.0, has_caps=True, **own)
     points = Marks(shape=Shape.POINT, y="slope", size=MARKER_SIZE, **own)
     # the memory of a call is exact
-    return Panel(x=x, y=y, marks=[points] if what == "memory" else [bars, points], height=PANEL)
+    return Panel(x=x, y=y, marks=[points] if what == "memory" else [bars, points], height=height, rows=rows)
 
 
 def exponents_on_page(what: str, axis: Axis) -> Panel:
     """Return the panel of exponents of a page."""
     y = Scale(title=f"exponent of {what}", kind=Kind.LINEAR)
-    return exponent_panel(what, Scale(title=f"{axis.name} {axis.symbol}", given="places"), y)
+    return exponents(what, Scale(title=f"{axis.name} {axis.symbol}", given="places"), y, PAGE_PANEL)
 
 
 def _shares(of: Scaling) -> Iterator[tuple[float, Growth]]:
@@ -117,7 +119,7 @@ def _has_interval(of: Exponent) -> bool:
     return of.slope.is_known and of.slope.low < of.slope.high
 
 
-def _exponents(what: str, rows: Sequence[Mapping[str, Any]], x: Scale) -> Panel:
+def _exponents(what: str, rows: Rows, x: Scale) -> Panel:
     slopes = [*USUAL, *(row["slope"] for row in rows)]
     lows, highs = ([row[name] for row in rows if row[name] is not None] for name in ("low", "high"))
     bottom = max(min(slopes) - REACH, min([min(slopes), *lows])) - MARGIN
@@ -125,8 +127,7 @@ def _exponents(what: str, rows: Sequence[Mapping[str, Any]], x: Scale) -> Panel:
     ticks = inside(MaxNLocator(6, integer=True).tick_values(bottom, top), bottom, top)
     title = "exponent\nof latency" if what == "latency" else "exponent of\npeak memory"
     y = Scale(title=title, kind=Kind.LINEAR, ends=(bottom, top), ticks=ticks, labels=[f"{tick:g}" for tick in ticks])
-    panel = exponent_panel(what, x, y)
-    return Panel(x=panel.x, y=panel.y, marks=panel.marks, height=panel.height, rows=rows)
+    return exponents(what, x, y, PANEL, rows)
 
 
 def _latencies(of: Scaling, rows: Sequence[dict[str, Any]], x: Scale) -> Panel:

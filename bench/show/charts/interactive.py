@@ -34,11 +34,15 @@ def samples() -> Panel:
 def compilation() -> Panel:
     """Return the time per call against calls, if the first compilation is shared by all of them."""
     return Panel(
-        x=Scale.log("calls", (1, CALLS[-1]), CALLS[::2], "{:,}".format),
-        y=Scale(title="time per call, compilation included", ticks=ROUND_S, labels=[*map(units.seconds, ROUND_S)]),
+        x=Scale.log("calls", (1, CALLS[-1]), CALLS[::2], _counted),
+        y=Scale(title="time per call, compilation included", ticks=ROUND_S, labels=[units.seconds(tick, trim=True) for tick in ROUND_S]),
         marks=[Marks(shape=Shape.LINE, x="calls", y="per_call_s", by="implementation", width=1.6, has_points=False)],
         height=3.5,
     )
+
+
+def _counted(calls: float) -> str:
+    return f"{calls:g}" if calls < 1000 else f"{calls / 1000:g}k" if calls < 1e6 else f"{calls / 1e6:g}M"
 
 
 def compilation_rows(rows: Iterable[Row]) -> Iterator[dict[str, Any]]:

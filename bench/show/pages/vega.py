@@ -272,6 +272,9 @@ def _end(end: Place, channel: Any) -> Any:
 def _of_axis(scale: Scale) -> alt.Scale:
     if scale.ends:
         return alt.Scale(type=scale.kind.value, domain=[*scale.ends], nice=False)  # type: ignore[arg-type]
+    if scale.given == "places":
+        ends = {"domainMin": alt.ExprRef("places[0]"), "domainMax": alt.ExprRef("places[length(places) - 1]")}
+        return alt.Scale(type="log", nice=False, padding=16, **ends)
     if scale.kind is Kind.LOG:
         return alt.Scale(type="log", nice=False, padding=16)
     return alt.Scale(zero=scale.given != "seconds", nice=False, padding=8 if scale.given == "seconds" else 0)

@@ -9,7 +9,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from bench.plan.case import Point
-from bench.show.charts.overview import Overview, figure, figures, overviews
+from bench.show.charts.overview import pictures
+from bench.show.figures.page import figure
 from bench.show.palette import mix, style
 from tests.make.points import of_layer
 from tests.make.results import timed
@@ -63,16 +64,11 @@ def kinds_of_attention() -> pd.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def overview() -> Overview:
-    """Return the only overview of the kinds."""
-    (only,) = overviews(kinds_of_attention())
-    return only
-
-
-@pytest.fixture(scope="module")
-def drawn(overview: Overview) -> Figure:
-    """Return it as a figure."""
-    return figure(overview)
+def drawn() -> Figure:
+    """Return the only overview of the kinds as a figure."""
+    (only,) = pictures(kinds_of_attention())
+    assert only.name == "overview-core-cpu-float32-inference-h2-t1"
+    return figure(only)
 
 
 def of_maps(drawn: Figure) -> list[Axes]:
@@ -120,10 +116,8 @@ def test_the_words_say_what_numbers_and_lines_are(drawn: Figure) -> None:
 
 
 def test_one_kind_alone_has_no_overview() -> None:
-    """It has its map; kinds of another number of heads stand by themselves."""
-    assert [*figures(timed(points(), {"eager": 0.04, "sdpa": 0.02}))] == []
-    ((name, _),) = figures(kinds_of_attention())
-    assert name == "overview-core-cpu-float32-inference-h2-t1"
+    """It has its map."""
+    assert [*pictures(timed(points(), {"eager": 0.04, "sdpa": 0.02}))] == []
 
 
 def _rgb(colour: str) -> list[float]:
