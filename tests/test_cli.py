@@ -80,7 +80,7 @@ def test_help_imports_nothing_that_is_slow() -> None:
         "print(*sys.modules, file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", program, *NAMES], capture_output=True, text=True, check=True)
-    slow = {"altair", "matplotlib", "numpy", "pandas", "scipy", "torch", "vl_convert"}
+    slow = {"altair", "matplotlib", "numpy", "pandas", "scipy", "torch"}
     assert not slow & {*done.stderr.split()}
     assert {"argparse", "bench.cli"} <= {*done.stderr.split()}
     assert all(f"bench {name}" in done.stdout for name in NAMES)

@@ -34,8 +34,8 @@ class Scale:
     """An axis: its title, its kind, its ends, and its ticks with their labels.
 
     The ends of a linear axis may fall; without ends it reaches as far as the marks, which only pages can draw. The
-    ticks of an axis of places are its values. On a page they may be `given`: `places` and `values` by its script, `rows`
-    by its rows in their order, and those of `seconds` by Vega. Such an axis of numbers begins at 0 unless it is of
+    ticks of an axis of places are its values. On a page they may be `given`: `places` and `values` by its script,
+    `rows` by its rows in their order, and those of `seconds` by Vega; an axis without ends begins at 0 unless it is of
     seconds.
     """
 
@@ -84,8 +84,8 @@ class Marks:
 
     Colour, dash and marker are those of the series in the field `by`, which is an implementation unless `styles` has
     its style; without series those given here. A `marker` of marks, and `is_hollow`, precede those of their series. A
-    colour is `#rrggbb` or a name of `palette.PAGE_COLOURS`. The rows may have a colour of their own in the field `fill`,
-    or an implementation there, of whose colour a cell gets the share in the field `strength`.
+    colour is `#rrggbb` or a name of `palette.PAGE_COLOURS`. The rows may have a colour of their own in the field
+    `fill`, or an implementation there, of whose colour a cell gets the share in the field `strength`.
 
     Series that are `side_by_side` share their place on the vertical axis. In a file, names of series, or the field
     `text`, stand `beside` the panel: those of lines at their ends, of texts at their height, of points from the top. A

@@ -3,10 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from bench.plan.case import Case
-from bench.show.pages import shell
 from bench.store.saved_run import PAGE
 from tests.make import runs
 from tests.make.points import vit_s
@@ -14,11 +11,8 @@ from tests.make.points import vit_s
 Printed = Callable[..., str]
 
 
-def test_the_page_lies_in_the_folder_of_the_run(
-    tmp_path: Path, printed: Printed, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_page_lies_in_the_folder_of_the_run(tmp_path: Path, printed: Printed) -> None:
     """The path of the page is what is printed."""
-    monkeypatch.setattr(shell, "vega_script", lambda: "")  # it takes seconds to put together
     run = runs.of(tmp_path / "run", [Case(vit_s(), name) for name in ("eager", "sdpa")])
     assert printed("report", run).strip() == str(run / PAGE)
     assert "sdpa" in (run / PAGE).read_text()

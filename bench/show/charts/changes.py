@@ -73,6 +73,7 @@ def changes(rows: Sequence[Mapping[str, Any]], limits: Limits, *, on_page: bool 
     A page gives it the rows, which are higher there, since their labels are wrapped.
     """
     margin, bound = 1 + limits.margin, 1 + limits.bound
+    labels = Scale.places("", [row["label"] for row in rows])
     ends = layout.limits(
         [1 / bound, bound, *(row["change"] for row in rows)],
         *([row[name] for row in rows if row[name] is not None] for name in ("change_low", "change_high")),
@@ -80,7 +81,7 @@ def changes(rows: Sequence[Mapping[str, Any]], limits: Limits, *, on_page: bool 
     own: dict[str, Any] = {"y": "label", "by": "verdict", "styles": MARKS}
     return Panel(
         x=Scale.log(TITLE, ends, _ticks(*ends), _percentage),
-        y=Scale(title="", kind=Kind.PLACES, given="rows") if on_page else Scale.places("", [row["label"] for row in rows]),
+        y=Scale(title="", kind=Kind.PLACES, given="rows") if on_page else labels,
         marks=[
             Marks(shape=Shape.CELL, x=1 / margin, x2=margin, rows=[{}], colour="rule", opacity=0.6, width=0.0),
             *(Marks(shape=Shape.RULE, x=at, rows=[{}], dash=DASHED, colour="quiet") for at in (1 / bound, bound)),

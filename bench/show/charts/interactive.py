@@ -35,10 +35,14 @@ def compilation() -> Panel:
     """Return the time per call against calls, if the first compilation is shared by all of them."""
     return Panel(
         x=Scale.log("calls", (1, CALLS[-1]), CALLS[::2], _counted),
-        y=Scale(title="time per call, compilation included", ticks=ROUND_S, labels=[units.seconds(tick, trim=True) for tick in ROUND_S]),
+        y=Scale(title="time per call, compilation included", ticks=ROUND_S, labels=[*map(_trimmed, ROUND_S)]),
         marks=[Marks(shape=Shape.LINE, x="calls", y="per_call_s", by="implementation", width=1.6, has_points=False)],
         height=3.5,
     )
+
+
+def _trimmed(value_s: float) -> str:
+    return units.seconds(value_s, trim=True)
 
 
 def _counted(calls: float) -> str:

@@ -171,7 +171,8 @@ class _Chart:
     def _place(self, of: Marks) -> dict[str, Any]:
         """Return the places of marks on both axes."""
         place = {
-            name: _end(end, alt.X2 if name == "x2" else alt.Y2) for name, end in (("x2", of.x2), ("y2", of.y2))
+            name: _end(end, alt.X2 if name == "x2" else alt.Y2)
+            for name, end in (("x2", of.x2), ("y2", of.y2))
             if end is not None
         }
         for name, at, scale in (("x", of.x, self._panel.x), ("y", of.y, self._panel.y)):
@@ -240,7 +241,7 @@ class _Chart:
         return {name: variable(number) for number, name in enumerate(self._names)}
 
     def _looks(self, of: Marks) -> dict[str, Any]:
-        """Return colour, marker, and whether it is hollow, of each series, with a legend of styles of the picture's own."""
+        """Return colour, marker, and whether it is hollow, of each series, with a legend of the marks' own styles."""
         legend = alt.Legend(title=None, orient="bottom", symbolOpacity=1) if of.styles else None
         styles, colours = self._styles(of), self._colours(of)
         fills = {name: "var(--surface)" if styles[name].hollow else colour for name, colour in colours.items()}

@@ -91,7 +91,7 @@ EXPECTED: dict[str, tuple[set[str], Callable[[], Any], Callable[[Any], list[str]
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_a_kind_is_drawn_with_all_its_words_and_the_same_again(kind: Kind, tmp_path: Path) -> None:
-    """Each text as often as it is to stand there, large enough to read; byte for byte, whatever the user's own style is."""
+    """Each text as often as it is to stand there, and large enough; byte for byte, whatever the user's own style is."""
     begin, make, expected = EXPECTED[kind.name]
     material = make()
     pictures = [*kind.pictures(material)]

@@ -73,7 +73,9 @@ def test_every_segment_is_named_with_its_time_in_it_or_below(mode: str) -> None:
         assert max(text_width(word, pictures.SMALL_SIZE) for word in row["text"]) < (row["end"] - row["start"]) * scale
     lines = itertools.groupby(below, lambda row: row["top"])
     for top, line in lines:
-        ends = [(row["start"] * scale, row["start"] * scale + text_width(row["text"], pictures.SMALL_SIZE)) for row in line]
+        ends = [
+            (row["start"] * scale, row["start"] * scale + text_width(row["text"], pictures.SMALL_SIZE)) for row in line
+        ]
         assert all(one[1] < other[0] for one, other in itertools.pairwise(ends))
         assert ends[-1][1] < pictures.WIDTH
         assert top < height
