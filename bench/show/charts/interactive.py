@@ -6,12 +6,20 @@ from typing import Any
 from bench.show.picture import Kind, Marks, Panel, Scale, Shape
 from bench.show.rows import Row, measured
 from bench.store import units
+from impls.catalogue import SOLID, Style
 
 CALLS = [step * 10**power for power in range(7) for step in (1, 3)][:-1]
 """The numbers of calls at which the time per call is drawn."""
 
 ROUND_S = [step * 10.0**power for power in range(-8, 3) for step in (1, 3)]
 """Ticks on a long axis of time."""
+
+
+SAMPLES = {
+    "undisturbed": Style("series", SOLID, "o"),
+    "disturbed by other processes": Style("warning", SOLID, "X"),
+}
+"""How samples are drawn; `series` is the colour of the case's implementation."""
 
 
 def samples() -> Panel:
@@ -21,8 +29,7 @@ def samples() -> Panel:
         x=Scale(title="", kind=Kind.LINEAR, given="values"),
         y=Scale(title="seconds per call", kind=Kind.LINEAR, given="seconds"),
         marks=[
-            Marks(kind="sample", colour="series", size=4.5, opacity=0.85, **point),
-            Marks(kind="disturbed", colour="warning", marker="X", size=8.5, opacity=0.85, **point),
+            Marks(kind="sample", by="remark", styles=SAMPLES, size=6, opacity=0.85, **point),
             Marks(shape=Shape.RULE, kind="process", x="first", x2="last", y="value_s"),
             Marks(shape=Shape.RULE, kind="interval", x="x", y="low_s", y2="high_s", width=3.0),
             Marks(kind="interval", marker="D", size=8.5, **point),

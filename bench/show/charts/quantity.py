@@ -24,8 +24,9 @@ POINTS = "points"
 CROWDED = 24
 """The most points in whose rows implementations stand below each other; in those of more they share a height."""
 
-ROW_IN, ROOM_IN = 0.13, 0.14
-"""The height of an implementation at a point, and the room around a point, in inches."""
+ROW_IN, ROOM_IN, LABELLED_IN = 0.13, 0.14, 0.7
+"""In inches: the height of an implementation at a point, the room around a point, and the least height on a page, whose
+labels have lines."""
 
 
 @dataclass(frozen=True)
@@ -169,6 +170,6 @@ def on_page(of: Quantity, axes: Iterable[Axis], points: int, names: int) -> dict
         x=of.given_scale(),
         y=Scale(title="", kind=Kind.PLACES, given="rows"),
         marks=of.in_rows(side_by_side=side_by_side),
-        height=ROOM_IN + ROW_IN * (names if side_by_side else 1),
+        height=max(LABELLED_IN, ROOM_IN + ROW_IN * names) if side_by_side else ROW_IN + ROOM_IN,
     )
     return {**panels, POINTS: rows}

@@ -140,7 +140,7 @@ class _Chart:
                 yield self._points(of, data, place)
         elif of.shape is Shape.RULE:
             dash = {"strokeDash": [*of.dash]} if of.dash else {}
-            yield data.mark_rule(clip=of.has_caps, **line, **dash).encode(**place, color=self._colour(of))
+            yield data.mark_rule(clip=of.has_caps, **line, **dash).encode(**place, **self._stroke(of))
             if of.has_caps:
                 yield from self._caps(of, data)
         elif of.shape is Shape.POINT:
@@ -204,7 +204,7 @@ class _Chart:
         for end in ends:
             place = self._place(replace(of, **{along: end, f"{along}2": None}))
             drawn = data.mark_tick(thickness=1, size=CAP_PX, clip=True, orient=orient)
-            yield drawn.encode(**place, color=self._colour(of))
+            yield drawn.encode(**place, **self._stroke(of))
 
     def _texts(self, of: Marks, data: alt.Chart) -> alt.Chart:
         """Return texts; those in a place of its own are as small as the widest needs."""
@@ -228,6 +228,10 @@ class _Chart:
             return alt.value(_css(of.colour))
         return channel(f"{of.by}:N", scale=_scale(self._colours(of)), legend=None)
 
+    def _stroke(self, of: Marks) -> dict[str, Any]:
+        """Return the colour of rules, as points of the same styles have it, with which they share a legend."""
+        return {"stroke": self._looks(of)["stroke"]} if of.styles else {"color": self._colour(of)}
+
     def _dash(self, of: Marks) -> alt.StrokeDash:
         dashes = {name: [1.6 * each for each in own.dash] or [1, 0] for name, own in self._styles(of).items()}
         return alt.StrokeDash(f"{of.by}:N", scale=_scale(dashes), legend=None)
@@ -242,12 +246,14 @@ class _Chart:
 
     def _looks(self, of: Marks) -> dict[str, Any]:
         """Return colour, marker, and whether it is hollow, of each series, with a legend of the marks' own styles."""
-        legend = alt.Legend(title=None, orient="bottom", symbolOpacity=1) if of.styles else None
+        legend = alt.Legend(title=None, orient="bottom", symbolOpacity=1, labelLimit=400) if of.styles else None
         styles, colours = self._styles(of), self._colours(of)
         fills = {name: "var(--surface)" if styles[name].hollow else colour for name, colour in colours.items()}
         shapes = {name: SHAPES.get(own.marker, SHAPES["o"]) for name, own in styles.items()}
         looks = {"stroke": (alt.Stroke, colours), "fill": (alt.Fill, fills), "shape": (alt.Shape, shapes)}
-        return {name: on(f"{of.by}:N", scale=_scale(each), legend=legend) for name, (on, each) in looks.items()}
+        scaled = {name: on(f"{of.by}:N", scale=_scale(each), legend=legend) for name, (on, each) in looks.items()}
+        scaled |= {"shape": alt.value(SHAPES[of.marker])} if of.marker else {}
+        return scaled | ({"fill": alt.value("var(--surface)")} if of.is_hollow else {})
 
 
 def _at(name: str, at: Place, scale: Scale) -> Any:

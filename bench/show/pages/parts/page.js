@@ -194,9 +194,9 @@ function strip(row, processes) {
   for (const [process, rounds, ratios, disturbed, median] of processes) {
     const first = x;
     ratios.forEach((ratio, place) => {
-      const [kind, remark] = disturbed.includes(place) ? ["disturbed", "disturbed by other processes"] : ["sample", "undisturbed"];
+      const remark = disturbed.includes(place) ? "disturbed by other processes" : "undisturbed";
       const round = 1 + (Array.isArray(rounds) ? rounds[place] : rounds + place);
-      values.push({ kind, remark, x: x++, value_s: seconds(ratio), process: process + 1, round });
+      values.push({ kind: "sample", remark, x: x++, value_s: seconds(ratio), process: process + 1, round });
     });
     values.push({ kind: "process", first: first - 0.4, last: x - 0.6, value_s: seconds(median) });
     middles.push((first + x - 1) / 2);
