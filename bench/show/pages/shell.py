@@ -27,9 +27,6 @@ from bench.store.record import Record
 PARTS = Path(__file__).parent / "parts"
 CHECKOUT = Path(__file__).parents[3]
 
-SCRIPTS = ("vega.js", "page.js")
-"""Vega with Vega-Lite and Vega-Embed, as npm has them, and our own."""
-
 SAMPLE = {"process": "process", "round": "round", "time": "time", "remark": "sample"}
 """What is shown of a sample on pointing at it."""
 
@@ -97,17 +94,22 @@ def render(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters |= filters or {}
-    scripts = [(PARTS / name).read_text(encoding="utf-8") for name in SCRIPTS]
+    texts = scripts()
     return environment.get_template(template).render(
         title=title,
         variables={**vega.variables(names), **(colours or {})},
         swatches=[*map(vega.swatch, names)],
         figures=figures,
         data=as_data({**shared, **data}),
-        scripts=[Markup(script) for script in scripts],  # noqa: S704 # Vega's and our own
-        hashes=[base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts],
+        scripts=[Markup(script) for script in texts],  # noqa: S704 # Vega's and our own
+        hashes=[base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in texts],
         **values,
     )
+
+
+def scripts() -> list[str]:
+    """Return Vega with Vega-Lite and Vega-Embed, as npm has them, and our own script."""
+    return [(PARTS / name).read_text(encoding="utf-8") for name in ("vega.js", "page.js")]
 
 
 def write(path: Path, text: str) -> Path:

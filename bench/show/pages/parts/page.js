@@ -84,11 +84,11 @@ async function show(kind, figure) {
   const parts = partsOf(figure);
   place.classList.toggle("several", !figure.parts && parts.length > 1);
   const drawn = [];
-  for (const { chart, title, machine, rows: values } of parts) {
-    const box = place.appendChild(make("div", title ? make("h3", title) : ""));
+  const boxes = parts.map(({ title }) => place.appendChild(make("div", title ? make("h3", title) : "")));
+  for (const [n, { chart, machine, rows: values }] of parts.entries()) {
     const wanted = { ...figure, isMarked: chart.params.some((each) => each.select) };
     const signals = { places: series()?.xs ?? [], ...figure.ticks?.at(state.view) };
-    const view = await draw(box, chart, values.filter((row) => isWanted(row, wanted)), { signals, onClick: openSamples });
+    const view = await draw(boxes[n], chart, values.filter((row) => isWanted(row, wanted)), { signals, onClick: openSamples });
     if (wanted.isMarked) view.addSignalListener("brush", (_, range) => mark(range, machine));
     drawn.push({ view, values, wanted });
   }
