@@ -11,6 +11,9 @@ from typing import Any
 
 from impls.catalogue import Dash, Style
 
+Rows = Sequence[dict[str, Any]]
+"""Rows by field: those of a table of results, or what is drawn of them."""
+
 Place = str | float | None
 """Where marks stand along an axis: the field of a row that says it, one value for all, or None for the whole axis."""
 
@@ -100,7 +103,7 @@ class Marks:
     y: Place = None
     x2: Place = None
     y2: Place = None
-    rows: Sequence[Mapping[str, Any]] | None = None
+    rows: Rows | None = None
     kind: str = ""
     by: str = ""
     styles: Mapping[str, Style] = field(default_factory=dict)
@@ -127,7 +130,7 @@ class Marks:
         """The fields of rows that a mark needs."""
         return [each for each in (self.x, self.y, self.x2, self.y2, self.text) if isinstance(each, str) and each]
 
-    def drawn(self, rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    def drawn(self, rows: Rows) -> list[dict[str, Any]]:
         """Return the rows that have a mark, of all rows of the panel."""
         own = rows if self.rows is None else self.rows
         return [
@@ -145,7 +148,7 @@ class Panel:
     y: Scale
     marks: Sequence[Marks]
     height: float
-    rows: Sequence[Mapping[str, Any]] = ()
+    rows: Rows = ()
     title: str = ""
 
 

@@ -1,13 +1,13 @@
 """The picture of a comparison: every judged row with its interval, and the limits by which it is judged."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from bench.plan.verdicts import INCONCLUSIVE
 from bench.show.comparison.report import STAMP, Report, change, counts
 from bench.show.figures import layout
-from bench.show.picture import Kind, Marks, Panel, Picture, Scale, Shape
+from bench.show.picture import Kind, Marks, Panel, Picture, Rows, Scale, Shape
 from bench.show.rows import Row
 from bench.stats.limits import Limits
 from bench.store import units
@@ -67,7 +67,7 @@ def drawn_row(report: Report, row: Row) -> dict[str, Any]:
     }
 
 
-def changes(rows: Sequence[Mapping[str, Any]], limits: Limits, *, on_page: bool = False) -> Panel:
+def changes(rows: Rows, limits: Limits, *, on_page: bool = False) -> Panel:
     """Return the changes of drawn rows: marks with intervals, the margin, and the bounds of equivalence.
 
     A page gives it the rows, which are higher there, since their labels are wrapped.

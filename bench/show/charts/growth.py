@@ -1,8 +1,9 @@
 """The picture of a series: latencies with their fitted curves, and the local exponents."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from itertools import pairwise
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -10,17 +11,15 @@ import pandas as pd
 from matplotlib.ticker import MaxNLocator
 
 from bench.analyse.axes import KEYS, Axis, moving
-from bench.analyse.axes import places as places_of
 from bench.analyse.growth import Exponent, Growth, Scaling, scalings
-from bench.analyse.rows import grouped, point_of
+from bench.analyse.rows import by, point_of
 from bench.show import intervals
-from bench.show.charts.lines import HEIGHT, LABEL_GAP, interval
-from bench.show.charts.quantity import places, quantity
-from bench.show.figures.layout import inside, sideways_steps
-from bench.show.picture import Kind, Marks, Panel, Picture, Scale, Shape
+from bench.show.charts.lines import HEIGHT, interval
+from bench.show.charts.quantity import along, quantity
+from bench.show.figures.layout import inside
+from bench.show.figures.marks import LABEL_GAP
+from bench.show.picture import Kind, Marks, Panel, Picture, Rows, Scale, Shape
 from bench.show.rows import facts, is_measured, origins, plain
-
-Rows = Sequence[Mapping[str, Any]]
 
 PANEL, PAGE_PANEL, GAP = 1.6, 2.6, 0.24
 """The height of a panel of exponents in a file and on a page, and the gap between panels, in inches."""
@@ -28,10 +27,9 @@ PANEL, PAGE_PANEL, GAP = 1.6, 2.6, 0.24
 CURVE_POINTS = 200
 
 SIDE_STEP = 0.012
-"""The step between marks that would overlap, as a share of the width; smaller if the next place is near."""
+"""The step between marks of a place, as a share of the width; smaller if the next place is near."""
 
-MARK_HEIGHT, MARKER_SIZE = 0.08, 4.5
-"""The height of a mark with its edge, in inches, and its size in points."""
+MARKER_SIZE = 4.5
 
 REACH, MARGIN = 0.75, 0.15
 """How far an interval may stretch an axis of exponents beyond their values; longer ones are cut off."""
@@ -53,8 +51,7 @@ def picture(of: Scaling) -> Picture:
     point, latency = point_of(of.rows[0]), quantity("latency_s")
     varying = moving(of.axis, point)
     rows = [{**row, **latency.drawn(row)} for row in of.rows]
-    follows = "  (token length = channels)" if "token_len" in varying else ""
-    x = places(of.axis, places_of(rows, of.axis), f"{of.axis.name} {of.axis.symbol}{follows}")
+    x = along(of.axis, rows, varying)
     exponents_of = {what: [row for row in exponent_rows(of) if row["kind"] == what] for what in GROWTHS}
     panels = [_exponents(what, own, x) for what, own in exponents_of.items() if own]
     band, *origin = [*interval(latency, rows, "bars"), *origins(rows)]
@@ -65,7 +62,7 @@ def picture(of: Scaling) -> Picture:
         facts=facts(point, rows, varying),
         notes=[
             band,
-            "marks that would overlap stand side by side on grey, each at the height of its own time",
+            "marks of a place stand side by side",
             *(fits if any(growth.fit for growth in of.growths) else []),
             "an exponent is drawn between its two places",
             *origin,
@@ -130,20 +127,18 @@ def _exponents(what: str, rows: Rows, x: Scale) -> Panel:
     return exponents(what, x, y, PANEL, rows)
 
 
-def _latencies(of: Scaling, rows: Sequence[dict[str, Any]], x: Scale) -> Panel:
+def _latencies(of: Scaling, rows: Rows, x: Scale) -> Panel:
     """Return the panel of latencies with their intervals, and of their curves, or straight lines without one."""
     y = quantity("latency_s").scale(rows)
     height = max(HEIGHT, LABEL_GAP * (len(of.growths) + 2))
     curves = [
-        {"implementation": growth.implementation, "n": at, "seconds": seconds}
+        {"implementation": growth.implementation, "at": at, "seconds": seconds}
         for growth in of.growths
         for at, seconds in _curve(growth, of)
     ]
-    moved, shades = _side_by_side(rows, of, x, y, height)
-    own: dict[str, Any] = {"by": "implementation", "x": "n", "rows": moved, "opacity": 0.85}
+    own: dict[str, Any] = {"by": "implementation", "x": "beside", "rows": _side_by_side(rows, of, x), "opacity": 0.85}
     marks = [
-        Marks(shape=Shape.CELL, x="left", x2="right", rows=shades, colour="page", width=0.0),
-        Marks(shape=Shape.LINE, x="n", y="seconds", by="implementation", rows=curves, has_points=False, beside=True),
+        Marks(shape=Shape.LINE, x="at", y="seconds", by="implementation", rows=curves, has_points=False, beside=True),
         Marks(shape=Shape.RULE, y="latency_low_s", y2="latency_high_s", width=1.0, has_caps=True, **own),
         Marks(shape=Shape.POINT, y="latency_s", size=MARKER_SIZE, **own),
     ]
@@ -152,41 +147,17 @@ def _latencies(of: Scaling, rows: Sequence[dict[str, Any]], x: Scale) -> Panel:
 
 def _curve(growth: Growth, of: Scaling) -> Iterator[tuple[float, float]]:
     """Yield the points of the fitted curve, or of straight lines from place to place if there is no fit."""
-    own = sorted((row for row in of.rows if row["implementation"] == growth.implementation), key=_place(of))
+    own = sorted(by(of.rows, "implementation")[growth.implementation], key=itemgetter(of.axis.column))
     xs, ys = ([float(row[name]) for row in own] for name in (of.axis.column, "latency_s"))
     at = np.geomspace(xs[0], xs[-1], CURVE_POINTS)
     seconds = growth.fit.seconds(at) if growth.fit else np.exp(np.interp(np.log(at), np.log(xs), np.log(ys)))
     return zip(at.tolist(), seconds.tolist(), strict=True)
 
 
-def _place(of: Scaling) -> Callable[[Mapping[str, Any]], int]:
-    return lambda row: int(row[of.axis.column])
-
-
-def _side_by_side(
-    rows: Sequence[dict[str, Any]], of: Scaling, x: Scale, y: Scale, height: float
-) -> tuple[list[dict[str, Any]], list[dict[str, float]]]:
-    """Return the rows with where their marks stand in `n`, and shades behind the places where marks have moved.
-
-    Only marks that would overlap move, and only sideways: the height of a mark is its value.
-    """
-    (left, right), (low, high) = x.ends or (1, 1), y.ends or (1, 1)
-    room = MARK_HEIGHT / height * math.log(high / low) / 2
-    moved = [
-        (place, row, step)
-        for place, own in grouped(rows, _place(of)).items()
-        for row, step in zip(own, sideways_steps([_span(row, room) for row in own]), strict=True)
-    ]
-    most = 2 * max(abs(step) for *_, step in moved) + 1
+def _side_by_side(rows: Rows, of: Scaling, x: Scale) -> list[dict[str, Any]]:
+    """Return the rows with where their marks stand: those of all implementations beside each other around a place."""
+    (left, right), names = x.ends or (1, 1), [growth.implementation for growth in of.growths]
     nearest = min(math.log(after / before) for before, after in pairwise(x.ticks))
-    step_of = min(SIDE_STEP * math.log(right / left), 0.8 * nearest / most)
-    half = math.exp(most / 2 * step_of)
-    shades = [{"left": at / half, "right": at * half} for at in x.ticks] if most > 1 else []
-    return [{**row, "n": place * math.exp(step_of * step)} for place, row, step in moved], shades
-
-
-def _span(row: Mapping[str, Any], room: float) -> tuple[float, float]:
-    """Return the lower and the upper end of a mark with its interval, in logarithms."""
-    value = math.log(row["latency_s"])
-    low, high = (row[name] or row["latency_s"] for name in ("latency_low_s", "latency_high_s"))
-    return min(value - room, math.log(low)), max(value + room, math.log(high))
+    step = min(SIDE_STEP * math.log(right / left), 0.8 * nearest / len(names))
+    steps = {name: step * (number - (len(names) - 1) / 2) for number, name in enumerate(names)}
+    return [{**row, "beside": row[of.axis.column] * math.exp(steps[row["implementation"]])} for row in rows]

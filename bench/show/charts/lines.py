@@ -1,24 +1,24 @@
 """Pictures of one metric along one axis: a line for each implementation, and below them what has no time."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from operator import itemgetter
 from typing import Any
 
 import pandas as pd
 
 from bench.analyse.axes import AXES, TOKENS, Axis, groups, moving
-from bench.analyse.axes import places as places_of
 from bench.analyse.rows import by, point_of
 from bench.plan.case import HUGE
-from bench.show.charts.quantity import SECOND, Quantity, places, quantities
+from bench.show.charts.quantity import SECOND, Quantity, along, quantities
+from bench.show.figures.marks import LABEL_GAP
 from bench.show.palette import style
 from bench.show.picture import Marks, Panel, Picture, Scale, Shape
 from bench.show.rows import UNTRIED, Row, facts, is_measured, origins, plain, process_count
 from bench.store.table import baseline_of
 from impls.catalogue import DOTTED, LONG, Style
 
-HEIGHT, LABEL_GAP, ROW_HEIGHT = 3.5, 0.185, 0.2
-"""In inches: the least height of lines, that of a name beside them, and that of a row of failures."""
+HEIGHT, ROW_HEIGHT = 3.5, 0.2
+"""In inches: the least height of lines, and that of a row of failures."""
 
 ALLOCATOR = "allocator"
 
@@ -53,9 +53,8 @@ def picture(group: Sequence[Row], quantity: Quantity, axis: Axis, *, by_allocato
     if not names:
         return None
     varying = moving(axis, point) | ({ALLOCATOR} if by_allocator else set())
-    follows = "  (token length = channels)" if "token_len" in varying else ""
     styles = {row["series"]: _style(row) for row in rows} if by_allocator else {}
-    x = places(axis, places_of(group, axis), f"{axis.name} {axis.symbol}{follows}")
+    x = along(axis, group, varying)
     height = max(HEIGHT, LABEL_GAP * (len(names) + quantity.axis.relative + 1))
     main = Panel(x=x, y=quantity.scale(rows), marks=quantity.along(axis.column, "series", styles), height=height,
         rows=[row for row in rows if row["series"] in names])  # fmt: skip
@@ -70,7 +69,7 @@ def picture(group: Sequence[Row], quantity: Quantity, axis: Axis, *, by_allocato
     )
 
 
-def interval(quantity: Quantity, rows: Sequence[Mapping[str, Any]], what: str = "band") -> Iterator[str]:
+def interval(quantity: Quantity, rows: Sequence[Row], what: str = "band") -> Iterator[str]:
     """Yield what the bands of measured rows are, and what is marked beside the lines."""
     if quantity.axis.low:
         percent, processes = 99 if quantity.axis.relative else 95, process_count(rows)

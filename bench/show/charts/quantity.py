@@ -1,12 +1,12 @@
 """Quantities: metrics that have an axis in pictures, with their marks along it, in files and on pages."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from bench.analyse.axes import Axis
+from bench.analyse.axes import Axis, places
 from bench.show.figures import layout
 from bench.show.picture import Kind, Marks, Panel, Scale, Shape
 from bench.show.rows import Row
@@ -129,14 +129,13 @@ class Quantity:
         return [*marks, Marks(shape=Shape.POINT, x=self.column, size=6, beside=True, **own)]
 
     def _at_1(self, along: str) -> list[Marks]:
+        place: dict[str, Any] = {along: 1.0}
         if self.axis.relative:
             name = self.baseline or "the baseline"
             rows = [{"implementation": name, "words": f"{name} = 1"}]
-            return [Marks(shape=Shape.RULE, **{along: 1.0}, rows=rows, by="implementation", text="words", width=1.2,
-                beside=True)]  # fmt: skip
-        if self.is_share:
-            return [Marks(shape=Shape.RULE, **{along: 1.0}, rows=[{}], dash=DASHED)]
-        return []
+            named: dict[str, Any] = {"rows": rows, "by": "implementation", "text": "words", "beside": True}
+            return [Marks(shape=Shape.RULE, width=1.2, **place, **named)]
+        return [Marks(shape=Shape.RULE, rows=[{}], dash=DASHED, **place)] if self.is_share else []
 
 
 def quantities(baseline: str | None) -> list[Quantity]:
@@ -149,9 +148,11 @@ def quantity(column: str, baseline: str | None = None) -> Quantity:
     return next(each for each in quantities(baseline) if each.column == column)
 
 
-def places(axis: Axis, at: Sequence[int], title: str = "") -> Scale:
-    """Return the axis of a series at some places."""
-    return Scale.log(title or f"{axis.name} {axis.symbol}", layout.padded(at[0], at[-1]), at)
+def along(axis: Axis, rows: Iterable[Row], varying: Collection[str]) -> Scale:
+    """Return the axis of a series with its places, in which some columns vary."""
+    at = places(rows, axis)
+    follows = "  (token length = channels)" if "token_len" in varying else ""
+    return Scale.log(f"{axis.name} {axis.symbol}{follows}", layout.padded(at[0], at[-1]), at)
 
 
 def on_page(of: Quantity, axes: Iterable[Axis], points: int, names: int) -> dict[str, Panel]:

@@ -6,7 +6,7 @@ each implementation and precision against its latency, at one shape.
 
 import functools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from operator import itemgetter
 from typing import Any
 
@@ -157,8 +157,6 @@ def _of_frontier(rows: Sequence[Row], right: float) -> Iterator[Marks]:
     yield Marks(shape=Shape.POINT, x="latency_s", y="error", rows=best(rows), colour="quiet", size=RING, is_hollow=True)
     yield Marks(shape=Shape.RULE, x="latency_low_s", x2="latency_high_s", opacity=0.5, **own)
     yield Marks(shape=Shape.POINT, x="latency_s", size=SIZE, beside=True, **own)
-    precisions: list[Mapping[str, Any]] = [
-        {"dtype": dtype, "error": max(row["error"] for row in of)} for dtype, of in by(rows, "dtype").items()
-    ]
+    precisions = [{"dtype": dtype, "error": max(row["error"] for row in of)} for dtype, of in by(rows, "dtype").items()]
     yield Marks(shape=Shape.TEXT, x=right, y="error", text="dtype", rows=precisions, colour="quiet", size=SMALL_SIZE,
         align="right", shift=(-3, 12))  # fmt: skip

@@ -14,11 +14,9 @@ from matplotlib.transforms import Bbox
 from bench.analyse.rows import grouped
 from bench.show.figures.layout import spread
 from bench.show.palette import ink, light, mix, style
-from bench.show.picture import SLOT, Kind, Marks, Panel, Place, Scale, Shape
+from bench.show.picture import SLOT, Kind, Marks, Panel, Place, Rows, Scale, Shape
 from bench.stats.estimates import Array
 from impls.catalogue import Dash, Style
-
-Rows = Sequence[Mapping[str, Any]]
 
 LABEL_GAP = 0.185
 """The height of a name beside a panel, in inches."""
@@ -39,12 +37,6 @@ MARKER_STEP = 0.5
 """Markers shrink from the first line to the last, so that the ones behind are visible."""
 
 MARK_EDGE = 1.1
-
-SAME = 0.004
-"""Lines coincide if they nowhere differ by more than this share of the axis."""
-
-STRIPE = 3.0
-"""The length of a stripe of a shared line, in line widths."""
 
 CAP = 3.5
 """The height of the end of an interval."""
@@ -68,17 +60,17 @@ class _Drawing:
     panel: Panel
     names: list[_Name] = field(default_factory=list)
 
-    def at(self, place: Place, row: Mapping[str, Any], scale: Scale) -> float:
+    def at(self, place: Place, row: dict[str, Any], scale: Scale) -> float:
         """Return where a mark stands on an axis."""
         value = row[place] if isinstance(place, str) else place
-        return float(scale.ticks.index(value) if scale.kind is Kind.PLACES else value)
+        return float(scale.ticks.index(value)) if scale.kind is Kind.PLACES else float(value or 0)
 
     def xy(self, of: Marks, rows: Rows) -> tuple[list[float], list[float]]:
         """Return where the marks of some rows stand."""
         xs = [self.at(of.x, row, self.panel.x) for row in rows]
         return xs, [self.at(of.y, row, self.panel.y) + self.shift(of, row) for row in rows]
 
-    def shift(self, of: Marks, row: Mapping[str, Any]) -> float:
+    def shift(self, of: Marks, row: dict[str, Any]) -> float:
         """Return by how much a mark stands below its place, because series are side by side there."""
         if not of.side_by_side:
             return 0.0
@@ -86,7 +78,7 @@ class _Drawing:
         names = [*dict.fromkeys(own[each.by] for each in beside for own in each.drawn(self.panel.rows))]
         return SLOT * ((names.index(row[of.by]) + 0.5) / len(names) - 0.5)
 
-    def reach(self, place: Place, end: Place, row: Mapping[str, Any], scale: Scale) -> tuple[float, float]:
+    def reach(self, place: Place, end: Place, row: dict[str, Any], scale: Scale) -> tuple[float, float]:
         """Return the ends of a cell along an axis."""
         if place is None:
             return _ends(scale)
@@ -125,14 +117,14 @@ def style_of(of: Marks, series: str) -> Style:
     return replace(own, marker=of.marker or own.marker, hollow=of.is_hollow or own.hollow)
 
 
-def _colour(of: Marks, row: Mapping[str, Any]) -> str:
+def _colour(of: Marks, row: dict[str, Any]) -> str:
     """Return the colour of a row's mark."""
     if of.strength:
         return mix(light("surface"), style(row[of.fill]).colour, row[of.strength]) if row[of.fill] else light("open")
     return light(row[of.fill] if of.fill else style_of(of, row[of.by] if of.by else "").colour)
 
 
-def _by_series(of: Marks, rows: Rows) -> dict[str, list[Mapping[str, Any]]]:
+def _by_series(of: Marks, rows: Rows) -> dict[str, list[dict[str, Any]]]:
     return grouped(rows, lambda row: str(row[of.by])) if of.by else {"": [*rows]}
 
 
@@ -175,24 +167,20 @@ def _thin(axes: Axes) -> None:
 
 
 def _draw_lines(drawing: _Drawing, of: Marks, rows: Rows, zorder: float) -> None:
-    """Draw the lines of all series, solid ones first, coinciding ones as stripes of one line."""
+    """Draw the lines of all series, solid ones first, so that others can be seen on them."""
     series = _by_series(of, rows)
     ordered = sorted(series, key=lambda name: bool(style_of(of, name).dash))
     lines = {name: drawing.xy(of, series[name]) for name in ordered}
-    rank = 0
-    for members in _coincident(lines, _ends(drawing.panel.y)):
-        stripes = (STRIPE, STRIPE * (len(members) - 1))
-        for place, name in enumerate(members):
-            own, (xs, ys) = style_of(of, name), lines[name]
-            dash = _dash(stripes, -STRIPE * place) if len(members) > 1 else _dash(own.dash)
-            options = look(own, max(of.size - MARKER_STEP * rank, of.size / 2)) | {"linewidth": of.width}
-            own_marker = {} if of.has_points else {"marker": "none"}
-            drawing.axes.plot(*_with_gaps(drawing.panel.x, xs, ys), gid=f"line {name}", linestyle=dash,
-                zorder=zorder + rank / 1000, **options | own_marker)  # fmt: skip
-            if of.beside:
-                last = int(np.argmax(xs))
-                drawing.names.append(_Name(name, {**options, "linestyle": _dash(own.dash)}, xs[last], ys[last]))
-            rank += 1
+    for rank, (name, (xs, ys)) in enumerate(lines.items()):
+        own = style_of(of, name)
+        size = max(of.size - MARKER_STEP * rank, of.size / 2)
+        options = {**look(own, size), "linewidth": of.width, "linestyle": _dash(own.dash)}
+        drawn = options if of.has_points else {**options, "marker": "none"}
+        at = _with_gaps(drawing.panel.x, xs, ys)
+        drawing.axes.plot(*at, gid=f"line {name}", zorder=zorder + rank / 1000, **drawn)
+        if of.beside:
+            last = int(np.argmax(xs))
+            drawing.names.append(_Name(name, options, xs[last], ys[last]))
 
 
 def _with_gaps(scale: Scale, xs: Sequence[float], ys: Sequence[float]) -> tuple[list[float], list[float]]:
@@ -203,29 +191,8 @@ def _with_gaps(scale: Scale, xs: Sequence[float], ys: Sequence[float]) -> tuple[
     return [*map(float, scale.ticks)], [at.get(float(tick), math.nan) for tick in scale.ticks]
 
 
-def _dash(dash: Dash, offset: float = 0.0) -> tuple[float, Dash] | str:
-    return (offset, dash) if dash else "solid"
-
-
-def _coincident(lines: Mapping[str, tuple[list[float], list[float]]], ends: tuple[float, float]) -> list[list[str]]:
-    """Return the names of lines in groups that coincide."""
-    groups: list[list[str]] = []
-    for name in lines:
-        home: list[str] = next((each for each in groups if _same(lines[each[0]], lines[name], ends)), [])
-        if not home:
-            groups.append(home)
-        home.append(name)
-    return groups
-
-
-def _same(
-    one: tuple[list[float], list[float]], other: tuple[list[float], list[float]], ends: tuple[float, float]
-) -> bool:
-    first, second = dict(zip(*one, strict=True)), dict(zip(*other, strict=True))
-    shared = first.keys() & second.keys()
-    # two lines that share one place only cross there
-    room = SAME * math.log(ends[1] / ends[0]) if ends[0] > 0 else 0.0
-    return len(shared) > 1 and max(abs(math.log(first[x] / second[x])) for x in shared) <= room
+def _dash(dash: Dash) -> tuple[float, Dash] | str:
+    return (0.0, dash) if dash else "solid"
 
 
 def _draw_bands(drawing: _Drawing, of: Marks, rows: Rows, zorder: float) -> None:
@@ -256,7 +223,7 @@ def _draw_rules(drawing: _Drawing, of: Marks, rows: Rows, zorder: float) -> None
             (x,), (y,) = drawing.xy(of, [row])
             x2 = x if of.x2 is None else drawing.at(of.x2, row, drawing.panel.x)
             y2 = y if of.y2 is None else drawing.at(of.y2, row, drawing.panel.y)
-            caps = {"marker": "_" if of.x2 is None else "|", "markersize": CAP} if of.has_caps else {}
+            caps: dict[str, Any] = {"marker": "_" if of.x2 is None else "|", "markersize": CAP} if of.has_caps else {}
             drawing.axes.plot([x, x2], [y, y2], solid_capstyle="butt", **options, **caps)
 
 
@@ -310,20 +277,21 @@ DRAWN: dict[Shape, Callable[[_Drawing, Marks, Rows, float], None]] = {
 def _write_names(drawing: _Drawing) -> None:
     """Write the names beside a panel: those of lines near their ends with a leader, others from the top."""
     axes, height = drawing.axes, drawing.panel.height
-    ended = [each for each in drawing.names if each.x is not None]
+    ended = [(each, (each.x, each.y)) for each in drawing.names if each.x is not None and each.y is not None]
     if ended:
-        ends = _in_axes(axes, [(each.x, each.y) for each in ended])
+        ends = _in_axes(axes, [end for _, end in ended])
         gap = LABEL_GAP / height
         places = spread(ends[:, 1].tolist(), gap, gap / 2, 1)
-        for each, (x, y), place in zip(ended, ends, places, strict=True):
+        for (each, _), (x, y), place in zip(ended, ends, places, strict=True):
             leader = {**LEADER, "color": each.sample["color"], "transform": axes.transAxes, "clip_on": False}
             axes.plot([x, 1, _beside(axes, LEADER_END)], [y, y, place], **leader)
             _write_beside(axes, place, each)
     listed = {each.text: each for each in drawing.names if each.y is None}
     for number, each in enumerate(listed.values()):
         _write_beside(axes, 1 - LABEL_GAP * (number + 0.5) / height, each)
-    for each in (each for each in drawing.names if each.x is None and each.y is not None):
-        _write_beside(axes, _in_axes(axes, [(axes.get_xlim()[1], each.y)])[0, 1], each)
+    for each in drawing.names:
+        if each.x is None and each.y is not None:
+            _write_beside(axes, _in_axes(axes, [(axes.get_xlim()[1], each.y)])[0, 1], each)
 
 
 def _write_beside(axes: Axes, place: float, of: _Name) -> None:
@@ -342,9 +310,9 @@ def _beside(axes: Axes, inches: float) -> float:
     """Return how far right of a panel something stands, in widths of the panel."""
     figure = axes.get_figure(root=True)
     assert figure is not None
-    return 1 + inches / (axes.get_position().width * figure.get_size_inches()[0])
+    return 1 + inches / float(axes.get_position().width * figure.get_size_inches()[0])
 
 
-def _in_axes(axes: Axes, points: Sequence[tuple[float | None, float | None]]) -> Array:
+def _in_axes(axes: Axes, points: Sequence[tuple[float, float]]) -> Array:
     """Return where points stand, in shares of the width and height of axes: [points, 2]."""
     return np.asarray((axes.transData - axes.transAxes).transform(points))

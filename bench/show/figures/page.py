@@ -7,20 +7,17 @@ import functools
 from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from matplotlib import style as mpl_style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
 from matplotlib.textpath import text_to_path
 
 from bench.show.figures.marks import draw, look
 from bench.show.palette import light
 from bench.show.picture import Panel, Picture
-from impls.catalogue import Style
 
 PNG_DPI = 160
 
@@ -36,7 +33,8 @@ TITLE_SIZE, TEXT_SIZE, SMALL_SIZE = 12.0, 9.0, 7.5
 POINTS = 72
 """Points in an inch."""
 
-EDGE, TITLE_LINE = 0.2, 0.17
+EDGE, TITLED_EDGE, TITLE_LINE = 0.2, 0.42, 0.17
+"""The edge around all, the room above panels with titles, and the height of a line above them."""
 
 LEFT, LABEL_ROOM, FOOT, LEGEND = 0.8, 0.2, 0.55, 0.3
 """From the panels to the left end of all text, at least, and beyond the labels of their axes; down to what stands below
@@ -146,23 +144,19 @@ def _write_around(sheet: Figure, of: Picture) -> None:
     left = max([LEFT, *(text_width(label) + LABEL_ROOM for label in labels)])
     width, x = max(TEXT_WIDTH, left + wide), -left / wide
     has_title = any(panel.title for panel in chain(*of.stacks))
-    above = 0.42 if has_title else EDGE
-    for words, look_of, line in (
-        (wrapped(of.facts, width), {"color": light("quiet")}, TITLE_LINE),
-        (wrapped(of.alarm, width, bold=True), {"color": light("warning"), "weight": "bold"}, TITLE_LINE),
+    above = TITLED_EDGE if has_title else EDGE
+    for words, colour, weight in (
+        (wrapped(of.facts, width), "quiet", "normal"),
+        (wrapped(of.alarm, width, bold=True), "warning", "bold"),
     ):
-        sheet.text(x, 1 + above / high, "\n".join(words), va="bottom", **look_of)
-        above += line * (len(words) + 0.4 * bool(words))
+        sheet.text(x, 1 + above / high, "\n".join(words), va="bottom", color=light(colour), weight=weight)
+        above += TITLE_LINE * (len(words) + 0.4 * bool(words))
     sheet.text(x, 1 + above / high, of.heading, size=TITLE_SIZE, weight="bold", va="bottom")
     below = FOOT
     if of.legend:
-        handles = [_key(words, own) for words, own in of.legend.items()]
-        place = {"loc": "upper left", "bbox_to_anchor": (x, -below / high), "borderaxespad": 0}
-        sheet.legend(handles=handles, ncols=len(handles), frameon=False, handlelength=1.2, **place)
+        handles = [Line2D([], [], linestyle="none", label=words, **look(own, 6.5)) for words, own in of.legend.items()]
+        sheet.legend(handles=handles, ncols=len(handles), frameon=False, handlelength=1.2, loc="upper left",
+            bbox_to_anchor=(x, -below / high), borderaxespad=0)  # fmt: skip
         below += LEGEND
     notes = "\n".join(wrapped(of.notes, width, SMALL_SIZE))
     sheet.text(x, -below / high, notes, size=SMALL_SIZE, color=light("quiet"), va="top", linespacing=1.6)
-
-
-def _key(words: str, of: Style | Patch) -> Any:
-    return Line2D([], [], linestyle="none", label=words, **look(of, 6.5))

@@ -6,7 +6,6 @@ variables, so that a chart follows the page into the dark and onto paper.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import altair as alt
@@ -71,8 +70,8 @@ LABEL_CHARACTERS, LABEL_LINE_PX, LABEL_LINES = 18, 12, 5
 CELL_TEXT_PX = 15
 """The height of a line of text in a cell."""
 
-BAND_OPACITY, CAP_PX = 0.13, 7
-"""The opacity of a band, and the height of the end of an interval."""
+BAND_OPACITY = 0.13
+"""The opacity of a band."""
 
 
 def variable(number: int) -> str:
@@ -130,7 +129,8 @@ class _Chart:
     def layers(self, of: Marks) -> Iterator[alt.Chart]:
         """Yield the layers of some marks; texts beside the panel are in files alone."""
         data = self._data(of)
-        place, line = self._place(of), {"strokeWidth": of.width, "opacity": of.opacity}
+        place = self._place(of)
+        line: dict[str, Any] = {"strokeWidth": of.width, "opacity": of.opacity}
         if of.shape is Shape.BAND:
             yield data.mark_area(opacity=BAND_OPACITY).encode(**place, color=self._colour(of))
         elif of.shape is Shape.LINE:
@@ -139,14 +139,12 @@ class _Chart:
             if of.has_points:
                 yield self._points(of, data, place)
         elif of.shape is Shape.RULE:
-            dash = {"strokeDash": [*of.dash]} if of.dash else {}
+            dash: dict[str, Any] = {"strokeDash": [*of.dash]} if of.dash else {}
             yield data.mark_rule(clip=of.has_caps, **line, **dash).encode(**place, **self._stroke(of))
-            if of.has_caps:
-                yield from self._caps(of, data)
         elif of.shape is Shape.POINT:
             yield self._points(of, data, place)
         elif of.shape is Shape.CELL:
-            edge = {"stroke": "var(--surface)", "strokeWidth": of.width} if of.width else {}
+            edge: dict[str, Any] = {"stroke": "var(--surface)", "strokeWidth": of.width} if of.width else {}
             drawn = data.mark_rect(opacity=of.opacity, cursor="pointer", **edge)
             yield drawn.encode(**place, color=self._colour(of), **self._on_pointing(of))
         elif not of.beside:
@@ -183,11 +181,11 @@ class _Chart:
         return place
 
     def _points(self, of: Marks, data: alt.Chart, place: Mapping[str, Any]) -> alt.Chart:
-        size = {"size": 1.25 * of.size**2, "opacity": of.opacity, "strokeWidth": 1.4}
+        size: dict[str, Any] = {"size": 1.25 * of.size**2, "opacity": of.opacity, "strokeWidth": 1.4}
         drawn = data.mark_point(cursor="pointer", **size)
         if not of.by:
             colour = self._colour(of)
-            looks = {"stroke": colour, "shape": alt.value(SHAPES[of.marker or "o"])}
+            looks: dict[str, Any] = {"stroke": colour, "shape": alt.value(SHAPES[of.marker or "o"])}
             looks |= {"fill": alt.value("transparent") if of.is_hollow else self._colour(of, alt.Fill)}
         else:
             looks = self._looks(of)
@@ -196,15 +194,6 @@ class _Chart:
 
     def _on_pointing(self, of: Marks) -> dict[str, Any]:
         return {"tooltip": [*self._tooltip]} if self._tooltip and of.rows is None else {}
-
-    def _caps(self, of: Marks, data: alt.Chart) -> Iterator[alt.Chart]:
-        """Yield the ends of intervals, unless they lie beyond the axis."""
-        along, ends = ("y", (of.y, of.y2)) if of.x2 is None else ("x", (of.x, of.x2))
-        orient: Any = "horizontal" if along == "y" else "vertical"
-        for end in ends:
-            place = self._place(replace(of, **{along: end, f"{along}2": None}))
-            drawn = data.mark_tick(thickness=1, size=CAP_PX, clip=True, orient=orient)
-            yield drawn.encode(**place, **self._stroke(of))
 
     def _texts(self, of: Marks, data: alt.Chart) -> alt.Chart:
         """Return texts; those in a place of its own are as small as the widest needs."""
@@ -216,9 +205,9 @@ class _Chart:
             options["fontSize"] = alt.ExprRef(f"{size:g} * min(1, (bandwidth('x') - 4) / {widest:.0f})")
             lines_up = f"(isArray(datum.{of.text}) ? length(datum.{of.text}) - 1 : 0)"
             options["dy"] = alt.ExprRef(f"-{CELL_TEXT_PX / 2} * {lines_up}")
-        align: Any = of.align
-        return data.mark_text(align=align, baseline="middle", dx=POINT_PX * of.shift[0], lineHeight=CELL_TEXT_PX,
-            fontWeight="bold" if of.is_bold else "normal", **options)  # fmt: skip
+        options |= {"align": of.align, "baseline": "middle", "dx": POINT_PX * of.shift[0], "lineHeight": CELL_TEXT_PX}
+        drawn: alt.Chart = data.mark_text(fontWeight="bold" if of.is_bold else "normal", **options)
+        return drawn
 
     def _colour(self, of: Marks, channel: Any = alt.Color) -> Any:
         """Return the colour of each row, of its series, or of all."""

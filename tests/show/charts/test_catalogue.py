@@ -102,7 +102,7 @@ def test_a_kind_is_drawn_with_all_its_words_and_the_same_again(kind: Kind, tmp_p
     for words, number in Counter(expected(material)).items():
         assert sum(words in text.get_text() for text in written) >= number, words
     for number, name in enumerate((f"one{PNG}", f"one{SVG}", f"two{PNG}", f"two{SVG}")):
-        style = {"font.size": 30, "lines.linewidth": 9, "axes.facecolor": "red"} if number > 1 else {}
+        style: dict[Any, Any] = {"font.size": 30, "lines.linewidth": 9, "axes.facecolor": "red"} if number > 1 else {}
         with mpl.rc_context(style):
             save_as(pictures[0], tmp_path / name)
     for suffix in (PNG, SVG):

@@ -68,21 +68,17 @@ def test_the_height_of_a_mark_is_its_value(run: str) -> None:
             (row["implementation"], row[at], row["latency_s"]) for row in series.rows
         )
         for row in drawn:
-            assert min(series.choices, key=lambda place: abs(math.log(place / row["n"]))) == row[at]
+            assert min(series.choices, key=lambda place: abs(math.log(place / row["beside"]))) == row[at]
 
 
 def test_no_mark_hides_another() -> None:
-    """Marks of one place are most of their size from each other at least; those that overlap none are not moved."""
+    """Marks of one place are most of their size from each other at least."""
     ((main, *_),) = picture(scaling.series(load(PUBLISHED / "equal-shares-xeon-2core"))[0]).stacks
     axes = figure(Picture(name="", heading="", facts=(), notes=(), stacks=[[main]])).axes[0]
     points = [line for line in axes.lines if str(line.get_gid()).startswith("point ")]
     places = [axes.transData.transform(at) for line in points for at in np.asarray(line.get_xydata())]
     least = 0.8 * MARKER_SIZE / 72 * 100
     assert all(math.dist(one, other) >= least for one, other in itertools.combinations(places, 2))
-    far = timed(TOKENS, {"eager": lambda at: 1e-4 * at.num_tokens, "sdpa": lambda at: 1e-5 * at.num_tokens})
-    series = scaling.series(far)[0]
-    assert all(row["n"] == row["num_tokens"] for row in rows(series, Shape.POINT))
-    assert rows(series, Shape.CELL) == []
 
 
 def test_all_words_are_on_the_page_and_none_overlap() -> None:
@@ -128,9 +124,9 @@ def test_exponents_stand_side_by_side_with_their_intervals() -> None:
     for panel in (latency, memory):
         low, high = panel.y.ends or (0, 0)
         assert low < 0 < 2 < high
-    wild = dataclasses.replace(
-        changing(), growths=[Growth("eager", None, (Exponent(100, 400, Interval(1.0, -40, 42)),), ())]
-    )  # type: ignore[arg-type]
+    rows_of_one = tuple(row for row in changing().rows if row["implementation"] == "eager")
+    far = Growth("eager", None, (Exponent(100, 400, Interval(1.0, -40, 42)),), ())
+    wild = dataclasses.replace(changing(), rows=rows_of_one, growths=(far,))
     low, high = picture(wild).stacks[0][1].y.ends or (0, 0)
     assert -1 < low < 0
     assert 2 < high < 3
