@@ -101,7 +101,7 @@ def spec(
     chart = _Chart(panel, names, [alt.Tooltip(f"{field}:N", title=title) for field, title in (shown or {}).items()])
     layers = [layer for marks in panel.marks for layer in chart.layers(marks)]
     if brush:
-        along = "y" if panel.y.given == "rows" else "x"
+        along: Any = "y" if panel.y.given == "rows" else "x"
         layers[-1] = layers[-1].add_params(alt.selection_interval(name="brush", encodings=[along]))
     high = round(panel.height * INCH_PX)
     height = alt.Step(high, **{"for": "position"}) if panel.y.given == "rows" else high
@@ -240,7 +240,9 @@ class _Chart:
         fills = {name: "var(--surface)" if styles[name].hollow else colour for name, colour in colours.items()}
         shapes = {name: SHAPES.get(own.marker, SHAPES["o"]) for name, own in styles.items()}
         looks = {"stroke": (alt.Stroke, colours), "fill": (alt.Fill, fills), "shape": (alt.Shape, shapes)}
-        scaled = {name: on(f"{of.by}:N", scale=_scale(each), legend=legend) for name, (on, each) in looks.items()}
+        scaled: dict[str, Any] = {
+            name: on(f"{of.by}:N", scale=_scale(each), legend=legend) for name, (on, each) in looks.items()
+        }
         scaled |= {"shape": alt.value(SHAPES[of.marker])} if of.marker else {}
         return scaled | ({"fill": alt.value("var(--surface)")} if of.is_hollow else {})
 
