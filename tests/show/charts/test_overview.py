@@ -28,38 +28,18 @@ SDPA_S = {"plain": 0.02, "mask causal": 0.01, "given bias": 0.05, "77 keys": 0.0
 
 def points(**columns: Any) -> list[Point]:
     """Return the points of a kind."""
+    sizes = [(tokens, HEADS * width) for tokens in TOKENS for width in WIDTHS]
     return [
-        of_layer(
-            "core",
-            **{
-                "num_tokens": tokens,
-                "channels": HEADS * width,
-                "num_heads": HEADS,
-                "token_len": HEADS * width,
-                **columns,
-            },
-        )
-        for tokens in TOKENS
-        for width in WIDTHS
+        of_layer("core", **{"num_tokens": tokens, "channels": c, "token_len": c, "num_heads": HEADS, **columns})
+        for tokens, c in sizes
     ]
 
 
 def kinds_of_attention() -> pd.DataFrame:
     """Return results of five kinds of attention over tokens, or keys, and the width of a head."""
     tables = [timed(points(**columns), {"eager": 0.04, "sdpa": SDPA_S[name]}) for name, columns in KINDS.items()]
-    keys = [
-        of_layer(
-            "core",
-            batch=8,
-            num_tokens=1,
-            num_kv_tokens=tokens,
-            channels=HEADS * width,
-            token_len=HEADS * width,
-            num_heads=HEADS,
-        )
-        for tokens in TOKENS
-        for width in WIDTHS
-    ]
+    keys = [at for tokens in TOKENS for at in points(batch=8, num_tokens=1, num_kv_tokens=tokens)]
+    keys = [*dict.fromkeys(keys)]
     return pd.concat([*tables, timed(keys, {"eager": 0.04, "sdpa": 0.005})], ignore_index=True)
 
 
