@@ -1,4 +1,4 @@
-"""Along an axis: its ends and its ticks, and places of labels and marks that don't touch."""
+"""Along an axis: its ends and its ticks, and places of labels that don't touch."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
