@@ -7,9 +7,9 @@ from bench.engine.admission import check_devices
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Sweep
 from bench.profiling import traces
+from bench.show import profile as show
 from bench.show.charts import catalogue
 from bench.show.doubts import control_warning
-from bench.show.terminal import profile as show
 from bench.show.terminal.console import console, render
 
 
@@ -25,7 +25,7 @@ def run(arguments: argparse.Namespace) -> int:
     table = saved.table
     if not saved.is_folder:
         raise WrongRequest(f"{saved} is a file; profile needs the run folder, to write traces/ into it")
-    cases = traces.with_stages(traces.chosen(table, arguments.case, saved.baseline or ""), table)
+    cases = traces.chosen(table, arguments.case, saved.baseline or "")
     points, names = (
         tuple(dict.fromkeys(each)) for each in zip(*((at.point, at.implementation) for at in cases), strict=True)
     )

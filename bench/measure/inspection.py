@@ -4,7 +4,7 @@ A runtime beside torch is asked what it runs, because torch's profiler doesn't s
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,13 +78,6 @@ def inspect(call: Callable[[], object], device: Device) -> Inspection:
     frees_earlier = hasattr(call, "prepare")  # a backward pass
     needed = device.peak_bytes(call) or (memory.peak_of_profile(profiler, frees_earlier), None)
     return Inspection(kernels(profiler, device.kind), *needed)
-
-
-def with_children(events: Iterable[Any]) -> Iterator[Any]:
-    """Yield events of a profile, each before those inside it."""
-    for event in events:
-        yield event
-        yield from with_children(event.cpu_children)
 
 
 def metrics(call: Callable[[], object], subject: Subject, work: Workload) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """The shares of a profiled call that attention takes: its cores, their layers, and softmaxes that belong to no core."""
 
 import copy
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import torch
@@ -10,7 +11,8 @@ from torch.profiler import profile, record_function
 
 import impls
 from bench.measure.devices import Device
-from bench.measure.inspection import MICROSECOND_S, NO_KERNEL, with_children
+from bench.measure.inspection import NO_KERNEL
+from bench.measure.recorded import Call, recorded
 from bench.plan.device import HOST, Kind
 from impls.graph.cores import Core, Found, Softmax
 from impls.graph.tracing import Traced, module_of, name, reached
@@ -27,13 +29,8 @@ PRODUCTS = ("matmul", "bmm", "mm", "baddbmm", "einsum")
 LAYERS, STEPS = ("linear", "addmm", "convolution", "conv1d", "conv2d", "layer_norm", "embedding"), 24
 """The operators beyond which no scores are looked for, and the steps from a softmax after which none are."""
 
-BACKWARD = "autograd::engine::evaluate_function"
-
 Part = Core | Softmax | str
 """What operators can belong to; a text is the path of a layer."""
-
-Span = tuple[float, float]
-"""Begin and end in microseconds."""
 
 
 def parts(of: Found) -> list[Part]:
@@ -124,36 +121,18 @@ def profiled(call: Callable[[], object], of: Found, on: Device) -> dict[str, Any
     """
     with profile(activities=on.activities) as profiler, record_function(CALL):
         on.timer(HOST)(call, 1)
-    events = [event for event in profiler.events() or [] if event.device_type.name == "CPU"]
-    spans: dict[str, list[Span]] = {}
-    for event in events:
-        if event.name == CALL or event.name.startswith(PART):
-            spans.setdefault(event.name, []).append(_span(event))
-    times = {label: seconds(events, those, on.kind) for label, those in spans.items()}
+    times = seconds(recorded(profiler, CALL), on.kind)
     if not times[CALL]:
         raise impls.Unsupported(NO_KERNEL)
-    by_part = [times.get(f"{PART}{number}", 0.0) for number in range(len(parts(of)))]
+    by_part = [times[f"{PART}{number}"] for number in range(len(parts(of)))]
     cores, rest = by_part[: len(of.cores)], by_part[len(of.cores) :]
     others, layers = rest[: len(of.unknown)], rest[len(of.unknown) :]
     return {"total_s": times[CALL], "cores": cores, "others": others, "layers": sum(layers) + sum(cores)}
 
 
-def seconds(events: Sequence[Any], spans: Sequence[Span], kind: Kind) -> float:
-    """Return the seconds of spans, with those of the backward pass of what ran in them; on a GPU those of kernels."""
-
-    def is_inside(event: Any) -> bool:
-        return any(begin <= event.time_range.start < end for begin, end in spans)
-
-    inside = [event for event in events if is_inside(event)]
-    numbers = {event.sequence_nr for event in inside if event.sequence_nr >= 0}
-    nodes = (event for event in events if event.name.startswith(BACKWARD) and event.sequence_nr in numbers)
-    backward = [node for node in nodes if not is_inside(node)]
-    if not kind.is_timed_by_host:
-        kernels = (kernel for event in (*inside, *with_children(backward)) for kernel in event.kernels)
-        return float(sum(kernel.duration for kernel in kernels)) * MICROSECOND_S
-    forward_us = sum(end - begin for begin, end in spans)
-    return float(forward_us + sum(event.cpu_time_total for event in backward)) * MICROSECOND_S
-
-
-def _span(event: Any) -> Span:
-    return float(event.time_range.start), float(event.time_range.end)
+def seconds(call: Call, kind: Kind) -> Mapping[str, float]:
+    """Return the seconds of a call and of each label in it, with those of the backward pass of what ran there."""
+    times = defaultdict(float, {CALL: call.whole_s(kind)})
+    for event, place in call.places.items():
+        times[place.label] += call.part_s(event, kind)
+    return times

@@ -9,7 +9,7 @@ from torch.fx import GraphModule, Node
 
 from bench.measure import shares
 from bench.measure.workload import Subject, Workload
-from bench.profiling.recorded import LINE
+from bench.profiling.tables import LINE
 from bench.store.profile import CORE
 from impls.graph.cores import Core, Found, found
 from impls.graph.running import check

@@ -1,11 +1,10 @@
-"""Calls of one case, alternately without and with the profiler, and the means over them: its operators and stages."""
+"""Calls of one case, alternately without and with the profiler, and the means of their seconds."""
 
 import resource
 import time
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import mean
 from typing import TypeVar
 
@@ -15,24 +14,7 @@ from torch.profiler import profile, record_function
 
 from bench.measure import clock, memory
 from bench.measure.devices import Device
-from bench.measure.inspection import MICROSECOND_S
-from bench.plan.case import Point
-from bench.plan.device import Kind
-from bench.plan.layers import ITEM_BYTES, steps
-from bench.profiling.operations import operations
-from bench.profiling.recorded import (
-    Allocated,
-    Call,
-    Place,
-    allocated,
-    duration_s,
-    is_label,
-    is_launch,
-    kernels_of,
-    name,
-    recorded,
-)
-from bench.store.profile import FORWARD, ProfiledOperator, Stage
+from bench.measure.recorded import Call, allocated, recorded
 
 Value = TypeVar("Value")
 
@@ -65,15 +47,15 @@ SIMILAR = 0.1
 class Pair:
     """A call without the profiler and the next one with it: their seconds, and the recording of the second.
 
-    `faults` are the page faults of both calls; `trace` is the file of the Chrome trace that torch wrote.
+    `faults` are the page faults of both calls; `allocated` has the bytes that each event of the call allocated.
     """
 
     timed_s: float
     profiled_s: float
     faults: tuple[int, int]
     call: Call
-    blocks: tuple[Allocated, ...]
-    trace: Path
+    allocated: Counter[FunctionEvent]
+    profiler: profile
 
     @property
     def is_comparable(self) -> bool:
@@ -108,25 +90,25 @@ class Capture:
 
     @property
     def median(self) -> Pair:
-        """The pair with the median profiled call, which represents all in timeline, memory chart and trace."""
+        """The pair with the median profiled call, which represents all in the trace and in the order of kernels."""
         return self.middle_half[len(self.middle_half) // 2]
 
 
-def capture(call: clock.Call, label: str, on: Device, timing: str, folder: Path) -> Capture:
-    """Return pairs of calls; `label` names the call in the traces, which are written into the folder.
+def capture(call: clock.Call, label: str, on: Device, timing: str) -> Capture:
+    """Return pairs of calls; `label` names the call in the traces.
 
     The warm-up makes both kinds of call. Pairs that are not comparable are left out, unless none is comparable.
     """
     timers = on.timer(timing), on.timer(timing)  # with a profiler the host needs longer
     for _ in range(WARM_CALLS):
         call()
-    _pair(call, label, on, timers, folder / "warm-up.json")
+    _pair(call, label, on, timers)
     pairs: list[Pair] = []
     held_bytes, deadline = _resident_bytes(), time.monotonic() + BUDGET_S
     while _needs_more(pairs, deadline):
         if _resident_bytes() > held_bytes + GROWTH_BYTES:
             memory.give_back()
-        pairs.append(_pair(call, label, on, timers, folder / f"{len(pairs)}.json"))
+        pairs.append(_pair(call, label, on, timers))
     return Capture(tuple(pair for pair in pairs if pair.is_comparable) or tuple(pairs))
 
 
@@ -135,7 +117,7 @@ def _needs_more(pairs: Sequence[Pair], deadline: float) -> bool:
     return comparable < PAIRS if time.monotonic() < deadline else comparable < LEAST_PAIRS and len(pairs) < MOST_PAIRS
 
 
-def _pair(call: clock.Call, label: str, on: Device, timers: tuple[clock.Timer, clock.Timer], trace: Path) -> Pair:
+def _pair(call: clock.Call, label: str, on: Device, timers: tuple[clock.Timer, clock.Timer]) -> Pair:
     _settle(call)
     results: list[object] = []
 
@@ -154,10 +136,9 @@ def _pair(call: clock.Call, label: str, on: Device, timers: tuple[clock.Timer, c
             except clock.Void:
                 continue
         break
-    profiler.export_chrome_trace(str(trace))
     profiled_call = recorded(profiler, label)
-    faults = timed_faults, profiled_faults
-    return Pair(timed_s, profiled_s, faults, profiled_call, allocated(profiler, profiled_call, on.kind), trace)
+    sizes = allocated(profiler, profiled_call, on.kind)
+    return Pair(timed_s, profiled_s, (timed_faults, profiled_faults), profiled_call, sizes, profiler)
 
 
 def _settle(call: clock.Call) -> None:
@@ -186,83 +167,3 @@ def _middle_half(ordered: Sequence[Value]) -> Sequence[Value]:
     """Return a sequence without its first and last quarter; of three values only the second."""
     quarter = (len(ordered) + 1) // 4
     return ordered[quarter : len(ordered) - quarter]
-
-
-def operators(pairs: Sequence[Pair], kind: Kind) -> tuple[ProfiledOperator, ...]:
-    """Return the operators of the profiled calls, and events such as the entry into compiled code, longest first.
-
-    On a GPU the time of their kernels orders them.
-    """
-    events: dict[tuple[str, str], list[FunctionEvent]] = defaultdict(list)
-    sizes = Counter[tuple[str, str]]()
-    for pair in pairs:
-        for event in pair.call.host:
-            if not is_label(event):
-                events[name(event), pair.call.lines.get(event, "")].append(event)
-        for each in pair.blocks:
-            sizes[each.block.operator, each.line] += each.block.bytes
-    means = [_operator(*key, group, sizes[key], len(pairs), kind) for key, group in events.items()]
-    return tuple(sorted(means, key=lambda operator: -operator.time_s))
-
-
-def _operator(
-    name: str, line: str, events: Sequence[FunctionEvent], size: int, calls: int, kind: Kind
-) -> ProfiledOperator:
-    flops = sum(map(operations, events))
-    kernels = [kernel for event in events for kernel in kernels_of(event)]
-    launches = (child for event in events for child in event.cpu_children if is_launch(child))
-    self_us = sum(event.self_cpu_time_total for event in events) + sum(each.cpu_time_total for each in launches)
-    device_s = sum(kernel.duration for kernel in kernels) * MICROSECOND_S / calls
-    return ProfiledOperator(
-        name,
-        calls=len(events) / calls,
-        self_s=self_us * MICROSECOND_S / calls,
-        allocated_bytes=size / calls,
-        device_s=None if kind.is_timed_by_host else device_s,
-        flops=flops / calls if flops else None,
-        kernels=tuple(dict.fromkeys(kernel.name for kernel in kernels)),
-        line=line,
-    )
-
-
-def moved_bytes(point: Point, stage: str, direction: str) -> int | None:
-    """Return the bytes of a stage's inputs and outputs, each moved once; None for a stage without a formula.
-
-    The sum of the gradients of a tensor that was used twice belongs to no stage.
-    """
-    step = steps(point).get(stage)
-    if step is None:
-        return None
-    return (step.forward if direction == FORWARD else step.backward) * ITEM_BYTES[point.dtype]
-
-
-def stages(pairs: Sequence[Pair], point: Point) -> tuple[Stage, ...]:
-    """Return the stages of the profiled calls in the order in which they begin, forward and backward."""
-    times: dict[Place, float] = defaultdict(float)
-    sizes, flops = Counter[Place | None](), Counter[Place]()
-    for pair in pairs:
-        for event, place in pair.call.places.items():
-            flops[place] += operations(event)
-        for place, time_s in _times(pair.call, point.kind):
-            times[place] += time_s
-        for each in pair.blocks:
-            sizes[each.place] += each.block.bytes
-    return tuple(
-        Stage(
-            *place,
-            time_s=time_s / len(pairs),
-            allocated_bytes=sizes[place] / len(pairs),
-            moved_bytes=moved_bytes(point, *place),
-            flops=flops[place] / len(pairs) or None,
-        )
-        for place, time_s in times.items()
-    )
-
-
-def _times(call: Call, kind: Kind) -> Iterator[tuple[Place, float]]:
-    """Yield the parts of each stage's seconds: its outermost events, or on a GPU the kernels that it launched."""
-    for event, place in call.places.items():
-        if not kind.is_timed_by_host:
-            yield place, sum(kernel.duration for kernel in kernels_of(event)) * MICROSECOND_S
-        elif event.cpu_parent is None or event.cpu_parent not in call.places:
-            yield place, duration_s(event)

@@ -80,7 +80,6 @@ def _ask(case: Case, path: Path, scratch: Path) -> dict[str, Any]:
         "point": dataclasses.asdict(case.point),
         "implementation": case.implementation,
         "path": str(path.absolute()),
-        "scratch": str(scratch),
     }
     try:
         at = case.point
@@ -92,25 +91,22 @@ def _ask(case: Case, path: Path, scratch: Path) -> dict[str, Any]:
 
 
 def chosen(table: pd.DataFrame, selectors: Sequence[str], baseline: str) -> list[Case]:
-    """Return the cases that match the selectors; without any, the fastest, the baseline and the stages of each point.
+    """Return the cases that match the selectors, or the fastest and the baseline of each point.
 
-    A selector is `column=value,column=value…`; a case must match all conditions of one selector.
+    The last case of each point is followed by the one with its stages, unless that failed there. A selector is
+    `column=value,column=value…`; a case must match all conditions of one selector.
     Raises WrongRequest for an unknown column, and if no case with the status ok matches.
     """
     measured = table[table["status"] == "ok"]
     if measured.empty:
         raise WrongRequest("the run holds no case that is ok")
-    staged = _staged(table, measured)
-    if not selectors:
-        return with_stages(_fastest_and_baselines(measured, baseline), table)
+    staged = measured.assign(implementation=measured["layer"].map(_with_stages))
+    failed = {*cases(table[table["status"] != "ok"])}
+    staged = staged[[case not in failed for case in cases(staged)]]
     candidates = pd.concat([measured, staged]).drop_duplicates([*CASE_COLUMNS])
-    return list(dict.fromkeys(case for selector in selectors for case in _agreeing(candidates, selector)))
-
-
-def with_stages(selected: Sequence[Case], table: pd.DataFrame) -> list[Case]:
-    """Return the cases, and after the last case of each point the one with its stages, unless that failed there."""
-    possible = {*cases(_staged(table, table[table["status"] == "ok"]))}
-    last = {case.point: case for case in selected}
+    agreeing = dict.fromkeys(case for selector in selectors for case in _agreeing(candidates, selector))
+    selected = [*agreeing] if selectors else _fastest_and_baselines(measured, baseline)
+    last, possible = {case.point: case for case in selected}, {*cases(staged)}
     extended: list[Case] = []
     for case in selected:
         stages = Case(case.point, _with_stages(case.point.layer))
@@ -121,13 +117,6 @@ def with_stages(selected: Sequence[Case], table: pd.DataFrame) -> list[Case]:
 def _with_stages(layer: str) -> str:
     """Return the implementation whose profile has the stages of a layer."""
     return STEPWISE if layer in LAYERS else GRAPH
-
-
-def _staged(table: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame:
-    """Return a row with stages for each point with a case that is ok, unless its implementation failed there."""
-    rows = measured.assign(implementation=measured["layer"].map(_with_stages)).drop_duplicates([*CASE_COLUMNS])
-    failed = {*cases(table[table["status"] != "ok"])}
-    return rows[pd.Series([case not in failed for case in cases(rows)], index=rows.index, dtype=bool)]
 
 
 def _agreeing(table: pd.DataFrame, selector: str) -> list[Case]:

@@ -1,7 +1,6 @@
 """The process that profiles one case with torch.profiler, separate from all timing."""
 
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +10,9 @@ from bench.measure.forking import Channel, die_with_parent, serve
 from bench.measure.inspection import NO_KERNEL
 from bench.measure.references import obstacle
 from bench.plan.case import Case, Point
-from bench.profiling import by_graph, capture, trace_files
-from bench.profiling.capture import operators, stages
-from bench.profiling.recorded import spans
+from bench.profiling import by_graph, trace_files
+from bench.profiling.capture import capture
+from bench.profiling.tables import kernels, operators, stages
 from impls.catalogue import GRAPH
 
 
@@ -25,35 +24,33 @@ def trace(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
         return {"reason": reason}
     channel.announce("profile")
     try:
-        profile = _profile(Case(point, request["implementation"]), Path(request["path"]), Path(request["scratch"]))
+        profile = _profile(Case(point, request["implementation"]), Path(request["path"]))
     except Exception as error:
         return {"reason": f"{type(error).__name__}: {error}"}
     return {"reason": "", "profile": profile, "facts": identity.torch_facts()}
 
 
-def _profile(case: Case, path: Path, scratch: Path) -> dict[str, Any]:
+def _profile(case: Case, path: Path) -> dict[str, Any]:
     """Profile a case; return the profile's content as JSON, without its case and origin."""
     point = case.point
     workload.set_up(point)
     work = workload.make(point)
-    with tempfile.TemporaryDirectory(dir=scratch) as folder:
-        with work.gradient_mode():
-            is_graph = case.implementation == GRAPH
-            subject = by_graph.subject(work) if is_graph else workload.subject(work, case.implementation)
-            call = workload.step(subject, work)
-            captured = capture.capture(call, trace_files.label(case), device(point.device), point.timing, Path(folder))
-            if not (point.kind.is_timed_by_host or captured.median.call.device):
-                raise RuntimeError(NO_KERNEL)
-            trace_files.record(call, path.parents[1], case)
-        trace_files.write(trace_files.repaired(trace_files.read(captured.median.trace)), path)
+    with work.gradient_mode():
+        is_graph = case.implementation == GRAPH
+        subject = by_graph.subject(work) if is_graph else workload.subject(work, case.implementation)
+        call = workload.step(subject, work)
+        captured = capture(call, f"{case.implementation} call", device(point.device), point.timing)
+        if not (point.kind.is_timed_by_host or captured.median.call.device):
+            raise RuntimeError(NO_KERNEL)
+        trace_files.record(call, path.parents[1], case)
+    captured.median.profiler.export_chrome_trace(str(path))
     return {
         "calls": len(captured.middle_half),
         "timed_s": captured.timed_s,
         "profiled_s": captured.profiled_s,
         "operators": [*map(vars, operators(captured.middle_half, point.kind))],
         "stages": [*map(vars, stages(captured.middle_half, point))],
-        "spans": [*map(vars, spans(captured.median.call))],
-        "blocks": [vars(each.block) for each in captured.median.blocks],
+        "kernels": [*map(vars, kernels(captured.median.call))],
     }
 
 

@@ -29,8 +29,6 @@ PAGE_COLOURS = {
     "warning": ("#9a3412", "#ffb37a"),
     "good": ("#2c6e49", "#7fd1a3"),
     "open": ("#ececef", "#2b3038"),
-    "live": ("#d5d9e0", "#3a434e"),
-    "bar": ("#b9cfea", "#2c4a6e"),
 }
 """The colours of pages by their CSS variables, in the light and in the dark; charts name them."""
 
@@ -164,19 +162,14 @@ def in_the_dark(colour: str) -> str:
     return mix(colour, "#ffffff", LIGHTENED if almost_black else LIGHTER_IN_THE_DARK)
 
 
-def page_variable(colour: str, kind: str = "c") -> str:
-    """Return the CSS variable of a colour on a page that declares it, or, with `on`, that of text on it."""
-    return f"var(--{kind}{colour.removeprefix('#')})"
+def page_variable(colour: str) -> str:
+    """Return the CSS variable of a colour on a page that declares it."""
+    return f"var(--c{colour.removeprefix('#')})"
 
 
 def page_variables(colours: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """Return the CSS variables of colours and of text on them, with their values in the light and in the dark."""
-    variables = {}
-    for each in dict.fromkeys(colours):
-        dark = in_the_dark(each)
-        variables[page_variable(each)[6:-1]] = each, dark
-        variables[page_variable(each, "on")[6:-1]] = on(each), on(dark)
-    return variables
+    """Return the CSS variables of colours, with their values in the light and in the dark."""
+    return {page_variable(each)[6:-1]: (each, in_the_dark(each)) for each in colours}
 
 
 def mix(colour: str, other: str, share: float) -> str:
@@ -227,11 +220,6 @@ def short_name(name: str) -> str:
     ends = [place for place in (plain.find("<"), plain.find("(")) if place > 0]
     plain = plain[: min(ends)] + "<…>" if ends else plain
     return cut(plain, LONGEST_NAME)
-
-
-def shortened_names(names: Iterable[str]) -> list[str]:
-    """Return the names that `short_name` changes, each once, in order."""
-    return [name for name in dict.fromkeys(names) if short_name(name) != name]
 
 
 def category(name: str) -> str:

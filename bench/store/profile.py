@@ -1,4 +1,4 @@
-"""A profile: the operators, stages and memory of one case in one call, in a file beside its trace."""
+"""A profile: the operators, stages and kernels of one case in one call, in a file beside its trace."""
 
 import dataclasses
 import json
@@ -25,9 +25,6 @@ FORWARD, BACKWARD = "forward", "backward"
 
 CORE = "attention core"
 """The beginning of the names of a graph's stages that are attention."""
-
-STAGE, OPERATOR, KERNEL = "stage", "operator", "kernel"
-"""The kinds of a span."""
 
 STREAM = "stream "
 """The beginning of the names of a GPU's lanes."""
@@ -75,32 +72,16 @@ class Stage:
 
 
 @dataclass(frozen=True)
-class Span:
-    """A stage, operator or kernel in the median call; `start_s` counts from the call's beginning.
+class Kernel:
+    """A kernel or copy that a GPU ran in the median call; `start_s` counts from the call's beginning.
 
-    `lane` names the thread or stream it ran on; `depth` is the number of spans of the lane around it.
+    `lane` names the stream that it ran on.
     """
 
     name: str
-    kind: str
     lane: str
-    depth: int
     start_s: float
     duration_s: float
-
-
-@dataclass(frozen=True)
-class Block:
-    """A block of memory that was allocated in the median call.
-
-    `operator` and `stage` allocated it, empty if none did. `end_s` is None if the block outlived the call.
-    """
-
-    bytes: int
-    operator: str
-    stage: str
-    start_s: float
-    end_s: float | None
 
 
 @dataclass(frozen=True)
@@ -108,7 +89,7 @@ class Profile:
     """A case under torch.profiler: `profiled_s` is the time of a call with the profiler, `timed_s` that without it.
 
     `operators`, `stages` and `profiled_s` are means over `calls`, the middle half of all profiled calls; `timed_s` is
-    the mean of the middle half of the others. `spans` and `blocks` are those of the median profiled call.
+    the mean of the middle half of the others. `kernels` are those of the median profiled call, none on a CPU.
     """
 
     case: Case
@@ -118,8 +99,7 @@ class Profile:
     profiled_s: float
     operators: tuple[ProfiledOperator, ...]
     stages: tuple[Stage, ...] = ()
-    spans: tuple[Span, ...] = ()
-    blocks: tuple[Block, ...] = ()
+    kernels: tuple[Kernel, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the profile as one JSON object."""
@@ -131,10 +111,14 @@ class Profile:
     def from_json(cls, values: dict[str, Any]) -> Self:
         """Return the profile of a JSON object; raises WrongRequest for a newer schema, ValueError for a foreign one."""
         check_schema(convert(values, Versioned).schema_version, SCHEMA_VERSION, "profiles")
-        case = {"point": values, "implementation": values.get("implementation")}
-        profile = convert({**values, "case": case, "origin": values}, cls)
+        place = {"point": values, "implementation": values.get("implementation")}
+        profile = convert({**values, "case": place, "origin": values}, cls)
+        # earlier versions kept the kernels among other spans
+        spans = convert(values.get("spans", ()), tuple[Kernel, ...], "spans")
+        kernels = profile.kernels or tuple(span for span in spans if span.lane.startswith(STREAM))
         point = Point(**vars(profile.case.point))  # msgspec sets only what the file has
-        return dataclasses.replace(profile, case=Case(point, profile.case.implementation))  # type: ignore[no-any-return]
+        case = Case(point, profile.case.implementation)
+        return dataclasses.replace(profile, case=case, kernels=kernels)  # type: ignore[no-any-return]
 
 
 def file_name(case: Case) -> str:

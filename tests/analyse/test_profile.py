@@ -4,28 +4,9 @@ import dataclasses
 
 import pytest
 
-from bench.analyse.profile import (
-    live_bytes,
-    operator_table,
-    overhead,
-    peak,
-    rate,
-    residual_s,
-    shares,
-    slowdown,
-    stage_shares,
-    stage_sum_s,
-    unnamed_s,
-)
-from bench.store.profile import Block, ProfiledOperator, Stage
+from bench.analyse.profile import operator_table, overhead, rate, residual_s, slowdown, stage_sum_s, unnamed_s
+from bench.store.profile import ProfiledOperator, Stage
 from tests.make.profiles import profile, stepwise
-
-BLOCKS = (
-    Block(100, "a", "one", 0.0, 3.0),
-    Block(10, "b", "one", 1.0, 2.0),
-    Block(50, "c", "two", 2.0, None),
-    Block(5, "d", "two", 4.0, None),
-)
 
 
 def test_overhead_is_the_share_by_which_the_profiler_slows_a_case_down() -> None:
@@ -33,19 +14,6 @@ def test_overhead_is_the_share_by_which_the_profiler_slows_a_case_down() -> None
     of = profile(operators=(ProfiledOperator("a", 1, 3e-3, 0),))
     of = dataclasses.replace(of, timed_s=4e-3, profiled_s=5e-3)
     assert (overhead(of), unnamed_s(of)) == pytest.approx((0.25, 2e-3))
-
-
-def test_shares_add_up_to_one() -> None:
-    """Of operators by their own time, on a GPU by its time, and of stages; where nothing takes time all are 0."""
-    train = stepwise(mode="train")
-    assert (sum(shares(train)), sum(stage_shares(train))) == pytest.approx((1, 1))
-    for times, expected in (
-        ([(3.0, None), (1.0, None)], (0.75, 0.25)),
-        ([(1.0, 2.0), (9.0, 0.0)], (1.0, 0.0)),
-        ([(0.0, None)], (0.0,)),
-    ):
-        operators = tuple(ProfiledOperator("a", 1, self_s, 0, device_s=device_s) for self_s, device_s in times)
-        assert shares(profile(operators=operators)) == expected
 
 
 def test_stages_and_residual_make_the_whole() -> None:
@@ -62,19 +30,20 @@ def test_the_rate_of_a_stage_is_known_where_its_work_is() -> None:
     assert rate(Stage("a", "forward", 0.5, 0)) is rate(Stage("a", "forward", 0.0, 0, flops=2e9)) is None
 
 
-def test_the_peak_is_explained_by_the_blocks_that_live_at_it() -> None:
-    """Live bytes follow what is allocated and freed: 100, 110, then 10 go and 50 come, 100 go, 5 come and stay.
-
-    Blocks come largest first, without what was freed at that moment, and together as large as the peak.
-    """
-    assert dict(live_bytes(BLOCKS)) == {0.0: 100, 1.0: 110, 2.0: 150, 3.0: 50, 4.0: 55}
-    highest = peak(dataclasses.replace(profile(), blocks=BLOCKS))
-    assert highest is not None
-    assert (highest.bytes, highest.at_s, [block.operator for block in highest.blocks]) == (150, 2.0, ["a", "c"])
-    whole = peak(stepwise(mode="train"))
-    assert whole is not None
-    assert sum(block.bytes for block in whole.blocks) == whole.bytes
-    assert peak(dataclasses.replace(profile(), blocks=())) is None
+@pytest.mark.parametrize(
+    ("times_s", "expected"),
+    [
+        ([(3.0, None), (1.0, None)], [0.75, 0.25]),
+        ([(1.0, 2.0), (9.0, 0.0)], [1.0, 0.0]),
+        ([(0.0, None)], [0.0]),
+    ],
+)
+def test_shares_are_those_in_the_time_of_all_operators(
+    times_s: list[tuple[float, float | None]], expected: list[float]
+) -> None:
+    """By their own time, on a GPU by its time; where nothing takes time all are 0."""
+    operators = tuple(ProfiledOperator("a", 1, self_s, 0, device_s=device_s) for self_s, device_s in times_s)
+    assert list(operator_table(profile(operators=operators))["share"]) == expected
 
 
 def test_the_table_of_operators_has_units_in_its_names() -> None:

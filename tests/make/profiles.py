@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from bench.plan.case import Case
-from bench.store.profile import BACKWARD, CORE, FORWARD, OPERATOR, STAGE, Block, Profile, ProfiledOperator, Span, Stage
+from bench.store.profile import BACKWARD, CORE, FORWARD, Profile, ProfiledOperator, Stage
 from tests.make.points import vit_s
 from tests.make.records import ORIGIN
 
@@ -33,15 +33,7 @@ def profile(implementation: str = "sdpa", *, operators: tuple[ProfiledOperator, 
     )
     case = Case(vit_s(**changes), implementation)
     total_s = sum(each.self_s for each in given)
-    spans, start_s = [], 0.0
-    for each in given:
-        spans.append(Span(each.name, OPERATOR, "host", 0, start_s, each.self_s))
-        start_s += each.self_s
-    blocks = (
-        Block(9 * MIB, given[0].name, "", 0.0, total_s),
-        Block(3 * MIB, given[-1].name, "", total_s / 2, None),
-    )
-    return Profile(case, ORIGIN, 3, total_s, total_s * 1.02, given, (), tuple(spans), blocks)
+    return Profile(case, ORIGIN, 3, total_s, total_s * 1.02, given)
 
 
 def by_graph() -> Profile:
@@ -60,21 +52,16 @@ def stepwise(*, residual_s: float = 0.2e-3, **changes: Any) -> Profile:
     """Return a profile in stages, whose whole is so much more than their sum; in training they come twice."""
     case = Case(vit_s(**changes), "stepwise")
     directions = (FORWARD, BACKWARD) if case.point.mode == "train" else (FORWARD,)
-    stages, spans, blocks, start_s = [], [], [], 0.0
+    stages = [
+        Stage(name, direction, time_s, size, 2 * size, 1e9 if "mm" in operator else None)
+        for direction in directions
+        for name, (operator, time_s, size) in STEPS.items()
+    ]
     operators: dict[str, ProfiledOperator] = {}
-    for direction in directions:
-        for name, (operator, time_s, size) in STEPS.items():
-            stages.append(Stage(name, direction, time_s, size, 2 * size, 1e9 if "mm" in operator else None))
-            if direction == FORWARD:
-                spans.append(Span(name, STAGE, "host", 0, start_s, time_s))
-            spans.append(Span(operator, OPERATOR, "host", 1, start_s, time_s * 0.98))
-            if size:
-                last = name == "skip" and direction == directions[-1]
-                blocks.append(Block(size, operator, name, start_s, None if last else start_s + 4e-3))
-            before = operators.get(operator, ProfiledOperator(operator, 0, 0.0, 0))
-            operators[operator] = ProfiledOperator(
-                operator, before.calls + 1, before.self_s + time_s, before.allocated_bytes + size, flops=None
-            )
-            start_s += time_s
-    whole_s = start_s + residual_s
-    return Profile(case, ORIGIN, 3, whole_s, whole_s * 1.05, (*operators.values(),), (*stages,), (*spans,), (*blocks,))
+    for operator, time_s, size in [*STEPS.values()] * len(directions):
+        before = operators.get(operator, ProfiledOperator(operator, 0, 0.0, 0))
+        operators[operator] = ProfiledOperator(
+            operator, before.calls + 1, before.self_s + time_s, before.allocated_bytes + size
+        )
+    whole_s = sum(stage.time_s for stage in stages) + residual_s
+    return Profile(case, ORIGIN, 3, whole_s, whole_s * 1.05, (*operators.values(),), (*stages,))

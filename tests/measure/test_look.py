@@ -168,7 +168,7 @@ def test_what_can_not_be_looked_at_is_said(name: str, words: str) -> None:
 
 def test_a_gpu_whose_kernels_the_profiler_does_not_see_has_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernels of the CPU are none of a GPU's: nothing is divided by a time of 0."""
-    monkeypatch.setattr(shares, "seconds", lambda events, spans, _kind: seconds(events, spans, CUDA))
+    monkeypatch.setattr(shares, "seconds", lambda call, _kind: seconds(call, CUDA))
     with pytest.raises(impls.Unsupported, match="saw no kernel"):
         looked("Net[input=1x5x16]")
 

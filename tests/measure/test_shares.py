@@ -3,11 +3,12 @@
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.profiler import ProfilerActivity, profile
+from torch.profiler import ProfilerActivity, profile, record_function
 
 import impls
 from bench.measure import shares
 from bench.measure.devices import device
+from bench.measure.recorded import recorded
 from bench.plan.device import CPU, CUDA
 from impls.graph.cores import found
 from impls.graph.tracing import Traced, name, traced
@@ -106,21 +107,22 @@ def test_the_time_of_a_call_is_divided(grad: bool) -> None:
     assert times["layers"] + sum(times["others"]) < times["total_s"]
 
 
-def test_the_backward_pass_of_a_span_counts() -> None:
-    """It is that of the operators inside; a span without gradients has none."""
+def test_the_backward_pass_of_a_label_counts() -> None:
+    """It is that of the operators inside; a label without gradients has none."""
     x = torch.randn(64, 64, requires_grad=True)
-    with profile(activities=[ProfilerActivity.CPU]) as profiler:
-        (x @ x).sum().backward()
-    events = [*profiler.events()]
-    product = next(event for event in events if event.name == "aten::matmul")
-    span = float(product.time_range.start), float(product.time_range.end)
-    assert shares.seconds(events, [span], CPU) > (span[1] - span[0]) * 1e-6
+    with profile(activities=[ProfilerActivity.CPU]) as profiler, record_function(shares.CALL):
+        with record_function("product"):
+            y = (x @ x).sum()
+        y.backward()
+    call = recorded(profiler, shares.CALL)
+    (product,) = (event for event in call.host if event.name == "product")
+    assert product.cpu_time_total * 1e-6 < shares.seconds(call, CPU)["product"] < shares.seconds(call, CPU)[shares.CALL]
 
 
 def test_a_gpu_whose_kernels_are_not_seen_has_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernels of the CPU are none of a GPU's."""
     of = graph()
     seconds = shares.seconds
-    monkeypatch.setattr(shares, "seconds", lambda events, spans, _kind: seconds(events, spans, CUDA))
+    monkeypatch.setattr(shares, "seconds", lambda call, _kind: seconds(call, CUDA))
     with pytest.raises(impls.Unsupported, match="saw no kernel"):
         shares.profiled(lambda: of.module(X), found(of), device("cpu"))

@@ -1,8 +1,8 @@
 """Traces of a GPU, made by hand: a file with the categories of newer CUDA traces, and an eager layer's events."""
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
@@ -10,10 +10,11 @@ from torch._C._autograd import DeviceType
 from torch.autograd.profiler import profile
 from torch.autograd.profiler_util import EventList
 
+from bench.measure.recorded import recorded
 from bench.plan.case import Case
 from bench.plan.device import CUDA
-from bench.profiling.capture import Pair, operators, stages
-from bench.profiling.recorded import recorded, spans
+from bench.profiling.capture import Pair
+from bench.profiling.tables import kernels, operators, stages
 from bench.store.profile import Profile
 from tests.make.points import vit_s
 from tests.make.records import ORIGIN
@@ -44,20 +45,19 @@ TRACE: dict[str, Any] = {
     "schemaVersion": 1,
     "deviceProperties": [{"id": 0, "name": "GPU", "totalGlobalMem": 1 << 34, "computeMajor": 9, "computeMinor": 0}],
     "traceEvents": [
-        label("mine call", 200.0, 90.0),
-        label("mine call", 100.0, 90.0),
+        label("ProfilerStep#1", 100.0, 90.0),
+        label("ProfilerStep#2", 200.0, 90.0),
         label("softmax", 110.0, 30.0),
         *launched("aten::softmax", 112.0, 1, "cuda_runtime"),
         *launched("triton_poi_fused", 145.0, 2, "cuda_driver"),
         *launched("aten::mm", 210.0, 3, "cuda_runtime"),
-        label("mine call", 127.0, 60.0, "gpu_user_annotation"),
         label("softmax", 127.0, 30.0, "gpu_user_annotation"),
         {**label("Memcpy HtoD", 270.0, 5.0, "gpu_memcpy"), "args": {"External id": 3, "correlation": 3, "device": 0}},
     ],
     "displayTimeUnit": "ms",
     "traceName": "a name with [brackets].json",
 }
-"""Two calls of an implementation 'mine', the later first: a stage, three kernels and a copy."""
+"""Two calls: a stage, three kernels and a copy."""
 
 
 class Recorded:
@@ -151,7 +151,8 @@ class Eager:
         begin_us, inner_us = self._host_us, 10.0 * len(operators)
         for depth, name in enumerate(reversed(operators)):
             self._operators += 1
-            ids = {"correlation_id": self._operators, "shapes": self.SHAPES.get(name, ())}
+            shapes = self.SHAPES.get(name, ())
+            ids = {"correlation_id": self._operators, "shapes": shapes, "concrete_inputs": (None,) * len(shapes)}
             self._events.append(Recorded(name, begin_us + 5 * depth, inner_us - 10 * depth, **ids))
         self._launches += 1
         ids = {"correlation_id": self._launches, "linked_correlation_id": self._operators}
@@ -165,6 +166,7 @@ class Eager:
 def eager_profile() -> Profile:
     """Return the profile of three eager calls, each of 88 µs on the GPU."""
     at = vit_s(device="cuda", timing="device-cold", dtype="bfloat16")
-    call = recorded(Eager(), "mine call")  # type: ignore[arg-type]
-    pairs = [Pair(88e-6, 90e-6, (0, 0), call, (), Path("trace"))] * 3
-    return Profile(Case(at, "eager"), ORIGIN, 3, 88e-6, 90e-6, operators(pairs, CUDA), stages(pairs, at), spans(call))
+    profilers: list[Any] = [Eager() for _ in range(3)]
+    pairs = [Pair(88e-6, 90e-6, (0, 0), recorded(each, "mine call"), Counter(), each) for each in profilers]
+    ran = kernels(pairs[0].call)
+    return Profile(Case(at, "eager"), ORIGIN, 3, 88e-6, 90e-6, operators(pairs, CUDA), stages(pairs, at), ran)

@@ -1,9 +1,7 @@
 """Calls under the profiler in this process, for tests of what is made of them."""
 
-import tempfile
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 from unittest.mock import patch
 
 from bench.measure import workload
@@ -16,11 +14,8 @@ from tests.make.points import point
 AT = point(batch=2, num_tokens=64, channels=32, num_heads=4)
 TRAIN = replace(AT, mode="train")
 
-PAIRS = 5
+PAIRS = 3
 """The pairs of calls of a case: fewer than users get, because no test asserts a time."""
-
-FOLDER = tempfile.TemporaryDirectory(prefix="attention-bench-tests-")
-"""Holds the traces for as long as the tests run."""
 
 
 @cache
@@ -28,6 +23,5 @@ def captured(point: Point, implementation: str) -> Capture:
     """Return the pairs of calls of a case; each case is profiled once in a session."""
     work = workload.make(point)
     call = workload.step(workload.subject(work, implementation), work)
-    folder = Path(tempfile.mkdtemp(dir=FOLDER.name))
     with work.gradient_mode(), patch.object(capture, "PAIRS", PAIRS):
-        return capture.capture(call, f"{implementation} call", device(point.device), point.timing, folder)
+        return capture.capture(call, f"{implementation} call", device(point.device), point.timing)

@@ -14,7 +14,7 @@ from bench.measure.devices import device
 from bench.plan.case import Point
 from bench.plan.device import CPU
 from bench.profiling import by_graph, capture
-from bench.profiling.capture import operators, stages
+from bench.profiling.tables import operators, stages
 from bench.store.profile import BACKWARD, CORE, FORWARD, ProfiledOperator, Stage
 from tests.make.points import point
 
@@ -64,12 +64,12 @@ class OfValues(Blocks):
 AT = point(layer=f"{__name__}:Blocks", batch=2, num_tokens=32, channels=16, num_heads=1)
 
 
-def profiled(at: Point, folder: Path) -> tuple[dict[tuple[str, str], Stage], list[ProfiledOperator]]:
+def profiled(at: Point) -> tuple[dict[tuple[str, str], Stage], list[ProfiledOperator]]:
     """Return the stages, by name and direction, and the operators of the graph of a layer."""
     work = workload.make(at)
     with work.gradient_mode():
         call = workload.step(by_graph.subject(work), work)
-        taken = capture.capture(call, "graph call", device("cpu"), "host", folder).middle_half
+        taken = capture.capture(call, "graph call", device("cpu"), "host").middle_half
     return {(each.name, each.direction): each for each in stages(taken, at)}, [*operators(taken, CPU)]
 
 
@@ -86,9 +86,9 @@ def _one_pair(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("mode", ["inference", "train"])
-def test_cores_softmaxes_and_modules_are_stages(mode: str, tmp_path: Path) -> None:
+def test_cores_softmaxes_and_modules_are_stages(mode: str) -> None:
     """Equal blocks are one stage each, in the order of the call; the children of another container are several."""
-    of_call, _ = profiled(replace(AT, mode=mode), tmp_path)
+    of_call, _ = profiled(replace(AT, mode=mode))
     first, last = place("weights = "), place("o = weights").rpartition(":")[2]
     core, gate = f"{CORE} of blocks.*, {first}-{last}", f"softmax of no core in blocks.*, {place('self.gate(o)')}"
     forward = [name for name, direction in of_call if direction == FORWARD]
@@ -100,9 +100,9 @@ def test_cores_softmaxes_and_modules_are_stages(mode: str, tmp_path: Path) -> No
     assert ((core, BACKWARD) in of_call) is (mode == "train")
 
 
-def test_operators_have_their_lines(tmp_path: Path) -> None:
+def test_operators_have_their_lines() -> None:
     """The same operator of two lines is two, that of two blocks one, and the calls of all are those of one call."""
-    _, every = profiled(AT, tmp_path)
+    _, every = profiled(AT)
     products = {each.line: each.calls for each in every if each.name == "aten::bmm"}
     assert products == {place("weights = "): 2, place("o = weights"): 2}
     sizes = {each.line: each.allocated_bytes for each in every if each.name == "aten::_softmax"}

@@ -23,7 +23,7 @@ def of_eager() -> Profile:
 
 
 def test_operators_are_ordered_and_added_by_the_gpus_time(of_eager: Profile) -> None:
-    """Those that launch come first, by their kernels' time; none is a launch, and shares are of the GPU's time."""
+    """Those that launch come first, by their kernels' time; none is a launch."""
     busy = [each for each in of_eager.operators if each.time_s]
     assert {each.name: pytest.approx(1e6 * each.time_s) for each in busy} == TIMES_US
     assert [each.name for each in of_eager.operators][:2] == ["aten::addmm", "aten::bmm"]
@@ -32,7 +32,8 @@ def test_operators_are_ordered_and_added_by_the_gpus_time(of_eager: Profile) -> 
     assert {each.name for each in of_eager.operators} - {*TIMES_US} == {
         "aten::linear", "aten::matmul", "aten::clone", "aten::softmax",
     }  # fmt: skip
-    assert analyse.shares(of_eager)[0] == pytest.approx(28 / 77)
+    assert analyse.operator_sum_s(of_eager) == pytest.approx(77e-6)
+    assert {each.name: each.flops for each in busy if each.flops} == {"aten::addmm": 2 * 48, "aten::bmm": 2 * 48}
 
 
 def test_a_launch_counts_in_the_hosts_time_of_the_operator_that_launched(of_eager: Profile) -> None:
@@ -58,24 +59,23 @@ def test_stages_have_their_kernels_and_what_is_left_is_the_residual(of_eager: Pr
 
 def test_kernels_stand_in_their_order_with_the_gaps_between_them(of_eager: Profile) -> None:
     """What ran before the call is none of its, even under the same name; each kernel waits 1 µs for the one before."""
-    ran = analyse.kernels(of_eager)
-    assert [kernel.span.name for kernel in ran] == ORDER
-    assert {kernel.span.lane for kernel in ran} == {"stream 7"}
-    assert [1e6 * kernel.gap_s for kernel in ran] == [0.0, *[pytest.approx(1.0)] * 10]
-    assert [1e6 * kernel.start_s for kernel in ran[:3]] == pytest.approx([0.0, 21.0, 26.0])
+    ran = analyse.in_order(of_eager.kernels[::-1])
+    assert [each.kernel.name for each in ran] == ORDER
+    assert {each.kernel.lane for each in ran} == {"stream 7"}
+    assert [1e6 * each.gap_s for each in ran] == [0.0, *[pytest.approx(1.0)] * 10]
+    assert [1e6 * each.start_s for each in ran[:3]] == pytest.approx([0.0, 21.0, 26.0])
     assert 1e6 * analyse.gaps_s(ran) == pytest.approx(10)
     assert 1e6 * analyse.device_span_s(ran) == pytest.approx(87)
 
 
 def test_kernels_that_overlap_leave_no_gap(of_eager: Profile) -> None:
     """While a kernel of another stream runs, nothing waits; a gap begins at the last end of all before."""
-    first, *others = (kernel.span for kernel in analyse.kernels(of_eager))
-    beside = replace(first, lane="stream 8", duration_s=60e-6)
-    ran = analyse.kernels(replace(of_eager, spans=(*others, beside, first)))
+    first, *others = of_eager.kernels
+    ran = analyse.in_order([*others, replace(first, lane="stream 8", duration_s=60e-6), first])
     until_us = 60.0
-    assert all(kernel.gap_s == 0 for kernel in ran if 1e6 * kernel.start_s < until_us)
-    assert [kernel.gap_s > 0 for kernel in ran if 1e6 * kernel.start_s > until_us].count(True) > 1
-    assert analyse.kernels(replace(of_eager, spans=())) == ()
+    assert all(each.gap_s == 0 for each in ran if 1e6 * each.start_s < until_us)
+    assert [each.gap_s > 0 for each in ran if 1e6 * each.start_s > until_us].count(True) > 1
+    assert analyse.in_order(()) == []
     assert analyse.device_span_s(()) == analyse.gaps_s(()) == 0
 
 

@@ -13,7 +13,7 @@ from bench.analyse.summary import summarise
 from bench.plan.case import Case
 from bench.plan.errors import WrongRequest
 from bench.profiling import traces, worker
-from bench.profiling.traces import chosen, with_stages
+from bench.profiling.traces import chosen
 from bench.store import profile
 from tests.make.points import point
 from tests.make.records import record, samples
@@ -23,11 +23,10 @@ from tests.refusals import refusal
 pytestmark = pytest.mark.slow
 
 
-def asked_here(case: Case, path: Path, scratch: Path) -> dict[str, Any]:
+def asked_here(case: Case, path: Path, _scratch: Path) -> dict[str, Any]:
     """Return the reply to the request for a profile as its process would send it."""
     request: dict[str, Any] = {"point": dataclasses.asdict(case.point), "implementation": case.implementation}
-    request |= {"path": str(path), "scratch": str(scratch)}
-    reply: dict[str, Any] = json.loads(json.dumps(worker.trace(request, Announcements())))
+    reply: dict[str, Any] = json.loads(json.dumps(worker.trace({**request, "path": str(path)}, Announcements())))
     return reply
 
 
@@ -88,16 +87,15 @@ def test_without_a_selector_the_first_the_baseline_and_stepwise_of_each_point_ar
     assert names(chosen(table, [], "eager")) == expected
 
 
-@pytest.mark.slow
-def test_stepwise_can_be_chosen_at_every_point_where_it_has_not_failed(table: pd.DataFrame) -> None:
-    """Stepwise agrees with selectors as any case of the run does.
-
-    Where the run says that it can't run, it isn't chosen.
-    """
+def test_stepwise_comes_with_every_point_where_it_has_not_failed(table: pd.DataFrame) -> None:
+    """It follows the last case of its point, once, whether or not it was chosen, and agrees with selectors too."""
     assert names(chosen(table, ["implementation=stepwise"], "eager")) == [(5, "stepwise"), (7, "stepwise")]
-    assert (7, "stepwise") in names(chosen(table, ["num_tokens=7"], "eager"))
+    selectors = ["implementation=sdpa", "num_tokens=7,implementation=online"]
+    expected = [(5, "sdpa"), (5, "stepwise"), (7, "sdpa"), (7, "online"), (7, "stepwise")]
+    assert names(chosen(table, selectors, "eager")) == expected
+    assert names(chosen(table, ["num_tokens=7"], "eager")).count((7, "stepwise")) == 1
     failed = table.replace({"implementation": {"manual": "stepwise"}})
-    assert "stepwise" not in {case.implementation for case in chosen(failed, [], "eager")}
+    assert names(chosen(failed, selectors, "eager")) == [case for case in expected if "stepwise" not in case]
     with pytest.raises(WrongRequest, match="the others have implementation = eager, sdpa, online"):
         chosen(failed, ["implementation=stepwise"], "eager")
 
@@ -107,32 +105,20 @@ def test_a_layer_of_the_users_own_has_the_stages_of_its_graph(table: pd.DataFram
     own = table.assign(layer="mylayer:MyAttention")
     cases = chosen(own, [], "eager")
     assert names(cases) == [(tokens, name) for tokens in (5, 7) for name in ("sdpa", "eager", "graph")]
-    assert with_stages(cases, own) == cases
     assert names(chosen(own, ["implementation=graph"], "eager")) == [(5, "graph"), (7, "graph")]
 
 
 def test_stepwise_is_chosen_once_where_it_is_the_first(table: pd.DataFrame) -> None:
-    """Neither a case of rank 1 nor one that two selectors name comes twice."""
+    """A case of rank 1 doesn't come twice."""
     renamed = table.replace({"implementation": {"sdpa": "stepwise"}})
-    assert names(chosen(renamed, ["num_tokens=5"], "eager")).count((5, "stepwise")) == 1
     assert names(chosen(renamed, [], "eager")) == [(5, "stepwise"), (5, "eager"), (7, "stepwise"), (7, "eager")]
 
 
 def test_a_selector_names_columns(table: pd.DataFrame) -> None:
     """All conditions of a selector hold together, and several selectors add up without repeats."""
-    assert chosen(table, ["num_tokens=7,implementation=online"], "eager") == [Case(point(num_tokens=7), "online")]
+    assert names(chosen(table, ["num_tokens=7,implementation=online"], "eager")) == [(7, "online"), (7, "stepwise")]
     both = ["implementation=sdpa", "num_tokens=5,implementation=sdpa"]
-    assert names(chosen(table, both, "eager")) == [(5, "sdpa"), (7, "sdpa")]
-
-
-def test_stages_come_with_every_point_of_the_chosen_cases(table: pd.DataFrame) -> None:
-    """Stepwise follows the last case of each point, once, whether or not it was chosen; not where it failed."""
-    cases = chosen(table, ["implementation=sdpa", "num_tokens=7,implementation=online"], "eager")
-    expected = [(5, "sdpa"), (5, "stepwise"), (7, "sdpa"), (7, "online"), (7, "stepwise")]
-    assert names(with_stages(cases, table)) == expected
-    assert with_stages(with_stages(cases, table), table) == with_stages(cases, table)
-    failed = table.replace({"implementation": {"manual": "stepwise"}})
-    assert with_stages(cases, failed) == cases
+    assert names(chosen(table, both, "eager")) == [(5, "sdpa"), (5, "stepwise"), (7, "sdpa"), (7, "stepwise")]
 
 
 @pytest.mark.parametrize(

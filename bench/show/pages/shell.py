@@ -79,6 +79,7 @@ def render(
     data: Mapping[str, Any],
     *,
     figures: Sequence[Figure] = (),
+    has_charts: bool = True,
     colours: Mapping[str, tuple[str, str]] | None = None,
     filters: Mapping[str, Callable[..., Any]] | None = None,
     **values: Any,
@@ -86,7 +87,7 @@ def render(
     """Return a page of a template; `names` are the implementations, whose colours are CSS variables by their number.
 
     `data` is what the page's script reads, `figures` are the sections with charts, `colours` more CSS variables, in the
-    light and in the dark, and `filters` and `values` what the template uses.
+    light and in the dark, and `filters` and `values` what the template uses. A page that has no charts needs no Vega.
     """
     loader = FileSystemLoader(PARTS)
     shared = {"names": [*names], "figures": {each.kind: each.data for each in figures}, "config": vega.CONFIG}
@@ -94,7 +95,7 @@ def render(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters |= filters or {}
-    texts = scripts()
+    texts = scripts() if has_charts else scripts()[1:]
     return environment.get_template(template).render(
         title=title,
         variables={**vega.variables(names), **(colours or {})},

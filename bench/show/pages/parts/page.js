@@ -325,66 +325,9 @@ byId("download")?.addEventListener("click", async (event) => {
   URL.revokeObjectURL(link.href);
 });
 
-// Profiles: the charts of each case, those of open cases first; a closed one has no width of its own yet.
+// Profiles: the list of cases. A link opens its case, and the field leaves only cases that have all its words.
 
 const cases = every("details.case");
-
-async function showCases() {
-  const drawn = JSON.parse(await unpack(data.cases));
-  for (const details of [...cases].sort((a, b) => b.open - a.open)) {
-    for (const place of every("[data-drawn]", details)) {
-      const { rows: columns, signals, description } = drawn[details.id][place.dataset.drawn];
-      const values = Array.isArray(columns) ? columns : numbered(columns);
-      const spec = place.dataset.drawn === "memory" ? data.charts.memory : data.charts.boxes;
-      const view = await draw(place, spec, values, { signals, description });
-      if (!place.clientWidth) await view.width(document.getElementById("cases").clientWidth - 36).runAsync();
-      if (place.dataset.drawn === "timeline") explore(place.closest(".explore"), values, view);
-    }
-  }
-}
-
-// In a timeline a span is chosen by pointing at it, or by the arrow keys.
-
-function neighbour(boxes, box, key) {
-  const beside = boxes.filter((other) => other.row === box.row);
-  const place = beside.indexOf(box);
-  if (key === "ArrowLeft") return beside[place - 1];
-  if (key === "ArrowRight") return beside[place + 1];
-  if (key === "Home") return beside[0];
-  if (key === "End") return beside.at(-1);
-  const up = key === "ArrowUp";
-  const next = boxes.map((other) => other.row).filter((row) => (up ? row < box.row : row > box.row)).sort().at(up ? -1 : 0);
-  const middle = (box.start + box.end) / 2;
-  const distance = (other) => (up ? Math.max(other.start - middle, middle - other.end, 0) : Math.abs(other.start - box.start));
-  return boxes.filter((other) => other.row === next).sort((a, b) => distance(a) - distance(b))[0];
-}
-
-function explore(area, values, view) {
-  const boxes = [...values].sort((a, b) => a.row.localeCompare(b.row) || a.start - b.start);
-  const readout = document.getElementById(area.getAttribute("aria-describedby"));
-  let chosen = null;
-  const choose = (box) => {
-    if (!box) return;
-    chosen = box;
-    view.signal("chosen", [box.id]).runAsync();
-    readout.textContent = box.text;
-  };
-  area.addEventListener("focus", () => choose(chosen ?? boxes[0]));
-  view.addEventListener("mouseover", (_, item) => choose(values[item?.datum?.id]));
-  area.addEventListener("keydown", (event) => {
-    if (!["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "Home", "End"].includes(event.key)) return;
-    event.preventDefault();
-    choose(neighbour(boxes, chosen ?? boxes[0], event.key));
-  });
-}
-
-// A chart takes the width that its case has when it opens.
-cases.forEach((details) => details.addEventListener("toggle", () => details.open && dispatchEvent(new Event("resize"))));
-
-// Names that are shown shortened say all when pointed at.
-every("a.long").forEach((link) => (link.title = document.getElementById(link.hash.slice(1)).textContent));
-
-// The list of cases: a link opens its case, and the field leaves only cases that have all its words.
 
 function openTarget() {
   const target = document.getElementById(location.hash.slice(1));
@@ -424,6 +367,6 @@ addEventListener("afterprint", () => closed.forEach((details) => (details.open =
 // A page says when it is drawn, so that a test can wait.
 
 (async () => {
-  await (data.kind === "profiles" ? showCases() : showAll());
+  await showAll();
   document.documentElement.dataset.drawn = "yes";
 })();

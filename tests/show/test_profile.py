@@ -1,4 +1,4 @@
-"""Profiles in the terminal."""
+"""What is shown of profiles, as a terminal has it."""
 
 import re
 from dataclasses import replace
@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from bench.analyse.profile import HEAVY
+from bench.show.profile import blocks, row_of
 from bench.show.rows import Row
 from bench.show.terminal.console import render, rendered
-from bench.show.terminal.profile import blocks, row_of
 from bench.store.profile import Profile, ProfiledOperator
 from tests.make.profiles import STEPS, by_graph, profile, stepwise
 from tests.make.results import ORIGIN, results
