@@ -15,7 +15,7 @@ FIRST = ("run", "show", "compare", "duel", "advise", "doctor")
 """The commands that most people need."""
 
 NAMES = (
-    *FIRST, "list", "report", "history", "plot", "scaling", "profile", "export", "summarise", "merge", "watch",
+    *FIRST, "list", "report", "plot", "scaling", "profile", "export", "summarise", "merge", "watch",
 )  # fmt: skip
 """The commands, in the order of the help."""
 

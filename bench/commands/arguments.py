@@ -201,12 +201,6 @@ def add_report(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", metavar="RUN", type=_analysed, help="a run folder")
 
 
-def add_history(parser: argparse.ArgumentParser) -> None:
-    """Print how speed-ups changed from run to run, or make a page of it."""
-    parser.add_argument("runs", metavar="RUN", type=Path, nargs="+", help="run folders, or a folder of run folders")
-    parser.add_argument("--report", metavar="FILE.html", type=Path, help="write the page of the history")
-
-
 def add_plot(parser: argparse.ArgumentParser) -> None:
     """Draw the pictures of a run."""
     parser.add_argument("run", metavar="RUN", type=_saved, help="a run folder or a results.csv")

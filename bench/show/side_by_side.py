@@ -1,11 +1,10 @@
-"""Times side by side: in two precisions, beside published figures, on several machines, and from run to run."""
+"""Times side by side: in two precisions, beside published figures, and on several machines."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import pandas as pd
 
-from bench.analyse.history import History
 from bench.analyse.precision import WIDEST, Change
 from bench.plan.case import Case, Point
 from bench.plan.errors import WrongRequest
@@ -13,9 +12,9 @@ from bench.plan.grid import machine_columns, without_columns
 from bench.plan.published import PARTS, Published, core_flops
 from bench.show import intervals
 from bench.show.answer import choice_of, words
-from bench.show.blocks import BAD, GAP, GOOD, HEAD, PLAIN, QUIET, Block, Column, Lines, Table, of_texts
+from bench.show.blocks import QUIET, Block, Lines, Table, of_texts
 from bench.show.rows import Row, by_point, measured, plain
-from bench.show.text import names, order, parts, shared
+from bench.show.text import names, order, parts
 from bench.store import units
 
 OF_PRECISIONS = (
@@ -43,18 +42,6 @@ LONGEST_CHOICE = 40
 
 MOST_POINTS = 100
 """The most points of the table; those at which machines disagree come first."""
-
-
-ARROWS = {"faster": "▲", "slower": "▼"}
-"""The mark of a step."""
-
-TONES = {"faster": GOOD, "slower": BAD}
-
-MOST_LOST = 5
-"""The most cases that began to fail which are named; the table has all."""
-
-RECENT = 6
-"""The most runs in the terminal, the latest; the page has all."""
 
 
 def precisions(table: pd.DataFrame, changes: Sequence[Change]) -> list[Block]:
@@ -194,68 +181,3 @@ def _cell(rows: list[Row]) -> tuple[str, str]:
     first = next(row for row in rows if row["implementation"] == chosen.name)
     speedup = f" {units.ratio(first['speedup'])}" if first["speedup"] is not None else ""
     return chosen.name, f"{words(chosen, LONGEST_CHOICE)}{speedup}"
-
-
-def history_head(of: History) -> list[Block]:
-    """Return how many cases became faster and slower from one run to the next, and what all points share."""
-    steps = [entry.step for entries in of.entries.values() for entry in entries.values() if entry.step]
-    points = points_of_history(of)
-    lost, labels = of.lost, names(points)
-    parts = [f"{steps.count('faster')} became faster", f"{steps.count('slower')} slower"]
-    if lost:
-        parts.append(
-            f"{len(lost)} that {'was' if len(lost) == 1 else 'were'} ok {'fails' if len(lost) == 1 else 'fail'}"
-        )
-    begun = [
-        f"{case.implementation} {labels[case.point]}: {status} in run {number + 1}"
-        for case, number, status in lost[:MOST_LOST]
-    ]
-    return [
-        Lines([f"{len(of.runs)} runs, {len(of.cases)} cases: {', '.join(parts)}, from one run to the next"], HEAD),
-        Lines(begun, BAD, is_list=True, indent=2),
-        Lines([shared(points)] if points else []),
-    ]
-
-
-def history(of: History) -> list[Block]:
-    """Return the speed-ups of each case in the latest runs; a mark says that one is shown to have changed."""
-    recent = range(len(of.runs))[-RECENT:]
-    runs = [f"{number + 1}: {run_label(of, number)}, {of.runs[number].version}" for number in recent]
-    tables = [_table(of, point, name, recent) for point, name in names(points_of_history(of)).items()]
-    return [
-        *history_head(of),
-        Lines(runs, QUIET, indent=2),
-        Lines([f"Speed-ups over {of.baseline} of the same run. ▲ faster, ▼ slower: shown, by more than 1 %."], QUIET),
-        *(part for table in tables for part in (GAP, table)),
-    ]
-
-
-def points_of_history(of: History) -> list[Point]:
-    """Return the points of a history, each once."""
-    return [*dict.fromkeys(case.point for case in of.cases)]
-
-
-def run_label(of: History, number: int) -> str:
-    """Return the name of a run in a history: its day and its name."""
-    run = of.runs[number]
-    return f"{run.started_at[:10]} {run.name}".strip()
-
-
-def _table(of: History, point: Point, name: str, numbers: range) -> Table:
-    """Return the speed-ups at a point with the marks of steps, a column for each run."""
-
-    def run(number: int) -> Column:
-        def text(case: Case) -> str:
-            entry = of.entries.get(case, {}).get(number)
-            if entry is None:
-                return of.failures.get(case, {}).get(number, "")
-            return " ".join(filter(None, (intervals.ratio(entry.speedup), ARROWS.get(entry.step))))
-
-        def tone(case: Case) -> str:
-            entry = of.entries.get(case, {}).get(number)
-            return TONES.get(entry.step, PLAIN) if entry else BAD
-
-        return Column(f"run {number + 1}", text, tone=tone)
-
-    cases = [case for case in of.cases if case.point == point]
-    return Table([Column(name, lambda case: f"  {case.implementation}"), *map(run, numbers)], cases)
