@@ -1,19 +1,17 @@
 """Comparisons of two tables of results: changes of speed with intervals, and verdicts."""
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from bench.analyse.comparable import speed_change
-from bench.analyse.rows import Row, grouped
 from bench.analyse.summary import summarise
-from bench.plan.case import AFTER, BEFORE, CASE_COLUMNS, POINT_COLUMNS, Case, Point
+from bench.plan.case import CASE_COLUMNS, POINT_COLUMNS
 from bench.plan.errors import NotComparable, WrongRequest, unknown
-from bench.plan.verdicts import CHANGED, INCONCLUSIVE, JUDGED, MARGIN, REGRESSIONS
+from bench.plan.verdicts import JUDGED, MARGIN, REGRESSIONS
 from bench.stats.between_runs import BetweenRuns, of_changes
 from bench.stats.estimates import PAIR, Array, Estimates, combined, of_ratios, ratios
 from bench.stats.levels import relative
@@ -46,12 +44,6 @@ SHOWN = (
     "slowdown_high",
 )
 """Columns of both sides that a comparison keeps."""
-
-RACED = ("latency_s", "processes")
-"""Columns of both sides that a race gives anew."""
-
-RACED_SHARE = 0.8
-"""The part of its level that a test takes after a race, which may stop because of what its rows seem to show."""
 
 COLUMNS = (*CASE_COLUMNS, *(f"{side}_{name}" for name in SHOWN for side in SIDES))
 
@@ -134,55 +126,6 @@ def rebased(base: Sequence[Record], new: Sequence[Record], baseline: str) -> tup
     if baseline not in names:
         raise unknown("baseline", baseline, names or ["the shared implementations, of which there are none"])
     return summarise(base, baseline), summarise(new, baseline)
-
-
-def disputed(comparison: pd.DataFrame) -> dict[str, list[Point]]:
-    """Return the points of the rows in dispute by implementation.
-
-    They are the inconclusive rows, and also the changed ones if the machine ran at another speed.
-    """
-    verdicts = (INCONCLUSIVE, *CHANGED) if speed_change(comparison) else (INCONCLUSIVE,)
-    rows = grouped(cases(comparison[comparison["verdict"].isin(verdicts)]), lambda case: case.implementation)
-    return {name: [case.point for case in own] for name, own in rows.items()}
-
-
-def judged_again(measured: Mapping[Case, Sequence[Row]], limits: Limits) -> dict[Case, dict[str, object]]:
-    """Return the columns of cases of which both sides raced, all judged together at the end of their races.
-
-    `measured` are the rows BEFORE and AFTER of each; those without a time are left out. Holm's correction is taken over
-    the others. Each test has only RACED_SHARE of its level; an interval is that of a row by itself, with 95 %.
-    """
-    named = {
-        case: {row["implementation"]: row for row in rows if row["status"] == "ok" and row["latency_s"] is not None}
-        for case, rows in measured.items()
-    }
-    sides = {case: (of[BEFORE], of[AFTER]) for case, of in named.items() if {BEFORE, AFTER} <= of.keys()}
-    changes = of_ratios(
-        *(np.array([after[name] for _, after in sides.values()], dtype=np.float64) for name in SPEEDUP), confidence=PAIR
-    )
-    p = limits.p_changed(changes)
-    p_holm = holm(p)
-    verdicts = judged(changes, p_holm < RACED_SHARE * limits.level, limits, share=RACED_SHARE)
-    names = ("p", "p_holm", "change", "change_low", "change_high")
-    numbers = zip(*(p, p_holm, *ratios(changes)), strict=True)
-    return {
-        case: {
-            **{name: pd.NA if np.isnan(value) else value for name, value in zip(names, of_row, strict=True)},
-            "verdict": str(verdict),
-            **{f"{side}_{name}": of[name] for side, of in zip(SIDES, of_sides, strict=True) for name in RACED},
-            "rerun": True,
-        }
-        for (case, of_sides), of_row, verdict in zip(sides.items(), numbers, verdicts, strict=True)
-    }
-
-
-def settled(comparison: pd.DataFrame, rows: Mapping[Case, Mapping[str, object]]) -> pd.DataFrame:
-    """Return a comparison with rows that were judged again, marked in the column `rerun`, in place of its own."""
-    merged = comparison.assign(rerun=False)
-    for place, case in zip(comparison.index, cases(comparison), strict=True):
-        if values := rows.get(case):
-            merged.loc[place, list(values)] = pd.Series(values, dtype=object)
-    return merged
 
 
 def _match(base: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:

@@ -118,12 +118,6 @@ def add_compare(parser: argparse.ArgumentParser) -> None:
     add_option("--to", metavar="FILE", type=Path, help="write into this file (default: standard output)")
     add_option("--plot", metavar="FILE.png", type=Path, help="draw all judged rows with their intervals")
     add_option("--report", metavar="FILE.html", type=Path, help="write the page of the comparison")
-    add_option("--rerun", action="store_true", help="measure rows in dispute again, both sides alternately")
-    options.add_python(
-        add_option, "for --rerun: the interpreter that BASE was measured with, and a second time for NEW"
-    )
-    options.add_run(add_option, "<UTC time>-rerun")
-    options.add_race(add_option)
 
 
 def add_duel(parser: argparse.ArgumentParser) -> None:

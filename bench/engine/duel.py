@@ -140,11 +140,6 @@ class Duel(Run):
         return before.side.name, after.side.name
 
     @property
-    def environments(self) -> list[Environment]:
-        """The environment of each side; none if the sides share it, or if nothing is left to be measured."""
-        return [seen.here for seen in self._seen]
-
-    @property
     def differs_in_code(self) -> bool:
         """Whether the sides have processes of their own, or another layer."""
         return len(self._pools) > 1 or self._points[0] != self._points[1]

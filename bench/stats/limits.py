@@ -58,16 +58,13 @@ class Limits:
         return p_beyond(changes, math.log1p(self.margin))
 
 
-def judged(changes: Estimates, changed: Truths, limits: Limits, *, share: float = 1.0) -> Verdicts:
-    """Return the verdict of each change, given whether it is shown to exceed the margin.
-
-    `share` is the part of the level of equivalence that a test takes.
-    """
+def judged(changes: Estimates, changed: Truths, limits: Limits) -> Verdicts:
+    """Return the verdict of each change, given whether it is shown to exceed the margin."""
     return first_that_holds(
         {
             "faster": changed & (changes.value > 0),
             "slower": changed & (changes.value < 0),
-            "equivalent": p_within(changes, math.log1p(limits.bound)) < share * EQUIVALENCE_LEVEL,
+            "equivalent": p_within(changes, math.log1p(limits.bound)) < EQUIVALENCE_LEVEL,
         },
         INCONCLUSIVE,
     )

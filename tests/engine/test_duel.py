@@ -397,7 +397,7 @@ def test_two_implementations_are_a_run_like_any_other(tmp_path: Path, monkeypatc
     threads.use(monkeypatch)
     with opened(tmp_path, (Side("sdpa", "sdpa"), Side("test:half", "test:half"))) as duel:
         [*duel.measured()]
-        assert not duel.environments
+        assert not duel.differs_in_code
     table = load(tmp_path / "run").set_index("implementation")
     assert table["speedup"].to_dict() == pytest.approx({"sdpa": 1, "test:half": 2, CONTROL: 1}, rel=0.02)
     assert "sides" not in json.loads((tmp_path / "run" / "environment.json").read_text())["context"]

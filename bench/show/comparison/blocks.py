@@ -50,7 +50,7 @@ def blocks(report: Report) -> list[Block]:
     """
     rows = [row for row in report.rows if not (report.few_shared and row["verdict"] in ONE_SIDED)]
     if not report.shows_all:
-        rows = [row for row in rows if row["verdict"] in EVENTS or row.get("rerun")]
+        rows = [row for row in rows if row["verdict"] in EVENTS]
     listed, of = rows[:MOST_ROWS], columns(report)
     shown = {id(row) for row in listed}
     rest = [row for row in report.rows if id(row) not in shown]

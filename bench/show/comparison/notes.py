@@ -1,8 +1,6 @@
 """Notes about the two runs of a comparison: the words of each kind, and what has to be true for it."""
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -21,17 +19,14 @@ WORDS = {
     "rebased": "baseline: {} in place of {}; ratios to it are paired anew from the journals of both runs",
     "unknown baseline": "warning: the baseline of {} is not known, because an older results.csv alone doesn't name it: "
     "its own rows stand among the others, and the two sides may refer to different ones; give the run folder instead",
-    "state": "warning: the machine was in another state: {}: quiet it and measure again, or let --rerun measure both "
-    "sides alternately",
+    "state": "warning: the machine was in another state: {}: quiet it and measure again, or measure both "
+    "sides in a duel",
     "speed": "warning: the median row takes {:.2f} times as long in NEW as in BASE: if the machine's speed is what "
-    "changed, ratios between dissimilar kernels shifted with it; --rerun measures changed rows again side by side",
+    "changed, ratios between dissimilar kernels shifted with it; a duel measures both sides in turn",
     "raw": "raw times: the median row takes {:.2f} times as long in NEW as in BASE; changes leave that out",
     "scatter": "rows of these runs differ by {} (standard deviation) beyond their errors; intervals contain that",
     "shift": "hint: {} of {} judged rows, of {} implementations, became {} together: {}, which they refer to, may be "
     "what became {}; --baseline {} takes another one",
-    "rerun": "rerun: {} in dispute measured again side by side: {}; their change is that of the times themselves, with "
-    "a chance of error of its own; everything is in {}",
-    "no dispute": "rerun: no row is in dispute, so nothing was measured again",
 }
 """The words of each kind of note, with places for what it names."""
 
@@ -126,9 +121,3 @@ def _origin(table: pd.DataFrame) -> str:
 def _state(name: str) -> str:
     plain = name.rpartition(".")[2].replace("_", " ")
     return STATE.get(name, f"{plain} was {{}} before BASE and {{}} before NEW")
-
-
-def rerun(verdicts: Sequence[str], folder: Path) -> Note:
-    """Return the verdicts of the rows that were measured again, and the folder of their results."""
-    became = ", ".join(f"{count} {verdict}" for verdict, count in Counter(verdicts).items())
-    return Note("rerun", (counted(len(verdicts), "row"), became, folder))

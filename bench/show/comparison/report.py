@@ -54,8 +54,6 @@ CLAIM = 10
 MOST_NAMED = 3
 """The number of changed rows that are named, the worst first."""
 
-RERUN = ", except in rows that a rerun measured alternately"
-
 
 @dataclass(frozen=True)
 class Report:
@@ -212,7 +210,7 @@ def explanations(report: Report) -> list[str]:
         _reference(rows, report.baseline),
         f"slower, faster: by more than {margin}, wrong about any of the rows with a chance of {level}; "
         f"equivalent: within {bound}",
-        f"base, new: raw times, shown and never judged{RERUN if any(row.get('rerun') for row in rows) else ''}",
+        "base, new: raw times, shown and never judged",
     ]
     if any(row["verdict"] == INCONCLUSIVE for row in rows):
         lines.append(

@@ -84,16 +84,13 @@ def test_inconclusive_is_never_shown_as_the_same() -> None:
 
 
 def test_rows_are_listed_if_they_changed_or_if_all_are_asked_for() -> None:
-    """The others are counted, with how to see them; rows that were measured again are always listed."""
+    """The others are counted, with how to see them."""
     whole, some = (shown(Report(every_verdict(), shows_all=shows_all)) for shows_all in (True, False))
     changed = ["slower", "newly failing", "fixed", "faster"]
     assert re.findall(LISTED, some, re.MULTILINE) == changed
     assert re.findall(LISTED, whole, re.MULTILINE) == list(VERDICTS)
     assert "not listed: 6 rows; --all lists them" in some
     assert "not listed" not in whole
-    again = every_verdict()
-    again["rerun"] = again["verdict"].eq("equivalent")
-    assert re.findall(LISTED, shown(Report(again)), re.MULTILINE) == [*changed, "equivalent"]
 
 
 def test_rows_of_one_run_alone_are_counted_if_they_are_most() -> None:

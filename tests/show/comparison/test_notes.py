@@ -9,7 +9,7 @@ import pytest
 
 from bench.analyse.comparison import compare
 from bench.plan.sweep import Effort, Sweep
-from bench.show.comparison.notes import WORDS, about, rerun, unlike
+from bench.show.comparison.notes import WORDS, about, unlike
 from bench.stats.between_runs import BetweenRuns
 from bench.store import plan
 from bench.store.environment import Environment
@@ -108,4 +108,3 @@ def test_runs_that_were_asked_for_differently_are_told_apart(tmp_path: Path) -> 
 def test_every_kind_of_note_is_one_line() -> None:
     """A note never breaks the list in which it stands."""
     assert not any("\n" in words for words in WORDS.values())
-    assert "2 rows in dispute measured again side by side: 2 slower; " in str(rerun(["slower"] * 2, Path("again")))
