@@ -69,16 +69,6 @@ def precisions(table: pd.DataFrame, changes: Sequence[Change]) -> list[Block]:
     return [of_texts(headings, rows, numbers=(WIDEST, "error", "", "as fast")), Lines(OF_PRECISIONS, QUIET)]
 
 
-def precision_words(table: pd.DataFrame, changes: Iterable[Change]) -> list[str]:
-    """Return a line for each other dtype: what it brings at each shape to the implementation that is fastest in it."""
-    fastest: dict[str, dict[Point, tuple[Change, Row, Row]]] = {}
-    for change, wide, narrow in _changed(table, changes):
-        of_dtype = fastest.setdefault(change.dtype, {})
-        if change.point not in of_dtype or narrow["latency_s"] < of_dtype[change.point][2]["latency_s"]:
-            of_dtype[change.point] = change, wide, narrow
-    return [_sentence(dtype, [*of_dtype.values()]) for dtype, of_dtype in fastest.items()]
-
-
 def _changed(table: pd.DataFrame, changes: Iterable[Change]) -> Iterator[tuple[Change, Row, Row]]:
     """Yield each change of precision with the row in WIDEST and the row in the other dtype, if both have a time."""
     rows = {Case.from_columns(row): row for row in measured(plain(table))}
@@ -91,21 +81,6 @@ def _changed(table: pd.DataFrame, changes: Iterable[Change]) -> Iterator[tuple[C
 
 def _time_and_error(row: Row) -> tuple[str, str]:
     return units.seconds(row["latency_s"]), "" if row["error"] is None else f"{row['error']:.1e}"
-
-
-def _sentence(dtype: str, cases: Sequence[tuple[Change, Row, Row]]) -> str:
-    """Return what a dtype brings, at one shape with the interval, else from the least to the most."""
-    least, most = (choose(cases, key=lambda each: each[0].speedup.value)[0] for choose in (min, max))
-    wide = max(row["error"] or 0.0 for _, row, _ in cases)
-    narrow = max(row["error"] or 0.0 for _, _, row in cases)
-    cost = f"with an error of {narrow:.1e} instead of {wide:.1e}"
-    name = least.implementation
-    if len(cases) == 1:
-        return f"{dtype} instead of {WIDEST}: {name} is {intervals.ratio(least.speedup)} as fast, {cost}."
-    return (
-        f"{dtype} instead of {WIDEST}, for what is fastest in it at each of {len(cases)} shapes: "
-        f"{least.speedup.value:.2f}x ({name}) to {most.speedup.value:.2f}x ({most.implementation}) as fast, {cost}."
-    )
 
 
 def references(table: pd.DataFrame, published: Iterable[Published]) -> list[Block]:

@@ -112,7 +112,7 @@ def contradictions(run: Path) -> Iterator[str]:
     saved = AnalysedRun(run)
     rows_at, sweep = by_point(saved.table), saved.planned
     texts = {"terminal": rendered(render(failures.blocks(saved.whole, sweep)), width=WIDE)}
-    texts["end"] = rendered(render(summary.blocks(saved.whole, saved.baseline, saved.changes, sweep)), width=WIDE)
+    texts["end"] = rendered(render(summary.blocks(saved.whole, saved.baseline, sweep)), width=WIDE)
     whole = page(saved)
     texts["page"] = "\n".join(_sentences_of(whole))
     said = {point: Said() for point in rows_at}
