@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from bench.plan.case import CASE_COLUMNS, POINT_COLUMNS
-from bench.plan.verdicts import CHANGED
+from bench.plan.verdicts import BASELINE, CHANGED
 from bench.store.environment import Environment, differences
 from bench.store.saved_run import SavedRun
 
@@ -18,7 +18,7 @@ TOLERATED = {"load_1min": 1.0, "preflight.others_cores": 0.25, "preflight.spread
 SHARE = 0.05
 """Other numbers, such as clocks, may differ by this share of the larger one: boosting alone moves a clock by less."""
 
-PASSED_OVER = ("available_bytes", "preflight.switches", "selfcheck")
+PASSED_OVER = ("available_bytes", "preflight.switches")
 """Facts that differ between any two runs, or that are no state of the machine."""
 
 MOST = 0.5
@@ -99,7 +99,7 @@ def common_shift(comparison: pd.DataFrame) -> CommonShift | None:
     It proposes as baseline the implementation with the most judged rows; of several, the one that changed most like
     all others, because one that also changed by itself would mislead.
     """
-    rows = comparison[comparison["p"].notna() & comparison["verdict"].ne("baseline")]
+    rows = comparison[comparison["p"].notna() & comparison["verdict"].ne(BASELINE)]
     for verdict in CHANGED:
         moved = rows[rows["verdict"] == verdict]
         names = moved["implementation"].nunique()

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from bench.analyse.summary import summarise
+from bench.plan import verdicts
 from bench.plan.case import CASE_COLUMNS, POINT_COLUMNS
 from bench.plan.errors import NotComparable, WrongRequest, unknown
 from bench.plan.verdicts import JUDGED, MARGIN, REGRESSIONS
@@ -71,13 +72,22 @@ def compare(
     against them, it is that of the speed-up over the baseline. `change_low` and `change_high` are its 95 % interval.
     Each side has the error of its own run.
     `p` tests whether the change exceeds the margin; `p_holm` is adjusted for the number of judged rows.
-    Runs differ by more than their errors; the rows themselves tell by how much (`differences`).
-    Rows are in the order of BASE, then of NEW. If a table names no baseline, the baseline's rows are inconclusive,
+    Runs differ by more than their errors; the rows themselves tell by how much (`compared`).
+    Rows are in the order of BASE, then of NEW. If a table names no baseline, the baseline's rows are open,
     because their ratios are 1 without scatter.
     Raises NotComparable if no case is shared or the baselines differ, WrongRequest for impossible limits or a repeated
     case.
     """
-    limits = Limits(margin, equivalence, level)
+    return compared(base, new, Limits(margin, equivalence, level), by_level=by_level)[0]
+
+
+def compared(
+    base: pd.DataFrame, new: pd.DataFrame, limits: Limits, *, by_level: bool = True
+) -> tuple[pd.DataFrame, BetweenRuns]:
+    """Return the rows of `compare`, and what two runs differ by beyond the errors of their rows.
+
+    The machine's state differs from one run to another, and with it the ratios of unlike kernels.
+    """
     matched = _match(base, new)
     baseline = _shared_baseline(base, new)
     by_status = _by_status(matched, baseline)
@@ -86,23 +96,14 @@ def compare(
     changes = _sum((1, 1), within, _run_errors(between, len(matched)))
     p = limits.p_changed(changes)
     p_holm = holm(p)
-    verdicts = np.where(by_status == "", judged(changes, p_holm < level, limits), by_status)
+    of_rows = np.where(by_status == "", judged(changes, p_holm < limits.level, limits), by_status)
     columns = zip(("change", "change_low", "change_high", "p", "p_holm"), (*ratios(changes), p, p_holm), strict=True)
-    return matched[list(COLUMNS)].assign(
+    rows = matched[list(COLUMNS)].assign(
         **{name: pd.array(values, dtype="Float64") for name, values in columns},
-        verdict=pd.array(verdicts, dtype="string"),
+        verdict=pd.array(of_rows, dtype="string"),
         by_level=pd.array(is_by_level, dtype="boolean"),
     )
-
-
-def differences(base: pd.DataFrame, new: pd.DataFrame, *, by_level: bool = True) -> BetweenRuns:
-    """Return what two tables differ by beyond the errors of their rows, as a pair; NaN if they share too few rows.
-
-    The machine's state differs from one run to another, and with it the ratios of unlike kernels.
-    """
-    matched = _match(base, new)
-    changes, _ = _changes(matched, _shared_baseline(base, new) if by_level else None)
-    return of_changes(changes, matched["implementation"].tolist())
+    return rows, between
 
 
 def regressed(comparison: pd.DataFrame, verdicts: Collection[str] = REGRESSIONS) -> bool:
@@ -113,7 +114,7 @@ def regressed(comparison: pd.DataFrame, verdicts: Collection[str] = REGRESSIONS)
 def is_compared(comparison: pd.DataFrame) -> bool:
     """Return whether any row compares both runs: by a ratio, or by a status that changed."""
     judged_rows = comparison["verdict"].isin(JUDGED) & comparison["change"].notna()
-    return bool((judged_rows | comparison["verdict"].isin(["newly failing", "fixed"])).any())
+    return bool((judged_rows | comparison["verdict"].isin([verdicts.NEWLY_FAILING, verdicts.FIXED])).any())
 
 
 def rebased(base: Sequence[Record], new: Sequence[Record], baseline: str) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -180,12 +181,12 @@ def _by_status(matched: pd.DataFrame, baseline: str | None) -> Verdicts:
     base_ok, new_ok = (matched[f"{side}_status"].eq("ok").fillna(False).to_numpy(dtype=bool) for side in SIDES)
     return first_that_holds(
         {
-            "missing": in_base & ~in_new,
-            "new": in_new & ~in_base,
-            "newly failing": base_ok & ~new_ok,
-            "fixed": new_ok & ~base_ok,
-            "not measured": ~base_ok & ~new_ok,
-            "baseline": matched["implementation"].isin([baseline]).to_numpy(dtype=bool),
+            verdicts.MISSING: in_base & ~in_new,
+            verdicts.NEW: in_new & ~in_base,
+            verdicts.NEWLY_FAILING: base_ok & ~new_ok,
+            verdicts.FIXED: new_ok & ~base_ok,
+            verdicts.NOT_MEASURED: ~base_ok & ~new_ok,
+            verdicts.BASELINE: matched["implementation"].isin([baseline]).to_numpy(dtype=bool),
         },
         default="",
     )

@@ -1,12 +1,11 @@
 """Compare two runs by the speed of each row relative to the other implementations of its own run."""
 
 import argparse
-import sys
 from collections.abc import Callable, Mapping
 
 from bench.analyse import comparison as comparing
 from bench.analyse.comparable import unlike_conditions
-from bench.commands import BAD, FINE, say, write
+from bench.commands import BAD, FINE, put, say
 from bench.commands.arguments import COMPARE_FORMATS
 from bench.plan.case import CONTROL
 from bench.plan.errors import NotComparable, WrongRequest
@@ -16,7 +15,7 @@ from bench.show.comparison.blocks import as_csv, as_json, blocks
 from bench.show.comparison.report import ONE_SIDED, Report, headline
 from bench.show.doubts import control_warning
 from bench.show.markdown import markdown
-from bench.show.terminal.console import console, render, rendered
+from bench.show.terminal.console import render
 from bench.show.text import counted
 from bench.stats.limits import Limits
 from bench.store import journal, saved_run
@@ -53,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
         report = _report(arguments, base, new)
         _put(report, arguments)
         if arguments.plot and not catalogue.draw_comparison(report, arguments.plot):
-            say(f"{_prefix(report)}nothing to draw: no row was judged", stderr=True)
+            say("nothing to draw: no row was judged", stderr=True)
         if page:
             from bench.show.pages import comparison as web  # slow to import
 
@@ -84,16 +83,15 @@ def _report(arguments: argparse.Namespace, base: SavedRun, new: SavedRun) -> Rep
             f"BASE and NEW were not measured under the same conditions: {'; '.join(unlike)}; "
             "--force compares them all the same"
         )
-    baseline, by_level = arguments.baseline, not arguments.baseline
+    baseline = arguments.baseline
     judged = comparing.rebased(_records(base), _records(new), baseline) if baseline else (base.table, new.table)
-    comparison = comparing.compare(*judged, **vars(limits), by_level=by_level)
+    comparison, by_rows = comparing.compared(*judged, limits, by_level=not baseline)
     if not comparing.is_compared(comparison):
         shared = int((~comparison["verdict"].isin(ONE_SIDED)).sum())
         raise NotComparable(
             f"nothing can be compared: BASE and NEW share {counted(shared, 'case')}, "
             "none of them with a speed-up on both sides besides the baseline"
         )
-    by_rows = comparing.differences(*judged, by_level=by_level)
     about = tuple(map(str, notes.about(base, new, baseline, comparison, by_rows)))
     unlike_runs = tuple(map(str, notes.unlike(base, new)))
     sides = zip(SIDES, (base, new), strict=True)
@@ -114,19 +112,8 @@ def _records(saved: SavedRun) -> list[Record]:
 
 def _put(report: Report, arguments: argparse.Namespace) -> None:
     """Print the report, or write it into a file and print its headline."""
+    prefix, lines = f"{report.mark} | " if report.mark else "", headline(report)
     if arguments.format == "csv":  # which has no place for them
-        say(*(f"{_prefix(report)}{line}" for line in (*headline(report), *report.notes)), stderr=True)
-    screen = render(blocks(report), report.mark)
-    if not arguments.to and arguments.format == COMPARE_FORMATS[0]:
-        console().print(screen)
-        return
-    text = rendered(screen) if arguments.format == COMPARE_FORMATS[0] else TEXTS[arguments.format](report)
-    if not arguments.to:
-        sys.stdout.write(text)
-        return
-    write(arguments.to, text)
-    say(*(f"{_prefix(report)}{arguments.to}: {line}" for line in headline(report)))
-
-
-def _prefix(report: Report) -> str:
-    return f"{report.mark} | " if report.mark else ""
+        say(*(f"{prefix}{line}" for line in (*lines, *report.notes)), stderr=True)
+    text = TEXTS[arguments.format](report) if arguments.format in TEXTS else render(blocks(report), report.mark)
+    put(text, arguments.to, *lines, prefix=prefix)

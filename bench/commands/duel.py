@@ -16,7 +16,7 @@ from bench.analyse import advice
 from bench.analyse.advice import Advice
 from bench.analyse.analysed_run import AnalysedRun
 from bench.analyse.verdict import needed, verdict
-from bench.commands import BAD, FINE, say, write
+from bench.commands import BAD, FINE, put, say, write
 from bench.commands.arguments import FORMATS
 from bench.engine.duel import Duel, Ground, grounds
 from bench.engine.model_look import NotSeen, asked, shaped
@@ -38,7 +38,7 @@ from bench.show import duel as show
 from bench.show.duel import Told
 from bench.show.markdown import markdown
 from bench.show.rows import Row, by_point
-from bench.show.terminal.console import console, render, rendered
+from bench.show.terminal.console import console, render
 from bench.show.text import listed
 from bench.store.table import of_rows
 
@@ -77,8 +77,8 @@ def run(arguments: argparse.Namespace) -> int:
         with Duel(sweeps[0], folder, sides, (sweeps[0].points, sweeps[1].points), allow) as duel:
             is_quiet = arguments.format != FORMATS[0] and not arguments.to
             spent_s = measure(duel, is_quiet=is_quiet)
-            told = _told(duel, spent_s)
-    return _put(told, arguments, folder)
+            of = told(duel, spent_s)
+    return _put(of, arguments, folder)
 
 
 def _allowed(text: str) -> float:
@@ -108,7 +108,8 @@ def rows_of(duel: Duel) -> dict[Point, list[Row]]:
     return by_point(of_rows([row for point in points for row in duel.summary.rows(point)]))
 
 
-def _told(duel: Duel, spent_s: float) -> Told:
+def told(duel: Duel, spent_s: float) -> Told:
+    """Return what a duel says that took so many seconds."""
     bound, measured = duel.sweep.effort.bound, rows_of(duel)
     verdicts = [verdict(point, measured.get(point, ()), *duel.names, bound) for point in duel.sweep.points]
     times = sum(max(1.0, needed(each, bound, duel.allow)) for each in verdicts) / len(verdicts)
@@ -146,13 +147,7 @@ def _looks(duel: Duel) -> Iterator[tuple[str, Advice]]:
 def _put(told: Told, arguments: argparse.Namespace, folder: Path) -> int:
     """Print what a duel says in the format that was asked for, write its page, and return the exit status."""
     is_read = arguments.format == FORMATS[0]
-    if arguments.to:
-        write(arguments.to, rendered(render(show.blocks(told))) if is_read else TEXTS[arguments.format](told))
-        say(f"{arguments.to}: {show.headline(told)}")
-    elif is_read:
-        console().print(render(show.blocks(told)))
-    else:
-        sys.stdout.write(TEXTS[arguments.format](told))
+    put(render(show.blocks(told)) if is_read else TEXTS[arguments.format](told), arguments.to, show.headline(told))
     if is_read:
         say(f"Again: {told.command}")
         say(f"Everything is in {folder}: results.csv, journal.jsonl, environment.json.")

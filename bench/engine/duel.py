@@ -4,7 +4,6 @@ So the rounds of the sides are paired like those of two implementations, and an 
 """
 
 import dataclasses
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.analyse.standing import Answer
-from bench.analyse.verdict import goal, growth, log_speedup, may_end
+from bench.analyse.verdict import answer
 from bench.engine.checkout import Checkout, checked_out
 from bench.engine.member import Member
 from bench.engine.model_look import WRONG, NotSeen, asked, replied
@@ -155,16 +154,10 @@ class Duel(Run):
 
     def answer(self, point: Point, bound: float) -> Answer:
         """Return what is known of the ratio: both sides are measured until it is known well enough for a verdict."""
-        if point not in self.summary:
-            return Answer()
         replicates = self.summary.answer(point, bound).replicates
-        log = log_speedup(self.summary.contrasts(point), *self.names) if replicates else None
-        if log is None:
+        if not replicates:
             return Answer()
-        if may_end(log, bound, self.allow):
-            return Answer(self.names[0], math.expm1(log.half), replicates=replicates)
-        further = growth(log.half, log.freedom, goal(log, bound)) - 1
-        return Answer(self.names[0], math.expm1(log.half), self.names, (further, further), replicates)
+        return answer(self.summary.contrasts(point), *self.names, bound, self.allow, replicates)
 
     def member(self, case: Case) -> Member:
         """Return a side at a point, to be measured in a replicate; the control is the first one once more."""

@@ -12,14 +12,16 @@ from typing import Any
 from bench.analyse.advice import Advice
 from bench.analyse.flags import is_opposed, launch_bound
 from bench.analyse.rows import grouped
-from bench.analyse.verdict import AS_FAST, DIFFERENT, FASTER, KINDS, OPEN, SLOWER, UNMEASURED, Verdict
+from bench.analyse.verdict import LOST, Verdict
 from bench.plan.again import MOST_COMMANDS, Again
 from bench.plan.case import AFTER, BEFORE, Case, Point
 from bench.plan.device import CPU
+from bench.plan.verdicts import AS_FAST, DIFFERENT, FASTER, NOT_MEASURED, OF_SIDES, OPEN, SLOWER
 from bench.plan.weights import ADDED, NAMES, ORDER, ROWS
 from bench.show import intervals
 from bench.show.answer import bound_by_host
-from bench.show.blocks import BAD, GOOD, HEAD, PLAIN, WARNING, Block, Code, Column, Folded, Lines, Table, right
+from bench.show.blocks import BAD, HEAD, PLAIN, WARNING, Block, Code, Column, Folded, Lines, Table, right
+from bench.show.comparison.report import TONES
 from bench.show.rows import Row, reason
 from bench.show.text import capital, memory_setting, more, names, share_of, shared, slower
 from bench.stats.estimates import Interval
@@ -44,15 +46,10 @@ WORDS = {
     AS_FAST: "not slower than {before} by more than {bound}",
     SLOWER: "slower than {before}",
     OPEN: "not known to be as fast as {before}",
-    UNMEASURED: "not measured",
+    NOT_MEASURED: "not measured",
     DIFFERENT: "different from {before}",
 }
 """What a verdict says of the second side."""
-
-TONES = {FASTER: GOOD, AS_FAST: GOOD, SLOWER: BAD, OPEN: WARNING, UNMEASURED: BAD, DIFFERENT: BAD}
-
-LOST = (DIFFERENT, UNMEASURED)
-"""The verdicts on a side that has no time, or not that of the same function."""
 
 KEPT, EXCEEDED, UNDECIDED = "kept", "exceeded", "not decided"
 """Whether the second side keeps within what is allowed."""
@@ -146,7 +143,7 @@ class Told:
     @property
     def worst(self) -> Verdict:
         """The point with the worst verdict; of several, the one with the least speed-up."""
-        return max(self.verdicts, key=lambda each: (KINDS.index(each.kind), -_value(each)))
+        return min(self.verdicts, key=lambda each: (OF_SIDES.index(each.kind), _value(each)))
 
 
 def _value(of: Verdict) -> float:
@@ -205,7 +202,9 @@ def _answer(told: Told) -> str:
     ratio = f"{_ratio(worst.speedup)} at {told.labels[worst.point]}"
     if worst.kind in (FASTER, AS_FAST):
         return f"{_said(worst.kind, told)} at all {count} points, by {ratio} at worst"
-    others = [f"{_said(kind, told)} at {kinds[kind]}" for kind in KINDS if kind != worst.kind and kinds[kind]]
+    others = [
+        f"{_said(kind, told)} at {kinds[kind]}" for kind in reversed(OF_SIDES) if kind != worst.kind and kinds[kind]
+    ]
     later = _later(told) if kinds[OPEN] else ""
     return f"{'; '.join([f'{_said(worst.kind, told)}{where}, by {ratio} at worst', *others])}{later}"
 
@@ -298,13 +297,17 @@ def _columns(told: Told) -> list[Column]:
     return [
         *([Column("point", lambda of: told.labels[of.point])] if len(told.labels) > 1 else []),
         Column("speed-up", lambda of: _ratio(of.speedup) if of.speedup.is_known else ""),
-        *([] if told.is_unmatched else [Column("verdict", lambda of: of.kind, tone=lambda of: TONES[of.kind])]),
+        *([] if told.is_unmatched else [Column("verdict", lambda of: of.kind, tone=_tone)]),
         Column(told.before, cell("latency_s", units.seconds, "before"), right),
         Column(told.after, cell("latency_s", units.seconds, "after"), right),
         Column(f"memory {told.before}", cell("memory_bytes", units.size, "before"), right, rank=2),
         Column(f"memory {told.after}", cell("memory_bytes", units.size, "after"), right, rank=2),
         Column("replicates", cell("processes", str, "after"), right, rank=3),
     ]  # fmt: skip
+
+
+def _tone(of: Verdict) -> str:
+    return BAD if of.kind in LOST else TONES[of.kind]
 
 
 def _opposed(told: Told) -> Iterator[str]:
@@ -392,7 +395,7 @@ def _function(told: Told, *, is_folded: bool) -> Iterator[str]:
         yield f"function: different, or its weights are not matched: {told.match}"
     elif told.is_uncompared:
         yield f"function: outputs were not compared: {told.match or 'weights differ'}"
-    elif told.weights and any(each.kind != UNMEASURED for each in told.verdicts):
+    elif told.weights and any(each.kind != NOT_MEASURED for each in told.verdicts):
         what = "outputs and gradients" if told.verdicts[0].point.mode != "inference" else "outputs"
         errors = [(each.after["error"], each.after["tolerance"]) for each in told.verdicts if each.after.get("error")]
         error, tolerance = max(errors, key=lambda pair: pair[0] / pair[1], default=(None, None))

@@ -9,7 +9,8 @@ from bench.analyse.precision import WIDEST, Change
 from bench.plan.case import Case, Point
 from bench.plan.errors import WrongRequest
 from bench.plan.grid import machine_columns, without_columns
-from bench.plan.published import PARTS, Published, core_flops
+from bench.plan.published import AGREES, PARTS, Published, core_flops
+from bench.plan.verdicts import EQUIVALENT
 from bench.show import intervals
 from bench.show.answer import choice_of, words
 from bench.show.blocks import QUIET, Block, Lines, Table, of_texts
@@ -24,8 +25,8 @@ OF_PRECISIONS = (
 )
 
 OF_REFERENCES = (
-    "ratio: published over measured, above 1 we are faster; a verdict needs the figure's own card and work, else it "
-    "is an order of magnitude",
+    "ratio: published over measured, above 1 we are faster; a verdict needs the figure's own card and work, else it is "
+    f"an order of magnitude; {EQUIVALENT}: neither time is more than {AGREES} times the other",
     "core alone: attention with q, k and v given; ours is the whole layer, with its projections, unless that is core",
     "FLOP/s of a core: 4·B·H·N·M·D operations forward, half of them with a causal mask, 2.5 times as many backward, as "
     "papers count; the column rate counts 2 times as many backward",
@@ -111,7 +112,7 @@ def references(table: pd.DataFrame, published: Iterable[Published]) -> list[Bloc
 
 def _compared(row: Row, figure: Published, point: Point) -> tuple[str, str, str, str]:
     """Return their time, our time or status, the ratio of both and the verdict; with rates if theirs is one."""
-    theirs_s = figure.latency_s(point)
+    theirs_s, ours_s = figure.latency_s(point), row["latency_s"]
     theirs = units.seconds(theirs_s)
     if figure.unit == "items_per_s":
         theirs = f"{figure.value:g} items/s = {theirs}"
@@ -119,7 +120,7 @@ def _compared(row: Row, figure: Published, point: Point) -> tuple[str, str, str,
         theirs = f"{units.rate(figure.value, 'FLOP/s')} = {theirs}"
     if row["status"] != "ok":
         return theirs, str(row["status"]), "", ""
-    ours_s, ours = row["latency_s"], units.seconds(row["latency_s"])
+    ours = units.seconds(ours_s)
     if figure.unit == "core_flops_per_s" and point.layer == "core":
         ours = f"{units.rate(core_flops(point) / ours_s, 'FLOP/s')} = {ours}"
     return theirs, ours, units.ratio(theirs_s / ours_s), figure.verdict(point, row["device_name"] or "", ours_s)

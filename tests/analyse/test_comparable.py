@@ -125,7 +125,6 @@ def test_a_notable_difference_has_both_values(change: dict[str, Any], difference
         {"available_bytes": 1 << 30},
         {"preflight": {"others_cores": 0.2, "switches": 900, "spread": 0.09}},
         {"clock_hz": 1.95e9},
-        {"selfcheck": {"detectable": {"1": 0.01}}},
         {"load_1min": None, "something_new": 7},
     ],
 )

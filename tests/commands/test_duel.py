@@ -12,7 +12,6 @@ from typing import cast
 
 import pytest
 
-from bench.analyse.verdict import DIFFERENT, FASTER
 from bench.cli import main
 from bench.commands import duel
 from bench.engine.duel import Duel
@@ -22,6 +21,7 @@ from bench.machine.quiet import Preflight
 from bench.plan import names
 from bench.plan.case import AFTER, BEFORE, CONTROL
 from bench.plan.sweep import Sweep
+from bench.plan.verdicts import DIFFERENT, FASTER
 from bench.plan.weights import ADDED, NAMES
 from bench.store.table import load
 from tests.engine import threads

@@ -6,6 +6,7 @@ import pytest
 
 from bench.plan.published import read
 from bench.plan.sweep import Request, load_sweep, shipped_names
+from bench.plan.verdicts import EQUIVALENT, FASTER, SLOWER
 from tests.make.points import point
 from tests.refusals import refusal
 
@@ -80,11 +81,11 @@ AT = {"layer": "core", "device": "cuda"}
 @pytest.mark.parametrize(
     ("columns", "device_name", "latency_s", "verdict"),
     [
-        (AT, "NVIDIA H200 140 GiB", 0.5, "within 10%: agrees"),
-        (AT, "NVIDIA H200 140 GiB", 0.5 * 1.09, "within 10%: agrees"),
-        (AT, "NVIDIA H200 140 GiB", 0.5 / 1.09, "within 10%: agrees"),
-        (AT, "NVIDIA H200 140 GiB", 0.5 * 1.12, "12.0% slower than published"),
-        (AT, "NVIDIA H200 140 GiB", 0.5 / 1.12, "12.0% faster than published"),
+        (AT, "NVIDIA H200 140 GiB", 0.5, EQUIVALENT),
+        (AT, "NVIDIA H200 140 GiB", 0.5 * 1.09, EQUIVALENT),
+        (AT, "NVIDIA H200 140 GiB", 0.5 / 1.09, EQUIVALENT),
+        (AT, "NVIDIA H200 140 GiB", 0.5 * 1.12, SLOWER),
+        (AT, "NVIDIA H200 140 GiB", 0.5 / 1.12, FASTER),
         (AT, "NVIDIA H200 MIG 1g.18gb 16 GiB", 0.5, "another card, no comparison: published for NVIDIA H200, "),
         (AT, "", 0.5, "another card, no comparison: published for NVIDIA H200, measured on no GPU"),
         ({"layer": "vit", "device": "cuda"}, "NVIDIA H200 140 GiB", 0.5, "the core alone against a whole layer: no "),
@@ -93,7 +94,7 @@ AT = {"layer": "core", "device": "cuda"}
 def test_a_verdict_needs_the_same_card_and_the_same_work(
     columns: dict[str, str], device_name: str, latency_s: float, verdict: str
 ) -> None:
-    """Then two times agree if neither is more than 1.1 times the other, else it says how far they lie apart."""
+    """Then two times are equivalent if neither is more than 1.1 times the other."""
     (figure,) = read([ENTRY | ON_H200])
     assert figure.verdict(point(**columns), device_name, latency_s).startswith(verdict)
 

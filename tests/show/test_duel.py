@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from bench.analyse.advice import Advice, LayerKind
-from bench.analyse.verdict import DIFFERENT, FASTER, KINDS, OPEN, SLOWER, Verdict, verdict
+from bench.analyse.verdict import Verdict, verdict
 from bench.plan.again import Again
 from bench.plan.case import AFTER, BEFORE
+from bench.plan.verdicts import DIFFERENT, FASTER, OF_SIDES, OPEN, SLOWER
 from bench.plan.weights import NAMES, ROWS, WAYS
 from bench.show.duel import Told, as_json, blocks, differences, headline, markdown_blocks
 from bench.show.markdown import MOST_CHARACTERS, markdown
@@ -118,7 +119,7 @@ def test_no_two_verdicts_read_alike() -> None:
     """Without their numbers and reasons the answers still differ."""
     answers = [headline(told(each)).partition(":")[0] for each in (of(*FAST), of(*EQUAL), of(*UNSURE), of(*SLOW))]
     answers += [headline(told(each)).partition(":")[0] for each in LOST[:2]]
-    assert len({*answers}) == len(KINDS)
+    assert len({*answers}) == len(OF_SIDES)
 
 
 def test_a_side_that_is_an_implementation_is_named() -> None:

@@ -88,7 +88,7 @@ def test_an_end_is_how_much_faster_another_may_be(rivals: int) -> None:
 def test_so_many_times_more_measuring_brings_an_end_to_any_goal() -> None:
     """Where the difference itself is larger than the goal, none does."""
     plain, goal = of(0.0, 0.01, 0.05, error=0.02), 0.03
-    needed = growth(plain, ends(plain), goal)
+    needed = growth(ends(plain) - plain.difference, goal - plain.difference)
     assert np.argwhere(np.isnan(needed)).tolist() == [[2, 0], [2, 1]]
     for pair in ((0, 1), (1, 0), (0, 2)):
         more = Contrasts(plain.names, plain.difference, plain.error / math.sqrt(1 + needed[pair]), plain.freedom)

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from bench.analyse.comparable import common_shift, raw_change, speed_change, state_differences, unmatched
+from bench.plan.verdicts import FASTER, SLOWER
 from bench.show.text import counted
 from bench.stats.between_runs import BetweenRuns
 from bench.store import units
@@ -48,7 +49,7 @@ ASKED = {
 }
 """Settings of a run in words, that of BASE first."""
 
-OTHER_WAY = {"slower": "faster", "faster": "slower"}
+OTHER_WAY = {SLOWER: FASTER, FASTER: SLOWER}
 
 
 class Note(NamedTuple):

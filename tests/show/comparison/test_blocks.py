@@ -1,4 +1,4 @@
-"""A comparison in the terminal, as Markdown, CSV and JSON: worst first, and nothing inconclusive reads as equal."""
+"""A comparison in the terminal, as Markdown, CSV and JSON: worst first, and nothing open reads as equal."""
 
 import io
 import json
@@ -73,13 +73,13 @@ def test_rows_stand_worst_first_and_are_counted_in_the_last_line() -> None:
     assert re.findall("^slower +tokens_(.)", shown(compare(base, new)), re.MULTILINE) == ["b", "c", "a"]
 
 
-def test_inconclusive_is_never_shown_as_the_same() -> None:
-    """The row, the implementation and the count of such a verdict say inconclusive."""
+def test_open_is_never_shown_as_the_same() -> None:
+    """The row, the implementation and the count of such a verdict say open."""
     noisy = row(case("tokens"), NOISY)
     said = shown(compare(table(noisy), table(noisy)))
-    assert re.search(r"^tokens +1 +\+0\.0% +8% +1 inconclusive$", said, re.MULTILINE)
-    assert line_of(compare(table(noisy), table(noisy)), "tokens").startswith("inconclusive tokens ")
-    assert said.splitlines()[-1] == "1 inconclusive"
+    assert re.search(r"^tokens +1 +\+0\.0% +8% +1 open$", said, re.MULTILINE)
+    assert line_of(compare(table(noisy), table(noisy)), "tokens").split()[:2] == ["open", "tokens"]
+    assert said.splitlines()[-1] == "1 open"
     assert not re.search(r"\b(same|equal|unchanged)\b", said)
 
 
@@ -178,7 +178,7 @@ def test_a_comment_begins_with_what_changed_and_then_each_implementation() -> No
     first, second, summary, *_ = written(Report(every_verdict())).split("\n\n")
     assert first.startswith("**1 row is slower: tokens_slower -20.0%; 1 row is newly failing: ")
     assert second.endswith("by speed-ups over tokens_baseline")
-    judged = ("equivalent", "faster", "inconclusive", "slower")
+    judged = ("equivalent", "faster", "open", "slower")
     assert re.findall(r"^\| `tokens_(\w+)` \| 1 \|.*\| 1 (\w+) \|$", summary, re.MULTILINE) == [(n, n) for n in judged]
 
 
@@ -187,7 +187,7 @@ def test_what_changed_stands_in_the_open_and_the_rest_is_folded_away() -> None:
     before, after, _commands = written(Report(every_verdict())).split(FOLD)
     assert verdicts(before) == [name for name in VERDICTS if name in EVENTS]
     assert verdicts(after) == [name for name in VERDICTS if name not in EVENTS]
-    assert after.startswith("the other 6 rows: 1 missing, 1 inconclusive, 1 not measured, 1 new, 1 equivalent, 1 base")
+    assert after.startswith("the other 6 rows: 1 missing, 1 open, 1 not measured, 1 new, 1 equivalent, 1 base")
     run = table(baseline(), at(case("sdpa"), 1.0))
     before, after = written(Report(compare(run, run))).split(FOLD)
     assert verdicts(before) == []
@@ -224,7 +224,7 @@ def test_tables_are_whole() -> None:
         else:
             assert "\n|" not in block
     run = table(row(case("tokens"), NOISY, latency_s=0.0181))
-    line = r"\| inconclusive \| `tokens` \| [^|]* \| \+0\.0% ±7\.0% \| 18\.1 ms \| 18\.1 ms \|"
+    line = r"\| open \| `tokens` \| [^|]* \| \+0\.0% ±7\.0% \| 18\.1 ms \| 18\.1 ms \|"
     assert re.search(line, written(Report(compare(run, run))))
 
 
