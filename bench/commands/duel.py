@@ -26,7 +26,7 @@ from bench.machine import monotonic
 from bench.machine.doctor import LEAST_TORCH
 from bench.machine.facts import here
 from bench.plan.again import Again
-from bench.plan.case import AFTER, BEFORE, Point
+from bench.plan.case import AFTER, BEFORE
 from bench.plan.device import default_sweep
 from bench.plan.errors import WrongRequest, refusing
 from bench.plan.invocation import suite, without_options
@@ -37,7 +37,7 @@ from bench.show import doubts
 from bench.show import duel as show
 from bench.show.duel import Told
 from bench.show.markdown import markdown
-from bench.show.rows import Row, by_point
+from bench.show.rows import by_point
 from bench.show.terminal.console import console, render
 from bench.show.text import listed
 from bench.store.table import of_rows
@@ -102,18 +102,12 @@ def measure(duel: Duel, *, is_quiet: bool = False) -> float:
     return duel.sweep.effort.seconds(len(points)) - max(0.0, end_s - monotonic.now_s())
 
 
-def rows_of(duel: Duel) -> dict[Point, list[Row]]:
-    """Return the rows of each point that a duel has measured."""
-    points = [point for point in duel.sweep.points if point in duel.summary]
-    return by_point(of_rows([row for point in points for row in duel.summary.rows(point)]))
-
-
 def told(duel: Duel, spent_s: float) -> Told:
     """Return what a duel says that took so many seconds."""
-    bound, measured = duel.sweep.effort.bound, rows_of(duel)
+    bound, rows = duel.sweep.effort.bound, of_rows(duel.summary.all_rows())
+    measured = by_point(rows)
     verdicts = [verdict(point, measured.get(point, ()), *duel.names, bound) for point in duel.sweep.points]
     times = sum(max(1.0, needed(each, bound, duel.allow)) for each in verdicts) / len(verdicts)
-    rows = of_rows(duel.summary.all_rows())
     return Told(
         *duel.names,
         verdicts,

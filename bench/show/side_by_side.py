@@ -1,6 +1,6 @@
 """Times side by side: in two precisions, beside published figures, and on several machines."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import pandas as pd
@@ -55,29 +55,17 @@ def precisions(table: pd.DataFrame, changes: Sequence[Change]) -> list[Block]:
             f"no case was measured in {WIDEST} and in another dtype in the same rounds; "
             "a sweep that has both measures them so, for example --dtype float32,bfloat16"
         )
-    headings = ("point", "implementation", WIDEST, "error", "in", "", "error", "as fast")
-    rows = [
-        [
-            " ".join(parts(change.point, SHAPE)),
-            change.implementation,
-            *_time_and_error(wide),
-            change.dtype,
-            *_time_and_error(narrow),
-            intervals.ratio(change.speedup),
-        ]
-        for change, wide, narrow in _changed(table, changes)
-    ]
-    return [of_texts(headings, rows, numbers=(WIDEST, "error", "", "as fast")), Lines(OF_PRECISIONS, QUIET)]
-
-
-def _changed(table: pd.DataFrame, changes: Iterable[Change]) -> Iterator[tuple[Change, Row, Row]]:
-    """Yield each change of precision with the row in WIDEST and the row in the other dtype, if both have a time."""
     rows = {Case.from_columns(row): row for row in measured(plain(table))}
+    lines = []
     for change in changes:
         points = change.point, replace(change.point, dtype=change.dtype)
         wide, narrow = (rows.get(Case(point, change.implementation)) for point in points)
-        if wide and narrow:
-            yield change, wide, narrow
+        if wide and narrow:  # neither failed later
+            point, ratio = " ".join(parts(change.point, SHAPE)), intervals.ratio(change.speedup)
+            times = *_time_and_error(wide), change.dtype, *_time_and_error(narrow)
+            lines.append([point, change.implementation, *times, ratio])
+    headings = ("point", "implementation", WIDEST, "error", "in", "", "error", "as fast")
+    return [of_texts(headings, lines, numbers=(WIDEST, "error", "", "as fast")), Lines(OF_PRECISIONS, QUIET)]
 
 
 def _time_and_error(row: Row) -> tuple[str, str]:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from bench.analyse.comparable import common_shift, raw_change, speed_change, state_differences, unmatched
+from bench.analyse.comparable import common_shift, is_steady, raw_change, state_differences, unmatched
 from bench.plan.verdicts import FASTER, SLOWER
 from bench.show.text import counted
 from bench.stats.between_runs import BetweenRuns
@@ -99,11 +99,9 @@ def about(
     elif unknown:
         yield Note("unknown baseline", (" and ".join(unknown),))
     if base.environment and new.environment and (differences := state_differences(base.environment, new.environment)):
-        yield Note("state", ("; ".join(_state(each.name).format(each.base, each.new) for each in differences),))
-    if factor := speed_change(comparison):
-        yield Note("speed", (factor,))
-    elif factor := raw_change(comparison):
-        yield Note("raw", (factor,))
+        yield Note("state", ("; ".join(_state(name).format(*values) for name, values in differences.items()),))
+    if factor := raw_change(comparison):
+        yield Note("raw" if is_steady(factor) else "speed", (factor,))
     if by_rows.sd > 0:
         yield Note("scatter", (units.percent(by_rows.sd),))
     if shift := common_shift(comparison):
