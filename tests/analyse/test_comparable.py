@@ -93,7 +93,6 @@ QUIET: dict[str, Any] = {
     "preflight": {"others_cores": 0.02, "switches": 3, "spread": 0.04},
     "clock_hz": 1.98e9,
     "throttle": [],
-    "selfcheck": {"detectable": {"1": 0.02}},  # of an earlier version
 }
 
 
