@@ -1,11 +1,10 @@
 """Comparisons of two tables of results: changes of speed with intervals, and verdicts."""
 
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from bench.analyse.summary import summarise
@@ -195,48 +194,37 @@ def _by_status(matched: pd.DataFrame, baseline: str | None) -> Verdicts:
 def _changes(matched: pd.DataFrame, baseline: str | None) -> tuple[Estimates, Truths]:
     """Return the changes of the log speeds with the errors of both sides, and which are relative to a common level.
 
-    The others, and all without a `baseline`, are those of speed-ups. What has no interval on a side can't be judged.
+    The others, and all without a `baseline`, are those of speed-ups, as is the baseline's. What has no interval on a
+    side can't be judged.
     """
-    sides = [_numbers(matched, [f"{side}_{name}" for name in SPEEDUP]) for side in SIDES]
-    before, after = (of_ratios(*side, confidence=PAIR) for side in sides)
-    changes = _sum((-1, 1), *(Estimates(of.value, _positive(of.error), of.freedom) for of in (before, after)))
-    own = [_positive(_numbers(matched, [f"{side}_log_time_error"])[0]) for side in SIDES]
-    alone = _sum(
-        (-1, 1), *(Estimates(of.value, error, of.freedom) for of, error in zip((before, after), own, strict=True))
-    )
-    is_by_level = np.zeros(len(matched), dtype=bool)
-    for rows, of in _by_level(matched, alone, baseline):
-        is_by_level[rows] = True
-        for name in ("value", "error", "freedom"):
-            getattr(changes, name)[rows] = getattr(of, name)
-    return changes, is_by_level
-
-
-def _by_level(
-    matched: pd.DataFrame, alone: Estimates, baseline: str | None
-) -> Iterator[tuple[npt.NDArray[np.intp], Estimates]]:
-    """Yield the places of the rows of each point that are compared with a common level, and their changes.
-
-    `alone` are the changes with the errors of rows by themselves. The baseline stays what it is.
-    """
+    sides = [of_ratios(*_numbers(matched, [f"{side}_{name}" for name in SPEEDUP]), confidence=PAIR) for side in SIDES]
+    times = [_numbers(matched, [f"{side}_log_time_error"])[0] for side in SIDES]
+    changes, alone = _difference(sides, [side.error for side in sides]), _difference(sides, times)
     is_well = (matched[["base_processes", "new_processes"]].min(axis=1) >= WELL).fillna(False).to_numpy(dtype=bool)
     is_baseline = matched["implementation"].isin([baseline]).to_numpy(dtype=bool)
+    is_by_level = np.zeros(len(matched), dtype=bool)
     for places in matched.groupby(list(POINT_COLUMNS), sort=False, dropna=False).indices.values():
         rows = np.asarray(places)
         if not is_baseline[rows].any():
             continue
-        place, part = int(np.argmax(is_baseline[rows])), Estimates(*(of[rows] for of in vars(alone).values()))
-        if (of := relative(part, is_well[rows], place)) is not None:
+        place = int(np.argmax(is_baseline[rows]))
+        of = relative(Estimates(*(part[rows] for part in vars(alone).values())), is_well[rows], place)
+        if of is not None:
             others = np.arange(len(rows)) != place
-            yield rows[others], Estimates(*(of_part[others] for of_part in vars(of).values()))
+            is_by_level[rows[others]] = True
+            for name, part in vars(of).items():
+                getattr(changes, name)[rows[others]] = part[others]
+    return changes, is_by_level
+
+
+def _difference(sides: Sequence[Estimates], errors: Sequence[Array]) -> Estimates:
+    """Return the second of two sides less the first, with these errors; one that is not above 0 is none."""
+    pairs = zip(sides, errors, strict=True)
+    return _sum((-1, 1), *(Estimates(of.value, np.where(error > 0, error, np.nan), of.freedom) for of, error in pairs))
 
 
 def _numbers(table: pd.DataFrame, columns: Sequence[str]) -> list[Array]:
     return [table[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in columns]
-
-
-def _positive(values: Array) -> Array:
-    return np.where(values > 0, values, np.nan)
 
 
 def _sum(signs: tuple[int, int], one: Estimates, other: Estimates) -> Estimates:
