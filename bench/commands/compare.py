@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
         report = _report(arguments, base, new)
         _put(report, arguments)
         if arguments.plot and not catalogue.draw_comparison(report, arguments.plot):
-            say("nothing to draw: no row was judged", stderr=True)
+            say(f"{_prefix(report)}nothing to draw: no row was judged", stderr=True)
         if page:
             from bench.show.pages import comparison as web  # slow to import
 
@@ -112,8 +112,12 @@ def _records(saved: SavedRun) -> list[Record]:
 
 def _put(report: Report, arguments: argparse.Namespace) -> None:
     """Print the report, or write it into a file and print its headline."""
-    prefix, lines = f"{report.mark} | " if report.mark else "", headline(report)
+    prefix, lines = _prefix(report), headline(report)
     if arguments.format == "csv":  # which has no place for them
         say(*(f"{prefix}{line}" for line in (*lines, *report.notes)), stderr=True)
     text = TEXTS[arguments.format](report) if arguments.format in TEXTS else render(blocks(report), report.mark)
     put(text, arguments.to, *lines, prefix=prefix)
+
+
+def _prefix(report: Report) -> str:
+    return f"{report.mark} | " if report.mark else ""

@@ -34,8 +34,8 @@ from bench.plan.names import check_layers, is_module, search_path
 from bench.plan.sides import Side, sides_of
 from bench.plan.sweep import Sweep, load_sweep
 from bench.show import doubts
-from bench.show import duel as show
-from bench.show.duel import Told
+from bench.show.comparison import duel as show
+from bench.show.comparison.duel import Told
 from bench.show.markdown import markdown
 from bench.show.rows import by_point
 from bench.show.terminal.console import console, render

@@ -25,8 +25,8 @@ from bench.plan.drawn import between
 from bench.plan.errors import NotComparable, WrongRequest, refusing
 from bench.plan.sides import sides_of
 from bench.plan.sweep import MEASURED, Effort, Sweep
-from bench.show import duel as show
 from bench.show import intervals
+from bench.show.comparison import duel as show
 from bench.show.terminal.console import console, render
 from bench.show.text import any_of, counted, duration
 from bench.store import files

@@ -20,7 +20,7 @@ from bench.stats.estimates import PAIR, Array, t_quantile
 GOOD = 1.02
 """An implementation that costs no more than this is as good as the fastest: others decide, such as its memory."""
 
-STEP, ROUNDS = 0.25, 60
+STEP, ROUNDS = 0.15, 100
 """The part of the way, in logarithms, to the growth that degrees of freedom call for, and how often it is gone."""
 
 
@@ -70,5 +70,5 @@ def growth(half: Array | float, goal: Array | float, freedom: float | None = Non
     plain = times
     for _ in range(ROUNDS):
         needed = plain * np.square(t_quantile(freedom * times, PAIR) / t_quantile(freedom, PAIR))
-        times = times * (needed / times) ** STEP
+        times = np.maximum(times * (needed / times) ** STEP, 1.0)
     return times - 1

@@ -22,7 +22,8 @@ from bench.analyse.verdict import verdict
 from bench.commands.export import content_of
 from bench.plan.case import CONTROL, Point
 from bench.plan.sweep import Sweep
-from bench.show import duel, failures, summary
+from bench.show import failures, summary
+from bench.show.comparison import duel
 from bench.show.markdown import markdown
 from bench.show.pages.run import page
 from bench.show.rows import by_point, plain

@@ -162,13 +162,10 @@ def test_where_one_side_cannot_be_prepared_the_other_is_skipped(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("implementation", ["test:killed_once", "test:killed_once_in_b"])
-def test_a_side_that_is_killed_once_is_measured_again(
-    implementation: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_side_that_is_killed_once_is_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All get fresh processes, and the replicates are whole; no row says that it was skipped."""
     monkeypatch.setenv("TEST_FOLDER", str(tmp_path))
-    measured(tmp_path, implementation)
+    measured(tmp_path, "test:killed_once_in_b")
     assert [*tmp_path.glob("test-*")]
     assert {each.status for own in records(tmp_path).values() for each in own} == {"ok"}
     assert len(log_ratios(tmp_path)) == 2

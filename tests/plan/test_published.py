@@ -1,9 +1,11 @@
 """Figures that others published."""
 
+from functools import cache
 from typing import Any
 
 import pytest
 
+from bench.plan.case import Point
 from bench.plan.published import read
 from bench.plan.sweep import Request, load_sweep, shipped_names
 from bench.plan.verdicts import EQUIVALENT, FASTER, SLOWER
@@ -137,10 +139,14 @@ def test_what_is_no_figure_is_refused(entries: object, message: str) -> None:
 
 def test_shipped_figures_are_for_points_of_their_sweep() -> None:
     """Each figure is for a case of its own sweep, at some device and dtype."""
+
+    @cache
+    def points(name: str, *free: tuple[str, str]) -> tuple[Point, ...]:
+        return load_sweep(Request(name, overrides={"timing": "host", **dict(free)})).points
+
     for name in shipped_names():
         sweep = load_sweep(name)
         for figure in sweep.published:
-            free = {key: figure.at[key] for key in ("device", "dtype", "timing") if key in figure.at}
-            points = load_sweep(Request(name, overrides={"timing": "host", **free})).points
-            assert any(figure.is_for(each) for each in points), figure
+            free = [(key, figure.at[key]) for key in ("device", "dtype", "timing") if key in figure.at]
+            assert any(figure.is_for(point) for point in points(name, *free)), figure
             assert figure.implementation in sweep.implementations

@@ -15,7 +15,7 @@ from bench.plan.again import Again
 from bench.plan.case import AFTER, BEFORE
 from bench.plan.verdicts import DIFFERENT, FASTER, OF_SIDES, OPEN, SLOWER
 from bench.plan.weights import NAMES, ROWS, WAYS
-from bench.show.duel import Told, as_json, blocks, differences, headline, markdown_blocks
+from bench.show.comparison.duel import Told, as_json, blocks, differences, headline, markdown_blocks
 from bench.show.markdown import MOST_CHARACTERS, markdown
 from bench.show.terminal.console import render, rendered
 from bench.show.text import faster
