@@ -296,7 +296,7 @@ def test_the_second_side_is_judged_by_the_first_with_its_weights(
     The control is judged by itself, and the first side always.
     """
     with checkouts(tmp_path, monkeypatch, {}, described, match=match) as duel:
-        assert duel.weights.get(point()) == sources
+        assert duel.matches[point()].sources == sources
         before, after, control = (duel.member(Case(point(), name)) for name in NAMES)
         own, other = (ground.pool for ground in duel.sides)
         assert (before.pool, after.pool, control.pool) == (own, other, own)
@@ -381,7 +381,7 @@ def test_two_layers_share_their_processes_and_are_each_judged_by_themselves(
     before, after = (Side(name, "sdpa", layer=layer) for name, layer in zip(NAMES, layers, strict=False))
     with opened(tmp_path, (before, after), layers=layers) as duel:
         assert duel.sides[0].pool is duel.sides[1].pool
-        assert not duel.weights
+        assert not duel.matches
         [*duel.measured()]
         members = [duel.member(Case(point(), name)) for name in NAMES]
         assert [each.point.layer for each in members] == [*layers, layers[0]]

@@ -63,7 +63,8 @@ def test_near_is_within_a_factor_of_2_in_each_size(sizes: Sizes) -> None:
 )
 def test_a_table_says_how_it_was_checked(check: dict[str, Any] | None, words: str, tmp_path: Path) -> None:
     """Earlier versions measured by how much more time it took than the fastest core."""
-    assert load(written(tmp_path, **({"check": check} if check else {}))).checked == words
+    changes: dict[str, Any] = {"check": check} if check else {}
+    assert load(written(tmp_path, **changes)).checked == words
 
 
 def test_a_table_has_its_points(tmp_path: Path) -> None:

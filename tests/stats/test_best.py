@@ -90,6 +90,6 @@ def test_so_many_times_more_measuring_brings_a_half_width_to_its_goal(freedom: f
     """Degrees of freedom grow with the data if they are given; a goal that is not above 0 is not to be expected."""
     for half in (0.012, 0.02, 0.05):
         times = 1 + float(growth(half, 0.01, freedom))
-        quantiles = [1.0, 1.0] if freedom is None else stats.t.ppf(0.995, [freedom * times, freedom])
-        assert half * quantiles[0] / quantiles[1] / math.sqrt(times) == pytest.approx(0.01, rel=1e-3)
+        shrinks = 1.0 if freedom is None else stats.t.ppf(0.995, freedom * times) / stats.t.ppf(0.995, freedom)
+        assert half * shrinks / math.sqrt(times) == pytest.approx(0.01, rel=1e-3)
     assert np.isnan(growth(0.02, np.array([0.0, -0.1]), freedom)).all()
