@@ -217,7 +217,7 @@ def test_what_is_allowed_is_said_beside_the_answer() -> None:
 
 
 def test_kernels_are_said_before_and_after() -> None:
-    """Once if they are the same; other points have other lines, and what has no time has none."""
+    """Once if they are the same, that of the core first; other points have other lines, what has no time has none."""
     new = of(*FAST, kernels="aten::_flash_attention")
     (line,) = facts(told(new), "kernels")
     assert line.index("aten::bmm") < line.index("aten::_flash_attention")
@@ -226,13 +226,8 @@ def test_kernels_are_said_before_and_after() -> None:
     assert len(facts(told(new, of(*FAST, tokens=9)), "kernels")) == 2
     assert facts(told(of(*FAST), LOST[0]), "kernels") == [line]
     assert not facts(told(ended("oom", "skipped")), "kernels")
-
-
-def test_the_kernel_of_the_core_is_named_among_those_of_a_model() -> None:
-    """A model runs more kernels than a line names, and that of attention may be the last."""
     row = {**of(*FAST).before, "kernels": "conv;cat;add;norm;addmm;gelu;mean;_flash_attention"}
-    both = dataclasses.replace(of(*FAST), before=row, after=row)
-    (line,) = facts(told(both), "kernels")
+    (line,) = facts(told(dataclasses.replace(of(*FAST), before=row, after=row)), "kernels")
     assert "in both _flash_attention, conv, cat, add, norm, addmm …" in line
 
 
@@ -252,31 +247,26 @@ def test_what_was_judged_is_said() -> None:
     assert "gradients" in facts(told(train), "function")[0]
 
 
-def test_outputs_that_were_not_compared_are_said_first() -> None:
-    """The first line has the reason, and a gate doesn't let the change pass; without one it is no failure."""
-    reason = "only after gamma"
-    here = Environment(IDENTITY, {}, {"weights": "", "match": reason})
-    for allow, is_bad in ((None, False), (0.5, True)):
-        unknown = told(of(*FAST), here=here, allow=allow)
-        assert reason in said(unknown, 500).splitlines()[0]
-        assert json.loads(as_json(unknown))["weights"] == ""
-        assert unknown.is_bad is is_bad
-    assert not told(of(*FAST), weights=None, allow=0.5).is_bad
+@pytest.mark.parametrize(
+    ("tried", "allow", "is_bad"), [(0, None, False), (0, 0.5, True), (36, None, True), (36, 0.5, True)]
+)
+def test_weights_that_are_not_matched_are_said_first(tried: int, allow: float | None, is_bad: bool) -> None:
+    """If none could be tried, outputs were not compared, which a gate doesn't let pass.
+
+    If they were tried in vain the side is different, and no verdict on its speed stands beside that.
+    """
+    reason = "no way gives its outputs; the nearest is off by 94%"
+    here = Environment(IDENTITY, {}, {"weights": "", "match": reason, "tried": tried})
+    unknown = told(of(*FAST), here=here, allow=allow)
+    first, *others = said(unknown, 500).splitlines()
+    assert reason in first
+    assert ("Different" in first) == bool(tried)
+    assert any(words in " ".join([first, *others]) for words in ("faster", "kept", "not compared")) != bool(tried)
+    assert unknown.is_bad is is_bad
+    content = json.loads(as_json(unknown))
+    assert (content["weights"], content["verdict"]) == ("", DIFFERENT if tried else FASTER)
     assert reason not in headline(told(ended("ok", "crashed"), here=here))
-
-
-def test_a_side_whose_weights_were_tried_in_vain_is_bad() -> None:
-    """Its first line says both that may be so, no verdict on its speed stands beside it, and the duel is different."""
-    tried = "no way of 36 gives its outputs; the nearest is off by 94%"
-    here = Environment(IDENTITY, {}, {"weights": "", "match": tried, "tried": 36})
-    for allow in (None, 0.5):
-        vain = told(of(*FAST), here=here, allow=allow)
-        text = said(vain, 500)
-        assert vain.is_bad
-        assert all(words in text.splitlines()[0] for words in ("Different", "not matched", tried))
-        assert not any(words in text for words in ("faster", "kept", "not compared"))
-        assert json.loads(as_json(vain))["verdict"] == DIFFERENT
-    assert tried not in headline(told(ended("ok", "crashed"), here=here))
+    assert not told(of(*FAST), weights=None, allow=0.5).is_bad
 
 
 def test_a_comment_shows_which_weights_are_which() -> None:
