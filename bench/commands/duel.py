@@ -51,7 +51,7 @@ BOUND, POINT_S = 0.01, 40.0
 PROCESSES, BUDGET_S = 2, 4.0
 """The replicates of a duel's base, and the seconds of rounds in all of them."""
 
-TEXTS = {"markdown": lambda told: markdown(show.markdown_blocks(told)), "json": show.as_json}
+TEXTS = {"markdown": lambda told: markdown(show.blocks(told)), "json": show.as_json}
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -55,8 +55,6 @@ LEAST_WORDS = 12
 LEAST_NAME, USUAL_NAME = 8, 24
 """The fewest characters of a shortened name, and those that the name of a point in a log leaves to it."""
 
-UNMEASURED = "not measured"
-
 
 def blocks(whole: pd.DataFrame, baseline: str | None, planned: Sweep | None = None) -> Iterator[Block]:
     """Yield the end of a run: the answer, a line for each point, failures, and warnings.

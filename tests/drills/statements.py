@@ -259,7 +259,7 @@ def _duel(said: Mapping[Point, Said], saved: AnalysedRun, texts: dict[str, str])
     rows = by_point(saved.whole)
     verdicts = [verdict(point, rows.get(point, ()), before, after, 0.01) for point in saved.planned.points]
     told = duel.Told(before, after, verdicts, saved.environment, "", saved.again, 0.01, 60.0)
-    texts["duel"] = markdown(duel.markdown_blocks(told)).replace("\\[", "[")
+    texts["duel"] = markdown(duel.blocks(told)).replace("\\[", "[")
     for each in verdicts:
         if each.speedup.is_known:
             (ratio,) = SPEEDUP.findall(duel.headline(duel.Told(

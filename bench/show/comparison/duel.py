@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from operator import itemgetter
 from typing import Any
 
 from bench.analyse.advice import Advice
@@ -151,30 +150,18 @@ def _value(of: Verdict) -> float:
 
 
 def blocks(told: Told) -> Iterator[Block]:
-    """Yield what a duel says, the answer first."""
+    """Yield what a duel says, the answer first; a comment on a pull request folds the facts away."""
+    points = [each.point for each in told.verdicts]
     yield Lines([headline(told)], HEAD)
     yield Lines([*_allowed(told)], BAD if told.is_bad else PLAIN)
     yield Lines([*_doubts(told)], WARNING)
-    yield Lines([*_waiting(told)])
-    yield Table(_columns(told), told.verdicts)
-    yield Lines([*_opposed(told)])
-    yield Lines([*_failures(told)], BAD, is_list=True)
-    yield Lines([*_facts(told)], is_list=True)
-
-
-def markdown_blocks(told: Told) -> Iterator[Block]:
-    """Yield what a duel says for a comment on a pull request: the answer, and the rest folded away."""
-    yield Lines([headline(told)], HEAD)
-    yield Lines([*_allowed(told), *_doubts(told), *_waiting(told)])
-    points = [each.point for each in told.verdicts]
-    yield Lines([shared(points), *map(capital, memory_setting(points))])
+    yield Lines([*_waiting(told), shared(points), *map(capital, memory_setting(points))])
     yield Table(_columns(told), told.verdicts)
     yield Lines([*_opposed(told), *_conversion(told)])
-    yield Lines([*_failures(told)], is_list=True)
-    rows = [tuple(line.split(": ", 1)) for line in _facts(told, is_folded=True)]
-    details = Table([Column("what", itemgetter(0)), Column("", itemgetter(1), is_code=True)], rows)  # @main is no user
-    yield Folded("Kernels, attention, versions, machine", details)
-    every = [told.again.command(Case(each.point, told.after)) for each in told.verdicts]
+    yield Lines([*_failures(told)], BAD, is_list=True)
+    facts = Lines([*_facts(told)], is_list=True, is_foreign=True)  # the @main of a checkout is no user
+    yield Folded("Kernels, attention, versions, machine", Code([]), facts)
+    every = [told.again.command(Case(point, told.after)) for point in points]
     single = every[:MOST_COMMANDS] if len(every) > 1 else []
     yield Folded("Again", Code([told.command, *single], "sh"))
 
@@ -329,15 +316,12 @@ def _failures(told: Told) -> Iterator[str]:
                 yield f"{told.labels[each.point]}: {name}: {reason(row)}"
 
 
-def _facts(told: Told, *, is_folded: bool = False) -> Iterator[str]:
-    """Yield what belongs to the answer: `what: …`; if it is folded away, without what stands above."""
-    if not is_folded:
-        yield f"point: {shared([each.point for each in told.verdicts])}"
+def _facts(told: Told) -> Iterator[str]:
+    """Yield what belongs to the answer: `what: …`."""
     yield "speed-up: with its 99 % interval, from rounds in pairs; times are medians, so their quotient may differ"
-    yield from (f"memory: {line}" for line in memory_setting([each.point for each in told.verdicts]) if not is_folded)
     yield from _kernels(told)
     yield from _attention(told)
-    yield from _function(told, is_folded=is_folded)
+    yield from _function(told)
     yield from _code(told)
     identity = told.here.identity
     software = f"Python {identity['python']}, torch {identity['torch']}"
@@ -388,7 +372,7 @@ def _conversion(told: Told) -> Iterator[str]:
         yield f"Weights of {told.after} are those of {told.before} so: {told.match}"
 
 
-def _function(told: Told, *, is_folded: bool) -> Iterator[str]:
+def _function(told: Told) -> Iterator[str]:
     if told.weights is None:
         yield "function: the sides are two layers or models, and nothing is said about their outputs"
     elif told.is_unmatched:
@@ -400,8 +384,7 @@ def _function(told: Told, *, is_folded: bool) -> Iterator[str]:
         errors = [(each.after["error"], each.after["tolerance"]) for each in told.verdicts if each.after.get("error")]
         error, tolerance = max(errors, key=lambda pair: pair[0] / pair[1], default=(None, None))
         figures = f": largest error {error:.1g}, tolerance {tolerance:.1g}" if error and tolerance else ""
-        match = f" ({told.match})" if told.match and not is_folded else ""
-        how = f"{OF_WEIGHTS[told.weights]}{match}"
+        how = OF_WEIGHTS[told.weights]
         yield f"function: {what} were judged by those of {told.before} in float64, {how}{figures}"
 
 

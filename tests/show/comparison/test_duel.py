@@ -15,7 +15,7 @@ from bench.plan.again import Again
 from bench.plan.case import AFTER, BEFORE
 from bench.plan.verdicts import DIFFERENT, FASTER, OF_SIDES, OPEN, SLOWER
 from bench.plan.weights import NAMES, ROWS, WAYS
-from bench.show.comparison.duel import Told, as_json, blocks, differences, headline, markdown_blocks
+from bench.show.comparison.duel import Told, as_json, blocks, differences, headline
 from bench.show.markdown import MOST_CHARACTERS, markdown
 from bench.show.terminal.console import render, rendered
 from bench.show.text import faster
@@ -76,7 +76,7 @@ def test_medians_that_contradict_the_speedup_have_their_reason_beside_them() -> 
     """In the terminal and in the comment; those that agree with the ratio, or may, have none."""
     opposed = told(of(*FAST, latency_s=1.03e-3))
     assert "contradict the speed-up" in said(opposed)
-    assert "contradict the speed-up" in markdown(markdown_blocks(opposed)).partition("<details>")[0]
+    assert "contradict the speed-up" in markdown(blocks(opposed)).partition("<details>")[0]
     for each in (of(*FAST, latency_s=0.97e-3), of(*UNSURE, latency_s=1.03e-3), of(*SLOW), *LOST):
         assert "contradict the speed-up" not in said(told(each))
 
@@ -111,7 +111,7 @@ def test_the_answer_comes_first_everywhere(each: Verdict) -> None:
     assert answer[0].isupper()
     assert not answer.endswith((": ", ":"))
     assert said(of_one).startswith(answer)
-    assert markdown(markdown_blocks(of_one)).replace("\\", "").startswith(f"**{answer}**")
+    assert markdown(blocks(of_one)).replace("\\", "").startswith(f"**{answer}**")
     assert json.loads(as_json(of_one))["headline"] == answer
 
 
@@ -273,7 +273,7 @@ def test_a_comment_shows_which_weights_are_which() -> None:
     """Above the fold, where a reviewer sees that two were swapped."""
     swapped = "to_q.weight is rows 0 to 7 of qkv.weight, to_v.weight rows 8 to 15"
     here = Environment(IDENTITY, {}, {"weights": ROWS, "match": swapped})
-    above, _, below = markdown(markdown_blocks(told(of(*FAST), here=here))).replace("\\", "").partition("<details>")
+    above, _, below = markdown(blocks(told(of(*FAST), here=here))).replace("\\", "").partition("<details>")
     assert swapped in above
     assert swapped not in below
 
@@ -282,7 +282,7 @@ def test_the_setting_of_memory_is_said_in_words() -> None:
     """A user's program has the C library's defaults, with which the difference can be another one."""
     kept = told(of(*FAST))
     assert "C library's defaults" in said(kept, 500)
-    comment = markdown(markdown_blocks(kept)).partition("<details>")
+    comment = markdown(blocks(kept)).partition("<details>")
     assert ["--allocator system" in part for part in (comment[0], comment[2])] == [True, False]
     usual = of(*FAST)
     usual = dataclasses.replace(usual, point=dataclasses.replace(usual.point, allocator="system"))
@@ -350,7 +350,7 @@ def test_what_weakens_the_answer_stands_below_it() -> None:
     """A machine that wasn't quiet and sides of the same code are said outside of the fold; a quiet one is a fact."""
     same = {BEFORE: side(), AFTER: side()}
     busy = told(of(*FAST), sides=same, machine=(False, "The machine was not quiet."))
-    above, _, _ = markdown(markdown_blocks(busy)).partition("<details>")
+    above, _, _ = markdown(blocks(busy)).partition("<details>")
     assert "not quiet" in above
     assert "No difference" in above
     assert facts(told(of(*FAST), machine=(True, "The machine was quiet.")), "control")
@@ -385,7 +385,7 @@ def test_the_comment_has_a_row_for_each_point_and_two_folds() -> None:
     """
     sides = {name: {**side(), "given": {**GIVEN, "checkout": f"../timm@{name}"}} for name in (BEFORE, AFTER)}
     many = [of(*FAST, tokens=5 + number) for number in range(3)]
-    text = markdown(markdown_blocks(told(*many, ended("ok", "incorrect", tokens=20), allow=0.02, sides=sides)))
+    text = markdown(blocks(told(*many, ended("ok", "incorrect", tokens=20), allow=0.02, sides=sides)))
     above, facts_of, again = text.split("<details>")
     table = [line for line in above.splitlines() if line.startswith("|")]
     assert len(table) == 2 + 4
