@@ -21,7 +21,7 @@ GOOD = 1.02
 """An implementation that costs no more than this is as good as the fastest: others decide, such as its memory."""
 
 STEP, ROUNDS = 0.15, 100
-"""The part of the way, in logarithms, to the growth that degrees of freedom call for, and how often it is gone."""
+"""The share of the way, in logarithms, that a round of `growth` goes: with few degrees of freedom more overshoots."""
 
 
 @dataclass(frozen=True)

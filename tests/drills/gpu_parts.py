@@ -58,7 +58,7 @@ FIGURES = ("cudnn-h200", "fa3-paper", "sglang-vit")
 CARDS = {"cudnn-h200": "H200", "fa3-paper": "H100", "sglang-vit": "H100"}
 """Sweeps with figures that others published, and the card of each."""
 
-VERDICTS = r"x +(equivalent|slower|faster|another card|the core alone against a whole layer)\b"
+VERDICTS = r"x +(equivalent|slower|faster|another card|the core alone)\b"
 """What `show --reference` says of a figure."""
 
 SMALL = ("--batch", "8", "--num-tokens", "197", "--channels", "384", "--num-heads", "6")
