@@ -9,12 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-import pandas as pd
-
 from bench.analyse import advice as analyse
 from bench.analyse.advice import Advice
 from bench.analyse.precision import changes
-from bench.analyse.summary import summarise
 from bench.commands import BAD, FINE, say, write
 from bench.commands.arguments import CORE, FORMATS, MODEL
 from bench.engine.model_look import NotSeen, completed, control, layer_of, look, working
@@ -34,7 +31,6 @@ from bench.show import advice as show
 from bench.show import core_sweep
 from bench.show.blocks import GAP, QUIET, Block, Lines
 from bench.show.markdown import markdown
-from bench.show.side_by_side import precision_words
 from bench.show.terminal.console import console, render
 from bench.store import saved_run as stored
 from bench.store import units
@@ -237,11 +233,9 @@ def _layer_sweep(answers: Mapping[Point, Advice], looks: Mapping[Point, Sequence
 
 def _put(answers: Sequence[Advice], records: Sequence[Record], form: str, folder: Path) -> None:
     """Write the answer beside the results, and print it in the form asked for, or what several points say together."""
-    table = summarise(records, AS_IS) if records else pd.DataFrame()
-    precisions = changes(records)
     ends = [
         Lines(show.legend(answers), QUIET, is_list=True),
-        *show.together(analyse.per_item(answers, records), precision_words(table, precisions)),
+        *show.together(analyse.per_item(answers, records)),
     ]
     texts = {
         "json": show.as_json(answers),
@@ -259,5 +253,5 @@ def _put(answers: Sequence[Advice], records: Sequence[Record], form: str, folder
     say(f"Everything is in {path}: {', '.join(name for name in FILES if (folder / name).exists())}.")
     if records:
         say(f"Look: {suite()} show {path}; profile: {suite()} profile {path}")
-    if precisions:
+    if changes(records):
         say(f"Precisions in a table: {suite()} show --across dtype {path}")

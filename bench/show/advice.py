@@ -77,11 +77,8 @@ def after(advice: Advice) -> list[Block]:
     ]
 
 
-def together(order: Sequence[PerItem], precisions: Sequence[str]) -> list[Block]:
-    """Return which of several points is fastest for each item, and by how much; nothing with fewer than two times.
-
-    `precisions` are the lines on what a change of precision brings.
-    """
+def together(order: Sequence[PerItem]) -> list[Block]:
+    """Return which of several points is fastest for each item, and by how much; nothing with fewer than two times."""
     if len(order) < 2:
         return []
     labels = names([each.point for each in order])
@@ -96,7 +93,7 @@ def together(order: Sequence[PerItem], precisions: Sequence[str]) -> list[Block]
         for each in order
     ]
     headings = ("point", "setting", "for each item", "the fastest is")
-    return [GAP, Lines([headline], HEAD), of_texts(headings, rows, numbers=headings[2:]), Lines(precisions)]
+    return [GAP, Lines([headline], HEAD), of_texts(headings, rows, numbers=headings[2:])]
 
 
 def _columns(advice: Advice) -> list[Column]:

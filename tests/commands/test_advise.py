@@ -250,7 +250,6 @@ def test_every_command_that_is_printed_ends_with_0(
         printed(*command)
     assert [command[0] for command in commands] == ["show", "profile", "show"]
     assert "fastest for each item: " in output
-    assert "bfloat16 instead of float32" in output
     assert {*SavedRun(run).table["batch"]} == {2, 4}
 
 

@@ -1,11 +1,14 @@
 """Figures that others published."""
 
+from functools import cache
 from typing import Any
 
 import pytest
 
+from bench.plan.case import Point
 from bench.plan.published import read
 from bench.plan.sweep import Request, load_sweep, shipped_names
+from bench.plan.verdicts import EQUIVALENT, FASTER, SLOWER
 from tests.make.points import point
 from tests.refusals import refusal
 
@@ -80,11 +83,11 @@ AT = {"layer": "core", "device": "cuda"}
 @pytest.mark.parametrize(
     ("columns", "device_name", "latency_s", "verdict"),
     [
-        (AT, "NVIDIA H200 140 GiB", 0.5, "within 10%: agrees"),
-        (AT, "NVIDIA H200 140 GiB", 0.5 * 1.09, "within 10%: agrees"),
-        (AT, "NVIDIA H200 140 GiB", 0.5 / 1.09, "within 10%: agrees"),
-        (AT, "NVIDIA H200 140 GiB", 0.5 * 1.12, "12.0% slower than published"),
-        (AT, "NVIDIA H200 140 GiB", 0.5 / 1.12, "12.0% faster than published"),
+        (AT, "NVIDIA H200 140 GiB", 0.5, EQUIVALENT),
+        (AT, "NVIDIA H200 140 GiB", 0.5 * 1.09, EQUIVALENT),
+        (AT, "NVIDIA H200 140 GiB", 0.5 / 1.09, EQUIVALENT),
+        (AT, "NVIDIA H200 140 GiB", 0.5 * 1.12, SLOWER),
+        (AT, "NVIDIA H200 140 GiB", 0.5 / 1.12, FASTER),
         (AT, "NVIDIA H200 MIG 1g.18gb 16 GiB", 0.5, "another card, no comparison: published for NVIDIA H200, "),
         (AT, "", 0.5, "another card, no comparison: published for NVIDIA H200, measured on no GPU"),
         ({"layer": "vit", "device": "cuda"}, "NVIDIA H200 140 GiB", 0.5, "the core alone against a whole layer: no "),
@@ -93,7 +96,7 @@ AT = {"layer": "core", "device": "cuda"}
 def test_a_verdict_needs_the_same_card_and_the_same_work(
     columns: dict[str, str], device_name: str, latency_s: float, verdict: str
 ) -> None:
-    """Then two times agree if neither is more than 1.1 times the other, else it says how far they lie apart."""
+    """Then two times are equivalent if neither is more than 1.1 times the other."""
     (figure,) = read([ENTRY | ON_H200])
     assert figure.verdict(point(**columns), device_name, latency_s).startswith(verdict)
 
@@ -136,10 +139,14 @@ def test_what_is_no_figure_is_refused(entries: object, message: str) -> None:
 
 def test_shipped_figures_are_for_points_of_their_sweep() -> None:
     """Each figure is for a case of its own sweep, at some device and dtype."""
+
+    @cache
+    def points(name: str, *free: tuple[str, str]) -> tuple[Point, ...]:
+        return load_sweep(Request(name, overrides={"timing": "host", **dict(free)})).points
+
     for name in shipped_names():
         sweep = load_sweep(name)
         for figure in sweep.published:
-            free = {key: figure.at[key] for key in ("device", "dtype", "timing") if key in figure.at}
-            points = load_sweep(Request(name, overrides={"timing": "host", **free})).points
-            assert any(figure.is_for(each) for each in points), figure
+            free = [(key, figure.at[key]) for key in ("device", "dtype", "timing") if key in figure.at]
+            assert any(figure.is_for(point) for point in points(name, *free)), figure
             assert figure.implementation in sweep.implementations

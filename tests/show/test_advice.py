@@ -220,12 +220,12 @@ def test_of_several_points_the_fastest_for_each_item_is_said() -> None:
     first = analyse.PerItem(POINT, "eager", 0.001, Interval(1.0, 1.0, 1.0))
     other = dataclasses.replace(POINT, batch=4)
     for low, is_shown in ((1.1, True), (0.9, False)):
-        text = screen(words.together([first, analyse.PerItem(other, "as_is", 0.0012, Interval(1.2, low, 1.4))], ["x"]))
+        text = screen(words.together([first, analyse.PerItem(other, "as_is", 0.0012, Interval(1.2, low, 1.4))]))
         headline = next(line for line in text.splitlines() if line)
         assert headline.startswith("fastest for each item: B=2, with eager: 1.2")
         assert ("not shown" in headline) is not is_shown
         assert "B=4" in headline
-    assert words.together([first], ["x"]) == []
+    assert words.together([first]) == []
 
 
 @pytest.mark.parametrize(

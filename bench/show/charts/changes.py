@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from bench.plan.verdicts import INCONCLUSIVE
+from bench.plan.verdicts import EQUIVALENT, FASTER, OPEN, SLOWER
 from bench.show.comparison.report import STAMP, Report, change, counts
 from bench.show.figures import layout
 from bench.show.picture import Kind, Marks, Panel, Picture, Rows, Scale, Shape
@@ -14,10 +14,10 @@ from bench.store import units
 from impls.catalogue import DASHED, SOLID, Style
 
 MARKS = {
-    "slower": Style("warning", SOLID, "<"),
-    INCONCLUSIVE: Style("quiet", SOLID, "o", hollow=True),
-    "equivalent": Style("ink", SOLID, "s"),
-    "faster": Style("good", SOLID, ">"),
+    SLOWER: Style("warning", SOLID, "<"),
+    OPEN: Style("quiet", SOLID, "o", hollow=True),
+    EQUIVALENT: Style("ink", SOLID, "s"),
+    FASTER: Style("good", SOLID, ">"),
 }
 """The verdicts of rows that are judged, distinguished by colour and by marker."""
 

@@ -54,12 +54,12 @@ function heightOf({ height, layer }, values) {
   return new Set(values.map((row) => row[field])).size * height.step;
 }
 
-async function draw(place, spec, values, { signals = {}, onClick = null, description = spec.description } = {}) {
+async function draw(place, spec, values, { signals = {}, onClick = null } = {}) {
   const node = place.appendChild(make("div", "", { class: "chart" }));
   const font = getComputedStyle(document.body).fontFamily;
   const config = { ...data.config, background: "transparent", font, axisY: { labelLimit: place.clientWidth < 640 ? 126 : 300 } };
   const params = spec.params.map((each) => (each.name in signals ? { ...each, value: signals[each.name] } : each));
-  const whole = { ...spec, description, params, height: heightOf(spec, values), datasets: { ...spec.datasets, rows: values } };
+  const whole = { ...spec, params, height: heightOf(spec, values), datasets: { ...spec.datasets, rows: values } };
   const { view } = await vegaEmbed(node, whole, { actions: false, renderer: "svg", ast: true, config, tooltip: { theme: "custom" } });
   if (onClick) view.addEventListener("click", (_, item) => item?.datum && onClick(item.datum));
   return view;
