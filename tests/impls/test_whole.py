@@ -180,7 +180,7 @@ def events_of(layer: nn.Module, name: str, *xs: Tensor) -> list[FunctionEvent]:
 
 
 @pytest.mark.parametrize("layer", STEPWISE)
-def test_the_stages_of_a_feature_are_the_steps_of_its_point(layer: str) -> None:
+def test_the_stages_of_a_layer_are_the_steps_of_its_point(layer: str) -> None:
     """What the plan says that a layer does is what a profile shows, in the same order, with all work in a stage."""
     for feature, at in featured(layer).items():
         outermost = [event for event in of_point(at, "stepwise") if event.cpu_parent is None]

@@ -9,9 +9,7 @@ import torch
 
 import impls
 from bench.analyse.advice import WHOLE
-from bench.measure import look, shares, workload
-from bench.measure.shares import seconds
-from bench.plan.device import CUDA
+from bench.measure import look, workload
 from bench.plan.layers import OF_THE_MODULE
 from bench.plan.weights import matches
 from impls.graph.tracing import Untraceable
@@ -164,13 +162,6 @@ def test_what_can_not_be_looked_at_is_said(name: str, words: str) -> None:
     with pytest.raises((impls.Unsupported, impls.Unresolved)) as error:
         looked(name)
     assert words in str(error.value)
-
-
-def test_a_gpu_whose_kernels_the_profiler_does_not_see_has_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The kernels of the CPU are none of a GPU's: nothing is divided by a time of 0."""
-    monkeypatch.setattr(shares, "seconds", lambda call, _kind: seconds(call, CUDA))
-    with pytest.raises(impls.Unsupported, match="saw no kernel"):
-        looked("Net[input=1x5x16]")
 
 
 def described(layer: str, implementation: str = "as_is") -> dict[str, Any]:
