@@ -23,6 +23,8 @@ RUN = "run"
 """The command that sees to signals itself once it measures; before that it holds nothing."""
 
 REMOVED = {
+    "compare --rerun": "a duel measures both sides in turn, such as duel sdpa --python OLD --python NEW",
+    "history": "compare two runs at a time: compare BASE NEW",
     "selfcheck": "compare estimates how much two runs differ from its own rows; a duel measures both sides in one run",
     "profile --diff": "profile prints the operators of each case, and with --report the page has all of a run",
 }

@@ -279,19 +279,19 @@ def test_twins_are_within_one_percent_behind_a_hold(
         gpu_parts.twins(on_gpu)
 
 
-@pytest.mark.parametrize(("verdict", "is_fine"), [("within 10%: agrees", True), ("25% longer than published", False)])
+@pytest.mark.parametrize(("verdict", "is_fine"), [("0.95x  equivalent", True), ("0.80x  slower", False)])
 def test_a_published_figure_of_the_card_must_agree(
     verdict: str, is_fine: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Those of another card are shown, and decide nothing; a sweep that isn't there is named."""
     faked(monkeypatch, pd.DataFrame({"status": ["ok", "unsupported"]}))
     monkeypatch.setattr(gpu_parts, "shipped_names", lambda: ["cudnn-h200", "fa3-paper"])
-    shown = {"cudnn-h200": verdict, "fa3-paper": "another card, no comparison: published for H100"}
+    shown = {"cudnn-h200": verdict, "fa3-paper": "0.50x  another card, no comparison: published for H100"}
     monkeypatch.setattr(gpu_parts, "_said", lambda *command: shown.get(Path(command[-1]).name, "NVIDIA H200"))
     on_gpu = gpu_parts.Drill("cuda", tmp_path, time.monotonic() + 60)
     if is_fine:
         said = gpu_parts.published(on_gpu)
-        assert "cudnn-h200: 1 ok, 1 unsupported, 1 agrees; fa3-paper: 1 ok, 1 unsupported, 1 another card" in said
+        assert "cudnn-h200: 1 ok, 1 unsupported, 1 equivalent; fa3-paper: 1 ok, 1 unsupported, 1 another card" in said
         assert said.endswith("there is no sweep sglang-vit")
         return
     with pytest.raises(drill.FailedError, match="no figure of this card agrees"):

@@ -1,5 +1,6 @@
 """Whether two runs can be compared: their conditions, the machine's state, and other causes of changes."""
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -8,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from bench.plan.case import CASE_COLUMNS, POINT_COLUMNS
-from bench.plan.verdicts import CHANGED
+from bench.plan.verdicts import BASELINE, CHANGED
 from bench.store.environment import Environment, differences
 from bench.store.saved_run import SavedRun
 
@@ -18,7 +19,7 @@ TOLERATED = {"load_1min": 1.0, "preflight.others_cores": 0.25, "preflight.spread
 SHARE = 0.05
 """Other numbers, such as clocks, may differ by this share of the larger one: boosting alone moves a clock by less."""
 
-PASSED_OVER = ("available_bytes", "preflight.switches", "selfcheck")
+PASSED_OVER = ("available_bytes", "preflight.switches")
 """Facts that differ between any two runs, or that are no state of the machine."""
 
 MOST = 0.5
@@ -29,15 +30,6 @@ FEWEST = 2
 
 STEADY = 0.15
 """If raw times changed by more than this share, the machine ran at another speed: some 12 % are everyday drift."""
-
-
-@dataclass(frozen=True)
-class StateDifference:
-    """A fact of the machine's state that two runs recorded differently; dots join the names of nested facts."""
-
-    name: str
-    base: Any
-    new: Any
 
 
 def unlike_conditions(base: SavedRun, new: SavedRun) -> list[str]:
@@ -55,14 +47,14 @@ def unlike_conditions(base: SavedRun, new: SavedRun) -> list[str]:
     return [f"env_id {old} against {young}" for old, young in pairs if old != young]
 
 
-def state_differences(base: Environment, new: Environment) -> list[StateDifference]:
-    """Return the notable differences of state before two runs, of the facts that both recorded."""
+def state_differences(base: Environment, new: Environment) -> dict[str, tuple[Any, Any]]:
+    """Return both values of each fact of the machine's state that differs notably, if both runs recorded it.
+
+    Dots join the names of nested facts.
+    """
     before, after = dict(_flat(base.state)), dict(_flat(new.state))
-    return [
-        StateDifference(name, before[name], after[name])
-        for name in before
-        if name in after and _differ(name, before[name], after[name])
-    ]
+    both = {name: (before[name], after[name]) for name in before if name in after}
+    return {name: values for name, values in both.items() if _differ(name, *values)}
 
 
 def _flat(state: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -99,7 +91,7 @@ def common_shift(comparison: pd.DataFrame) -> CommonShift | None:
     It proposes as baseline the implementation with the most judged rows; of several, the one that changed most like
     all others, because one that also changed by itself would mislead.
     """
-    rows = comparison[comparison["p"].notna() & comparison["verdict"].ne("baseline")]
+    rows = comparison[comparison["p"].notna() & comparison["verdict"].ne(BASELINE)]
     for verdict in CHANGED:
         moved = rows[rows["verdict"] == verdict]
         names = moved["implementation"].nunique()
@@ -114,14 +106,13 @@ def raw_change(comparison: pd.DataFrame) -> float | None:
     return None if pd.isna(factor) else float(factor)
 
 
-def speed_change(comparison: pd.DataFrame) -> float | None:
-    """Return how many times as long the median row takes in NEW, None if that is within STEADY or not known.
+def is_steady(factor: float) -> bool:
+    """Return whether times that changed by a factor are everyday drift, and not another speed of the machine.
 
     Ratios between dissimilar kernels shift with the machine's speed: when eager took 1.4 to 1.5 times as long, manual
     and stepwise seemed 6 to 12 % slower beside it, though their code had not changed.
     """
-    factor = raw_change(comparison)
-    return None if factor is None or abs(np.log(factor)) <= np.log1p(STEADY) else factor
+    return abs(math.log(factor)) <= math.log1p(STEADY)
 
 
 def _typical(rows: pd.DataFrame) -> str:

@@ -5,17 +5,20 @@ status, or raises WrongRequest or NotComparable.
 """
 
 import shlex
+import sys
 from pathlib import Path
+
+from rich.console import RenderableType
 
 from bench.plan.errors import refusing
 from bench.plan.invocation import suite
-from bench.show.terminal.console import console
+from bench.show.terminal.console import console, rendered
 
 FIRST = ("run", "show", "compare", "duel", "advise", "doctor")
 """The commands that most people need."""
 
 NAMES = (
-    *FIRST, "list", "report", "history", "plot", "scaling", "profile", "export", "summarise", "merge", "watch",
+    *FIRST, "list", "report", "plot", "scaling", "profile", "export", "summarise", "merge", "watch",
 )  # fmt: skip
 """The commands, in the order of the help."""
 
@@ -33,6 +36,20 @@ def write(path: Path, text: str) -> None:
     """Write a file that the user asked for; raises WrongRequest if it can't be written."""
     with refusing(f"{path} can't be written"):
         path.write_text(text, encoding="utf-8", newline="\n")
+
+
+def put(answer: RenderableType, path: Path | None, *headline: str, prefix: str = "") -> None:
+    """Print an answer, a text as it is, or write it into a file and print the headline, each line with a prefix.
+
+    Raises WrongRequest if the file can't be written.
+    """
+    if path:
+        write(path, answer if isinstance(answer, str) else rendered(answer))
+        say(*(f"{prefix}{path}: {line}" for line in headline))
+    elif isinstance(answer, str):
+        sys.stdout.write(answer)
+    else:
+        console().print(answer)
 
 
 def to_summarise(folder: Path) -> str:

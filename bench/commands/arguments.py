@@ -4,6 +4,7 @@ Nothing here is slow to import: `--help` and a wrong option are answered at once
 """
 
 import argparse
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,6 +55,13 @@ def _analysed(path: str) -> "AnalysedRun":
     from bench.analyse.analysed_run import AnalysedRun  # slow to import
 
     return AnalysedRun(path)
+
+
+def _add_answer(add_option: Callable[..., Any], formats: Sequence[str], what: str) -> None:
+    """Add the options that say in which form an answer comes, and where it is written."""
+    add_option("--format", choices=formats, default=formats[0], help=f"(default: {formats[0]})")
+    add_option("--to", metavar="FILE", type=Path, help="write into this file (default: standard output)")
+    add_option("--report", metavar="FILE.html", type=Path, help=f"write the page of the {what}")
 
 
 def add_run(parser: argparse.ArgumentParser) -> None:
@@ -114,16 +122,8 @@ def add_compare(parser: argparse.ArgumentParser) -> None:
         "--force", action="store_true", help="compare runs of different conditions all the same; every line is stamped"
     )
     add_option("--all", action="store_true", help="list every row, not only what changed")
-    add_option("--format", choices=COMPARE_FORMATS, default=COMPARE_FORMATS[0], help=f"(default: {COMPARE_FORMATS[0]})")
-    add_option("--to", metavar="FILE", type=Path, help="write into this file (default: standard output)")
+    _add_answer(add_option, COMPARE_FORMATS, "comparison")
     add_option("--plot", metavar="FILE.png", type=Path, help="draw all judged rows with their intervals")
-    add_option("--report", metavar="FILE.html", type=Path, help="write the page of the comparison")
-    add_option("--rerun", action="store_true", help="measure rows in dispute again, both sides alternately")
-    options.add_python(
-        add_option, "for --rerun: the interpreter that BASE was measured with, and a second time for NEW"
-    )
-    options.add_run(add_option, "<UTC time>-rerun")
-    options.add_race(add_option)
 
 
 def add_duel(parser: argparse.ArgumentParser) -> None:
@@ -148,7 +148,13 @@ def add_duel(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="a folder to import from, as it is or at a revision; give it twice, first before and then after",
     )
-    options.add_python(add_option, "an interpreter with its own packages; give it twice, first before and then after")
+    add_option(
+        "--python",
+        metavar="PATH",
+        action="append",
+        default=[],
+        help="an interpreter with its own packages; give it twice, first before and then after",
+    )
     add_option("--sweep", metavar="NAME|FILE.toml", help="the points (default: one, of 197 tokens and 384 channels)")
     add_option("--allow", metavar="2%", help="end with 1 if the second side is slower by more than this")
     options.add_run(add_option, "<UTC time>-duel-<sweep>")
@@ -156,9 +162,7 @@ def add_duel(parser: argparse.ArgumentParser) -> None:
     add_option("--bound", metavar="1%", help="how well the ratio is to be known (default: 1%%)")
     add_option("--within", dest="within_s", metavar="3m", help="time for that (default: 40s for each point)")
     options.add_timeout(add_option)
-    add_option("--format", choices=FORMATS, default=FORMATS[0], help=f"(default: {FORMATS[0]})")
-    add_option("--to", metavar="FILE", type=Path, help="write into this file (default: standard output)")
-    add_option("--report", metavar="FILE.html", type=Path, help="write the page of the duel")
+    _add_answer(add_option, FORMATS, "duel")
 
 
 def add_advise(parser: argparse.ArgumentParser) -> None:
@@ -199,12 +203,6 @@ def add_list(_parser: argparse.ArgumentParser) -> None:
 def add_report(parser: argparse.ArgumentParser) -> None:
     """Write a page of a run that answers, and that can be asked further."""
     parser.add_argument("run", metavar="RUN", type=_analysed, help="a run folder")
-
-
-def add_history(parser: argparse.ArgumentParser) -> None:
-    """Print how speed-ups changed from run to run, or make a page of it."""
-    parser.add_argument("runs", metavar="RUN", type=Path, nargs="+", help="run folders, or a folder of run folders")
-    parser.add_argument("--report", metavar="FILE.html", type=Path, help="write the page of the history")
 
 
 def add_plot(parser: argparse.ArgumentParser) -> None:

@@ -25,7 +25,7 @@ from bench.store.files import Lock
 from bench.store.journal import JournalEntry
 from bench.store.table import RESULTS
 
-BESIDE = f"{short()} compare and history show runs beside each other, pandas.concat joins their tables"
+BESIDE = f"{short()} compare shows two runs beside each other, pandas.concat joins their tables"
 """What to do with runs that can't be merged."""
 
 

@@ -167,11 +167,6 @@ def add_run(add_option: AddOption, name: str) -> None:
     add_option("--run", metavar="DIR", help=f"run folder, resumed if it exists (default: results/{name})")
 
 
-def add_python(add_option: AddOption, meaning: str) -> None:
-    """Add the option that names an interpreter, to be given twice."""
-    add_option("--python", metavar="PATH", action="append", default=[], help=meaning)
-
-
 def add_columns(add_option: AddOption) -> None:
     """Add the options that replace a column of the sweep, and the one that lifts the limit of threads."""
     for title, columns in (("shape", SHAPES), ("execution", SETTINGS)):

@@ -248,7 +248,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         ]
     else:
         width = min(width, summary.WIDEST)
-        parts = [render(summary.blocks(saved.whole, run.sweep.baseline, saved.changes, run.sweep))]
+        parts = [render(summary.blocks(saved.whole, run.sweep.baseline, run.sweep))]
     for part in parts:
         terminalreporter.write(rendered(part, width=width, colour=terminalreporter.hasmarkup))
     for warning in run.late_warnings():

@@ -25,7 +25,6 @@ from bench.show.answer import At, choice_of, speedup_cell, tone, words
 from bench.show.blocks import BAD, GAP, HEAD, PLAIN, QUIET, WARNING, Block, Column, Lines, Table, right
 from bench.show.failures import reasons
 from bench.show.rows import Row, by_point, is_measured, measured, plain, reason, unmeasured
-from bench.show.side_by_side import precision_words
 from bench.show.text import LONGEST_NAME, counted, cut, listed, middle, names, symbols
 from bench.store import units
 
@@ -56,15 +55,11 @@ LEAST_WORDS = 12
 LEAST_NAME, USUAL_NAME = 8, 24
 """The fewest characters of a shortened name, and those that the name of a point in a log leaves to it."""
 
-UNMEASURED = "not measured"
 
-
-def blocks(
-    whole: pd.DataFrame, baseline: str | None, changes: Sequence[Change] = (), planned: Sweep | None = None
-) -> Iterator[Block]:
+def blocks(whole: pd.DataFrame, baseline: str | None, planned: Sweep | None = None) -> Iterator[Block]:
     """Yield the end of a run: the answer, a line for each point, failures, and warnings.
 
-    `whole` is the table with the rows of the control, `changes` are those of precision, `planned` is the run's plan.
+    `whole` is the table with the rows of the control, `planned` is the run's plan.
     """
     points = say.points_of(whole, planned)
     labels = names([at.point for at in points], LONGEST_NAME)
@@ -77,7 +72,6 @@ def blocks(
     yield Lines([symbols([at.point for at in points]), BOUNDS], QUIET)
     if len(begun) > len(shown):
         yield Lines([f"… and {counted(len(begun) - len(shown), 'more point')}"])
-    yield Lines(precision_words(whole, changes))
     yield Lines(by_graph.words(whole, baseline))
     if any(at.failed or at.waits for at in points):
         yield Lines([failures.sentence(points)], WARNING)
@@ -127,7 +121,7 @@ def for_programs(choices: Sequence[CoreChoice], folder: Path) -> list[str]:
 
 
 def closing(table: pd.DataFrame, folder: Path, pictures: Collection[Path], changes: Sequence[Change] = ()) -> list[str]:
-    """Return the files of a run, what changes of precision bring, and the commands that show more.
+    """Return the files of a run, and the commands that show more.
 
     A picture counts once, however many files it has.
     """
@@ -139,7 +133,7 @@ def closing(table: pd.DataFrame, folder: Path, pictures: Collection[Path], chang
     if has_series([row for row in plain(table) if is_measured(row)]):
         lines.append(f"How it grows: {suite()} scaling {path}")
     if changes:
-        lines += [*precision_words(table, changes), f"Precisions in a table: {suite()} show --across dtype {path}"]
+        lines.append(f"Precisions in a table: {suite()} show --across dtype {path}")
     return lines
 
 

@@ -12,7 +12,6 @@ from typing import cast
 
 import pytest
 
-from bench.analyse.verdict import DIFFERENT, FASTER
 from bench.cli import main
 from bench.commands import duel
 from bench.engine.duel import Duel
@@ -22,6 +21,7 @@ from bench.machine.quiet import Preflight
 from bench.plan import names
 from bench.plan.case import AFTER, BEFORE, CONTROL
 from bench.plan.sweep import Sweep
+from bench.plan.verdicts import DIFFERENT, FASTER
 from bench.plan.weights import ADDED, NAMES
 from bench.store.table import load
 from tests.engine import threads
@@ -140,7 +140,7 @@ def test_two_implementations_from_end_to_end(tiny: list[str], tmp_path: Path, pr
     assert str(file) in line
     again = printed("duel", "sdpa", "test:half", *tiny, "--bound", "3%", "--report", page)
     (answer,) = [line for line in again.splitlines() if line.startswith("test:half is ")]
-    assert answer in page.read_text()
+    assert all(text in page.read_text() for text in (answer, "with its 99 % interval, from rounds in pairs"))
     assert load(tmp_path / "run").equals(table)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import altair as alt
 
-from bench.plan.verdicts import INCONCLUSIVE
+from bench.plan.verdicts import EQUIVALENT, FASTER, OPEN, SLOWER
 from bench.show.charts import base
 from bench.show.charts.base import Sheet, Spec
 from bench.show.comparison.report import STAMP, Report, change, counts
@@ -17,10 +17,10 @@ from bench.store import units
 from impls.catalogue import SOLID, Style
 
 MARKS = {
-    "slower": Style("var(--warning)", SOLID, "<"),
-    INCONCLUSIVE: Style("var(--quiet)", SOLID, "o", hollow=True),
-    "equivalent": Style("var(--ink)", SOLID, "s"),
-    "faster": Style("var(--good)", SOLID, ">"),
+    SLOWER: Style("var(--warning)", SOLID, "<"),
+    OPEN: Style("var(--quiet)", SOLID, "o", hollow=True),
+    EQUIVALENT: Style("var(--ink)", SOLID, "s"),
+    FASTER: Style("var(--good)", SOLID, ">"),
 }
 """The verdicts of rows that are judged, distinguished by colour and by marker."""
 

@@ -195,25 +195,6 @@ def samples() -> Spec:
     return base.spec("Every sample of the case, process by process", *layers, height=260)
 
 
-def history(names: Sequence[str]) -> Spec:
-    """Return the chart of a history: the speed-ups at one point from run to run, with steps marked."""
-    cases = base.chart().transform_filter(SHOWN).transform_filter(AT)
-    x = alt.X("label:O", title=None, sort=None,
-        axis=alt.Axis(labelAngle=-30, labelLimit=230, labelExpr="split(datum.value, '|')[1]"))  # fmt: skip
-    y = alt.Y("speedup:Q", title="speed-up", scale=alt.Scale(type="log", base=2, padding=12),
-        axis=alt.Axis(labelExpr="format(datum.value, '.3~f') + 'x'", tickCount=6))  # fmt: skip
-    own = base.colour(names)
-    rules = cases.mark_rule(strokeWidth=base.THIN).encode(x=x, y="speedup_low:Q", y2="speedup_high:Q", color=own)
-    lines = cases.mark_line(strokeWidth=base.THIN).encode(x=x, y=y, color=own, strokeDash=base.dash(names))
-    marks = cases.mark_point(filled=True, size=base.SIZE, opacity=1).encode(
-        x=x, y=y, color=own, shape=base.shape(names),
-        tooltip=[alt.Tooltip("implementation:N"), alt.Tooltip("run_label:N", title="run"), alt.Tooltip("version:N"),
-            alt.Tooltip("speedup_text:N", title="speed-up"), alt.Tooltip("step:N")],
-    )  # fmt: skip
-    steps = cases.mark_text(dy=-16, fontWeight="bold", fontSize=13).encode(x=x, y=y, text="arrow:N", color=own)
-    return base.spec("Speed-ups from run to run", lines, rules, marks, steps)
-
-
 def _x(axis: Axis, column: str = "x") -> alt.X:
     return alt.X(
         f"{column}:Q",

@@ -223,16 +223,3 @@ def test_the_rows_of_a_comparison_are_those_of_its_chart(chromium: Browser, tmp_
     chromium.one("#table tbody tr:not([hidden]) button").click()
     chromium.until("document.querySelectorAll('#case-charts svg').length === 2")
     assert chromium.complaints() == []
-
-
-def test_a_history_shows_one_point_at_a_time(chromium: Browser, tmp_path: Path) -> None:
-    """In the chart and in the table."""
-    file = tmp_path / "page.html"
-    assert main(["history", *map(str, runs.weekly(tmp_path / "runs", (0.5, 0.4))), "--report", str(file)]) == 0
-    chromium.open(file)
-    own = "[...document.querySelectorAll('#table tbody tr:not([hidden])')].map((row) => row.children[0].textContent)"
-    for number, label in enumerate(["N=50", "N=197"]):
-        Select(chromium.one("#at")).select_by_index(number)
-        assert {*chromium.run(f"return {own}")} == {label}
-        assert chromium.count(MARKS.format("history")) == 2
-    assert chromium.complaints() == []

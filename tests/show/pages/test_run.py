@@ -25,7 +25,6 @@ from tests.make import runs
 from tests.make.points import of_layer
 from tests.make.records import ORIGIN, case, record
 from tests.make.records import environment as environment_of
-from tests.make.records import in_precision as measured
 from tests.make.results import modelled, of_wide
 from tests.make.runs import data_of, saved, unpacked
 from tests.refusals import refusal
@@ -102,14 +101,6 @@ def test_the_page_says_when_and_under_which_variables_it_was_measured(tmp_path: 
     environment.save(environment_of(variables={"TORCHINDUCTOR_FREEZING": "1"}), run.folder)
     facts = re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", page(AnalysedRun(run.folder)))
     assert {("measured", "2025-01-31 12:00 to 12:04 UTC"), ("TORCHINDUCTOR_FREEZING", "1")} <= {*facts}
-
-
-def test_a_change_of_precision_is_shown(text: str, tmp_path: Path) -> None:
-    """The change stands with the answer; a run in one dtype has no such line."""
-    both = [measured("eager", dtype, process) for dtype in ("float32", "bfloat16") for process in range(3)]
-    page_of_both = page(AnalysedRun(saved(tmp_path / "both", both)))
-    assert page_of_both.index("bfloat16 instead of float32: eager is 2.00x") < page_of_both.index("Point by point")
-    assert "instead of float32" not in text
 
 
 def test_every_case_is_in_the_table_and_in_the_data(text: str, data: dict[str, Any], quick: AnalysedRun) -> None:

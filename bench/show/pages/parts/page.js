@@ -172,7 +172,6 @@ function filterTable() {
     const row = rows[id];
     const text = line.textContent.toLowerCase();
     line.hidden = !state.shown.includes(row.implementation)
-      || (data.kind === "history" && row.point !== state.at)
       || (state.chosen.length > 0 && !state.chosen.includes(row.point))
       || !words.every((word) => text.includes(word));
   });
@@ -315,7 +314,7 @@ const pointChoice = document.getElementById("at");
 function fillPoints() {
   const points = pointsInView().filter((point) => rows.some((row) => row.point === point && row[pointChoice.dataset.column]));
   if (!points.length) return;
-  state.at = points[data.kind === "history" ? 0 : points.length >> 1];
+  state.at = points[points.length >> 1];
   pointChoice.replaceChildren(...points.map((point) => make("option", data.points[point], { value: point })));
   pointChoice.value = state.at;
 }
