@@ -18,6 +18,7 @@ from bench.plan.grid import is_range, parse_shard
 from bench.plan.invocation import short, short_run
 from bench.plan.layers import LAYERS, shapes_itself
 from bench.plan.names import check_layers, check_own, search_path
+from bench.plan.removed import Gone, options_of_run
 from bench.plan.sweep import EFFORT_KEYS, Request, Sweep, load_sweep
 from bench.show.text import listed
 from bench.store import files, plan
@@ -126,11 +127,12 @@ def _add_of_folder(add_option: AddOption) -> None:
         "--extend", action="store_true", help="add the points and implementations asked for to the run in --run DIR"
     )
     add_option("--shard", metavar="I/N", help=f"measure the I-th of N parts of the sweep; `{short()} merge` joins them")
-    add_option("--machine-name", metavar="NAME", help="how tables call this machine (default: its processor)")
     add_option(
         "--no-frontier", action="store_true", help="try a case that ran out of memory with fewer tokens all the same"
     )
     add_option("--retry-failed", action="store_true", help="measure the cases again that failed in --run DIR")
+    for name in options_of_run():
+        add_option(name, action=Gone, nargs="?", help=argparse.SUPPRESS)
 
 
 def _add_effort(add_option: AddOption) -> None:
@@ -219,7 +221,6 @@ def request(option: argparse.Namespace) -> Request:
     )
     return facts.here(
         default_sweep(given.get("device", ())) if option.sweep is None else option.sweep,
-        accelerators=facts.available_devices(),
         overrides=given,
         implementations=implementations,
         baseline=option.baseline,

@@ -332,7 +332,6 @@ def _open(config: pytest.Config, state: State) -> "tuple[Run, Progress]":
         pools=[pool],
         extend=option.extend,
         retry_failed=option.retry_failed,
-        machine_name=option.machine_name or "",
         frontier=not option.no_frontier,
     )
     try:

@@ -3,14 +3,13 @@
 import dataclasses
 import math
 import tomllib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from bench.plan import names
 from bench.plan.case import AS_IS, CONTROL, RETAINED, Case, Point
-from bench.plan.device import CPU
 from bench.plan.errors import WrongRequest, all_of, refuse, unknown, unknown_names
 from bench.plan.grid import DEFAULTS, MODEL_COLUMNS, Shard, Values, expand, expand_models, mistakes_in, part
 from bench.plan.invocation import suite
@@ -103,11 +102,6 @@ class Sweep:
 
 
 EFFORT_KEYS = tuple(f.name for f in dataclasses.fields(Effort))
-IF_CPU = "if_cpu"
-"""The key of a grid with flags of CPUs: the grid counts only on a CPU that has one of them."""
-
-AVAILABLE, ACCELERATED = "available", ("float32", "bfloat16")
-"""The value of `device` that means the CPU and each kind of accelerator, and the dtypes on the latter."""
 
 CUSTOM = "custom"
 """The name of a sweep whose points are a product of options."""
@@ -125,9 +119,8 @@ def shipped_names() -> list[str]:
 class Request:
     """What is asked for: a sweep, by a shipped name or a TOML file, what takes the place of its values, and the run.
 
-    `threads` and `allocator` are used if the file gives none, the second on a CPU only. `cpu` has the CPU's flags: a
-    grid with IF_CPU counts only if one of them is among its own. `accelerators` are the devices that AVAILABLE means
-    besides the CPU. `overrides`, `implementations`, `baseline`, `control` and `effort` replace the file's values.
+    `threads` and `allocator` are used if the file gives none, the second on a CPU only.
+    `overrides`, `implementations`, `baseline`, `control` and `effort` replace the file's values.
     An override, which may name a `model`, replaces its column in every grid.
     With `product` the overrides are the only grid, and the file's defaults give the columns that they leave out.
     `path` has the folders that must contain the modules of a user's implementations; None skips this check.
@@ -139,8 +132,6 @@ class Request:
     sweep: str
     threads: int = 1
     allocator: str = RETAINED
-    cpu: Collection[str] = ()
-    accelerators: Sequence[str] = ()
     overrides: Values = field(default_factory=dict)
     implementations: Sequence[str] = ()
     baseline: str = ""
@@ -247,7 +238,6 @@ def _points(document: dict[str, Any], asked: Request) -> tuple[Point, ...]:
     grids, defaults = document.get("grid", []), document.get("defaults", {})
     if not isinstance(grids, list) or not all(isinstance(grid, dict) for grid in grids):
         raise WrongRequest("grid must be written as [[grid]], one table for each product")
-    grids = [{key: grid[key] for key in grid if key != IF_CPU} for grid in grids if _is_for_cpu(grid, asked.cpu)]
     if not isinstance(defaults, dict):
         raise WrongRequest("defaults must be written as a table, [defaults]")
     if not grids:
@@ -261,25 +251,8 @@ def _points(document: dict[str, Any], asked: Request) -> tuple[Point, ...]:
         expanded = [each for grid in grids for each in _with_defaults_by_model(defaults, grid)]
         reduced = [{key: value for key, value in grid.items() if key not in replaced} for grid in expanded]
         merged = [{**grid, **each} for grid in reduced for each in overrides]
-    merged = [each for values in merged for each in _on_each_device(values, asked.accelerators)]
     usual = {**DEFAULTS, "threads": asked.threads}
     return tuple(dict.fromkeys(point for values in merged for point in expand(values, asked.allocator, usual)))
-
-
-def _is_for_cpu(grid: dict[str, Any], cpu: Collection[str]) -> bool:
-    """Return whether a grid counts on a CPU with these flags."""
-    flags = grid.get(IF_CPU, [])
-    if not isinstance(flags, list) or not all(isinstance(flag, str) for flag in flags):
-        raise WrongRequest(f"{IF_CPU} = {flags!r} must be a list of flags, as /proc/cpuinfo has them")
-    return IF_CPU not in grid or not {*flags}.isdisjoint(cpu)
-
-
-def _on_each_device(values: dict[str, Any], accelerators: Sequence[str]) -> list[dict[str, Any]]:
-    """Return a grid once for the CPU, and once for each accelerator in its dtypes, if its device is AVAILABLE."""
-    if values.get("device") != AVAILABLE:
-        return [values]
-    on_accelerators = [{**values, "device": device, "dtype": list(ACCELERATED)} for device in accelerators]
-    return [{**values, "device": CPU.name}, *on_accelerators]
 
 
 def _with_defaults_by_layer(defaults: dict[str, Any], overrides: dict[str, Any]) -> list[dict[str, Any]]:

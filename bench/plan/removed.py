@@ -1,0 +1,41 @@
+"""What earlier versions had, and what takes its place."""
+
+import argparse
+from collections.abc import Sequence
+from typing import Any
+
+REMOVED = {
+    "selfcheck": "compare estimates how much two runs differ from its own rows; a duel measures both sides in one run",
+    "profile --diff": "profile prints the operators of each case, and with --report the page has all of a run",
+    "run --machine-name": "merge calls each machine by its processor",
+    "key if_cpu": "put the grid into a sweep of its own, for the machines that it is meant for",
+}
+"""A command, one with its option, a `key` of sweep files, or an `implementation`; with what takes its place.
+
+The options of `run` are those of `pytest bench` too.
+"""
+
+
+def gone(*words: str) -> str:
+    """Return that what these words name is gone, and what takes its place; empty if it isn't gone."""
+    name = " ".join(words)
+    return f"{name} is gone: {REMOVED[name]}" if name in REMOVED else ""
+
+
+def gone_of_command(words: Sequence[str]) -> str:
+    """Return what is gone of the words of a command line, empty if nothing is."""
+    command, *options = (word.partition("=")[0] for word in words or [""])
+    return next(filter(None, [gone(command), *(gone(command, option) for option in options)]), "")
+
+
+class Gone(argparse.Action):
+    """An option of `run` that is gone: the parser ends with what takes its place."""
+
+    def __call__(self, parser: argparse.ArgumentParser, _space: Any, _values: Any, option: str | None = None) -> None:
+        """End with one line."""
+        parser.error(gone("run", str(option)))
+
+
+def options_of_run() -> list[str]:
+    """Return the options of `run` that are gone."""
+    return [name.removeprefix("run ") for name in REMOVED if name.startswith("run ")]
