@@ -64,7 +64,6 @@ class State:
     """What was asked for, and what became of it: a run that was interrupted or had to stop has a status."""
 
     sweep: Sweep
-    detail: int
     points: tuple[Point, ...] = ()
     handlers: Handlers = field(default_factory=dict)
     progress: Progress | None = None
@@ -93,16 +92,15 @@ def pytest_configure(config: pytest.Config) -> None:
     """Read the sweep, so that a wrong request ends before anything is collected."""
     from bench.harness import pytest_bridge
 
-    verbosity = config.option.verbose
     try:
         with config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():  # it may say what it does
             sweep = options.sweep(config.option)
-        config.stash[STATE] = State(sweep, max(-1, min(verbosity, 1)))
+        config.stash[STATE] = State(sweep)
     except WrongRequest as error:
         raise pytest.UsageError(*str(error).splitlines()) from None
     pytest_bridge.quiet_unless_asked(config)
     config.addinivalue_line("filterwarnings", "ignore:Benchmark fixture was not used")  # as when Ctrl-C comes first
-    if verbosity <= 0 and not config.option.collectonly:
+    if config.option.verbose <= 0 and not config.option.collectonly:
         config.option.verbose = QUIET
 
 
@@ -170,7 +168,7 @@ def _measure(config: pytest.Config, state: State) -> list[Point]:
 def _stop(config: pytest.Config, state: State, error: CannotWrite) -> None:
     """Say why a run has to stop, and how to go on; one that was never open begins anew with the same command."""
     if state.progress:
-        state.progress.close(keep=True)
+        state.progress.close()
     console, state.status = _console(config), CANNOT_GO_ON
     if state.run is None:
         say(console, f"{error}. Mend that, or use another folder.")
@@ -232,55 +230,36 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     if run is None or not run.records.contents.entries or state.status is not None:
         return
     from bench.show import summary
-    from bench.show.failures import blocks
     from bench.show.terminal.console import PLAIN_WIDTH, render, rendered
-    from bench.show.terminal.results import results
 
     saved = run.run_folder.saved
-    is_long = state.detail > 0
-    if is_long:
-        terminalreporter.section("attention-bench")
-    width = shutil.get_terminal_size((PLAIN_WIDTH, 24)).columns
-    if is_long:
-        parts = [
-            results(saved.whole, run.sweep.baseline, planned=run.sweep.points),
-            render(blocks(saved.whole, run.sweep)),
-        ]
-    else:
-        width = min(width, summary.WIDEST)
-        parts = [render(summary.blocks(saved.whole, run.sweep.baseline, saved.changes, run.sweep))]
-    for part in parts:
-        terminalreporter.write(rendered(part, width=width, colour=terminalreporter.hasmarkup))
+    width = min(shutil.get_terminal_size((PLAIN_WIDTH, 24)).columns, summary.WIDEST)
+    end = render(summary.blocks(saved.whole, run.sweep.baseline, saved.changes, run.sweep))
+    terminalreporter.write(rendered(end, width=width, colour=terminalreporter.hasmarkup))
     for warning in run.late_warnings():
         terminalreporter.write_line(f"warning: {warning}", yellow=True)
     for line in summary.go_on(_command(run), run.sweep.effort, run.summary, state.points):
         terminalreporter.write_line(line)
     terminalreporter.flush()  # the answer is here before its pictures and its page
     is_drawn = not run.records.has_new and saved.page.exists() and not saved.traces.exists()
-    pictures, page = ([], saved.page) if is_drawn else _drawn(saved, terminalreporter)
-    if is_long:
-        lines = summary.closing(saved.whole, run.folder, pictures, saved.changes)
-    else:
-        lines = summary.where(run.folder, page, saved.choices)
-    for line in lines:
+    page = saved.page if is_drawn else _drawn(saved, terminalreporter)
+    for line in summary.where(run.folder, page, saved.choices):
         terminalreporter.write_line(line)
     _print_failures(terminalreporter, len(state.points), _console(config))
 
 
-def _drawn(saved: "AnalysedRun", terminalreporter: pytest.TerminalReporter) -> tuple[list[Path], Path | None]:
-    """Draw the pictures of a run and write its page, and return their files.
+def _drawn(saved: "AnalysedRun", terminalreporter: pytest.TerminalReporter) -> Path | None:
+    """Draw the pictures of a run and write its page, and return the page if there is one.
 
     A line says what could not be made, why, and how to make it later.
     """
     of_profiles = [partial(_pictures, saved, "profiles")] if saved.traces.exists() else []
-    works = (partial(_page, saved), partial(_pictures, saved, "results"), *of_profiles)
-    made = done_apart(*works)
-    (page, _), *drawn = made
+    made = done_apart(partial(_page, saved), partial(_pictures, saved, "results"), *of_profiles)
     again = shlex.quote(str(saved.folder))
     for (_, why), (what, command) in zip(made, MADE, strict=False):
         if why:
             terminalreporter.write_line(f"No {what}: {why}. To make it later: {suite()} {command} {again}")
-    return [picture for files, _ in drawn for picture in files], next(iter(page), None)
+    return next(iter(made[0][0]), None)
 
 
 def _pictures(saved: "AnalysedRun", of: str) -> list[Path]:
@@ -319,7 +298,7 @@ def _open(config: pytest.Config, state: State) -> "tuple[Run, Progress]":
     sweep, option = state.sweep, config.option
     name = f"{sweep.name}-{sweep.shard.number}of{sweep.shard.count}" if sweep.shard else sweep.name
     folder = options.run_folder(option, name)
-    progress = state.progress = Progress(sweep, state.points, _console(config), detail=state.detail)
+    progress = state.progress = Progress(sweep, state.points, _console(config))
     progress.opened(folder)
     pool = Pool.of(sweep)
     if not option.run or not folder.exists():  # the servers import torch while this process imports the engine
@@ -358,7 +337,7 @@ def _interrupt(config: pytest.Config) -> None:
     if state.run:  # first, because the terminal may be gone
         state.run.close()
     if state.progress:
-        state.progress.close(keep=True)
+        state.progress.close()
     console, run = _console(config), state.run
     put(console, "")
     if run is None:

@@ -2,7 +2,7 @@
 
 import math
 import shlex
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
@@ -11,7 +11,6 @@ import pandas as pd
 
 from bench.analyse import forecast
 from bench.analyse.choices import CoreChoice, gain
-from bench.analyse.growth import has_series
 from bench.analyse.precision import Change
 from bench.analyse.standing import ALONE, NOTHING, Choice, by_rank
 from bench.analyse.summary import Summary
@@ -24,7 +23,7 @@ from bench.show import by_graph, doubts, failures
 from bench.show.answer import At, choice_of, speedup_cell, tone, words
 from bench.show.blocks import BAD, GAP, HEAD, PLAIN, QUIET, WARNING, Block, Column, Lines, Table, right
 from bench.show.failures import reasons
-from bench.show.rows import Row, by_point, is_measured, measured, plain, reason, unmeasured
+from bench.show.rows import Row, by_point, measured, reason, unmeasured
 from bench.show.side_by_side import precision_words
 from bench.show.text import LONGEST_NAME, counted, cut, listed, middle, names, symbols
 from bench.store import units
@@ -126,23 +125,6 @@ def for_programs(choices: Sequence[CoreChoice], folder: Path) -> list[str]:
     return [f"{faster}; for your programs: {suite()} export {shlex.quote(str(folder))}"]
 
 
-def closing(table: pd.DataFrame, folder: Path, pictures: Collection[Path], changes: Sequence[Change] = ()) -> list[str]:
-    """Return the files of a run, what changes of precision bring, and the commands that show more.
-
-    A picture counts once, however many files it has.
-    """
-    path = shlex.quote(str(folder))
-    number = len({picture.stem for picture in pictures})
-    plots = [counted(number, "picture")] if number else []
-    files = ", ".join(["results.csv", "journal.jsonl", "environment.json", *plots])
-    lines = [f"Everything is in {path}: {files}."]
-    if has_series([row for row in plain(table) if is_measured(row)]):
-        lines.append(f"How it grows: {suite()} scaling {path}")
-    if changes:
-        lines += [*precision_words(table, changes), f"Precisions in a table: {suite()} show --across dtype {path}"]
-    return lines
-
-
 @dataclass(frozen=True)
 class PointLine:
     """A line of a table of points: what to use at one, or below it an implementation of a user's own."""
@@ -239,12 +221,3 @@ def log_line(at: At, position: int, total: int, left: str, baseline: str | None,
     head = f"{place}{cut(at.label, max(LEAST_WORDS, width - len(place) - len(tail) - least - 2))}: "
     room = max(LEAST_WORDS, width - len(head) - len(tail))
     return cut(head + _fitting(at.choice, room) + tail, width)
-
-
-def outcomes(at: At, baseline: str) -> Iterator[str]:
-    """Yield each implementation of a point with its time and ratio, or how it ended, the one to use first."""
-    for row in (*by_rank(measured(at.rows)), *unmeasured(at.rows)):
-        name = str(row["implementation"])
-        ratio = "baseline" if name == baseline else units.ratio(row["speedup"])
-        numbers = (units.seconds(row["latency_s"]), ratio) if row["status"] == "ok" else (str(row["status"]),)
-        yield " ".join(filter(None, (name, *numbers)))
