@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench.harness import options
-from bench.plan.columns import flag
 from bench.plan.verdicts import MARGIN, REGRESSIONS, VERDICTS, hyphened
 from bench.store.journal import JOURNAL
 
@@ -123,7 +122,7 @@ def add_compare(parser: argparse.ArgumentParser) -> None:
         add_option, "for --rerun: the interpreter that BASE was measured with, and a second time for NEW"
     )
     options.add_run(add_option, "<UTC time>-rerun")
-    options.add_race(add_option)
+    options.add_effort(add_option, "bound", "within_s")
 
 
 def add_duel(parser: argparse.ArgumentParser) -> None:
@@ -155,7 +154,7 @@ def add_duel(parser: argparse.ArgumentParser) -> None:
     options.add_columns(add_option)
     add_option("--bound", metavar="1%", help="how well the ratio is to be known (default: 1%%)")
     add_option("--within", dest="within_s", metavar="3m", help="time for that (default: 40s for each point)")
-    options.add_timeout(add_option)
+    options.add_effort(add_option, "timeout_s")
     add_option("--format", choices=FORMATS, default=FORMATS[0], help=f"(default: {FORMATS[0]})")
     add_option("--to", metavar="FILE", type=Path, help="write into this file (default: standard output)")
     add_option("--report", metavar="FILE.html", type=Path, help="write the page of the duel")
@@ -173,15 +172,11 @@ def add_advise(parser: argparse.ArgumentParser) -> None:
     )
     add_option("--impl", metavar="A,B,…", default="", help="further settings, such as mykernel:attend")
     add_option("--use", metavar="TABLE", help="also try the choices of a table that `export` wrote")
-    shapes = {name: options.SHAPES[name] for name in ADVISE_SHAPES}
-    for name, (_, meaning) in {**shapes, **options.SETTINGS}.items():
-        add_option(flag(name), metavar="A,B,…", help=meaning)
-    add_option("--oversubscribe", action="store_true", default=None, help="allow more threads than cores")
+    options.add_columns(add_option, (*ADVISE_SHAPES, *options.EXECUTION))
     add_option("--no-compile", action="store_true", help="leave out the settings with torch.compile")
     add_option("--look", action="store_true", help="look at the model, and compare nothing")
     add_option("--anyway", action="store_true", help="compare settings even if attention takes little of the time")
-    options.add_race(add_option)
-    options.add_timeout(add_option)
+    options.add_effort(add_option, "bound", "within_s", "timeout_s")
     options.add_run(add_option, "<UTC time>-advise")
     add_option("--sweep-file", metavar="OUT.toml", type=Path, help="write the model's distinct layers as a sweep file")
     add_option("--as", dest="written_as", choices=AS, help=f"what of the layers it has (default: {AS[0]})")
@@ -278,4 +273,4 @@ def add_watch(parser: argparse.ArgumentParser) -> None:
     """Measure a kernel again whenever its file is saved."""
     parser.add_argument("names", metavar="IMPL", nargs="+", help="your kernel, and before it what it is compared with")
     options.add_columns(parser.add_argument)
-    options.add_timeout(parser.add_argument)
+    options.add_effort(parser.add_argument, "timeout_s")

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.analyse.forecast import works
-from bench.analyse.rows import grouped
 from bench.engine.admission import too_large
 from bench.machine import monotonic
 from bench.machine.facts import available_bytes
@@ -174,7 +173,10 @@ class Progress:
         self._numbers: dict[Point, int] = {}  # of those that said something, in the order in which they did
         self._answers: dict[Point, Answer] = {}
         self._end_s: float | None = None
-        self._open = {point: works(own) for point, own in grouped(points, _together).items()}
+        groups: dict[Point, list[Point]] = {}
+        for point in points:
+            groups.setdefault(_together(point), []).append(point)
+        self._open = {group: works(own) for group, own in groups.items()}
         self._took_s = self._done = 0.0
         self._started_s = self._began_s = monotonic.now_s()
         self._silence = Silence(console)

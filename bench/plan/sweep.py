@@ -1,7 +1,6 @@
 """Sweep files: a named set of points and implementations."""
 
 import dataclasses
-import math
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from bench.plan.layers import usable
 from bench.plan.names import IMPLEMENTATIONS, is_implementation, known_names
 from bench.plan.published import Published
 from bench.plan.published import read as read_published
+from bench.plan.settings import SettingKind, setting, settings_of
 from impls import table
 from impls.catalogue import IMPLEMENTATIONS as CATALOGUE
 from impls.catalogue import parse
@@ -44,15 +44,26 @@ class Effort:
     `oversubscribe` allows more threads than there are cores.
     """
 
-    processes: int = 3
-    budget_s: float = 12.0
-    race: bool = False
-    bound: float = 0.02
-    within_s: float | None = None
-    spread_s: float | None = None
-    timeout_s: float = 300.0
-    check_memory: bool = False
-    oversubscribe: bool = False
+    processes: int = setting(
+        3, SettingKind.COUNT, "worker processes that measure each implementation; in a race, at least so many", "K"
+    )
+    budget_s: float = setting(12.0, SettingKind.SECONDS, "time for the rounds of a point in these processes", "12s")
+    race: bool = setting(
+        False,
+        SettingKind.SWITCH,
+        "give every implementation an equal share of the time, and all rows the same precision",
+        option="--no-race",
+    )
+    bound: float = setting(0.02, SettingKind.SHARE, "what the named implementation may cost before a race ends", "2%")
+    within_s: float | None = setting(None, SettingKind.SECONDS, "time after which a race ends", "4m", "--within")
+    spread_s: float | None = setting(
+        None, SettingKind.SECONDS, "time over which the replicates are spread, such as 90s, 30m or 1h", "1h", "--spread"
+    )
+    timeout_s: float = setting(
+        300.0, SettingKind.SECONDS, "time without a sign of life after which a case is given up", "5m"
+    )
+    check_memory: bool = setting(False, SettingKind.SWITCH, "ask the operating system for the peak memory too")
+    oversubscribe: bool = setting(False, SettingKind.SWITCH, "allow more threads than cores")
 
     def seconds(self, points: int) -> float:
         """Return the seconds that a race over so many points takes at most, if its base doesn't take longer."""
@@ -101,12 +112,15 @@ class Sweep:
                 yield Case(point, implementation)
 
 
-EFFORT_KEYS = tuple(f.name for f in dataclasses.fields(Effort))
+SETTINGS = settings_of(Effort)
+"""The settings of an effort by name."""
+
+EFFORT_KEYS = tuple(SETTINGS)
 
 CUSTOM = "custom"
 """The name of a sweep whose points are a product of options."""
 
-SWITCHES = ("race", "check_memory", "oversubscribe")
+SWITCHES = tuple(name for name, each in SETTINGS.items() if each.kind is SettingKind.SWITCH)
 SWEEP_KEYS = ("implementations", "baseline", "control", "defaults", "grid", "published", *EFFORT_KEYS)
 
 
@@ -334,21 +348,10 @@ def _raced(of_file: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, An
 
 def effort_of(values: Mapping[str, Any]) -> Effort:
     """Return the effort with these values; raises WrongRequest for those that can't be."""
-    refuse(line for key, value in values.items() if (line := _mistake_of_effort(key, value)))
+    refuse(line for key, value in values.items() if (line := SETTINGS[key].mistake(value)))
     effort = Effort(**values)
     if effort.race and effort.spread_s is not None:
         raise WrongRequest("race and spread_s can't both be given: spread_s gives all points equal shares of the time")
     if effort.within_s is not None and not effort.race:
         raise WrongRequest("within_s needs a race: with equal shares budget_s says how long a point takes")
     return effort
-
-
-def _mistake_of_effort(key: str, value: object) -> str:
-    if key in SWITCHES:
-        return "" if isinstance(value, bool) else f"{key} = {value!r} must be true or false"
-    if key == "bound" and not (isinstance(value, int | float) and 0 < value < 1):
-        return f"bound = {value!r} must be a share above 0 and below 1, such as 0.02 for 2 %"
-    whole = key == "processes"
-    if isinstance(value, bool) or not isinstance(value, int if whole else int | float) or not 0 < value < math.inf:
-        return f"{key} = {value!r} must be {'a whole number of at least 1' if whole else 'a number above 0'}"
-    return ""
