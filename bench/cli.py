@@ -98,7 +98,7 @@ def _warn_of_changed(arguments: argparse.Namespace) -> None:
 
 def _parser(first: Sequence[str]) -> argparse.ArgumentParser:
     """Return the parser; with the name of a command it knows this one alone."""
-    from bench.commands import FIRST, NAMES, arguments
+    from bench.commands import NAMES, USUAL, arguments
     from bench.plan.invocation import short
 
     what = "Measure attention layers, read what was measured, compare runs, and measure side by side."
@@ -115,6 +115,6 @@ def _parser(first: Sequence[str]) -> argparse.ArgumentParser:
         meanings[name] = add_arguments.__doc__.partition("\n")[0].removesuffix(".")
         add_arguments(commands.add_parser(name, description=meanings[name], allow_abbrev=False))
     lines = {name: f"  {name:<11}{words}" for name, words in meanings.items()}
-    first, others = ([line for name, line in lines.items() if (name in FIRST) is often] for often in (True, False))
+    first, others = ([line for name, line in lines.items() if (name in USUAL) is often] for often in (True, False))
     parser.epilog = "\n".join(["commands that most people need:", *first, "", "all other commands:", *others])
     return parser

@@ -16,7 +16,7 @@ import pytest
 
 from bench import cli, commands
 from bench.cli import main
-from bench.commands import FIRST, NAMES, arguments, show
+from bench.commands import NAMES, USUAL, arguments, show
 from bench.harness import options
 from bench.machine import signals
 from bench.plan.case import Case
@@ -58,7 +58,7 @@ def test_the_help_begins_with_what_most_people_need(capsys: pytest.CaptureFixtur
     names = re.findall(r"^  (\w+) +[A-Z]", text, re.MULTILINE)
     assert tuple(names) == NAMES
     assert text.index("doctor") < text.index("all other commands:") < text.index("  list ")
-    assert len(FIRST) == 6
+    assert len(USUAL) == 6
 
 
 def test_every_module_is_a_command_that_keeps_the_convention() -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from bench.analyse.comparison import compare
-from bench.analyse.selection import UNTRIED
+from bench.analyse.selection import went_wrong
 from bench.plan.case import Case
 from bench.plan.errors import NotComparable, WrongRequest
 from bench.plan.verdicts import CHANGED
@@ -80,7 +80,7 @@ def history(runs: Sequence[PastRun]) -> History:
         raise WrongRequest(f"the runs of a history must have one baseline, got {each}")
     entries, failures = dict[Case, dict[int, PastSpeed]](), dict[Case, dict[int, str]]()
     for number, run in enumerate(ordered):
-        bad = run.table[~run.table["status"].isin(UNTRIED)]
+        bad = run.table[went_wrong(run.table)]
         for case, status in zip(cases(bad), bad["status"], strict=True):
             failures.setdefault(case, {})[number] = str(status)
         steps = _steps(ordered[number - 1].table, run.table) if number else {}

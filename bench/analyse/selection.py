@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from bench.analyse.rows import UNTRIED
 from bench.plan.case import COLUMNS as POINT
 from bench.plan.case import POINT_COLUMNS
 from bench.plan.errors import WrongRequest, unknown
@@ -31,9 +32,6 @@ LETTERS = {str(column.words)[0]: name for name, column in POINT.items() if str(c
 """The letters by which tables call columns: N for num_tokens."""
 
 RULE = "COLUMN OPERATOR VALUE, joined by `and`, such as num_tokens>=577 and implementation==sdpa"
-
-UNTRIED = ("ok", "unsupported", "skipped")
-"""Statuses at which nothing went wrong."""
 
 
 def where(table: pd.DataFrame, expression: str) -> pd.DataFrame:
@@ -78,12 +76,17 @@ def most_important(table: pd.DataFrame, count: int) -> pd.DataFrame:
     baseline, then those without a speed-up.
     """
     number = _by_point(table).ngroup().to_numpy()
-    wrong = (~table["status"].isin(UNTRIED)).to_numpy()
+    wrong = went_wrong(table).to_numpy()
     gain = table["speedup"].where(table["rank"] == 1).to_numpy(dtype=np.float64, na_value=-np.inf)
     facts = pd.DataFrame({"wrong": wrong, "gain": gain}).groupby(number).max()
     chosen = facts.sort_values(["wrong", "gain"], ascending=False, kind="stable").index[:count]
     place = pd.Series(range(len(chosen)), index=chosen).reindex(number).to_numpy()
     return table.iloc[np.argsort(place, kind="stable")[: np.count_nonzero(~np.isnan(place))]]  # NaN sorts to the end
+
+
+def went_wrong(table: pd.DataFrame) -> "pd.Series[bool]":
+    """Return of each row whether something went wrong."""
+    return ~table["status"].isin(("ok", *UNTRIED))
 
 
 def point_count(table: pd.DataFrame) -> int:

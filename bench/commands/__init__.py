@@ -11,11 +11,11 @@ from bench.plan.errors import refusing
 from bench.plan.invocation import suite
 from bench.show.terminal.console import console
 
-FIRST = ("run", "show", "compare", "duel", "advise", "doctor")
+USUAL = ("run", "show", "compare", "duel", "advise", "doctor")
 """The commands that most people need."""
 
 NAMES = (
-    *FIRST, "list", "report", "history", "plot", "scaling", "profile", "export", "summarise", "merge", "watch",
+    *USUAL, "list", "report", "history", "plot", "scaling", "profile", "export", "summarise", "merge", "watch",
 )  # fmt: skip
 """The commands, in the order of the help."""
 

@@ -55,7 +55,7 @@ READ_BY = ("benchmark_json", "benchmark_save", "benchmark_autosave")
 MADE = (("page", "report"), ("pictures", "plot"), ("pictures of profiles", "plot"))
 """What is made of a run at its end, and the command that makes it later."""
 
-FIRST = "_anonymous"
+BEFORE_OURS = "_anonymous"
 """The group of pytest's options after which ours come first in `--help`."""
 
 
@@ -76,13 +76,13 @@ STATE = pytest.StashKey[State]()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the sweep's options, in groups that come first in the help."""
-    after = FIRST
+    after = BEFORE_OURS
 
     def group(title: str) -> options.AddOption:
         nonlocal after
         name, before = f"attention-bench: {title}", after
         after = name
-        examples = f"{options.EXAMPLES}\n" if before == FIRST else ""
+        examples = f"{options.EXAMPLES}\n" if before == BEFORE_OURS else ""
         return parser.getgroup(name, f"{examples}{name}", after=before).addoption
 
     options.add(group)

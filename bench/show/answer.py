@@ -27,12 +27,12 @@ from bench.plan.sweep import Sweep
 from bench.show import blocks
 from bench.show.columns import latency_text, speedup_text
 from bench.show.rows import Row, by_point, measured, unmeasured
-from bench.show.text import MOST, any_of, by, capital, counted, duration, faster, listed, more, names, share_of, times
+from bench.show.text import MOST, any_of, by, capital, counted, faster, listed, more, names, share_of, times
 from bench.stats.best import GOOD
 from bench.store import units
 from bench.store.table import without_control
 
-MOST_POINTS = 3
+MOST_NAMED = 3
 """At most this number of points is named in a sentence; more are counted."""
 
 UNSURE = 1.15
@@ -155,7 +155,8 @@ def _sentences(of: Choice) -> Iterator[str]:
 
 
 def _until_good(further_s: float, what: str) -> str:
-    return f"{duration(further_s)} more of measuring would bring {what} below {more(GOOD)}"
+    about_s = float(f"{max(1.0, further_s):.2g}")
+    return f"{units.duration(about_s)} more of measuring would bring {what} below {more(GOOD)}"
 
 
 def tone(of: Choice) -> str:
@@ -313,7 +314,7 @@ def _alone(points: Sequence[At]) -> str:
 
 def _labels(points: Sequence[At], many: str) -> str:
     """Return the names of a few points, or how many there are."""
-    return ", ".join(at.label for at in points) if len(points) <= MOST_POINTS else f"{len(points)} {many}"
+    return ", ".join(at.label for at in points) if len(points) <= MOST_NAMED else f"{len(points)} {many}"
 
 
 def everywhere(points: Sequence[At]) -> str:
@@ -374,9 +375,9 @@ def _except(beaten: Sequence[tuple[At, Row]], absent: Sequence[At]) -> str:
     parts = [
         f"at {at.label} {at.choice.name if at.choice.standing == FASTEST else 'another'} is "
         f"{times(row['slowdown_low'], up=False)} to {times(row['slowdown_high'])} as fast"
-        for at, row in worst[:MOST_POINTS]
+        for at, row in worst[:MOST_NAMED]
     ]
-    if rest := worst[MOST_POINTS:]:
+    if rest := worst[MOST_NAMED:]:
         least, most = min(row["slowdown_low"] for _, row in rest), max(row["slowdown_high"] for _, row in rest)
         number = counted(len(rest), "other point")
         parts.append(f"at {number} others are {times(least, up=False)} to {times(most)} as fast")

@@ -22,6 +22,7 @@ from bench.show import answer as say
 from bench.show import by_graph, doubts, failures
 from bench.show.answer import At, choice_of, speedup_cell, tone, words
 from bench.show.blocks import BAD, GAP, HEAD, PLAIN, QUIET, WARNING, Block, Column, Lines, Table, right
+from bench.show.columns import speedup_text
 from bench.show.failures import reasons
 from bench.show.rows import Row, by_point, measured, reason, unmeasured
 from bench.show.side_by_side import precision_words
@@ -198,8 +199,7 @@ def _fitting(of: Choice, width: float) -> str:
 
 
 def _speedup(row: Row | None, baseline: str | None) -> tuple[str, str]:
-    value, _, interval = speedup_cell(row, baseline).partition(" ")
-    return value, interval
+    return speedup_text(row, baseline) if row else ("", "")
 
 
 def at_point(rows: pd.DataFrame, labels: Mapping[Point, str]) -> At:

@@ -29,7 +29,7 @@ WIDE = Choice(NAMED, "sdpa", 1.034, may_be_faster=("compiled_sdpa",), further_s=
         (CLOSE, "use sdpa: no other is more than 1.6% faster; compiled_sdpa is as good", ["sdpa", "within 1.6%"]),
         (
             WIDE,
-            "use sdpa: compiled_sdpa may be up to 3.4% faster; 40 s more of measuring would bring that below 2%",
+            "use sdpa: compiled_sdpa may be up to 3.4% faster; 40s more of measuring would bring that below 2%",
             ["sdpa", "within 3.4%"],
         ),
         (
@@ -190,7 +190,7 @@ ANSWERS: list[tuple[Callable[[], pd.DataFrame], list[str]]] = [
         "Nothing is compared at N=50, where one implementation was measured."]),
     (lambda: lost(3, 5), [
         "No implementation is named for all points: none is compared with others at more than 1 of 3 points.",
-        f"{WITHIN} 0 of 3 points, and within #% at the others; about # s more of measuring would bring all below 2%.",
+        f"{WITHIN} 0 of 3 points, and within #% at the others; about #s more of measuring would bring all below 2%.",
         "Nothing is compared at N=197, N=577, where one implementation was measured."]),
     (lambda: lost(processes=1), [
         "Use sdpa: at all 3 points its cost has no bound.", "sdpa is from #x (N=#) to #x (N=#) as fast as eager.",
