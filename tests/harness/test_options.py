@@ -3,7 +3,6 @@
 import argparse
 import dataclasses
 import shlex
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -89,45 +88,6 @@ def test_effort_can_be_changed() -> None:
     assert asked(line).effort == Effort(
         processes=7, budget_s=1.5, race=True, bound=0.05, within_s=60, timeout_s=9.0, check_memory=True
     )
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"), [("90s", 90), ("30m", 1800), ("1.5h", 5400), ("60", 60), ("1s", 1), ("0.5m", 30)]
-)
-def test_a_duration_has_a_unit_or_is_in_seconds(text: str, seconds: float) -> None:
-    """`--spread 1h` is an hour, and `--within 1s` a second, after which a race has taken its base alone."""
-    assert asked(f"--spread {text}").effort.spread_s == seconds
-    assert asked(f"--within {text}").effort.within_s == seconds
-
-
-@pytest.mark.parametrize(("text", "bound"), [("2%", 0.02), ("0.02", 0.02), ("0.5%", 0.005), ("50%", 0.5), (".1", 0.1)])
-def test_a_bound_is_a_percentage_or_a_share(text: str, bound: float) -> None:
-    """`--bound 2%` and `--bound 0.02` are the same."""
-    assert asked(f"--bound {text}").effort.bound == pytest.approx(bound)
-
-
-DURATION = "must be a duration such as 90s, 30m or 1h"
-SHARE = "must be a share such as 2% or 0.02"
-BOUND = "must be a share above 0 and below 1, such as 0.02 for 2 %"
-
-
-@pytest.mark.parametrize(
-    ("option", "texts", "messages"),
-    [
-        ("--spread", ("1d", "", "soon"), ["--spread {} ", DURATION]),
-        ("--within", ("1d", "", "abc", "m"), ["--within {} ", DURATION]),
-        ("--within", ("0s", "nan"), ["within_s = ", "must be a number above 0"]),
-        ("--bound", ("abc", "%", "2%%"), ["--bound {}", SHARE]),
-        ("--bound", ("0", "0%", "200%", "2", "nan"), ["bound = ", BOUND]),
-    ],
-)
-def test_a_bound_or_a_duration_that_cannot_be_is_one_line(
-    option: str, texts: Sequence[str], messages: list[str]
-) -> None:
-    """It has the value, the rule, and what could have come."""
-    for text in texts:
-        (line,) = refusal(asked, f"{option}={text}").splitlines()
-        assert all(words.format(text) in line for words in messages)
 
 
 def test_no_race_takes_the_time_of_a_file_with_it(tmp_path: Path) -> None:
