@@ -51,9 +51,10 @@ def unknown_names(what: str, names: Sequence[object], expected: Iterable[str]) -
 
     Those that are gone have a line each, with what takes their place.
     """
-    if lines := [line for name in names if (line := gone(what, str(name)))]:
-        others = [name for name in names if not gone(what, str(name))]
-        return "\n".join([*lines, *([unknown_names(what, others, expected)] if others else [])])
+    lines = {name: gone(what, name.partition("[")[0]) for name in names if isinstance(name, str)}
+    if any(lines.values()):
+        others = [name for name in names if not (isinstance(name, str) and lines[name])]
+        return "\n".join([*filter(None, lines.values()), *([unknown_names(what, others, expected)] if others else [])])
     expected = list(expected)
     plural = "s" if len(names) > 1 else ""
     line = f"unknown {what}{plural} {', '.join(map(repr, names))}; expected one of {', '.join(expected)}"

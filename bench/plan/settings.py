@@ -4,24 +4,12 @@ The fields of `bench.plan.sweep.Effort` declare the settings, as those of `Point
 """
 
 import dataclasses
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any
 
-from bench.plan.columns import flag
+from bench.plan.columns import ValueKind, flag, is_of_kind
 from bench.plan.errors import WrongRequest
-
-
-class SettingKind(Enum):
-    """The kind of a setting's values; the text is the rule that users see."""
-
-    COUNT = "a whole number of at least 1"
-    SECONDS = "a number above 0"
-    SHARE = "a share above 0 and below 1, such as 0.02 for 2 %"
-    SWITCH = "true or false"
-
 
 SECONDS_OF = {"s": 1, "m": 60, "h": 3600}
 """The units of a duration."""
@@ -31,12 +19,12 @@ SECONDS_OF = {"s": 1, "m": 60, "h": 3600}
 class Setting:
     """One setting of an effort.
 
-    `meaning` is the help of its option, which takes a value like `example`; one of a switch takes none. The option is
-    that of the name without a unit, `no_race` for a switch that is on `unless` it is given.
+    `meaning` is the help of its option, which takes a value like `example`; one of a truth takes none. The option is
+    that of the name without a unit, `no_race` for one that is on `unless` it is given.
     """
 
     name: str = ""
-    kind: SettingKind
+    kind: ValueKind
     meaning: str
     example: str = ""
     option: str = ""
@@ -44,7 +32,7 @@ class Setting:
 
     def add_to(self, add_option: Callable[..., object]) -> None:
         """Add the option to a parser."""
-        if self.kind is SettingKind.SWITCH:
+        if self.kind is ValueKind.TRUTH:
             action = "store_false" if self.unless else "store_true"
             add_option(self.option, dest=self.name, action=action, default=None, help=self.meaning)
         else:
@@ -56,14 +44,7 @@ class Setting:
 
     def mistake(self, value: object) -> str:
         """Return what is wrong with a value, empty if nothing is."""
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        is_ok = {
-            SettingKind.COUNT: lambda: is_number and isinstance(value, int) and value > 0,
-            SettingKind.SECONDS: lambda: is_number and 0 < value < math.inf,
-            SettingKind.SHARE: lambda: is_number and 0 < value < 1,
-            SettingKind.SWITCH: lambda: isinstance(value, bool),
-        }[self.kind]
-        return "" if is_ok() else f"{self.name} = {value!r} must be {self.kind.value}"
+        return "" if is_of_kind(self.kind, value) else f"{self.name} = {value!r} must be {self.kind.value}"
 
 
 def seconds(option: str, text: str) -> float:
@@ -88,18 +69,18 @@ def count(option: str, text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise WrongRequest(f"{option} {text} must be {SettingKind.COUNT.value}") from None
+        raise WrongRequest(f"{option} {text} must be {ValueKind.COUNT.value}") from None
 
 
-READERS: Mapping[SettingKind, Callable[[str, str], Any]] = {
-    SettingKind.COUNT: count,
-    SettingKind.SECONDS: seconds,
-    SettingKind.SHARE: share,
+READERS: Mapping[ValueKind, Callable[[str, str], Any]] = {
+    ValueKind.COUNT: count,
+    ValueKind.SECONDS: seconds,
+    ValueKind.SHARE: share,
 }
-"""How the texts of a kind are read; a switch has none."""
+"""How the texts of a kind are read; a truth has none."""
 
 
-def setting(default: Any, kind: SettingKind, meaning: str, example: str = "", option: str = "") -> Any:
+def setting(default: Any, kind: ValueKind, meaning: str, example: str = "", option: str = "") -> Any:
     """Return a dataclass field that declares a setting; the field's name is the setting's name."""
     declared = Setting(kind=kind, meaning=meaning, example=example, option=option, unless=option.startswith("--no-"))
     return dataclasses.field(default=default, metadata={"setting": declared})

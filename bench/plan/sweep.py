@@ -9,6 +9,7 @@ from typing import Any
 
 from bench.plan import names
 from bench.plan.case import AS_IS, CONTROL, RETAINED, Case, Point
+from bench.plan.columns import ValueKind
 from bench.plan.errors import WrongRequest, all_of, refuse, unknown, unknown_names
 from bench.plan.grid import DEFAULTS, MODEL_COLUMNS, Shard, Values, expand, expand_models, mistakes_in, part
 from bench.plan.invocation import suite
@@ -16,7 +17,7 @@ from bench.plan.layers import usable
 from bench.plan.names import IMPLEMENTATIONS, is_implementation, known_names
 from bench.plan.published import Published
 from bench.plan.published import read as read_published
-from bench.plan.settings import SettingKind, setting, settings_of
+from bench.plan.settings import setting, settings_of
 from impls import table
 from impls.catalogue import IMPLEMENTATIONS as CATALOGUE
 from impls.catalogue import parse
@@ -45,25 +46,25 @@ class Effort:
     """
 
     processes: int = setting(
-        3, SettingKind.COUNT, "worker processes that measure each implementation; in a race, at least so many", "K"
+        3, ValueKind.COUNT, "worker processes that measure each implementation; in a race, at least so many", "K"
     )
-    budget_s: float = setting(12.0, SettingKind.SECONDS, "time for the rounds of a point in these processes", "12s")
+    budget_s: float = setting(12.0, ValueKind.SECONDS, "time for the rounds of a point in these processes", "12s")
     race: bool = setting(
         False,
-        SettingKind.SWITCH,
+        ValueKind.TRUTH,
         "give every implementation an equal share of the time, and all rows the same precision",
         option="--no-race",
     )
-    bound: float = setting(0.02, SettingKind.SHARE, "what the named implementation may cost before a race ends", "2%")
-    within_s: float | None = setting(None, SettingKind.SECONDS, "time after which a race ends", "4m", "--within")
+    bound: float = setting(0.02, ValueKind.SHARE, "what the named implementation may cost before a race ends", "2%")
+    within_s: float | None = setting(None, ValueKind.SECONDS, "time after which a race ends", "4m", "--within")
     spread_s: float | None = setting(
-        None, SettingKind.SECONDS, "time over which the replicates are spread, such as 90s, 30m or 1h", "1h", "--spread"
+        None, ValueKind.SECONDS, "time over which the replicates are spread, such as 90s, 30m or 1h", "1h", "--spread"
     )
     timeout_s: float = setting(
-        300.0, SettingKind.SECONDS, "time without a sign of life after which a case is given up", "5m"
+        300.0, ValueKind.SECONDS, "time without a sign of life after which a case is given up", "5m"
     )
-    check_memory: bool = setting(False, SettingKind.SWITCH, "ask the operating system for the peak memory too")
-    oversubscribe: bool = setting(False, SettingKind.SWITCH, "allow more threads than cores")
+    check_memory: bool = setting(False, ValueKind.TRUTH, "ask the operating system for the peak memory too")
+    oversubscribe: bool = setting(False, ValueKind.TRUTH, "allow more threads than cores")
 
     def seconds(self, points: int) -> float:
         """Return the seconds that a race over so many points takes at most, if its base doesn't take longer."""
@@ -120,7 +121,7 @@ EFFORT_KEYS = tuple(SETTINGS)
 CUSTOM = "custom"
 """The name of a sweep whose points are a product of options."""
 
-SWITCHES = tuple(name for name, each in SETTINGS.items() if each.kind is SettingKind.SWITCH)
+SWITCHES = tuple(name for name, each in SETTINGS.items() if each.kind is ValueKind.TRUTH)
 SWEEP_KEYS = ("implementations", "baseline", "control", "defaults", "grid", "published", *EFFORT_KEYS)
 
 

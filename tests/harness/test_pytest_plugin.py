@@ -181,8 +181,8 @@ def test_a_folder_says_that_its_run_was_a_race(scripted: Bench, pytester: pytest
 def test_a_log_holds_the_sweeps_lines_and_nothing_of_pytests(scripted: Bench) -> None:
     """The first line says what comes, each point has a line of less than 120 characters, and the answer ends it.
 
-    With -v pytest's own words come back. A run that goes on draws what its profiles show; one that can't be read is
-    named in a line, and costs no table.
+    With -v pytest's own words come back, and it has colours if pytest has them. A run that goes on draws what its
+    profiles show; one that can't be read is named in a line, and costs no table.
     """
     done = scripted()
     assert done.status == 0
@@ -192,20 +192,15 @@ def test_a_log_holds_the_sweeps_lines_and_nothing_of_pytests(scripted: Bench) ->
     assert end - begin == 2
     assert max(map(len, done.lines[: end + 1])) < 120
     assert not any(word in done.text for word in ("rootdir", "plugins:", "test_sweep", "passed", "\r"))
-    verbose = scripted("-v").text
-    assert all(words in verbose for words in ("rootdir", "3 passed"))
+    verbose = scripted("-v", "--color=yes").text
+    assert all(words in verbose for words in ("rootdir", "3 passed", "\x1b["))
+    assert "\x1b[" not in done.text
     (done.folder / "traces").mkdir()
     (done.folder / "traces" / f"broken{SUFFIX}").write_text("rubbish")
     again = scripted()
     assert again.status == 0
     assert len([line for line in again.lines if f"broken{SUFFIX}" in line]) == 1
     assert any(line.startswith("The long table: ") for line in again.lines)
-
-
-def test_the_answer_has_colours_if_pytest_has_them(scripted: Bench) -> None:
-    """So it obeys `--color`, NO_COLOR and a terminal that can't show any."""
-    assert "\x1b[" in scripted("--color=yes").text
-    assert "\x1b[" not in scripted("--color=no").text
 
 
 def test_a_control_that_is_off_is_named_at_the_end(
