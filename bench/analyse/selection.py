@@ -11,6 +11,7 @@ import pandas as pd
 from bench.analyse.rows import UNTRIED
 from bench.plan.case import COLUMNS as POINT
 from bench.plan.case import POINT_COLUMNS
+from bench.plan.columns import TRUTHS
 from bench.plan.errors import WrongRequest, unknown
 from bench.store.table import COLUMNS, NUMBER, TEXT, TRUTH, WHOLE
 
@@ -27,7 +28,6 @@ OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
 
 CONDITION = re.compile(rf"\s*(\w+)\s*({'|'.join(OPERATORS)})\s*(.+?)\s*")
 AND = re.compile(r"\s+and\s+")
-TRUTHS = {"true": True, "false": False}
 LETTERS = {str(column.words)[0]: name for name, column in POINT.items() if str(column.words)[1:] == "={}"}
 """The letters by which tables call columns: N for num_tokens."""
 

@@ -11,7 +11,7 @@ from bench.engine import admission
 from bench.harness.progress import waiting
 from bench.machine import facts
 from bench.plan.case import COLUMNS, Point
-from bench.plan.columns import PointColumn, ValueKind, flag
+from bench.plan.columns import TRUTHS, PointColumn, ValueKind, flag
 from bench.plan.device import CPU, CUDA, default_sweep
 from bench.plan.errors import WrongRequest, all_of, unknown_names
 from bench.plan.grid import is_range, parse_shard
@@ -27,8 +27,6 @@ from impls.catalogue import split
 
 AddOption = Callable[..., object]
 """How argparse and pytest take an option: its flag, and keywords."""
-
-TRUTHS = {"true": True, "false": False}
 
 RULES = {
     ValueKind.COUNT: "whole numbers or ranges, as 128:2048:128 or 128:2048:x2",

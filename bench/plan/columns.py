@@ -108,6 +108,10 @@ class PointColumn:
         return self.words(value)
 
 
+TRUTHS = {"true": True, "false": False}
+"""The values of a truth by their texts."""
+
+
 def written(value: Any) -> str:
     """Return a value as a sweep file and the command line have it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
