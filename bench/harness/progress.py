@@ -310,7 +310,10 @@ class Progress:
         """Draw the display: how much is done, the time left, and what is measured."""
         self._drawn_s, left_s = monotonic.now_s(), self._left_s()
         passed_s = self._drawn_s - self._started_s
-        share = len(self._numbers) / len(self._selected) if left_s is None else passed_s / (passed_s + left_s or 1.0)
+        if left_s is not None:
+            share = passed_s / (passed_s + left_s or 1.0)
+        else:  # a race whose time is over measures what it began
+            share = 1.0 if self._end_s else len(self._numbers) / len(self._selected)
         left = "" if left_s is None else f" · about {units.duration(left_s)} left"
         self._display.update(self._task, completed=share, description=f"{share:.0%}{left} · {text}", refresh=True)
 

@@ -205,7 +205,8 @@ def test_a_terminal_says_who_is_named_so_far_and_who_is_left(clock: Clock) -> No
 def left(shown: Shown, at: int, answer: Answer | None = None) -> str:
     """Return the time that is left by the line of a point that is told."""
     (line,) = shown.told(at, answer)
-    return (re.findall(r"\(~(\S+) left\)", line) or [""])[0]
+    found = re.search(r"\(~(\S+) left\)", line)
+    return found[1] if found else ""
 
 
 def test_a_race_has_as_long_as_its_clock_says_and_at_least_its_base(clock: Clock) -> None:
