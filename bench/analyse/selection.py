@@ -31,7 +31,7 @@ AND = re.compile(r"\s+and\s+")
 LETTERS = {str(column.words)[0]: name for name, column in POINT.items() if str(column.words)[1:] == "={}"}
 """The letters by which tables call columns: N for num_tokens."""
 
-RULE = "COLUMN OPERATOR VALUE, joined by `and`, such as num_tokens>=577 and implementation==sdpa"
+CONDITION_RULE = "COLUMN OPERATOR VALUE, joined by `and`, such as num_tokens>=577 and implementation==sdpa"
 
 
 def where(table: pd.DataFrame, expression: str) -> pd.DataFrame:
@@ -47,7 +47,7 @@ def where(table: pd.DataFrame, expression: str) -> pd.DataFrame:
 def _holds(table: pd.DataFrame, condition: str) -> "pd.Series[bool]":
     match = CONDITION.fullmatch(condition)
     if match is None:
-        raise WrongRequest(f"--where {condition!r} must be {RULE}")
+        raise WrongRequest(f"--where {condition!r} must be {CONDITION_RULE}")
     name, sign, word = match.groups()
     name = LETTERS.get(name, name)
     if name not in COLUMNS:

@@ -27,7 +27,7 @@ MOST_POINTS = 100
 TOP = 20
 """The points that it prints there instead, the most important ones."""
 
-OPERATORS = 10
+MOST_OPERATORS = 10
 """The operators that `profile` prints by default; those after them are mostly bookkeeping."""
 
 ADVISE_BATCH = 8
@@ -232,8 +232,8 @@ def add_profile(parser: argparse.ArgumentParser) -> None:
         "--top",
         metavar="N",
         type=int,
-        default=OPERATORS,
-        help=f"operators that are printed of a case, the rest in one line (default: {OPERATORS})",
+        default=MOST_OPERATORS,
+        help=f"operators that are printed of a case, the rest in one line (default: {MOST_OPERATORS})",
     )
     add_option("--report", action="store_true", help="write a page with all profiles of the run too: profile.html")
 

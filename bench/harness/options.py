@@ -69,13 +69,10 @@ EXAMPLES = f"""Measure attention layers:
   Lists are separated by commas; whole numbers may be ranges, first:last:step or first:last:xfactor, the last included.
 """
 
-MEASURED, KEPT, SPENT = "what to measure", "where results go", "how long, and how surely"
-"""The titles of the groups of options."""
-
 
 def add(group: Callable[[str], AddOption]) -> None:
     """Add the options of a sweep, each to the group of its title."""
-    add_option = group(MEASURED)
+    add_option = group("what to measure")
     add_option(
         "--sweep",
         metavar="NAME|FILE.toml",
@@ -89,8 +86,8 @@ def add(group: Callable[[str], AddOption]) -> None:
         "--no-control", action="store_true", help="don't measure the baseline a second time, as a check of the machine"
     )
     add_columns(add_option)
-    add_effort(group(SPENT), *(name for name in SETTINGS if name != "oversubscribe"))
-    add_option = group(KEPT)
+    add_effort(group("how long, and how surely"), *(name for name in SETTINGS if name != "oversubscribe"))
+    add_option = group("where results go")
     _add_of_folder(add_option)
     add_option(
         "--fail-on",

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from bench.engine.run import Run
     from bench.show.failures import Reason
 
-QUIET = -2
+VERBOSITY = -2
 """pytest's verbosity unless one is asked for: no header, no file before each line, no count of tests; -v has them."""
 
 FAILED = "points failed"
@@ -52,7 +52,7 @@ CANNOT_GO_ON = 3
 READ_BY = ("benchmark_json", "benchmark_save", "benchmark_autosave")
 """Options of pytest-benchmark for whose files the tests of a run that had to stop run too; they take a while."""
 
-MADE = (("page", "report"), ("pictures", "plot"), ("pictures of profiles", "plot"))
+MADE_AT_END = (("page", "report"), ("pictures", "plot"), ("pictures of profiles", "plot"))
 """What is made of a run at its end, and the command that makes it later."""
 
 BEFORE_OURS = "_anonymous"
@@ -101,7 +101,7 @@ def pytest_configure(config: pytest.Config) -> None:
     pytest_bridge.quiet_unless_asked(config)
     config.addinivalue_line("filterwarnings", "ignore:Benchmark fixture was not used")  # as when Ctrl-C comes first
     if config.option.verbose <= 0 and not config.option.collectonly:
-        config.option.verbose = QUIET
+        config.option.verbose = VERBOSITY
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -256,7 +256,7 @@ def _drawn(saved: "AnalysedRun", terminalreporter: pytest.TerminalReporter) -> P
     of_profiles = [partial(_pictures, saved, "profiles")] if saved.traces.exists() else []
     made = done_apart(partial(_page, saved), partial(_pictures, saved, "results"), *of_profiles)
     again = shlex.quote(str(saved.folder))
-    for (_, why), (what, command) in zip(made, MADE, strict=False):
+    for (_, why), (what, command) in zip(made, MADE_AT_END, strict=False):
         if why:
             terminalreporter.write_line(f"No {what}: {why}. To make it later: {suite()} {command} {again}")
     return next(iter(made[0][0]), None)

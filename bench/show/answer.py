@@ -41,7 +41,7 @@ UNSURE = 1.15
 FASTEST_MEANS = "fastest: all others are shown to be slower, the next one by so much"
 """What it means that one is the fastest."""
 
-FEW = {
+OF_FEW_PROCESSES = {
     1: ("One process gives no bound.", "in one process, which gives no bound"),
     2: (
         "Two processes alone give no scatter: bounds lean on what all points have in common.",
@@ -415,12 +415,12 @@ def _sureness(compared: Sequence[At], points: Sequence[At]) -> str:
 def _few_processes(points: Sequence[At]) -> str:
     """Return what to think of bounds from one process, which are none, and from two: of the rows that are named."""
     numbers = [row["processes"] for at in points if (row := at.first)]
-    return " ".join(_of_few(number, numbers) for number in FEW if number in numbers)
+    return " ".join(_of_few(number, numbers) for number in OF_FEW_PROCESSES if number in numbers)
 
 
 def _of_few(number: int, numbers: Sequence[int]) -> str:
     """Return what so few processes tell, and at how many points of those that have a name."""
-    of_all, of_some = FEW[number]
+    of_all, of_some = OF_FEW_PROCESSES[number]
     count = numbers.count(number)
     if count == len(numbers):
         return of_all

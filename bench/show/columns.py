@@ -198,7 +198,7 @@ ALGORITHMS = {
 MULTIPLY = ("mm", "bmm", "addmm", "baddbmm", "matmul", "gemm", "dot")
 """Names of matrix products."""
 
-LONGEST = 24
+LONGEST_KERNEL = 24
 """A kernel's own name is cut to this number of characters."""
 
 PRODUCTS = "products"
@@ -221,4 +221,4 @@ def _plain(names: list[str]) -> str:
         name.split()[0].removesuffix("_out").lower() in MULTIPLY or "gemm" in name or "conv" in name for name in names
     ):
         return PRODUCTS
-    return cut(names[0], LONGEST)
+    return cut(names[0], LONGEST_KERNEL)

@@ -44,7 +44,7 @@ WIDEST = 120
 LONGEST_REASON = 500
 """The reason of a failure is cut to this number of characters; the long table has all of it."""
 
-BOUNDS = (
+WHAT_BOUNDS_SAY = (
     f"{say.FASTEST_MEANS}. use: others may be faster, by so much at most. {say.OF_RATIOS}, and of this run: on another "
     "day, the ratio of two kernels can differ by 1 to 5 %."
 )
@@ -74,7 +74,7 @@ def blocks(
     begun = [replace(at, label=labels[at.point]) for at in points if at.rows]
     shown = begun[: _most(begun)]
     yield Table(point_columns(baseline), point_lines(shown))
-    yield Lines([symbols([at.point for at in points]), BOUNDS], QUIET)
+    yield Lines([symbols([at.point for at in points]), WHAT_BOUNDS_SAY], QUIET)
     if len(begun) > len(shown):
         yield Lines([f"… and {counted(len(begun) - len(shown), 'more point')}"])
     yield Lines(precision_words(whole, changes))

@@ -16,7 +16,7 @@ from bench.plan.sweep import Sweep
 from bench.show import summary
 from bench.show.answer import At, points_of
 from bench.show.blocks import Table
-from bench.show.doubts import FEW, warnings
+from bench.show.doubts import FEW_ROWS, warnings
 from bench.show.summary import MOST_LINES, log_line
 from bench.show.terminal.console import render, rendered
 from bench.stats.estimates import Interval
@@ -61,7 +61,7 @@ def test_a_real_run_ends_in_some_thirty_lines() -> None:
     printed = lines(table, 100)
     assert len(printed) <= 30
     kinds = {each.flag.letter: each for each in warnings(table)}
-    assert kinds["U"].rows < FEW * kinds["U"].of
+    assert kinds["U"].rows < FEW_ROWS * kinds["U"].of
     assert kinds["U"].flag.meaning not in " ".join(printed)
 
 
