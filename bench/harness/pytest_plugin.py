@@ -11,7 +11,6 @@ import sys
 from collections import Counter
 from collections.abc import Generator
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
@@ -20,7 +19,6 @@ import pytest
 from bench.engine import admission
 from bench.engine.pool import Pool
 from bench.harness import options
-from bench.harness.apart import done_apart
 from bench.harness.progress import Progress, put, say
 from bench.machine.signals import Handlers, on_end, restore
 from bench.plan.case import Point
@@ -51,9 +49,6 @@ CANNOT_GO_ON = 3
 
 READ_BY = ("benchmark_json", "benchmark_save", "benchmark_autosave")
 """Options of pytest-benchmark for whose files the tests of a run that had to stop run too; they take a while."""
-
-MADE_AT_END = (("page", "report"), ("pictures", "plot"), ("pictures of profiles", "plot"))
-"""What is made of a run at its end, and the command that makes it later."""
 
 BEFORE_OURS = "_anonymous"
 """The group of pytest's options after which ours come first in `--help`."""
@@ -249,34 +244,51 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 def _drawn(saved: "AnalysedRun", terminalreporter: pytest.TerminalReporter) -> Path | None:
-    """Draw the pictures of a run and write its page, and return the page if there is one.
+    """Write the page of a run, which is returned, and draw its pictures.
 
     A line says what could not be made, why, and how to make it later.
     """
-    of_profiles = [partial(_pictures, saved, "profiles")] if saved.traces.exists() else []
-    made = done_apart(partial(_page, saved), partial(_pictures, saved, "results"), *of_profiles)
-    again = shlex.quote(str(saved.folder))
-    for (_, why), (what, command) in zip(made, MADE_AT_END, strict=False):
-        if why:
+    again, page = shlex.quote(str(saved.folder)), None
+    for what, command, make in MADE_AT_END:
+        try:
+            page = make(saved) or page
+        except Exception as error:  # whatever a library of charts raises
+            kind = "" if isinstance(error, WrongRequest) else f"{type(error).__name__}: "
+            why = f"{kind}{str(error).strip()}".partition("\n")[0].removesuffix(": ")
             terminalreporter.write_line(f"No {what}: {why}. To make it later: {suite()} {command} {again}")
-    return next(iter(made[0][0]), None)
+    return page
 
 
-def _pictures(saved: "AnalysedRun", of: str) -> list[Path]:
-    """Draw the pictures of the results of a run, or of its profiles."""
-    from bench.show.charts import catalogue
-
-    with refusing(f"{saved.plots} can't be written"):
-        if of == "profiles":
-            return catalogue.draw(saved.plots, profiles=saved.profiles)
-        return catalogue.draw(saved.plots, results=saved.table)
-
-
-def _page(saved: "AnalysedRun") -> list[Path]:
+def _page(saved: "AnalysedRun") -> Path:
     """Write the page of a run."""
     from bench.show.pages import run as page
 
-    return [page.write(saved)]
+    return page.write(saved)
+
+
+def _pictures(saved: "AnalysedRun") -> None:
+    """Draw the pictures of the results of a run."""
+    from bench.show.charts import catalogue
+
+    with refusing(f"{saved.plots} can't be written"):
+        catalogue.draw(saved.plots, results=saved.table)
+
+
+def _pictures_of_profiles(saved: "AnalysedRun") -> None:
+    """Draw the pictures of the profiles of a run, if it has some."""
+    from bench.show.charts import catalogue
+
+    if saved.traces.exists():
+        with refusing(f"{saved.plots} can't be written"):
+            catalogue.draw(saved.plots, profiles=saved.profiles)
+
+
+MADE_AT_END = (
+    ("page", "report", _page),
+    ("pictures", "plot", _pictures),
+    ("pictures of profiles", "plot", _pictures_of_profiles),
+)
+"""What is made of a run at its end, the command that makes it later, and what makes it."""
 
 
 def _print_failures(terminalreporter: pytest.TerminalReporter, points: int, console: "Console") -> None:

@@ -184,18 +184,12 @@ def test_a_folder_alone_goes_on_with_its_own_plan(run: str) -> None:
 
 
 def test_a_race_goes_on_with_another_bound_and_more_time(tmp_path: Path) -> None:
-    """With its sweep named and without; then what is not said is what the run began with.
-
-    That it is no race any more makes it another run, which is said with both values.
-    """
+    """With its sweep named and without; then what is not said is what the run began with."""
     run, begun = f"--run {tmp_path}", asked("--bound 0.1 --within 60")
     plan.save(begun, tmp_path)
-    effort = dataclasses.replace(begun.effort, bound=0.01, within_s=600)
-    assert asked(f"{run} --bound 1% --within 10m") == dataclasses.replace(begun, effort=effort)
     assert asked(run).effort == begun.effort
+    assert asked(f"{run} --bound 1%").effort == dataclasses.replace(begun.effort, bound=0.01)
     assert asked(f"{run} --sweep quick --within 10m").effort.within_s == 600
-    (line,) = refusal(asked, f"{run} --no-race").splitlines()
-    assert "race: True against False" in line
 
 
 @pytest.mark.parametrize(
@@ -215,21 +209,9 @@ def test_other_options_are_refused_with_two_ways_out(run: str) -> None:
     assert all(words in message for words in ("asked for: ", *differences, "; use a new folder, or --extend"))
 
 
-def test_a_run_keeps_its_control(tmp_path: Path, run: str) -> None:
-    """A new run has one unless the options say no; an older one stays without, whether or not the sweep is named.
-
-    A run that has one can't go on without it.
-    """
-    assert not any(asked(f"{run} {line}").control for line in ("", "--no-control"))
-    for sweep in ("--sweep article", ""):
-        begun, folder = asked(sweep), f"--run {tmp_path}"
-        assert begun.control
-        assert not asked(f"{sweep} --no-control").control
-        plan.save(dataclasses.replace(begun, control=False), tmp_path)
-        assert not asked(f"{sweep} {folder}").control
-        plan.save(begun, tmp_path)
-        assert asked(folder).control
-        assert "control: True against False" in refusal(asked, f"{sweep} {folder} --no-control")
+def test_a_new_run_has_a_control_unless_the_options_say_no(run: str) -> None:
+    """A run that began without one stays so."""
+    assert [asked(line).control for line in ("", "--no-control", run, f"{run} --no-control")] == [True] + [False] * 3
 
 
 def test_the_baseline_can_be_another_implementation(run: str) -> None:
