@@ -47,7 +47,7 @@ def _help() -> argparse.ArgumentParser:
         prog=f"{short()} run",
         usage="%(prog)s [options]",
         description=options.EXAMPLES,
-        epilog="All options of pytest work too, as -k, -v, -q and --maxfail: `python -m pytest --help` lists them.",
+        epilog="All options of pytest work too, as -k, -x and --maxfail: `python -m pytest --help` lists them.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     options.add(lambda title: parser.add_argument_group(title).add_argument)
