@@ -233,14 +233,13 @@ def test_replicates_that_are_spread_end_as_the_same_rows(scripted: Bench) -> Non
 
 
 def test_an_own_implementation_that_is_not_ok_fails_its_points(scripted: Bench) -> None:
-    """The exit status is 1 and the reason is said once; --fail-on none makes it 0, and so does another status."""
+    """The exit status is 1 and the reason is said once; --fail-on none makes it 0."""
     done = scripted("--impl", "eager,test:raises")
     assert done.status == 1
     assert done.text.count("exit status is 1: 3 of 3 points") == 1
     assert "FAILURES" not in done.text
     assert all("1 not timed" in point for point in done.points)
     assert scripted("--impl", "eager,test:raises", "--fail-on", "none").status == 0
-    assert scripted("--impl", "eager,test:raises", "--fail-on", "oom,timeout").status == 0
 
 
 def test_with_x_nothing_is_measured_after_a_point_that_fails(scripted: Bench, tmp_path: Path) -> None:
@@ -279,7 +278,6 @@ def test_a_device_that_is_not_there_fails(scripted: Bench) -> None:
     done = scripted("--device", "cpu,cuda")
     assert done.status == 1
     assert "  eager, sdpa unsupported (at 3 points)" in done.lines
-    assert scripted("--device", "cpu,cuda", "--fail-on", "error").status == 0
     other = done.folder.with_name("other")
     assert scripted("--device", "cuda", "--run", str(other)).status == 4
     assert not other.exists()
