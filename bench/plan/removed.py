@@ -10,7 +10,8 @@ REMOVED = {
     "run --machine-name": "merge calls each machine by its processor",
     "key if_cpu": "put the grid into a sweep of its own, for the machines that it is meant for",
 }
-"""A command, one with its option, a `key` of sweep files, or an `implementation`; with what takes its place.
+"""A command, one with its option or a value of it, a `key` of sweep files, or an `implementation`, and what takes its
+place.
 
 The options of `run` are those of `pytest bench` too.
 """
@@ -24,8 +25,12 @@ def gone(*words: str) -> str:
 
 def gone_of_command(words: Sequence[str]) -> str:
     """Return what is gone of the words of a command line, empty if nothing is."""
-    command, *options = (word.partition("=")[0] for word in words or [""])
-    return next(filter(None, [gone(command), *(gone(command, option) for option in options)]), "")
+    command, *given = (part for word in words or [""] for part in word.split("=", 1))
+    return next((gone(name) for name in REMOVED if _is_in(name.split(), command, given)), "")
+
+
+def _is_in(name: Sequence[str], command: str, given: Sequence[str]) -> bool:
+    return name[0] == command and {*name[1:]} <= {*given}
 
 
 class Gone(argparse.Action):
@@ -37,5 +42,5 @@ class Gone(argparse.Action):
 
 
 def options_of_run() -> list[str]:
-    """Return the options of `run` that are gone."""
-    return [name.removeprefix("run ") for name in REMOVED if name.startswith("run ")]
+    """Return the options of `run` that are gone, whatever their value is."""
+    return [name.removeprefix("run ") for name in REMOVED if name.startswith("run --") and name.count(" ") == 1]

@@ -8,8 +8,13 @@ from bench.harness import options
 from bench.plan.removed import REMOVED, gone_of_command, options_of_run
 
 
-def test_only_what_is_gone_has_a_line() -> None:
-    """A command, or one of its options with a value or without; other words of the line are nothing to it."""
+def test_only_what_is_gone_has_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command, one of its options or a value of one; other words of the line are nothing to it."""
+    monkeypatch.setitem(REMOVED, "run --dtype float8", "another one")
+    for words in (["--dtype", "float8"], ["--sweep", "x", "--dtype=float8"]):
+        assert gone_of_command(["run", *words]) == "run --dtype float8 is gone: another one"
+    assert gone_of_command(["run", "--dtype", "float16"]) == ""
+    assert all(option.startswith("--") and " " not in option for option in options_of_run())
     assert gone_of_command(["selfcheck", "--run", "x"]) == f"selfcheck is gone: {REMOVED['selfcheck']}"
     for words in (["--diff"], ["--top", "3", "--diff=a"]):
         assert gone_of_command(["profile", *words]).startswith("profile --diff is gone: ")
