@@ -282,10 +282,11 @@ class Progress:
 
     def _print(self, point: Point) -> None:
         """Print the line of a point, with what it says so far."""
-        from bench.show.summary import at_point, log_line
-        from bench.store.table import without_control
+        from bench.show.answer import points_of
+        from bench.show.summary import log_line
 
-        at = at_point(without_control(self._run.records.rows(point)), self._labels)
+        (at,) = points_of(self._run.records.rows(point))
+        at = dataclasses.replace(at, label=self._labels[point])
         total = len(self._selected)
         is_open = len(self._numbers) < total or not all(answer.is_good for answer in self._answers.values())
         left = units.duration(self._left_s()) if is_open else ""

@@ -2,7 +2,7 @@
 
 import math
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
@@ -20,11 +20,11 @@ from bench.plan.names import is_own
 from bench.plan.sweep import Effort, Sweep
 from bench.show import answer as say
 from bench.show import by_graph, doubts, failures
-from bench.show.answer import At, choice_of, speedup_cell, tone, words
+from bench.show.answer import At, speedup_cell, tone, words
 from bench.show.blocks import BAD, GAP, HEAD, PLAIN, QUIET, WARNING, Block, Column, Lines, Table, right
 from bench.show.columns import speedup_text
 from bench.show.failures import reasons
-from bench.show.rows import Row, by_point, measured, reason, unmeasured
+from bench.show.rows import Row, measured, reason, unmeasured
 from bench.show.side_by_side import precision_words
 from bench.show.text import LONGEST_NAME, counted, cut, listed, middle, names, symbols
 from bench.store import units
@@ -200,12 +200,6 @@ def _fitting(of: Choice, width: float) -> str:
 
 def _speedup(row: Row | None, baseline: str | None) -> tuple[str, str]:
     return speedup_text(row, baseline) if row else ("", "")
-
-
-def at_point(rows: pd.DataFrame, labels: Mapping[Point, str]) -> At:
-    """Return what the rows of one point say; `labels` has the names of the points of the sweep."""
-    ((point, members),) = by_point(rows).items()
-    return At(point, labels.get(point, point.layer), tuple(members), choice_of(members))
 
 
 def log_line(at: At, position: int, total: int, left: str, baseline: str | None, width: int) -> str:
