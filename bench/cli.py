@@ -22,14 +22,6 @@ BROKEN_PIPE = 141
 RUN = "run"
 """The command that sees to signals itself once it measures; before that it holds nothing."""
 
-REMOVED = {
-    "compare --rerun": "a duel measures both sides in turn, such as duel sdpa --python OLD --python NEW",
-    "history": "compare two runs at a time: compare BASE NEW",
-    "selfcheck": "compare estimates how much two runs differ from its own rows; a duel measures both sides in one run",
-    "profile --diff": "profile prints the operators of each case, and with --report the page has all of a run",
-}
-"""The commands and options of earlier versions, with what takes their place."""
-
 
 def installed() -> int:
     """Run one command as a program of its own: as with `python -m`, modules of the current folder come first."""
@@ -61,13 +53,12 @@ def _run(words: Sequence[str], *, is_program: bool) -> int:
     """Run one command and return its exit status; as a program it is interrupted by each signal that ends one."""
     from bench.commands import NOT_COMPARABLE, WRONG, say
     from bench.plan.errors import CannotWrite, NotComparable, WrongRequest
+    from bench.plan.removed import gone_of_command
     from bench.show.terminal.console import console
 
-    for gone, instead in REMOVED.items():
-        command, *options = gone.split()
-        if [command] == [*words[:1]] and {*options} <= {*words}:
-            say(f"attention-bench: {gone} is gone: {instead}", stderr=True)
-            return WRONG
+    if gone := gone_of_command(words):
+        say(f"attention-bench: {gone}", stderr=True)
+        return WRONG
     arguments = _parser(words[:1]).parse_args(words)
     module = import_module(f"{__package__}.commands.{arguments.command}")
     if is_program and arguments.command != RUN:
@@ -107,7 +98,7 @@ def _warn_of_changed(arguments: argparse.Namespace) -> None:
 
 def _parser(first: Sequence[str]) -> argparse.ArgumentParser:
     """Return the parser; with the name of a command it knows this one alone."""
-    from bench.commands import FIRST, NAMES, arguments
+    from bench.commands import NAMES, USUAL, arguments
     from bench.plan.invocation import short
 
     what = "Measure attention layers, read what was measured, compare runs, and measure side by side."
@@ -124,6 +115,6 @@ def _parser(first: Sequence[str]) -> argparse.ArgumentParser:
         meanings[name] = add_arguments.__doc__.partition("\n")[0].removesuffix(".")
         add_arguments(commands.add_parser(name, description=meanings[name], allow_abbrev=False))
     lines = {name: f"  {name:<11}{words}" for name, words in meanings.items()}
-    first, others = ([line for name, line in lines.items() if (name in FIRST) is often] for often in (True, False))
+    first, others = ([line for name, line in lines.items() if (name in USUAL) is often] for often in (True, False))
     parser.epilog = "\n".join(["commands that most people need:", *first, "", "all other commands:", *others])
     return parser

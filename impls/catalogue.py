@@ -293,9 +293,9 @@ def parse(name: str) -> Name:
 
 def with_option(name: str, option: str, value: str) -> str:
     """Return a name with one more option, or another value of it."""
-    parsed = parse(name)
-    inside = ",".join(f"{key}={each}" for key, each in {**parsed.options, option: value}.items())
-    return f"{parsed.base}[{inside}]"
+    base, _, inside = name.removesuffix("]").partition("[")
+    options = {part.partition("=")[0].strip(): part for part in split(inside) if part}  # texts keep their quotes
+    return f"{base}[{','.join({**options, option: f'{option}={value}'}.values())}]"
 
 
 def shapes_itself(layer: str) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from impls.catalogue import CAUSAL, NO_MASK, PADDING
+from impls.catalogue import CAUSAL, CORE_KEYWORDS, NO_MASK, PADDING
 from impls.signatures import parameters_of
 
 MASKS = (NO_MASK, CAUSAL, PADDING)
@@ -92,18 +92,28 @@ def fitted(attend: Attend, layer: nn.Module, **options: Any) -> Attend:
 
 
 def checked(attend: Attend) -> Attend:
-    """Return `attend` for calls that may ask for more than it declares; its attribute `repeats` says if heads were."""
+    """Return `attend` for calls that may ask, by CORE_KEYWORDS, for more than it declares.
+
+    Fewer heads of keys are repeated then, and the attribute `repeats` of what is returned says so. Whatever else it
+    doesn't declare raises `Unsupported`.
+    """
     declared = declared_options(attend)
+    lacking = tuple(keyword for keyword in CORE_KEYWORDS if keyword not in declared)
 
     @wraps(attend)
     def attend_checked(q: Tensor, k: Tensor, v: Tensor, *others: Any, **asked: Any) -> Tensor:
-        if asked.get("attn_mask") is not None and "attn_mask" not in declared:
-            raise Unsupported(f"{_name(attend)} does not declare the keyword attn_mask, and the layer asks for it")
-        if asked.get("enable_gqa") and "enable_gqa" not in declared:
+        for keyword in lacking:
+            value = asked.pop(keyword, None)
+            if value is None or value is False:
+                continue
+            if keyword != "enable_gqa":
+                raise Unsupported(
+                    f"the module's attention has {CORE_KEYWORDS[keyword]}, and this attend declares no keyword "
+                    f"{keyword}, as in attend(q, k, v, scale, *, {keyword}=None)"
+                )
             k, v = repeated(q, k, v)
             attend_checked.repeats = True  # type: ignore[attr-defined]  # functions take attributes
-        lacking = {"attn_mask", "enable_gqa"} - declared
-        return attend(q, k, v, *others, **{name: value for name, value in asked.items() if name not in lacking})
+        return attend(q, k, v, *others, **asked)
 
     return attend_checked
 

@@ -10,15 +10,76 @@ import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
+Core = Callable[[Tensor, Tensor, Tensor], Tensor]
+"""The core of queries, keys and values `[B, H, N, D]`."""
+
+
+def masked(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Compute the core by torch's function with a mask tensor."""
+    return F.scaled_dot_product_attention(q, k, v, q.new_zeros(q.shape[2], q.shape[2]))
+
+
+def causal(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Compute the core by torch's function with a causal mask."""
+    return F.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+
+def written(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Compute the core by the formula written out."""
+    weights: Tensor = (q @ k.mT * q.shape[-1] ** -0.5).softmax(-1)
+    return weights @ v
+
+
+def biased(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Compute the same with a bias, which is added as it is."""
+    weights: Tensor = (q @ k.mT * q.shape[-1] ** -0.5 + torch.arange(q.shape[-2]).to(q.dtype)).softmax(-1)
+    return weights @ v
+
+
+def windowed(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Compute the core in two windows of an item, each with a mask of its own, as in Swin."""
+    items, heads, tokens, width = q.shape
+    q, k, v = (each.view(items, heads, 2, tokens // 2, width).transpose(1, 2).flatten(0, 1) for each in (q, k, v))
+    masks = torch.arange(2 * (tokens // 2) ** 2).view(2, tokens // 2, tokens // 2).to(q.dtype) / 9
+    scores = (q @ k.mT).view(items, 2, heads, *masks.shape[1:]) + masks.unsqueeze(1).unsqueeze(0)
+    o = scores.flatten(0, 1).softmax(-1) @ v
+    return o.view(items, 2, heads, tokens // 2, width).transpose(1, 2).reshape(items, heads, tokens, width)
+
+
+def capped(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Compute it with a soft cap, which SDPA can't express."""
+    scores = q @ k.mT * q.shape[-1] ** -0.5
+    return (torch.tanh(scores / 30) * 30).softmax(-1) @ v
+
+
+def imported(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Compute the core by a name of this file for torch's function."""
+    return scaled_dot_product_attention(q, k, v)
+
+
+def flat(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Compute the core with heads and items together, so that queries have three dimensions."""
+    return F.scaled_dot_product_attention(q.flatten(0, 1), k.flatten(0, 1), v.flatten(0, 1)).view_as(q)
+
+
+def careful(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Compute the core by torch's function, or another way if that fails."""
+    try:
+        return masked(q, k, v)
+    except Exception:
+        return written(q, k, v)
+
 
 class Attention(nn.Module):
-    """Attention of tokens by `F.scaled_dot_product_attention`, with a mask tensor or a causal mask."""
+    """Attention of tokens, by `F.scaled_dot_product_attention` if there is no other core."""
 
-    def __init__(self, channels: int, heads: int = 2, *, masked: bool = False, causal: bool = False) -> None:
+    def __init__(self, channels: int, heads: int = 2, core: Core | None = None) -> None:
         super().__init__()
         self.qkv = nn.Linear(channels, 3 * channels)
         self.proj = nn.Linear(channels, channels)
-        self.heads, self.masked, self.causal = heads, masked, causal
+        self.heads = heads
+        if core is not None:
+            self.core = core  # type: ignore[assignment,method-assign]
 
     def forward(self, x: Tensor) -> Tensor:
         """Return tokens `[B, N, C]` for tokens."""
@@ -28,34 +89,17 @@ class Attention(nn.Module):
 
     def core(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """Return the core of queries, keys and values `[B, H, N, D]`."""
-        mask = q.new_zeros(q.shape[2], q.shape[2]) if self.masked else None
-        return F.scaled_dot_product_attention(q, k, v, mask, is_causal=self.causal)
+        return F.scaled_dot_product_attention(q, k, v)
 
 
-class Written(Attention):
-    """The same with the formula written out."""
-
-    def core(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """Return the core of queries, keys and values `[B, H, N, D]`."""
-        weights: Tensor = (q @ k.mT * q.shape[-1] ** -0.5).softmax(-1)
-        return weights @ v
-
-
-class Biased(Attention):
-    """The same with a bias, which is added as it is."""
-
-    def core(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """Return the core of queries, keys and values `[B, H, N, D]`."""
-        scores = q @ k.mT * q.shape[-1] ** -0.5
-        weights: Tensor = (scores + torch.arange(q.shape[-2]).to(q.dtype)).softmax(-1)
-        return weights @ v
+Written, Capped, Careful = (partial(Attention, core=core) for core in (written, capped, careful))
 
 
 class LearnedBias(Attention):
-    """The same by torch's function with a bias that is computed from a parameter."""
+    """The same with a bias that is computed from a parameter."""
 
-    def __init__(self, channels: int, heads: int = 2) -> None:
-        super().__init__(channels, heads)
+    def __init__(self, channels: int) -> None:
+        super().__init__(channels)
         self.slope = nn.Parameter(torch.ones(()))
 
     def core(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -63,106 +107,46 @@ class LearnedBias(Attention):
         return F.scaled_dot_product_attention(q, k, v, self.slope * torch.arange(q.shape[2]).to(q.dtype)[None])
 
 
-class Windowed(Attention):
-    """The same in two windows of an item, each with a mask of its own, as in Swin."""
+class Replaceable(Attention):
+    """The same with an attend of its own, as the suite's layers have it."""
+
+    def __init__(self, channels: int, attend: Any = None) -> None:
+        super().__init__(channels)
+        self.attend = attend or with_mask
 
     def core(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """Return the core of queries, keys and values `[B, H, N, D]`."""
-        items, heads, tokens, width = q.shape
-        q, k, v = (each.view(items, heads, 2, tokens // 2, width).transpose(1, 2).flatten(0, 1) for each in (q, k, v))
-        masks = torch.arange(2 * (tokens // 2) ** 2).view(2, tokens // 2, tokens // 2).to(q.dtype) / 9
-        scores = (q @ k.mT).view(items, 2, heads, *masks.shape[1:]) + masks.unsqueeze(1).unsqueeze(0)
-        o = scores.flatten(0, 1).softmax(-1) @ v
-        return o.view(items, 2, heads, tokens // 2, width).transpose(1, 2).reshape(items, heads, tokens, width)
+        o: Tensor = self.attend(q, k, v, q.shape[-1] ** -0.5)
+        return o
 
 
-class Capped(Attention):
-    """The same with a soft cap, which SDPA can't express."""
-
-    def core(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """Return the core of queries, keys and values `[B, H, N, D]`."""
-        scores = q @ k.mT * q.shape[-1] ** -0.5
-        return (torch.tanh(scores / 30) * 30).softmax(-1) @ v
-
-
-class Imported(Attention):
-    """The same by a name of this file for torch's function."""
-
-    def core(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """Return the core of queries, keys and values `[B, H, N, D]`."""
-        return scaled_dot_product_attention(q, k, v)
-
-
-class Careful(Attention):
-    """The same, which goes another way if torch's function fails."""
-
-    def core(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """Return the core of queries, keys and values `[B, H, N, D]`."""
-        try:
-            return F.scaled_dot_product_attention(q, k, v, q.new_zeros(q.shape[2], q.shape[2]))
-        except Exception:
-            return Written.core(self, q, k, v)  # type: ignore[arg-type]  # it uses none of its own
-
-
-class Pair(Attention):
-    """A core of its own that can be replaced, and two results."""
-
-    def attend(self, q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
-        """Return the core of queries, keys and values `[B, H, N, D]`."""
-        return F.scaled_dot_product_attention(q, k, v, scale=scale)
-
-    def core(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """Return the core of queries, keys and values `[B, H, N, D]`."""
-        return self.attend(q, k, v, q.shape[-1] ** -0.5)
+class Pair(Replaceable):
+    """The same with two results."""
 
     def forward(self, x: Tensor) -> Any:
         """Return tokens `[B, N, C]`, and nothing beside."""
         return super().forward(x), None
 
 
-class Flat(Attention):
-    """The same with heads and items together, so that queries have three dimensions."""
-
-    def core(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """Return the core of queries, keys and values `[B, H, N, D]`."""
-        return F.scaled_dot_product_attention(q.flatten(0, 1), k.flatten(0, 1), v.flatten(0, 1)).view_as(q)
-
-
-class Replaceable(Attention):
-    """The same with an attend of its own, as the suite's layers have it."""
-
-    def __init__(self, channels: int) -> None:
-        super().__init__(channels)
-        self.attend = with_mask
-
-    def core(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """Return the core of queries, keys and values `[B, H, N, D]`."""
-        return self.attend(q, k, v, q.shape[-1] ** -0.5)
-
-
-class Switched(Written):
+class Switched(Attention):
     """Attention with timm's switch, `fused_attn`."""
 
     fused_attn = True
 
     def core(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """Return the core of queries, keys and values `[B, H, N, D]`."""
-        return Attention.core(self, q, k, v) if self.fused_attn else super().core(q, k, v)
+        return super().core(q, k, v) if self.fused_attn else written(q, k, v)
 
 
 KINDS: dict[str, Callable[[int], Attention]] = {
     "sdpa": Attention,
-    "masked": partial(Attention, masked=True),
-    "causal": partial(Attention, causal=True),
-    "written": Written,
-    "biased": Biased,
     "learned bias": LearnedBias,
-    "windowed": Windowed,
-    "capped": Capped,
     "switched": Switched,
-    "imported": Imported,
-    "flat": Flat,
     "replaceable": Replaceable,
+    **{
+        core.__name__: partial(Attention, core=core)
+        for core in (masked, causal, written, biased, windowed, capped, imported, flat)
+    },
 }
 
 
@@ -270,14 +254,6 @@ def right(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
 def wrong(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
     """Compute the core with a mask that nobody asked for."""
     return F.scaled_dot_product_attention(q, k, v, scale=scale, is_causal=True)
-
-
-def slow(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
-    """Compute the core with work that isn't needed."""
-    scores = q.double() @ k.double().mT * scale
-    for _ in range(20):
-        scores = scores.sort(-1)[0].flip(-1) * 0 + scores
-    return (scores.softmax(-1) @ v.double()).to(q.dtype)
 
 
 def with_mask(q: Tensor, k: Tensor, v: Tensor, scale: float, *, attn_mask: Tensor | None = None) -> Tensor:

@@ -7,13 +7,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from bench.analyse.precision import WIDEST, across_precisions, in_precision
-from bench.analyse.rows import grouped, log_latencies, log_speedups
+from bench.analyse.rows import Row, grouped, log_latencies, speedup_of
 from bench.analyse.standing import SLOWER
-from bench.analyse.summary import of_records
 from bench.plan.case import AS_IS, Point
+from bench.stats.contrasts import Contrasts
 from bench.stats.estimates import PAIR, UNKNOWN, Estimates, Interval, combined, interval, intervals, mean
 from bench.store.record import Record
 from bench.store.saved_run import Seen
@@ -22,31 +21,23 @@ from impls.catalogue import GRAPH, compiled_from
 LITTLE = 1.1
 """A bound below this is little: attention can't be worth much."""
 
-WHOLE = ("_native_multi_head_attention", "_transformer_encoder_layer_fwd")
-"""The operators that compute a whole layer: the fast paths of torch's own modules."""
-
-FAR = 10.0
-"""The ratio of an interval's ends from which on it says nothing."""
+NUMBERS = ("latency_s", "peak_bytes", "error", "compile_cold_s", "slowdown_high")
+"""The numbers of an alternative, by the columns of its row."""
 
 
 @dataclass(frozen=True)
 class LayerKind:
     """Layers of a model that are alike: one path for all, their number, and what is known of a core in them.
 
-    `cores` is the number of their cores, which is larger if a layer is called several times or has several.
+    `cores` is the number of their cores, which is larger if a layer is called several times or has several. `share` is
+    that of the time that their cores take.
     """
 
     path: str
     count: int
     cores: int
     core: Mapping[str, Any]
-    time: Estimates
-    """The share of the time that their cores take."""
-
-    @property
-    def share(self) -> float:
-        """The value of that share."""
-        return float(self.time.value)
+    share: float
 
 
 @dataclass(frozen=True)
@@ -61,50 +52,79 @@ class OtherSoftmax:
 
 @dataclass(frozen=True)
 class Alternative:
-    """A setting beside the model as it is: how it ended, and its gain."""
+    """A setting beside the model as it is: how it ended, and its gain.
+
+    `by` is how the core was replaced: GRAPH if the model itself has no way for it. `slowdown_high` is what the setting
+    can cost, as in the table of the model's run. A number that isn't known is NaN.
+    """
 
     name: str
     status: str
     detail: str = ""
+    by: str = ""
     speedup: Interval = UNKNOWN
     kernels: tuple[str, ...] = ()
     latency_s: float = math.nan
     peak_bytes: float = math.nan
     error: float = math.nan
-    compile_s: float = math.nan
+    compile_cold_s: float = math.nan
     slowdown_high: float = math.nan
-    """What it can cost, as in the table of the model's run."""
-    by: str = ""
-    """How the core was replaced: GRAPH if the model itself has no way for it."""
 
 
 @dataclass(frozen=True)
 class Advice:
-    """The answer for a model at a point.
+    """The answer for a model at a point, by what the `looks` of some processes saw, and by a run of its settings.
 
     `share` is that of the time in attention cores, `layer_share` that of their layers, and `others` are the softmaxes
-    that belong to no core. `objections` say where the graph differs from a plain call, and which switches of the model
-    are left as they are. `has_whole` is true if the model as it is computes whole layers by one operator, so that
-    settings change more than attention. `untraced` is the reason if there is no graph. `recommendation` is the setting
-    to use, None if none is shown to be faster than the model as it is.
+    that belong to no core. `as_is` is the row of the model as it is, `chosen` that of the setting to use, or of the
+    model as it is: both are empty if nothing was compared. `recommendation` is the setting to use, None if none is
+    shown to be faster than the model as it is.
     """
 
     point: Point
+    looks: Sequence[Seen] = field(repr=False)
     share: Interval
     layer_share: Interval
     kinds: tuple[LayerKind, ...]
     others: tuple[OtherSoftmax, ...]
-    has_whole: bool
-    untraced: str
-    library: str
-    call_s: float
-    objections: tuple[str, ...] = ()
     alternatives: tuple[Alternative, ...] = ()
-    as_is: Mapping[Any, Any] = field(default_factory=dict)
+    as_is: Row = field(default_factory=dict)
+    chosen: Row = field(default_factory=dict)
     recommendation: str | None = None
-    processes: int = 0
-    chosen: Mapping[Any, Any] = field(default_factory=dict)
-    """The row of the setting to use, or of the model as it is."""
+
+    @property
+    def first(self) -> Seen:
+        """What the first process saw: it tried the settings too."""
+        return self.looks[0]
+
+    def named(self, name: str | None) -> Alternative | None:
+        """Return the alternative of a name, None if there is none."""
+        return next((each for each in self.alternatives if each.name == name), None)
+
+    @property
+    def untraced(self) -> str:
+        """Why there is no graph; empty if there is one."""
+        return str(self.first["untraced"])
+
+    @property
+    def call_s(self) -> float:
+        """The median time of a plain call."""
+        return float(np.median([call["plain_s"] for each in self.looks for call in each["calls"]]))
+
+    @property
+    def working(self) -> list[str]:
+        """The settings that the model has and that change it."""
+        return [name for name, tried in self.first["settings"].items() if tried["status"] == "ok"]
+
+    @property
+    def controls(self) -> list[str]:
+        """The control of the settings that go by the model's graph; nothing if none does."""
+        return [GRAPH] * any(tried["by"].startswith(GRAPH) for tried in self.first["settings"].values())
+
+    @property
+    def has_whole(self) -> bool:
+        """Whether the model computes whole layers by one operator, so that settings change more than attention."""
+        return bool(self.first["has_whole"])
 
     @property
     def bound(self) -> Interval:
@@ -123,21 +143,53 @@ class Advice:
         """Whether there is too little to gain to go on unasked: by the bound, or because there is no core."""
         return self.bound.value < LITTLE or not (self.kinds or self.untraced)
 
+    @property
+    def objections(self) -> list[str]:
+        """How the graph differs from a plain call, and which switches of the model stay as they are."""
+        plain, in_graph = ({*self.first[name]} for name in ("kernels", "graph_kernels"))
+        lines = [
+            f"{flag} is a switch of the library that no setting here changes; build the model with another value and "
+            "call advise again"
+            for flag in self.first.get("flags", ())
+        ]
+        if plain == in_graph or self.untraced:
+            return lines
+        its, plain_ones = (", ".join(sorted(each)) or "no attention operator" for each in (in_graph, plain))
+        difference = (
+            f"the model's graph runs {its}, the model itself {plain_ones}: the layers and the share are those of the "
+            "graph; gains are measured in the model as it is"
+        )
+        return [difference, *lines]
+
 
 def seen(point: Point, looks: Sequence[Seen]) -> Advice:
     """Return the answer as far as the looks of some processes at a model give it."""
     return Advice(
         point,
+        looks,
         _share(looks, lambda call: sum(call["cores"])),
         _share(looks, lambda call: call["layers"]),
-        tuple(kinds(looks)),
+        tuple(_kinds(looks)),
         tuple(_others(looks)),
-        any(name.startswith(WHOLE) for name in looks[0]["kernels"]),
-        str(looks[0]["untraced"]),
-        str(looks[0]["library"]),
-        float(np.median([call["plain_s"] for each in looks for call in each["calls"]])),
-        tuple(_objections(looks)),
     )
+
+
+def _kinds(looks: Sequence[Seen]) -> list[LayerKind]:
+    """Return the distinct layers of a model, those that take the most time first."""
+    groups = grouped(
+        enumerate(looks[0]["cores"]), lambda each: repr([each[1][name] for name in each[1] if name != "layer"])
+    )
+    all_kinds = [
+        LayerKind(
+            group[0][1]["layer"],
+            len({core["layer"] for _, core in group}),
+            len(group),
+            group[0][1],
+            float(_shares(looks, partial(_sum, "cores", [number for number, _ in group])).value),
+        )
+        for group in groups.values()
+    ]
+    return sorted(all_kinds, key=lambda kind: -kind.share)
 
 
 def _others(looks: Sequence[Seen]) -> Iterator[OtherSoftmax]:
@@ -153,71 +205,52 @@ def _sum(name: str, numbers: Collection[int], call: Mapping[str, Any]) -> float:
     return math.fsum(call[name][number] for number in numbers)
 
 
-def kinds(looks: Sequence[Seen]) -> list[LayerKind]:
-    """Return the distinct layers of a model, those that take the most time first."""
-    groups = grouped(
-        enumerate(looks[0]["cores"]), lambda each: repr([each[1][name] for name in each[1] if name != "layer"])
-    )
-    all_kinds = [
-        LayerKind(
-            group[0][1]["layer"],
-            len({core["layer"] for _, core in group}),
-            len(group),
-            group[0][1],
-            _shares(looks, partial(_sum, "cores", [number for number, _ in group])),
-        )
-        for group in groups.values()
-    ]
-    return sorted(all_kinds, key=lambda kind: -kind.share)
+def _share(looks: Sequence[Seen], part_s: Callable[[Mapping[str, Any]], float]) -> Interval:
+    """Return the share of the time in a part of the calls, without what no share can be."""
+    if looks[0]["untraced"]:
+        return UNKNOWN
+    share = interval(_shares(looks, part_s), PAIR)
+    return Interval(*np.clip([share.value, share.low, share.high], 0.0, 1.0).tolist())
 
 
-def advised(
-    before: Advice,
-    looks: Sequence[Seen],
-    table: pd.DataFrame,
-    records: Sequence[Record],
-    settings: Sequence[str],
-) -> Advice:
-    """Return the whole answer.
+def _shares(looks: Sequence[Seen], part_s: Callable[[Mapping[str, Any]], float]) -> Estimates:
+    """Return the mean over processes of each process's median call; of one process it is that over its calls."""
+    values = [[part_s(call) / call["total_s"] for call in each["calls"]] for each in looks]
+    return mean([float(np.median(own)) for own in values] if len(values) > 1 else values[0])
 
-    `table` and `records` are those of the model's run. `settings` are all that were asked for, in their order.
+
+def compared(before: Advice, rows: Iterable[Row], of: Contrasts, settings: Iterable[str]) -> Advice:
+    """Return the whole answer by the rows and contrasts of the model's run.
+
+    `settings` are all that were asked for, in their order.
     """
-    rows: dict[str, dict[Any, Any]] = {str(row["implementation"]): row for row in table.to_dict("records")}
-    by_name = grouped(records, lambda record: record.case.implementation)
-    as_is = rows.get(AS_IS, {})
-    gains, tried = speedups(table, settings), looks[0]["settings"]
-    alternatives = tuple(
-        replace(
-            _alternative(name, rows.get(name), by_name.get(name, []), tried.get(name, {})),
-            by=_way(by_name.get(name, [])) or tried.get(compiled_from(name) or name, {}).get("by", ""),
-            speedup=interval(gains[name], PAIR).exp() if name in gains else UNKNOWN,
-        )
-        for name in settings
+    by_name = {str(row["implementation"]): row for row in rows}
+    alternatives = [_alternative(name, by_name.get(name), before.first["settings"]) for name in settings]
+    as_is = by_name.get(AS_IS, {})
+    best = None
+    if as_is.get("standing") == SLOWER:
+        first = next(name for name, row in by_name.items() if row["rank"] == 1)
+        by = next((each.by for each in alternatives if each.name == first), "")
+        best = None if by.startswith(GRAPH) and not _beats_graph(first, of) else first
+    chosen = by_name.get(best or AS_IS, {})
+    return replace(before, alternatives=tuple(alternatives), as_is=as_is, chosen=chosen, recommendation=best)
+
+
+def _beats_graph(name: str, of: Contrasts) -> bool:
+    """Return whether a setting is shown to be faster than the model's graph unchanged, if that has a time."""
+    return GRAPH not in of.names or interval(of.speedup(name, GRAPH), PAIR).low > 0
+
+
+def _alternative(name: str, row: Row | None, tried: Mapping[str, Mapping[str, str]]) -> Alternative:
+    """Return an alternative by its row of results, or by what the look says of a setting that was not measured."""
+    own, by = tried.get(name, {}), tried.get(compiled_from(name) or name, {}).get("by", "")
+    if row is None:
+        return Alternative(name, own.get("status", "skipped"), own.get("detail", ""), by)
+    kernels = tuple(filter(None, (row["kernels"] or "").split(";")))
+    numbers = {name: math.nan if row[name] is None else float(row[name]) for name in NUMBERS}
+    return Alternative(
+        name, row["status"], row["detail"] or "", row["adapted_by"] or by, speedup_of(row), kernels, **numbers
     )
-    is_slower = as_is.get("standing") == SLOWER
-    recommendation = _best(rows, {each.name: each.by for each in alternatives}, records) if is_slower else None
-    return replace(
-        before,
-        alternatives=alternatives,
-        as_is=as_is,
-        recommendation=recommendation,
-        chosen=rows.get(recommendation or AS_IS, {}),
-        processes=len(by_name.get(AS_IS, [])),
-    )
-
-
-def _way(records: Sequence[Record]) -> str:
-    """Return how the core of a setting was replaced, by its records."""
-    return next((str(each.metrics["adapted_by"]) for each in records if each.metrics["adapted_by"]), "")
-
-
-def _best(rows: Mapping[str, Mapping[Any, Any]], ways: Mapping[str, str], records: Sequence[Record]) -> str | None:
-    """Return the fastest setting; none if it goes by the graph and isn't shown to be faster than that unchanged."""
-    first = next(name for name, row in rows.items() if row["rank"] == 1)
-    if not ways[first].startswith(GRAPH) or rows.get(GRAPH, {}).get("status") != "ok":
-        return first
-    of = of_records(records, AS_IS).contrasts(records[0].case.point)
-    return first if interval(of.speedup(first, GRAPH), PAIR).low > 0 else None
 
 
 @dataclass(frozen=True)
@@ -239,88 +272,17 @@ def per_item(answers: Iterable[Advice], records: Iterable[Record]) -> list[PerIt
     measured.sort(key=lambda each: each.chosen["latency_s"] / each.point.batch)
     if not measured:
         return []
-    rows = pd.DataFrame([each.chosen for each in measured]).astype(object)
-    logs = log_latencies(rows.where(rows.notna(), None).to_dict("records"))  # type: ignore[arg-type]
+    logs = log_latencies([each.chosen for each in measured])
     logs = replace(logs, value=logs.value - np.log([each.point.batch for each in measured]))
     weights = np.eye(len(measured)) - np.eye(len(measured))[0]
     behind = intervals(combined(weights, logs), PAIR)
     paired = across_precisions(records)
-
-    def wide(of: Advice) -> Point:
-        return replace(of.point, dtype=WIDEST)
-
-    def name(of: Advice) -> str:
-        return in_precision(str(of.chosen["implementation"]), of.point.dtype)
-
-    for place, each in enumerate(measured):
-        if place and wide(each) == wide(measured[0]) in paired:
-            behind[place] = interval(paired[wide(each)].speedup(name(measured[0]), name(each)), PAIR)
+    wide = [replace(each.point, dtype=WIDEST) for each in measured]
+    names = [in_precision(each.chosen["implementation"], each.point.dtype) for each in measured]
+    for place in range(1, len(measured)):
+        if wide[place] == wide[0] in paired:
+            behind[place] = interval(paired[wide[0]].speedup(names[0], names[place]), PAIR)
     return [
-        PerItem(each.point, str(each.chosen["implementation"]), float(np.exp(value)), ratio.exp())
+        PerItem(each.point, each.chosen["implementation"], float(np.exp(value)), ratio.exp())
         for each, value, ratio in zip(measured, logs.value, behind, strict=True)
     ]
-
-
-def speedups(table: pd.DataFrame, names: Sequence[str]) -> dict[str, Estimates]:
-    """Return the log speed-ups of those of the implementations that have one."""
-    rows = table[table["speedup"].notna()].astype(object)
-    of = log_speedups(rows.where(rows.notna(), None).to_dict("records"))  # type: ignore[arg-type]
-    parts = zip(rows["implementation"], of.value, of.error, of.freedom, strict=True)
-    by_name = {str(name): Estimates(*map(np.asarray, each)) for name, *each in parts}
-    return {name: by_name[name] for name in names if name in by_name}
-
-
-def _alternative(
-    name: str, row: Mapping[Any, Any] | None, records: Sequence[Record], setting: Mapping[str, str]
-) -> Alternative:
-    """Return an alternative by its row of results, or by what the look says of a setting that was not measured."""
-    if row is None:
-        return Alternative(name, setting.get("status", "skipped"), setting.get("detail", ""))
-    return Alternative(
-        name,
-        str(row["status"]),
-        "" if pd.isna(row["detail"]) else str(row["detail"]),
-        kernels=next((tuple(record.metrics["kernels"]) for record in records if record.metrics["kernels"]), ()),
-        latency_s=_number(row["latency_s"]),
-        peak_bytes=_number(row["peak_bytes"]),
-        error=_number(row["error"]),
-        compile_s=_number(row["compile_cold_s"]),
-        slowdown_high=_number(row["slowdown_high"]),
-    )
-
-
-def _number(value: Any) -> float:
-    return math.nan if pd.isna(value) else float(value)
-
-
-def _objections(looks: Sequence[Seen]) -> Iterator[str]:
-    """Yield how the graph differs from a plain call, and which switches of the model stay as they are."""
-    plain, in_graph = ({*looks[0][name]} for name in ("kernels", "graph_kernels"))
-    if plain != in_graph and not looks[0]["untraced"]:
-        its, plain_ones = (", ".join(sorted(each)) or "no attention operator" for each in (in_graph, plain))
-        yield (
-            f"the model's graph runs {its}, the model itself {plain_ones}: the layers and the share are those of the "
-            "graph; gains are measured in the model as it is"
-        )
-    for flag in looks[0].get("flags", ()):
-        yield (
-            f"{flag} is a switch of the library that no setting here changes; build the model with another value and "
-            "call advise again"
-        )
-
-
-def _share(looks: Sequence[Seen], part_s: Callable[[Mapping[str, Any]], float]) -> Interval:
-    """Return the share of the time in a part of the calls, without what no share can be."""
-    if looks[0]["untraced"]:
-        return UNKNOWN
-    share = interval(_shares(looks, part_s), PAIR)
-    return Interval(*np.clip([share.value, share.low, share.high], 0.0, 1.0).tolist())
-
-
-def _shares(looks: Sequence[Seen], part_s: Callable[[Mapping[str, Any]], float]) -> Estimates:
-    return _over_processes([[part_s(call) / call["total_s"] for call in each["calls"]] for each in looks])
-
-
-def _over_processes(values: Sequence[Sequence[float]]) -> Estimates:
-    """Return the mean over processes of each process's median call; of one process it is that over its calls."""
-    return mean([float(np.median(own)) for own in values] if len(values) > 1 else values[0])

@@ -14,11 +14,11 @@ from bench.plan.errors import refusing
 from bench.plan.invocation import suite
 from bench.show.terminal.console import console, rendered
 
-FIRST = ("run", "show", "compare", "duel", "advise", "doctor")
+USUAL = ("run", "show", "compare", "duel", "advise", "doctor")
 """The commands that most people need."""
 
 NAMES = (
-    *FIRST, "list", "report", "plot", "scaling", "profile", "export", "summarise", "merge", "watch",
+    *USUAL, "list", "report", "plot", "scaling", "profile", "export", "summarise", "merge", "watch",
 )  # fmt: skip
 """The commands, in the order of the help."""
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench.harness import options
-from bench.plan.columns import flag
 from bench.plan.verdicts import MARGIN, REGRESSIONS, VERDICTS, hyphened
 from bench.store.journal import JOURNAL
 
@@ -29,7 +28,7 @@ MOST_POINTS = 100
 TOP = 20
 """The points that it prints there instead, the most important ones."""
 
-OPERATORS = 10
+MOST_OPERATORS = 10
 """The operators that `profile` prints by default; those after them are mostly bookkeeping."""
 
 ADVISE_BATCH = 8
@@ -161,7 +160,7 @@ def add_duel(parser: argparse.ArgumentParser) -> None:
     options.add_columns(add_option)
     add_option("--bound", metavar="1%", help="how well the ratio is to be known (default: 1%%)")
     add_option("--within", dest="within_s", metavar="3m", help="time for that (default: 40s for each point)")
-    options.add_timeout(add_option)
+    options.add_effort(add_option, "timeout_s")
     _add_answer(add_option, FORMATS, "duel")
 
 
@@ -177,15 +176,11 @@ def add_advise(parser: argparse.ArgumentParser) -> None:
     )
     add_option("--impl", metavar="A,B,…", default="", help="further settings, such as mykernel:attend")
     add_option("--use", metavar="TABLE", help="also try the choices of a table that `export` wrote")
-    shapes = {name: options.SHAPES[name] for name in ADVISE_SHAPES}
-    for name, (_, meaning) in {**shapes, **options.SETTINGS}.items():
-        add_option(flag(name), metavar="A,B,…", help=meaning)
-    add_option("--oversubscribe", action="store_true", default=None, help="allow more threads than cores")
+    options.add_columns(add_option, (*ADVISE_SHAPES, *options.EXECUTION))
     add_option("--no-compile", action="store_true", help="leave out the settings with torch.compile")
     add_option("--look", action="store_true", help="look at the model, and compare nothing")
     add_option("--anyway", action="store_true", help="compare settings even if attention takes little of the time")
-    options.add_race(add_option)
-    options.add_timeout(add_option)
+    options.add_effort(add_option, "bound", "within_s", "timeout_s")
     options.add_run(add_option, "<UTC time>-advise")
     add_option("--sweep-file", metavar="OUT.toml", type=Path, help="write the model's distinct layers as a sweep file")
     add_option("--as", dest="written_as", choices=AS, help=f"what of the layers it has (default: {AS[0]})")
@@ -235,8 +230,8 @@ def add_profile(parser: argparse.ArgumentParser) -> None:
         "--top",
         metavar="N",
         type=int,
-        default=OPERATORS,
-        help=f"operators that are printed of a case, the rest in one line (default: {OPERATORS})",
+        default=MOST_OPERATORS,
+        help=f"operators that are printed of a case, the rest in one line (default: {MOST_OPERATORS})",
     )
     add_option("--report", action="store_true", help="write a page with all profiles of the run too: profile.html")
 
@@ -276,4 +271,4 @@ def add_watch(parser: argparse.ArgumentParser) -> None:
     """Measure a kernel again whenever its file is saved."""
     parser.add_argument("names", metavar="IMPL", nargs="+", help="your kernel, and before it what it is compared with")
     options.add_columns(parser.add_argument)
-    options.add_timeout(parser.add_argument)
+    options.add_effort(parser.add_argument, "timeout_s")

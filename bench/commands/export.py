@@ -28,9 +28,10 @@ from bench.plan.sweep import MEASURED, Effort, Sweep
 from bench.show import intervals
 from bench.show.comparison import duel as show
 from bench.show.terminal.console import console, render
-from bench.show.text import any_of, counted, duration
+from bench.show.text import any_of, counted
 from bench.store import files
 from bench.store.environment import Environment, differences
+from bench.store.units import duration
 from impls import table
 
 KEY = ("layer", "device", "dtype", "mode", "mask", "batch", "num_tokens", "channels", "num_heads", "threads")

@@ -7,7 +7,7 @@ import pandas as pd
 from rich.text import Text
 
 from bench.analyse.analysed_run import AnalysedRun
-from bench.analyse.selection import UNTRIED, most_important, point_count, where
+from bench.analyse.selection import most_important, point_count, went_wrong, where
 from bench.commands import FINE, say, to_summarise
 from bench.commands.arguments import MOST_POINTS, TOP
 from bench.plan.again import MOST_COMMANDS, Again
@@ -81,7 +81,7 @@ def _tell_commands(table: pd.DataFrame, again: Again) -> None:
 def _tell_the_rest(table: pd.DataFrame, top: int, count: int) -> None:
     """Say how much is not shown, and how to see it."""
     rows = without_control(table)
-    wrong = int((~rows["status"].isin(UNTRIED)).sum())
+    wrong = int(went_wrong(rows).sum())
     failed = f"; of all {len(rows):,} cases {wrong:,} went wrong" if wrong else ""
     say(
         f"Shown: {top:,} of {count:,} points, the most important first{failed}. "

@@ -2,12 +2,11 @@
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from itertools import product
 from typing import Any
 
-from bench.analyse.advice import LayerKind, kinds
 from bench.engine.pool import Pool
 from bench.engine.worker import Died, unheard
 from bench.machine import monotonic
@@ -16,7 +15,6 @@ from bench.plan.case import COLUMNS, Point
 from bench.plan.errors import WrongRequest
 from bench.plan.names import check_layers, is_module, libraries
 from bench.store.saved_run import Seen
-from impls.catalogue import GRAPH, with_option
 
 WRONG = ("error", "unsupported")
 """The ends of a look at a model that can't be used at all; the others come from the machine."""
@@ -39,9 +37,9 @@ def look(
 ) -> dict[Point, list[Seen]]:
     """Return what each of some processes sees at the models of the points; the first also tries the settings.
 
-    `heard(stage)` is called for every event. One process looks at each point; further ones do while they are expected
-    to end within `most_s` seconds. Raises WrongRequest if a model can't be made, called or compared, or has
-    no softmax; NotSeen if there is no memory for it or its process ends.
+    The points have the columns that their modules show. `heard(stage)` is called for every event. One process looks at
+    each point; further ones do while they are expected to end within `most_s` seconds. Raises WrongRequest if a model
+    can't be made, called or compared, or has no softmax; NotSeen if there is no memory for it or its process ends.
     """
     # one server: shares of the time hardly depend on the code layout
     looks: dict[Point, list[Seen]] = {point: [] for point in points}
@@ -55,42 +53,7 @@ def look(
             tried = [*settings] if number == 0 else []
             looks[point].append(asked(pool, "look", point, number, timeout_s, heard, settings=tried))
             took_s = max(took_s, monotonic.now_s() - begin_s - look_s)
-    return looks
-
-
-def completed(looks: Mapping[Point, Sequence[Seen]]) -> dict[Point, Sequence[Seen]]:
-    """Return what was seen at each point, with the columns of the layer that takes the most time at the first one.
-
-    The batch is that of the model's own inputs if nothing else says it.
-    """
-    looks = {dataclasses.replace(point, batch=point.batch or seen[0]["batch"]): seen for point, seen in looks.items()}
-    known = kinds(next(iter(looks.values())))
-    if not known:
-        return {**looks}
-    path = known[0].path
-    cores = {point: {core["layer"]: core for core in seen[0]["cores"]} for point, seen in looks.items()}
-    return {_with_core(point, cores[point][path]): seen for point, seen in looks.items()}
-
-
-def _with_core(point: Point, core: Mapping[str, Any], layer: str = "") -> Point:
-    """Return a point with the columns of a core, for its layer if that has a name; others than a module's own stay."""
-    columns = layers.of_core(core, layer or point.layer) if layers.shapes_itself(point.layer) else {}
-    return dataclasses.replace(point, layer=layer or point.layer, **columns)
-
-
-def working(seen: Sequence[Seen]) -> list[str]:
-    """Return the settings that a model has and that change it."""
-    return [name for name, each in seen[0]["settings"].items() if each["status"] == "ok"]
-
-
-def control(seen: Sequence[Seen]) -> list[str]:
-    """Return the control of the settings that go by the model's graph; nothing if none does."""
-    return [GRAPH] * any(each.get("by", "").startswith(GRAPH) for each in seen[0]["settings"].values())
-
-
-def layer_of(model: Point, kind: LayerKind) -> Point:
-    """Return the point of a kind of layers by itself; the model's own if it has no layer with a path."""
-    return _with_core(model, kind.core, with_option(model.layer, "at", kind.path) if kind.path else "")
+    return {_with_columns(point, seen[0]["shape"]): seen for point, seen in looks.items()}
 
 
 def shaped(points: tuple[Point, ...], pool: Pool | None = None) -> tuple[Point, ...]:
@@ -124,12 +87,17 @@ def shaped(points: tuple[Point, ...], pool: Pool | None = None) -> tuple[Point, 
 
 
 def _with_shape(point: Point, shape: dict[str, Any]) -> Point:
-    shape = {**shape, "batch": point.batch or shape["batch"]} if "batch" in shape else shape
-    for name, value in shape.items():
-        stated = getattr(point, name)
-        if stated not in (0, 1, value):
-            raise WrongRequest(f"{name} = {stated} must be {value} in the layer {point.layer}; leave it out")
-    return dataclasses.replace(point, **shape)
+    shown = _with_columns(point, shape)
+    for name in shape:
+        if (stated := getattr(point, name)) not in (0, 1, getattr(shown, name)):
+            raise WrongRequest(f"{name} = {stated} must be {shape[name]} in the layer {point.layer}; leave it out")
+    return shown
+
+
+def _with_columns(point: Point, shape: dict[str, Any]) -> Point:
+    """Return a point with the columns that its module shows, if its name says its input; a given batch stays."""
+    columns = shape if layers.shapes_itself(point.layer) else {"batch": shape["batch"]}
+    return dataclasses.replace(point, **{**columns, "batch": point.batch or shape["batch"]})
 
 
 def asked(

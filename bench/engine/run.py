@@ -55,9 +55,8 @@ class Run:
     With `retry_failed` all cases that failed in an earlier session are tried again; without it only those that are not
     known to be the cause of their failure.
     With `needs_all` entering also raises WrongRequest if an implementation can't be imported; without it only its cases
-    end. `pools` are those of its processes, the baseline's first; without them it makes its own. `machine_name` is how
-    tables call the machine of a new run, if not by its processor. With `frontier` a case is skipped if the same one
-    with fewer tokens ran out of memory.
+    end. `pools` are those of its processes, the baseline's first; without them it makes its own. With `frontier` a case
+    is skipped if the same one with fewer tokens ran out of memory.
     `heard` is called for every event from a worker; its implementation is "" if none is running.
     """
 
@@ -71,11 +70,9 @@ class Run:
         retry_failed: bool = False,
         needs_all: bool = False,
         pools: Sequence[Pool] = (),
-        machine_name: str = "",
         frontier: bool = True,
     ) -> None:
         self.sweep = sweep
-        self._machine_name = machine_name
         self._has_frontier = frontier
         self.folder = folder
         self.retry_failed = retry_failed
@@ -152,7 +149,7 @@ class Run:
     def _observed(self, state: dict[str, Any]) -> Environment:
         """Return the environment of this machine in a state; raises WrongRequest if nothing can be measured here."""
         checked = self._pool.check(self.sweep.points, self._needed)
-        named: dict[str, Any] = {"machine_name": self._machine_name} if self._machine_name else {}
+        named: dict[str, Any] = {}
         if checked.modules:
             named["modules"] = {name: facts.described(*module) for name, module in checked.modules.items()}
         here = facts.observe(checked.facts, {"sweep": self.sweep.name, **named}, state)

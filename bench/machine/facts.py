@@ -100,9 +100,8 @@ def variables() -> dict[str, str]:
 
 
 def here(sweep: str, **asked: Any) -> Request:
-    """Return a request with this machine's threads, allocator and CPU flags."""
-    threads, allocator = default_threads(), default_allocator()
-    return Request(sweep, threads=threads, allocator=allocator, cpu=cpu_features(), **asked)
+    """Return a request with this machine's threads and allocator."""
+    return Request(sweep, threads=default_threads(), allocator=default_allocator(), **asked)
 
 
 def _without_folders(word: str) -> str:
@@ -228,14 +227,9 @@ def cpu_model() -> str:
     return _cpuinfo().get("model name") or platform.processor() or platform.machine()
 
 
-def cpu_features() -> frozenset[str]:
-    """Return the CPU's instruction flags, none if the system doesn't list them."""
-    return frozenset(_cpuinfo().get("flags", "").split())
-
-
 def cpu_flags() -> str:
     """Return a short hash of the CPU's instruction flags, empty if the system doesn't list them."""
-    flags = " ".join(sorted(cpu_features()))
+    flags = " ".join(sorted({*_cpuinfo().get("flags", "").split()}))
     return hashlib.sha256(flags.encode()).hexdigest()[:12] if flags else ""
 
 
@@ -297,16 +291,6 @@ def gpu_handles() -> list[Any]:
         ]
     except Exception:  # no package, no driver, or no device: pynvml has an error of its own for each
         return []
-
-
-def available_devices() -> list[str]:
-    """Return a device of each kind of accelerator that torch can use: `cuda`, and `cuda:1` if that is another kind."""
-    if not torch_cuda():
-        return []
-    first: dict[str, int] = {}
-    for number, name in enumerate(gpus()):
-        first.setdefault(name, number)
-    return ["cuda" if number == 0 else f"cuda:{number}" for number in first.values()]
 
 
 def _declared(name: str) -> str:

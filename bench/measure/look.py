@@ -31,6 +31,8 @@ from impls.graph.hints import hinted
 from impls.graph.lines import written_lines
 from impls.graph.tracing import Traced, Untraceable, traced
 from impls.lookup import check
+from impls.modules.core import FUSED_ATTN, OF_TRANSFORMERS, is_torchs_own, switch_of
+from impls.modules.counted import WHOLE
 from impls.modules.wrapper import Wrapper, copied, wrapped
 from impls.signatures import parameters_of
 
@@ -51,8 +53,8 @@ FLAG = re.compile(r"((use|enable|with)_\w*)?(flash|sdpa|fused|memory_efficient|x
 
 NO_SOFTMAX = "no attention was found: the model has no softmax, and no operator that computes attention"
 
-SET_HERE = "fused_attn"
-"""The flag that settings set."""
+LIBRARIES = {FUSED_ATTN: "timm", OF_TRANSFORMERS: "transformers"}
+"""The libraries by their switches."""
 
 OUTPUT = ".output"
 """The ending of the file with the output that belongs to saved weights."""
@@ -96,11 +98,10 @@ def look(request: Mapping[str, Any], channel: Channel) -> dict[str, Any]:
         "untraced": untraced,
         "calls": timed,
         "kernels": plain,
+        "has_whole": any(map(WHOLE.fullmatch, plain)),
         "graph_kernels": in_graph,
         "settings": tried,
-        "batch": point.batch,
-        "parameters": sum(parameter.numel() for parameter in model.parameters()),
-        "item": list(model.items[0]),
+        "shape": {**_columns(of.cores, model, point), "batch": point.batch},
         "library": _library(model),
         "flags": _flags(model.get_submodule(layer) for layer in {core.layer for core in of.cores}),
     }
@@ -161,23 +162,22 @@ def shape(request: Mapping[str, Any], channel: Channel) -> dict[str, int]:
     """
     point = Point(**request["point"])
     channel.announce("model")
-    model, (item, *_) = workload.shown(point)
+    model, _ = workload.shown(point)
     channel.announce("first call")
     try:
         seen = cores.found(traced(model, model.zeros())).cores
     except Untraceable:
         seen = ()
-    if not seen:
-        tokens = max(1, math.prod(item[:-1]))
-        return {
-            "num_tokens": tokens,
-            "token_len": item[-1],
-            "channels": item[-1],
-            "num_heads": 1,
-            "batch": model.batch,
-        }
-    largest = max(seen, key=lambda core: math.prod(core.shapes[0]))
-    return {**layers.of_core(dataclasses.asdict(largest), point.layer), "batch": model.batch}
+    return {**_columns(seen, model, point), "batch": model.batch}
+
+
+def _columns(seen: Sequence[cores.Core], model: Wrapper, point: Point) -> dict[str, int]:
+    """Return the columns of the largest of a module's cores, or those of its input without one."""
+    if seen:
+        largest = max(seen, key=lambda core: math.prod(core.shapes[0]))
+        return layers.of_core(dataclasses.asdict(largest), point.layer)
+    *tokens, width = model.items[0]
+    return {"num_tokens": max(1, math.prod(tokens)), "token_len": width, "channels": width, "num_heads": 1}
 
 
 def described(request: Mapping[str, Any], channel: Channel) -> dict[str, Any]:
@@ -310,7 +310,7 @@ def _flags(layers: Iterable[nn.Module]) -> list[str]:
         f"{type(each).__name__}.{name} = {value}"
         for each in layers
         for name, value in vars(each).items()
-        if type(value) is bool and FLAG.match(name) and name != SET_HERE and name in _parameters(each)
+        if type(value) is bool and FLAG.match(name) and name != FUSED_ATTN and name in _parameters(each)
     ]
     return list(dict.fromkeys(flags))
 
@@ -321,9 +321,4 @@ def _parameters(module: nn.Module) -> set[str]:
 
 def _library(model: Wrapper) -> str:
     """Return the library that a model's switch belongs to: the word under which lines to paste are kept."""
-    if callable(getattr(model.inner, "set_attn_implementation", None)):
-        return "transformers"
-    modules = [*model.inner.modules()]
-    if any(hasattr(module, "fused_attn") for module in modules):
-        return "timm"
-    return "torch" if any(isinstance(module, nn.MultiheadAttention) for module in modules) else ""
+    return LIBRARIES.get(switch_of(model)) or ("torch" if is_torchs_own(model) else "")

@@ -17,12 +17,14 @@ from bench.plan.errors import WrongRequest, suggestion
 
 
 class ValueKind(Enum):
-    """The kind of a column's values; the text is the rule that users see."""
+    """The kind of the values of a column or a setting; the text is the rule that users see."""
 
     TEXT = "text"
     COUNT = "a whole number of at least 1"
     NUMBER = "a number"
     TRUTH = "true or false"
+    SECONDS = "a number above 0"
+    SHARE = "a share above 0 and below 1, such as 0.02 for 2 %"
 
 
 KINDS = {
@@ -84,8 +86,7 @@ class PointColumn:
 
     def is_possible(self, value: object) -> bool:
         """Return whether the column can have this value."""
-        is_of_kind = _is_of_kind(self.kind, value)
-        return bool(is_of_kind and (not self.choices or value in self.choices) and self.is_ok(value))
+        return bool(is_of_kind(self.kind, value) and (not self.choices or value in self.choices) and self.is_ok(value))
 
     def is_usual(self, point: Any) -> bool:
         """Return whether a point's value is the usual one, or None because the layer doesn't use the column."""
@@ -105,6 +106,10 @@ class PointColumn:
         if isinstance(self.words, str):
             return "" if value is None else self.words.format(value)
         return self.words(value)
+
+
+TRUTHS = {"true": True, "false": False}
+"""The values of a truth by their texts."""
 
 
 def written(value: Any) -> str:
@@ -137,11 +142,14 @@ def columns_of(point_type: type) -> dict[str, PointColumn]:
     }
 
 
-def _is_of_kind(kind: ValueKind, value: object) -> bool:
+def is_of_kind(kind: ValueKind, value: object) -> bool:
+    """Return whether a value is of a kind."""
     if kind is ValueKind.TRUTH or isinstance(value, bool):
         return kind is ValueKind.TRUTH and isinstance(value, bool)
     if kind is ValueKind.COUNT:
         return isinstance(value, int) and value >= 1
-    if kind is ValueKind.NUMBER:
-        return isinstance(value, int | float) and math.isfinite(value)
-    return isinstance(value, str)
+    if kind is ValueKind.TEXT:
+        return isinstance(value, str)
+    above = -math.inf if kind is ValueKind.NUMBER else 0
+    below = 1 if kind is ValueKind.SHARE else math.inf
+    return isinstance(value, int | float) and above < value < below

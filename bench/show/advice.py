@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from bench.analyse.advice import FAR, LITTLE, Advice, Alternative, LayerKind, OtherSoftmax, PerItem
+from bench.analyse.advice import LITTLE, Advice, Alternative, LayerKind, OtherSoftmax, PerItem
 from bench.analyse.flags import launch_bound
 from bench.analyse.standing import SLOWER
 from bench.plan.case import AS_IS
@@ -15,7 +15,7 @@ from bench.show.text import capital, counted, memory_setting, more, names, parts
 from bench.stats.estimates import Interval
 from bench.stats.limits import LEVEL
 from bench.store import units
-from impls.catalogue import COMPILED, GRAPH, IMPLEMENTATIONS, parse
+from impls.catalogue import COMPILED, GRAPH, IMPLEMENTATIONS, compiled_from, parse
 
 BACKENDS = {
     "sdpa_math": "MATH",
@@ -30,6 +30,9 @@ UNFUSED = "unfused"
 
 STATUS_OF_SAME = "same"
 """The status of a setting that runs what the model runs anyway, and so is not measured."""
+
+FAR = 10.0
+"""The ratio of an interval's ends from which on it says nothing."""
 
 NOT_KNOWN = "not known yet"
 """What stands in place of a number whose interval says nothing."""
@@ -63,12 +66,10 @@ def after(advice: Advice) -> list[Block]:
         return [Lines(["Not measured in this time; the same command with a longer --within measures it."], WARNING)]
     if not advice.alternatives:
         return []
-    times = {name: advice.as_is.get(name) for name in ("latency_s", "peak_bytes")}
     others = [{**vars(each), "measured": gain(each.speedup)} for each in advice.alternatives if each.status == "ok"]
-    chosen = dict(advice.chosen)
-    bound = [chosen] if chosen.get("host_s") and launch_bound(chosen) else []
+    bound = [advice.chosen] if advice.chosen.get("host_s") and launch_bound(advice.chosen) else []
     return [
-        Table(_columns(advice), [{"name": AS_IS, "measured": "baseline", **times}, *others]),
+        Table(_columns(advice), [{**_baseline(advice), "measured": "baseline"}, *others]),
         Lines(not_measured(advice), WARNING, is_list=True),
         GAP,
         Lines([recommendation(advice)], HEAD),
@@ -77,10 +78,15 @@ def after(advice: Advice) -> list[Block]:
     ]
 
 
-def together(order: Sequence[PerItem]) -> list[Block]:
-    """Return which of several points is fastest for each item, and by how much; nothing with fewer than two times."""
+def _baseline(advice: Advice) -> dict[str, Any]:
+    return {"name": AS_IS, **{name: advice.as_is.get(name) for name in ("latency_s", "peak_bytes")}}
+
+
+def together(answers: Iterable[Advice], order: Sequence[PerItem]) -> list[Block]:
+    """Return what the columns of answers mean, and which of several points is fastest for each item, by how much."""
+    meanings = Lines(legend(answers), QUIET, is_list=True)
     if len(order) < 2:
-        return []
+        return [meanings]
     labels = names([each.point for each in order])
     first, second = order[:2]
     shown = "" if second.behind.low > 1 else "; it is not shown to be faster"
@@ -93,7 +99,7 @@ def together(order: Sequence[PerItem]) -> list[Block]:
         for each in order
     ]
     headings = ("point", "setting", "for each item", "the fastest is")
-    return [GAP, Lines([headline], HEAD), of_texts(headings, rows, numbers=headings[2:])]
+    return [meanings, GAP, Lines([headline], HEAD), of_texts(headings, rows, numbers=headings[2:])]
 
 
 def _columns(advice: Advice) -> list[Column]:
@@ -108,7 +114,7 @@ def _columns(advice: Advice) -> list[Column]:
         Column("measured", lambda row: row["measured"]),
         number("latency", "latency_s", units.seconds),
         number("peak memory", "peak_bytes", units.size),
-        number("first compile", "compile_s", units.duration),
+        number("first compile", "compile_cold_s", units.duration),
         number("output error", "error", lambda error: "" if units.is_missing(error) else f"{error:.1g}"),
     ]
 
@@ -128,23 +134,17 @@ def as_object(advice: Advice) -> dict[str, Any]:
         "point": {name: value for name, value in vars(advice.point).items() if value is not None},
         **_plain({name: getattr(advice, name) for name in shares}),
         "layers": [
-            {
-                "path": kind.path,
-                "count": kind.count,
-                "cores": kind.cores,
-                "share": intervals.finite(kind.share),
-                **kind.core,
-            }
+            {**{name: getattr(kind, name) for name in ("path", "count", "cores", "share")}, **kind.core}
             for kind in advice.kinds
         ],
         "softmaxes": [_plain(vars(each)) for each in advice.others],
         "untraced": advice.untraced,
         "objections": advice.objections,
-        "baseline": {"name": AS_IS, **_plain({name: advice.as_is.get(name) for name in ("latency_s", "peak_bytes")})},
+        "baseline": _plain(_baseline(advice)),
         "alternatives": [_plain(vars(each)) for each in advice.alternatives],
         "recommendation": advice.recommendation,
         "paste": to_paste(advice),
-        "processes": advice.processes,
+        "processes": advice.as_is.get("processes", 0),
         "slowdown_high": intervals.finite(advice.as_is.get("slowdown_high")),
     }
 
@@ -255,7 +255,7 @@ def gain(of: Interval) -> str:
 
 def recommendation(advice: Advice) -> str:
     """Return what to use, or that nothing is shown to be faster."""
-    best = next((each for each in advice.alternatives if each.name == advice.recommendation), None)
+    best, graph = advice.named(advice.recommendation), advice.named(GRAPH)
     if best is not None:
         most = f"; no setting is more than {more(best.slowdown_high)} faster" if 1 < best.slowdown_high < FAR else ""
         return f"use {best.name}: {gain(best.speedup)} as fast as the model as it is{most}{_how(advice, best)}"
@@ -264,11 +264,11 @@ def recommendation(advice: Advice) -> str:
     ahead = [each for each in advice.alternatives if each.speedup.low > 1 and each.name != GRAPH]
     if ahead:
         likely = max(ahead, key=lambda each: each.speedup.value)
-        if advice.as_is.get("standing") == SLOWER:
-            graph = next(gain(each.speedup) for each in advice.alternatives if each.name == GRAPH)
+        if graph and advice.as_is.get("standing") == SLOWER:
             return (
                 f"keep the model as it is: {likely.name} is {gain(likely.speedup)} as fast in the model's graph, and "
-                f"{GRAPH}, the model traced and unchanged, {graph}: it is not shown that attention gains anything"
+                f"{GRAPH}, the model traced and unchanged, {gain(graph.speedup)}: it is not shown that attention gains "
+                "anything"
             )
         return (
             f"keep the model as it is so far: {likely.name} is likely faster, {gain(likely.speedup)}, "
@@ -281,8 +281,9 @@ def _how(advice: Advice, best: Alternative) -> str:
     """Return how a setting that goes by the graph gets into the model, and what the graph alone brings."""
     if not best.by.startswith(GRAPH):
         return ""
-    graph = next((gain(each.speedup) for each in advice.alternatives if each.name == GRAPH), "")
-    alone = f" ({GRAPH}, the model traced and unchanged, is {graph} as fast)" if graph else ""
+    graph = advice.named(GRAPH)
+    times = gain(graph.speedup) if graph else ""
+    alone = f" ({GRAPH}, the model traced and unchanged, is {times} as fast)" if times else ""
     is_known = any(map(_has_line, advice.kinds))
     lines = "write the lines above in place of its own" if is_known else "there is no line to write for it yet"
     return f". It was measured in the model's graph{alone}; in the model, {lines}"
@@ -339,8 +340,8 @@ def not_measured(advice: Advice) -> list[str]:
 
 def to_paste(advice: Advice) -> list[str]:
     """Return the lines that bring what is recommended into a program, empty if they stand above or are not known."""
-    best = next((each for each in advice.alternatives if each.name == advice.recommendation), None)
-    return [] if best is None or best.by.startswith(GRAPH) else paste(advice.library, best.name)
+    best = advice.named(advice.recommendation)
+    return [] if best is None or best.by.startswith(GRAPH) else paste(str(advice.first["library"]), best.name)
 
 
 def paste(library: str, name: str) -> list[str]:
@@ -348,10 +349,8 @@ def paste(library: str, name: str) -> list[str]:
     base = parse(name).base
     if base == AS_IS:
         return []
-    if base == "compiled":
-        return ["model.compile(dynamic=False)"]
-    if base.startswith("compiled_"):
-        return [*paste(library, base.removeprefix("compiled_")), "model.compile(dynamic=False)"]
+    if base.startswith(COMPILED):
+        return [*paste(library, compiled_from(base) or AS_IS), "model.compile(dynamic=False)"]
     if base in BACKENDS:
         return [
             "from torch.nn.attention import SDPBackend, sdpa_kernel",

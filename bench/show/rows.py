@@ -1,10 +1,11 @@
 """Rows of the table of results as plain values, gathered by point."""
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any
 
 import pandas as pd
 
+from bench.analyse.rows import UNTRIED as UNTRIED
+from bench.analyse.rows import Row as Row
 from bench.analyse.rows import grouped, point_of
 from bench.plan.cards import data_sheet, model
 from bench.plan.case import Point
@@ -13,12 +14,6 @@ from bench.show.text import counted, parts
 from bench.store import units
 from bench.store.metrics import Unit
 from bench.store.roofline import roof_of, work_of
-
-Row = dict[str, Any]
-"""A row of the results by column; a number that is missing is None."""
-
-UNTRIED = ("unsupported", "skipped")
-"""Statuses of cases that were never tried; nothing went wrong."""
 
 
 def plain(table: pd.DataFrame) -> list[Row]:

@@ -21,7 +21,17 @@ import torch
 from torch import Tensor, nn
 
 from impls.catalogue import CORE_KEYWORDS
-from impls.contract import Adapt, Attend, Implementation, Unsupported, attribute, compiling, declared_options, fitted
+from impls.contract import (
+    Adapt,
+    Attend,
+    Implementation,
+    Unsupported,
+    attribute,
+    checked,
+    compiling,
+    declared_options,
+    fitted,
+)
 from impls.graph.cores import found
 from impls.graph.running import InGraph, staying
 from impls.graph.tracing import Untraceable, no_fast_path, traced
@@ -152,7 +162,7 @@ def _by_function(model: Wrapper, attend: Attend, options: dict[str, Any], calls:
         own.context = partial(_inside, model.context, inside)
         _called(own, Wrapper.__call__)  # the backend may refuse a mask
         return own
-    own.attend = _bound(attend, options)
+    own.attend = checked(_bound(attend, options))
     return own if _calls(own) == calls else None
 
 
@@ -164,7 +174,7 @@ def _bound(attend: Attend, options: dict[str, Any]) -> Attend:
 
 def _calls(model: Wrapper) -> int:
     """Return how many cores of a call an attend computes: it may refuse, or not be called."""
-    attend, done = model.attend, list[bool]()
+    attend, done, probe = model.attend, list[bool](), copy.copy(model)
     assert attend is not None
 
     @wraps(attend)
@@ -173,9 +183,8 @@ def _calls(model: Wrapper) -> int:
         done.append(True)
         return o
 
-    model.attend = counting
-    _called(model, Wrapper.__call__)
-    model.attend = attend
+    probe.attend = counting
+    _called(probe, Wrapper.__call__)
     return len(done)
 
 
@@ -220,7 +229,7 @@ def has_idle_attend(layer: Wrapper) -> bool:
 def _by_switch(layer: Wrapper, name: str) -> Wrapper | None:
     """Return a module whose library computes every core by `sdpa` or `eager`; None if it has no switch that does."""
     model = switched(layer, name)
-    model.adapted_by = _switch_of(layer)
+    model.adapted_by = switch_of(layer)
     if name == "eager":
         of = counts_of(model)
         return model if model.adapted_by and of.softmaxes and not (of.by_function or of.fused or of.whole) else None
@@ -253,7 +262,7 @@ def compile_in_place(layer: nn.Module, **options: Any) -> None:
     """
     if not isinstance(layer, Wrapper):  # a module that runs as a graph has that compiled
         layer.compile(dynamic=False, **options)
-    elif layer.attend is not None and _is_torchs_own(layer):
+    elif layer.attend is not None and is_torchs_own(layer):
         raise Unsupported(f"torch.compile leaves torch's own core in {OF_TORCH[0].__name__}, whatever is put there")
     elif type(layer.inner).__module__.startswith("torch."):  # in place, dynamo would skip their frames
         layer.inner = torch.compile(layer.inner, dynamic=False, **options)  # type: ignore[assignment]
@@ -336,7 +345,7 @@ def lacks_kernel(error: RuntimeError) -> bool:
     return any(words in str(error) for words in MISSING_KERNEL)
 
 
-def _switch_of(layer: Wrapper) -> str:
+def switch_of(layer: Wrapper) -> str:
     """Return the name of the switch that a library gives a module, empty without one."""
     if any(_has_flag(module) for module in layer.inner.modules()):
         return FUSED_ATTN
@@ -366,10 +375,11 @@ def _inside(*contexts: Callable[[], AbstractContextManager[Any]]) -> Iterator[No
 
 def _without_fast_path(model: Wrapper) -> Wrapper:
     """Return a module whose calls leave the fast path of torch's own modules, if it has any of them."""
-    if _is_torchs_own(model):
+    if is_torchs_own(model):
         model.context = no_fast_path
     return model
 
 
-def _is_torchs_own(model: Wrapper) -> bool:
+def is_torchs_own(model: Wrapper) -> bool:
+    """Return whether a module is one of torch's own that have a fast path, or has one inside."""
     return any(isinstance(each, OF_TORCH) for each in model.inner.modules())

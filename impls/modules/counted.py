@@ -1,7 +1,6 @@
 """How a module computes its attention, in numbers: the calls of torch's function, and what computes cores beside it."""
 
 import re
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -31,8 +30,6 @@ class Counts:
     """
 
     by_function: int
-    inside: tuple[str, ...]
-    """The operators that compute a core in one inside of them."""
     fused: int
     whole: int
     softmaxes: int
@@ -43,23 +40,20 @@ def counted(model: Wrapper, *xs: Tensor) -> Counts:
     counting = _Counting()
     with SDPAReplaced(counting.standing_in_for(F.scaled_dot_product_attention), model.names), counting:
         model(*xs)
-    of = counting.number
-    return Counts(counting.by_function, tuple(counting.inside), *(_all(of, each) for each in (FUSED, WHOLE, SOFTMAX)))
-
-
-def _all(number: Mapping[str, int], names: re.Pattern[str]) -> int:
-    return sum(count for name, count in number.items() if names.fullmatch(name))
+    fused, whole, softmaxes = (
+        sum(kind.fullmatch(name) is not None for name in counting.names) for kind in (FUSED, WHOLE, SOFTMAX)
+    )
+    return Counts(counting.by_function, fused, whole, softmaxes)
 
 
 class _Counting(TorchDispatchMode):
-    """Counts operators outside of torch's function; one that only calls others is left to them."""
+    """Notes operators outside of torch's function; one that only calls others is left to them."""
 
     supports_higher_order_operators = True
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # torch's own
-        self.number: Counter[str] = Counter()
-        self.inside: list[str] = []
+        self.names: list[str] = []
         self.by_function = self._depth = 0
 
     @classmethod
@@ -83,15 +77,12 @@ class _Counting(TorchDispatchMode):
     def __torch_dispatch__(
         self, func: Any, types: Sequence[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        """Call an operator, and count it if it is none that only calls others."""
+        """Call an operator, and note it if it is none that only calls others."""
         if hasattr(func, "decompose"):
             with self:
                 output = func.decompose(*args, **(kwargs or {}))
             if output is not NotImplemented:
                 return output
-        name = getattr(func, "overloadpacket", func).__name__
         if not self._depth:
-            self.number[name] += 1
-        elif FUSED.fullmatch(name):
-            self.inside.append(name)
+            self.names.append(getattr(func, "overloadpacket", func).__name__)
         return func(*args, **(kwargs or {}))

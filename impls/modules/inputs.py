@@ -3,15 +3,16 @@
 It is tried: a call with several items must return for each of them what a call with that item alone returns.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import product
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
-from impls.contract import Unsupported
+from impls.contract import Unresolved, Unsupported, imported
 from impls.modules.wrapper import Wrapper, X, changed, check_plain, copied, first_tensor
 
 ITEMS = 2
@@ -31,6 +32,55 @@ Tensors = tuple[Tensor, ...]
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 
 
+def is_function(given: Any) -> bool:
+    """Return whether an input that a name gives is a function, not a shape."""
+    return isinstance(given, str) and ":" in given
+
+
+def with_input(
+    inner: nn.Module,
+    given: Any,
+    usual: tuple[int, ...] = (),
+    arguments: Arguments = ((X,), {}),
+    *,
+    is_outer: bool = False,
+) -> Wrapper:
+    """Return a module with the input that its name gives, a function or sizes, or with its usual one.
+
+    Without a function that returns all `arguments`, x is in the place of X among them. Of a module that `is_outer` a
+    part is measured, so the batch and the inputs of the whole are of no account.
+    """
+    if is_function(given):
+        return _with_tensors(inner, imported(given, f"input {given!r}")(), is_outer=is_outer)
+    return Wrapper(inner, (usual if given is None else _item(given),), *arguments)
+
+
+def _item(given: Any) -> tuple[int, ...]:
+    """Return the shape of an item in a text that has its batch first, as 8x3x224x224; raises Unresolved."""
+    sides = str(given).split("x")
+    if len(sides) < 2 or not all(side.isdecimal() and int(side) for side in sides):
+        raise Unresolved(f"input={given} must be sizes that begin with the batch, as 8x3x224x224, or module:function")
+    return tuple(map(int, sides[1:]))
+
+
+def _with_tensors(inner: nn.Module, inputs: Any, *, is_outer: bool) -> Wrapper:
+    """Return a module with the inputs that a user's function returned: a tensor, a tuple or a mapping of tensors."""
+    args = () if isinstance(inputs, Mapping) else tuple(inputs) if isinstance(inputs, tuple) else (inputs,)
+    kwargs = dict(inputs) if isinstance(inputs, Mapping) else {}
+    tensors = [each for each in (*args, *kwargs.values()) if isinstance(each, Tensor)]
+    for each in tensors:
+        check_plain(each, "the function of inputs returns")
+    if alone := of_arguments(inner, args, kwargs, is_outer=is_outer):
+        return alone
+    batch = next((len(each) for each in tensors if each.dim()), 0)
+    if is_outer and batch:
+        return Wrapper(inner, ((1,),), args, kwargs, batch=batch)  # x is used by the part, or by nothing
+    raise Unresolved(
+        f"{type(inner).__name__} takes no tensor of floating-point numbers, such as pixels or embeddings, and calls no "
+        "nn.Embedding with its token ids"
+    )
+
+
 def tried(alone: Wrapper) -> Wrapper:
     """Return a module with the batch where it takes it, or with token ids if it takes these in place of numbers.
 
@@ -42,7 +92,7 @@ def tried(alone: Wrapper) -> Wrapper:
         _output(alone, alone.zeros(), is_own=True)
     xs = _random(alone)
     turned = Wrapper(alone.inner, alone.items, alone.args, alone.kwargs, batch_dim=1)
-    if each := next((each for each in (alone, turned) if is_item_by_item(each, xs)), None):
+    if each := next((each for each in (alone, turned) if not change(each, xs)), None):
         return each
     can_be_called = not isinstance(_output(alone, xs), Exception)
     return alone if can_be_called else _of_ids(alone) or alone
@@ -61,30 +111,16 @@ def of_arguments(
         path, x, is_turned = first_embedding(inner, args, kwargs)
     if x is None:
         return None
-    marked = (args, kwargs) if path else with_x(args, kwargs)
-    # before any of them changes the embedding
-    output = _output(inner.eval(), args, kwargs)
+    output = _output(inner.eval(), args, kwargs)  # before any candidate changes the embedding
     y = output if isinstance(output, Exception) else first_tensor(output)
     dims = sorted(range(1 + (x.dim() >= TURNED_DIMENSIONS)), key=lambda dim: not _is_shared(x.shape, dim, args, kwargs))
+    marked = (args, kwargs) if path else with_x(args, kwargs)
+    candidates = [*placed(inner, x, marked, dims, embedding=path, is_turned=is_turned)]
     turned = {dim: x.detach().float().transpose(0, dim) for dim in dims}
-    candidates = {
-        (by_head, dim): Wrapper(
-            inner,
-            (tuple(each.shape[1:]),),
-            *marked,
-            batch=len(each),
-            batch_dim=dim,
-            by_head=by_head,
-            embedding=path,
-            is_turned=is_turned,
-        )
-        for by_head in (False, True)
-        for dim, each in turned.items()
-    }
-    for (_, dim), alone in candidates.items():
-        if _gives_first_item(alone, turned[dim], y):
+    for alone in candidates:
+        if _gives_first_item(alone, turned[alone.batch_dim], y):
             return alone
-    first_dim = candidates[False, 0]
+    first_dim = next(alone for alone in candidates if not alone.batch_dim)
     if not is_outer and _has_no_batch(first_dim, (turned[0],)):
         where = "in its first dimension and in its second" if len(dims) > 1 else "in its first dimension"
         raise Unsupported(
@@ -93,6 +129,20 @@ def of_arguments(
             "item by item"
         )
     return first_dim
+
+
+def placed(
+    inner: nn.Module, x: Tensor, arguments: Any, dims: Iterable[int], *, items: int = 0, **of: Any
+) -> Iterator[Wrapper]:
+    """Yield a module with the batch in each of some dimensions of its input x, and with rows for heads in others.
+
+    If x is of so many `items`, an item may have several rows of the first dimension, such as windows.
+    """
+    for by_head, dim in product((False, True), dims):
+        batch, *item = x.transpose(0, dim).shape
+        group = batch // items if items else 1
+        sizes = (group, *item) if group > 1 else (*item,)
+        yield Wrapper(inner, (sizes,), *arguments, batch=batch, group=group, batch_dim=dim, by_head=by_head, **of)
 
 
 def _is_shared(shape: Sequence[int], dim: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
@@ -106,7 +156,7 @@ def _gives_first_item(alone: Wrapper, x: Tensor, y: Any) -> bool:
 
     `y` is the output of the call whose arguments it got.
     """
-    if not is_item_by_item(alone, (x[:ITEMS] if len(x) > 1 else torch.cat([x, -x]),)):
+    if change(alone, (x[:ITEMS] if len(x) > 1 else torch.cat([x, -x]),)):
         return False
     dim = alone.batch_dim
     return y.dim() > dim and _are_near(y.narrow(dim, 0, 1).transpose(0, dim), _output(alone, (x[:1],)))
@@ -118,16 +168,20 @@ def _has_no_batch(alone: Wrapper, xs: Tensors) -> bool:
     return not isinstance(y, Exception) and not isinstance(again, Exception) and _are_near(y, again)
 
 
-def is_item_by_item(alone: Wrapper, xs: Tensors) -> bool:
-    """Return whether a call with several items returns for each of them what a call with that item alone does.
+def change(alone: Wrapper, xs: Tensors, *, is_own: bool = False) -> str:
+    """Return how a module's output for an item changes without the other items; empty if it doesn't.
 
-    The first one alone says little: behind a causal mask it is the first token that depends on no other one.
+    Each item counts: behind a causal mask the first token depends on no other one, and so looks like an item. The calls
+    are of the module itself if it `is_own`, which shows what it keeps.
     """
-    items = len(xs[0])
-    both, *each = (_output(alone, of) for of in (xs, *(tuple(x[n : n + 1] for x in xs) for n in range(items))))
-    if any(isinstance(y, Exception) for y in (both, *each)):
-        return False
-    return both.shape[:1] == (items,) and all(_are_near(both[n : n + 1], one) for n, one in enumerate(each))
+    items = range(len(xs[0]))
+    both, *each = (_output(alone, of, is_own=is_own) for of in (xs, *(tuple(x[n : n + 1] for x in xs) for n in items)))
+    for y in (both, *each):
+        if isinstance(y, Exception):  # what it keeps has grown, or has the size of another batch
+            return f"{type(y).__name__}: {y}".splitlines()[0]
+    if both.shape[:1] == (len(items),) and all(_are_near(both[n : n + 1], one) for n, one in enumerate(each)):
+        return ""
+    return "called again, with one of the items, it returns something else for it"
 
 
 def first_embedding(inner: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, Tensor | None, bool]:

@@ -2,7 +2,7 @@
 
 import copy
 import difflib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from impls.contract import Unresolved, Unsupported
 from impls.modules.core import configs, switched
-from impls.modules.inputs import ITEMS, NEAR, first, with_x
+from impls.modules.inputs import ITEMS, change, first, placed, with_x
 from impls.modules.wrapper import Wrapper
 
 PLAIN = (Tensor, int, float, str, tuple, list, dict, type(None))
@@ -38,28 +38,18 @@ def inside(model: Wrapper, path: str, name: str) -> Wrapper:
         other = switched(model, form)
         if {config._attn_implementation for config in configs(other.inner.get_submodule(path))} == {form}:
             forms[form] = with_x(*call(other))
-    candidates = [*_alone(module, x, with_x(args, kwargs), forms)]
-    if not candidates:
+    # the second dimension is the batch only if it has as many items; the first one may have several rows for each
+    dims = [dim for dim, has_items in enumerate((x.shape[0] % ITEMS == 0, x.shape[1:2] == (ITEMS,))) if has_items]
+    if not dims:
         raise Unresolved(f"model {name!r}: the input {[*x.shape]} of {path!r} has no batch")
     reasons = []
-    for alone in candidates:
-        if not (reason := _change(alone)):
+    for alone in placed(module, x, with_x(args, kwargs), dims, items=ITEMS, forms=forms):
+        if not (reason := change(alone, (torch.randn(ITEMS, *alone.items[0]),), is_own=True)):
             return alone
         reasons.append(reason)
     states = {type(each).__name__: each for each in (*args, *kwargs.values()) if not isinstance(each, PLAIN)}
     cause = f"it may change the {' and '.join(states)} that it gets" if states else "it may keep a state or mix items"
     raise Unsupported(f"{name!r} can't be run by itself, because {cause}: {reasons[0]}")
-
-
-def _alone(module: nn.Module, x: Tensor, arguments: Any, forms: Mapping[str, Any]) -> Iterator[Wrapper]:
-    """Yield a module inside another as a model, with the batch in each dimension of its input x where it may be."""
-    group = x.shape[0] // ITEMS
-    item = (group, *x.shape[1:]) if group > 1 else tuple(x.shape[1:])
-    for by_head in (False, True) if x.shape[0] % ITEMS == 0 else ():
-        yield Wrapper(module, (item,), *arguments, batch=x.shape[0], group=group, by_head=by_head, forms=forms)
-    if x.shape[1:2] == (ITEMS,):
-        item = (x.shape[0], *x.shape[2:])
-        yield Wrapper(module, (item,), *arguments, batch=ITEMS, batch_dim=1, forms=forms)
 
 
 def _arguments_at(path: str, name: str, xs: Iterable[Tensor], model: Wrapper) -> Any:
@@ -84,16 +74,3 @@ def _arguments_at(path: str, name: str, xs: Iterable[Tensor], model: Wrapper) ->
     if not calls:
         raise Unresolved(f"model {name!r} doesn't call its module {path!r}")
     return calls[0]
-
-
-def _change(alone: Wrapper) -> str:
-    """Return how a layer's output changes for an item that comes again, without the others; empty if it doesn't."""
-    x = torch.randn(ITEMS, *alone.items[0])
-    try:
-        with torch.no_grad():
-            y, again = alone(x)[:1], alone(x[:1])
-        if torch.allclose(y, again, rtol=0.0, atol=NEAR * float(y.abs().max()), equal_nan=True):
-            return ""
-    except Exception as error:  # what it keeps has grown, or has the size of another batch
-        return f"{type(error).__name__}: {error}".splitlines()[0]
-    return "called again, with one of the items, it returns something else for it"

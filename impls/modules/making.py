@@ -4,6 +4,7 @@ This is the one road for a layer of the suite, a class or function of anybody, a
 """
 
 import difflib
+import functools
 import inspect
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -14,12 +15,12 @@ from typing import Any
 import torch
 from torch import nn
 
-from impls.catalogue import ALIASES, NO_MASK, parse
+from impls.catalogue import ALIASES, NO_MASK, parse, with_option
 from impls.contract import Unresolved, Unsupported, attribute, imported, mask_of
 from impls.modules.core import calls_core, takes_core
-from impls.modules.inputs import tried
+from impls.modules.inputs import is_function, tried, with_input
 from impls.modules.inside import inside
-from impls.modules.sources import SOURCES, constructed, is_function, mended, with_input
+from impls.modules.sources import SOURCES, constructed, mended
 from impls.modules.stated import SHAPES as STATED_SHAPES
 from impls.modules.stated import takes_point, value
 from impls.modules.wrapper import Given, Wrapper, X, wrapped
@@ -96,24 +97,18 @@ def make(name: str, columns: Columns, required: Collection[str] = ()) -> tuple[n
     source, _, base = parsed.base.partition(":")
     if source in SOURCES:
         _check_taken(name, columns, required, ())
-        module: nn.Module = SOURCES[source](base, given, options)
+        module: nn.Module = SOURCES[source](base, given, options, is_outer=bool(path))
     else:
         module = _constructed(name, options, {"mask": NO_MASK} if given else columns, required)
         module = _with_input(module, given, name, columns, is_outer=bool(path))
     if not type(module).__module__.startswith(OURS):
         show_all(module)
-    shapes = _shapes(name, module, columns)
-    if isinstance(module, Wrapper) and not module.takes_x and not path:
-        raise Unresolved(
-            f"layer {name!r} takes no tensor of floating-point numbers, such as pixels or embeddings, and calls no "
-            "nn.Embedding with its token ids"
-        )
     if path:
-        outer = wrapped(module.eval(), tuple(shape[1:] for shape in shapes))
+        items = tuple(shape[1:] for shape in _shapes(name, module, columns))
+        outer = wrapped(module.eval(), items)
         module = inside(outer, path, name)
         module.batch = outer.batch
-        shapes = _shapes(name, module, columns)
-    return module, shapes
+    return module, _shapes(name, module, columns)
 
 
 def maker_of(name: str) -> Callable[..., Any] | None:
@@ -180,7 +175,7 @@ def _arguments(name: str, make_it: Callable[..., Any], columns: Columns, options
         elif is_open:
             missing.append(key)
     if missing:
-        whole = _with_option(name, ",".join(f"{each}=…" for each in missing))
+        whole = functools.reduce(lambda of, each: with_option(of, each, "…"), missing, name)
         given = "no column gives" if "num_tokens" in columns else "no column gives beside an input"
         objects = [each for each in missing if _is_object(parameters[each])]
         remedy = without_brackets(objects) if objects else f"write {whole}"
@@ -223,7 +218,7 @@ def _with_input(module: nn.Module, given: Any, name: str, columns: Columns, *, i
     required = [each for each in parameters_of(module) if each.kind in POSITIONAL and each.default is each.empty]
     several = tuple(X for number, each in enumerate(required) if number == 0 or each.name in OF_ATTENTION) or (X,)
     if given is not None:
-        alone = with_input(module, given, (), args=several, is_outer=is_outer)
+        alone = with_input(module, given, arguments=(several, {}), is_outer=is_outer)
         return alone if is_function(given) else tried(alone)
     shapes, is_stated = _stated_shapes(name, module, columns)
     items = tuple(shape[1:] for shape in shapes)
@@ -242,14 +237,9 @@ def _of_columns(module: Wrapper, name: str, columns: Columns) -> Wrapper:
         sizes = f"{columns['batch']}x{columns['num_tokens']}"
         raise Unresolved(
             f"layer {name!r} takes token ids, which become {[*module.items[0]]} and not "
-            f"{[columns['num_tokens'], columns['token_len']]}; write {_with_option(name, f'input={sizes}')}"
+            f"{[columns['num_tokens'], columns['token_len']]}; write {with_option(name, 'input', sizes)}"
         )
     return module
-
-
-def _with_option(name: str, option: str) -> str:
-    """Return a name with one more option, as a remedy."""
-    return f"{name.removesuffix(']')},{option}]" if name.endswith("]") else f"{name}[{option}]"
 
 
 def _shapes(name: str, module: nn.Module, columns: Columns) -> Shapes:

@@ -18,11 +18,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
 
-from impls.contract import Unresolved, Unsupported, imported
-from impls.modules.inputs import of_arguments
-from impls.modules.wrapper import Wrapper, X, check_plain
+from impls.contract import Unresolved, Unsupported
+from impls.modules.inputs import is_function, with_input
+from impls.modules.wrapper import Wrapper, X
 
 TOKENS = 128
 """The tokens of a text if the name says nothing, or fewer if the model takes no more."""
@@ -72,7 +71,7 @@ def _declared() -> torch.library.Library:
     return declared
 
 
-def _timm(name: str, given: Any, options: Options) -> Wrapper:
+def _timm(name: str, given: Any, options: Options, *, is_outer: bool) -> Wrapper:
     timm = library("timm")
     if not timm.is_model(name):
         raise Unresolved(_unknown("timm", name, timm.list_models()))
@@ -81,10 +80,10 @@ def _timm(name: str, given: Any, options: Options) -> Wrapper:
     channels, *sides = inner.default_cfg["input_size"]
     sides = sides if size is None else [size, size] if isinstance(size, int) else [*size]
     usual = (options.get("in_chans", channels), *sides)
-    return with_input(inner, given, usual)
+    return with_input(inner, given, usual, is_outer=is_outer)
 
 
-def _torchvision(name: str, given: Any, options: Options) -> Wrapper:
+def _torchvision(name: str, given: Any, options: Options, *, is_outer: bool) -> Wrapper:
     models = library("torchvision").models
     if name not in models.list_models():
         raise Unresolved(_unknown("torchvision", name, models.list_models()))
@@ -96,23 +95,23 @@ def _torchvision(name: str, given: Any, options: Options) -> Wrapper:
     side = next((each for each in (getattr(inner, "image_size", None), *of_weights) if isinstance(each, int)), None)
     if side is None and given is None:
         raise Unresolved(_no_size(f"torchvision:{name}", options))
-    return with_input(inner, given, (3, side or 0, side or 0))
+    return with_input(inner, given, (3, side or 0, side or 0), is_outer=is_outer)
 
 
-def _transformers(name: str, given: Any, options: Options) -> Wrapper:
+def _transformers(name: str, given: Any, options: Options, *, is_outer: bool) -> Wrapper:
     transformers = library("transformers")
     tokens, padding = options.pop("tokens", None), options.pop("padding", None)
     config = _config(transformers, name, options)
     inner = constructed(f"AutoModel of {name}", lambda: transformers.AutoModel.from_config(config))
     if is_function(given):
-        return with_input(inner, given, ())
+        return with_input(inner, given, is_outer=is_outer)
     if inner.main_input_name == "pixel_values":
         side = getattr(config, "image_size", None)
         if side is None and given is None:
             raise Unresolved(_no_size(f"transformers:{name}", options))
         height, width = side if isinstance(side, list | tuple) else (side, side)
         usual = (getattr(config, "num_channels", 3), height, width)
-        return with_input(inner, given, usual, keyword="pixel_values")
+        return with_input(inner, given, usual, ((), {"pixel_values": X}))
     if inner.main_input_name != "input_ids" or "inputs_embeds" not in inspect.signature(inner.forward).parameters:
         raise Unresolved(
             f"transformers:{name} takes {inner.main_input_name}; expected a model of images or of texts, or "
@@ -151,55 +150,6 @@ def _config(transformers: Any, name: str, options: Options) -> Any:
     return constructed(str(path), lambda: transformers.AutoConfig.for_model(named, **{**values, **options}))
 
 
-def with_input(
-    inner: nn.Module,
-    given: Any,
-    usual: tuple[int, ...],
-    keyword: str = "",
-    *,
-    args: tuple[Any, ...] = (X,),
-    is_outer: bool = False,
-) -> Wrapper:
-    """Return a model with the input that its name gives, or its usual one, in the place of X among its arguments.
-
-    `is_outer` is that of `inputs.of_arguments`.
-    """
-    if is_function(given):
-        return _with_tensors(inner, imported(given, f"input {given!r}")(), is_outer=is_outer)
-    item = usual if given is None else _item(given)
-    return Wrapper(inner, (item,), () if keyword else args, {keyword: X} if keyword else {})
-
-
-def _item(given: Any) -> tuple[int, ...]:
-    """Return the shape of an item in a text that has its batch first, as 8x3x224x224; raises Unresolved."""
-    sides = str(given).split("x")
-    if len(sides) < 2 or not all(side.isdecimal() and int(side) for side in sides):
-        raise Unresolved(f"input={given} must be sizes that begin with the batch, as 8x3x224x224, or module:function")
-    return tuple(map(int, sides[1:]))
-
-
-def is_function(given: Any) -> bool:
-    """Return whether an input that a name gives is a function, not a shape."""
-    return isinstance(given, str) and ":" in given
-
-
-def _with_tensors(inner: nn.Module, inputs: Any, *, is_outer: bool) -> Wrapper:
-    """Return a model with the inputs that a user's function returned: a tensor, a tuple or a mapping of tensors."""
-    args = () if isinstance(inputs, Mapping) else tuple(inputs) if isinstance(inputs, tuple) else (inputs,)
-    kwargs = dict(inputs) if isinstance(inputs, Mapping) else {}
-    for each in (*args, *kwargs.values()):
-        if isinstance(each, Tensor):
-            check_plain(each, "the function of inputs returns")
-    if alone := of_arguments(inner, args, kwargs, is_outer=is_outer):
-        return alone
-    ids = next((each for each in (*args, *kwargs.values()) if isinstance(each, Tensor) and each.dim()), None)
-    if ids is None:
-        raise Unresolved(
-            "inputs must hold a tensor of floating-point numbers, such as pixels or embeddings, or token ids"
-        )
-    return Wrapper(inner, ((1,),), args, kwargs, batch=len(ids))  # x is used by a module inside, or by none
-
-
 def constructed(name: str, construct: Callable[[], Any]) -> Any:
     """Return what a constructor makes; raises Unresolved, with the constructor's error, if it fails."""
     try:
@@ -227,7 +177,7 @@ def _unknown(library_name: str, name: str, names: Iterable[str]) -> str:
     return f"{library_name} has no model {name!r}; expected one of its {len(every)} names{hint}"
 
 
-SOURCES: Mapping[str, Callable[[str, Any, Options], Wrapper]] = {
+SOURCES: Mapping[str, Callable[..., Wrapper]] = {
     "timm": _timm,
     "torchvision": _torchvision,
     "transformers": _transformers,

@@ -4,7 +4,7 @@ import contextlib
 import copy
 import functools
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
@@ -15,8 +15,7 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 
 from impls.catalogue import CORE_KEYWORDS
-from impls.contract import Attend, Unresolved, Unsupported, declared_options, repeated
-from impls.modules.embedding import InPlace, take_place
+from impls.contract import Attend, Unresolved, Unsupported, checked
 
 SDPA = "scaled_dot_product_attention"
 """The function that libraries call, by its name in `torch.nn.functional`."""
@@ -60,11 +59,6 @@ class Held:
     batch_dim: int | None
     rows: int = 1
 
-    @property
-    def per_item(self) -> bool:
-        """Whether it has a row for each item."""
-        return self.batch_dim is not None
-
 
 class Wrapper(nn.Module):
     """A module that is called with inputs `[B, *item]` alone, one for each of `items`, and returns its first tensor.
@@ -77,8 +71,9 @@ class Wrapper(nn.Module):
     the module has its batch in the second dimension: inputs and output are turned then. `embedding` is the path of an
     `nn.Embedding` inside that returns x in place of rows for token ids, which it gets transposed if `is_turned`.
     `forms` are the arguments for each attention of the library that needs its own, such as a mask for `eager`.
-    `attend` computes each core in place of `F.scaled_dot_product_attention` if it isn't None, and calls run inside
-    `context()`. `adapted_by` says how the core was replaced, and `returned` what a call returned if it was no tensor.
+    `attend` computes each core in place of `F.scaled_dot_product_attention` if it isn't None, and may be asked for all
+    of CORE_KEYWORDS. Calls run inside `context()`. `adapted_by` says how the core was replaced, and `returned` what a
+    call returned if it was no tensor.
     """
 
     def __init__(
@@ -105,7 +100,7 @@ class Wrapper(nn.Module):
         self.embedding = embedding
         self.is_turned = is_turned
         if embedding:
-            take_place(inner.get_submodule(embedding))
+            _let_take_place(inner.get_submodule(embedding))
         self.attend: Attend | None = None
         self.context: Callable[[], AbstractContextManager[object]] = contextlib.nullcontext
         self.names = names_of_sdpa(inner)
@@ -113,8 +108,6 @@ class Wrapper(nn.Module):
         hold = functools.partial(self._hold, batch, by_head)
         self.args, self.kwargs = changed((args, dict(kwargs or {})), hold)
         self.forms: dict[str, Any] = changed(dict(forms or {}), hold)
-        self.takes_x = bool(embedding) or _holds_given((args, dict(kwargs or {})))
-        """Whether an input stands among the arguments, or in place of what an embedding returns."""
         self.is_plain = self.args == (X,) and not self.kwargs and group == 1 and not batch_dim and not embedding
         """Whether the module takes x alone."""
 
@@ -157,7 +150,7 @@ class Wrapper(nn.Module):
     def _embedded(self, x: Tensor) -> AbstractContextManager[object]:
         """Return a context in which the module's embedding returns x, one without any effect if it has none."""
         x = x.transpose(0, 1) if self.is_turned else x
-        return InPlace(self.inner.get_submodule(self.embedding), x) if self.embedding else NOTHING
+        return _in_place(self.inner.get_submodule(self.embedding), x) if self.embedding else NOTHING
 
     def _first(self, output: Any) -> Tensor:
         self.returned = type(output).__name__
@@ -189,6 +182,33 @@ class Wrapper(nn.Module):
         return xs[value.number].transpose(0, 1) if self.batch_dim else xs[value.number]
 
 
+def _let_take_place(embedding: nn.Module) -> None:
+    """Change an embedding so that it returns the tensor in its attribute `x_in_place` if that has a row for each id.
+
+    It returns a copy, as an embedding makes a new tensor in each call, which the module may change in place.
+    """
+    kind: Any = type(embedding)
+    if getattr(embedding, "x_in_place", ...) is None:
+        return
+
+    def forward(self: Any, ids: Tensor, *args: Any, **kwargs: Any) -> Any:
+        x = self.x_in_place
+        return kind.forward(self, ids, *args, **kwargs) if x is None or x.shape[:-1] != ids.shape else x.clone()
+
+    embedding.__class__ = type(kind.__name__, (kind,), {"forward": forward, "__module__": kind.__module__})
+    embedding.x_in_place = None  # type: ignore[assignment]  # no submodule
+
+
+@contextlib.contextmanager
+def _in_place(embedding: Any, x: Tensor) -> Iterator[None]:
+    """Have an embedding return x in place of its rows for token ids, inside: there a model of ids begins."""
+    embedding.x_in_place = x
+    try:
+        yield
+    finally:
+        embedding.x_in_place = None
+
+
 def copied(module: nn.Module, shared: Mapping[int, Tensor] | None = None) -> Any:
     """Return a copy of a module, with the `shared` tensors by their ids.
 
@@ -216,12 +236,6 @@ def changed(value: Any, change: Callable[[Any], Any]) -> Any:
     if type(value) is dict:
         return {key: changed(each, change) for key, each in value.items()}
     return change(value)
-
-
-def _holds_given(arguments: Any) -> bool:
-    found: list[bool] = []
-    changed(arguments, lambda each: found.append(isinstance(each, Given)))
-    return any(found)
 
 
 def first_tensor(output: Any) -> Tensor:
@@ -318,50 +332,28 @@ def stand_in(attend: Attend) -> Callable[..., Tensor]:
 
 @functools.cache  # it reads a signature, which takes as long as a small core
 def bridge(attend: Attend) -> Callable[..., Tensor]:
-    """Return a stand-in for `F.scaled_dot_product_attention` that calls an attend, as `asked` does."""
-    return stand_in(asked(attend))
-
-
-def asked(attend: Attend) -> Attend:
-    """Return an attend for whatever a module asks of its core, by CORE_KEYWORDS.
-
-    What the attend doesn't declare it can't do: a causal mask needs its keyword `mask`, another mask `attn_mask`,
-    dropout `dropout_p`. Then what is returned raises `Unsupported`; but fewer heads of keys are repeated, and the
-    attend's attribute `repeats` says so. Queries that are not `[B, H, N, D]` become so.
-    """
-    declared = declared_options(attend)
-
-    def checked(q: Tensor, k: Tensor, v: Tensor, scale: float, **options: Any) -> Tensor:
-        if "enable_gqa" in options and "enable_gqa" not in declared:
-            del options["enable_gqa"]
-            k, v = repeated(q, k, v)
-            with contextlib.suppress(AttributeError, TypeError):  # a builtin function takes no attributes
-                attend.repeats = True  # type: ignore[attr-defined]
-        for keyword in options:
-            if keyword not in declared:
-                raise Unsupported(
-                    f"the module's attention has {CORE_KEYWORDS[keyword]}, and this attend declares no keyword "
-                    f"{keyword}, as in attend(q, k, v, scale, *, {keyword}=None)"
-                )
-        if q.dim() == CORE_DIMENSIONS:
-            return attend(q, k, v, scale, **options)
-        return _in_four_dimensions(attend, (q, k, v), scale, options)
-
-    return checked
+    """Return a stand-in for `F.scaled_dot_product_attention` that calls an attend, as far as that declares it can."""
+    return stand_in(_of_any_dimensions(checked(attend)))
 
 
 @functools.cache
 def _put_in(attend: Attend, names: tuple[Name, ...]) -> AbstractContextManager[None]:
-    return SDPAReplaced(bridge(attend), names)
+    return SDPAReplaced(stand_in(_of_any_dimensions(attend)), names)
 
 
-def _in_four_dimensions(attend: Attend, qkv: Sequence[Tensor], scale: float, options: dict[str, Any]) -> Tensor:
-    """Return an attend's output for queries of three dimensions, which have one head, or of more than four."""
-    *lead, tokens, _ = qkv[0].shape
-    if (mask := options.get("attn_mask")) is not None:
-        options["attn_mask"] = _headed(mask.expand(*lead, tokens, qkv[1].shape[-2]))
-    o: Tensor = attend(*map(_headed, qkv), scale, **options)
-    return o.reshape(*lead, *o.shape[-2:])
+def _of_any_dimensions(attend: Attend) -> Attend:
+    """Return an attend for queries of three dimensions too, which have one head, and of more than four."""
+
+    def reshaped(q: Tensor, k: Tensor, v: Tensor, scale: float, **options: Any) -> Tensor:
+        if q.dim() == CORE_DIMENSIONS:
+            return attend(q, k, v, scale, **options)
+        *lead, tokens, _ = q.shape
+        if (mask := options.get("attn_mask")) is not None:
+            options["attn_mask"] = _headed(mask.expand(*lead, tokens, k.shape[-2]))
+        o: Tensor = attend(*map(_headed, (q, k, v)), scale, **options)
+        return o.reshape(*lead, *o.shape[-2:])
+
+    return reshaped
 
 
 def _headed(tensor: Tensor) -> Tensor:

@@ -8,9 +8,10 @@ from bench.analyse import advice
 from bench.analyse.advice import Advice
 from bench.analyse.summary import summarise
 from bench.plan.case import Case
+from bench.show.rows import plain
 from impls.catalogue import GRAPH
 from tests.make import records
-from tests.make.advice import POINT, advised, core, looks, seen
+from tests.make.advice import POINT, advised, compared, core, looks, seen
 from tests.make.records import record
 
 
@@ -28,7 +29,7 @@ def test_no_bound_follows_from_a_share_that_may_be_all() -> None:
     wide = [seen([core("a")], share, share, number=number) for number, share in enumerate((0.5, 0.9, 0.99))]
     answer = advice.seen(POINT, wide)
     assert (answer.share.high, answer.bound.is_known, answer.is_little) == (1.0, False, False)
-    for changes in ({"kernels": ["_native_multi_head_attention"]}, {"untraced": "no graph", "cores": []}):
+    for changes in ({"has_whole": True}, {"untraced": "no graph", "cores": []}):
         answer = advice.seen(POINT, [{**each, **changes} for each in looks()])
         assert not answer.bound.is_known
         assert not answer.is_little
@@ -47,7 +48,8 @@ def test_softmaxes_of_no_core_have_their_share() -> None:
 
 def test_layers_that_are_alike_are_one_kind() -> None:
     """Those with another shape or mask are another, and the longest comes first; one may be called several times."""
-    kinds = advice.kinds([seen([core("a"), core("b"), core("a"), core("c", mask="float32 [7, 7]")], 0.2, 0.3)])
+    cores = [core("a"), core("b"), core("a"), core("c", mask="float32 [7, 7]")]
+    kinds = advice.seen(POINT, [seen(cores, 0.2, 0.3)]).kinds
     assert [(kind.path, kind.count, kind.cores) for kind in kinds] == [("a", 2, 3), ("c", 1, 1)]
     assert kinds[0].share == pytest.approx(0.2 * 3 / 4, rel=0.05)
 
@@ -74,8 +76,8 @@ def test_points_are_compared_for_each_item() -> None:
         for point, time_s in times.items()
         for process in range(4)
     ]
-    table = summarise(measured, "as_is").to_dict("records")
-    answers = [dataclasses.replace(answer(), point=point, chosen=row) for point, row in zip(times, table, strict=True)]
+    rows = plain(summarise(measured, "as_is"))
+    answers = [dataclasses.replace(answer(), point=point, chosen=row) for point, row in zip(times, rows, strict=True)]
     first, second, third = advice.per_item(answers, measured)
     assert [each.point for each in (first, second, third)] == [half, POINT, large]
     assert first.item_s == pytest.approx(0.4, rel=0.02)
@@ -97,7 +99,7 @@ def test_what_is_shown_to_be_faster_is_recommended() -> None:
 def test_what_is_the_same_or_slower_is_not(time_s: float) -> None:
     """Then there is no recommendation, and what it can cost to stay is known; what was not measured has its reason."""
     of = answer(eager=time_s)
-    assert (of.recommendation, of.processes) == (None, 8)
+    assert (of.recommendation, of.as_is["processes"]) == (None, 8)
     assert 1 <= of.as_is["slowdown_high"] < 1.1
     by_name = {each.name: (each.status, each.detail) for each in of.alternatives}
     assert (by_name["sdpa"], by_name["sdpa_flash"]) == (("same", ""), ("unsupported", "no kernel"))
@@ -118,5 +120,5 @@ def test_a_graph_alone_is_no_recommendation() -> None:
 def test_a_run_without_the_model_as_it_is_has_no_answer() -> None:
     """Nothing can be compared with a baseline that had no memory."""
     row = record(case=Case(POINT, "as_is"), status="oom", detail="no memory")
-    of = advice.advised(advice.seen(POINT, looks()), looks(), summarise([row], "as_is"), [row], ["eager"])
+    of = compared([row], ["eager"])
     assert (of.recommendation, of.as_is["status"]) == (None, "oom")

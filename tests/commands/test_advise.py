@@ -6,11 +6,13 @@ import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
 from bench.cli import main
 from bench.commands import advise
+from bench.engine import model_look
 from bench.engine.model_look import NotSeen
 from bench.engine.race import Race
 from bench.plan import names
@@ -24,10 +26,14 @@ from tests.clock import Clock
 from tests.make import advice
 
 Asked = Callable[..., list[Point]]
+"""What sets what looks see, and returns the points that are asked for."""
+
 Printed = Callable[..., str]
 
 TINY = "tests.tiny_models"
 NET = f"{TINY}:Net"
+
+NAMED = "timm:vit_tiny_patch16_224"
 
 LOOKED_S = 0.5
 """The seconds that looks take."""
@@ -48,12 +54,14 @@ def made_up(monkeypatch: pytest.MonkeyPatch, scripted_workers: Clock) -> Asked:
     def saw(core_share: float = 0.2, **seen: Any) -> list[Point]:
         asked: list[Point] = []
 
-        def look(points: list[Point], *_: Any, **__: Any) -> dict[Point, list[dict[str, Any]]]:
-            asked.extend(points)
-            scripted_workers.sleep(LOOKED_S)
-            return {point: advice.looks(core_share, **seen) for point in points}
+        def look(_pool: Any, _request: str, point: Point, number: int, *_: Any, **__: Any) -> dict[str, Any]:
+            if number == 0:
+                asked.append(point)
+                scripted_workers.sleep(LOOKED_S)
+            return advice.looks(core_share, **seen)[number]
 
-        monkeypatch.setattr(advise, "look", look)
+        monkeypatch.setattr(model_look, "Pool", MagicMock())
+        monkeypatch.setattr(model_look, "asked", look)
         return asked
 
     return saw
@@ -63,29 +71,23 @@ def made_up(monkeypatch: pytest.MonkeyPatch, scripted_workers: Clock) -> Asked:
     ("words", "line"),
     [
         (["tim:vit_small"], "there is no module tim"),
+        (["timm"], "module:attribute or a layer of the suite"),  # without a suggestion
+        (["vit_small"], "did you mean timm:vit_small?"),
         ([f"{TINY}:Nett", "--input", "8x5x16"], "has no Nett"),
-        ([NET, "--input", "8x5xa"], "must be sizes that begin with the batch"),
-        ([NET, "--input", "8x5x16", "--batch", "4"], "has 8 items, and --batch says 4"),
         ([NET, "--input", "5x16", "--batch", "0"], "--batch 0 must be whole numbers of at least 1"),
-        (["timm:vit_tiny_patch16_224", "--impl", "sdap"], "unknown setting 'sdap'"),
-        (["timm:vit_tiny_patch16_224", "--impl", f"{TINY}:rigth"], "has no rigth"),
-        (["timm:vit_tiny_patch16_224", "--dtype", "fp32"], "dtype = 'fp32' must be one of"),
-        (["timm:vit_tiny_patch16_224", "--threads", "4000"], "threads = 4000 is more than"),
-        (["timm:vit_tiny_patch16_224", "--bound", "0"], "bound = 0.0 must be a share above 0"),
+        ([NAMED, "--impl", "sdap"], "unknown implementation 'sdap'"),
+        ([NAMED, "--impl", f"{TINY}:rigth"], "has no rigth"),
+        ([NAMED, "--dtype", "fp32"], "dtype = 'fp32' must be one of"),
+        ([NAMED, "--threads", "4000"], "threads = 4000 is more than"),
+        ([NAMED, "--bound", "0"], "bound = 0.0 must be a share above 0"),
         (["timm:vit[depth"], "must read name[option=value"),
-        (["timm:vit_tiny_patch16_224", "--as", "core"], "--as core needs --sweep-file"),
-        (["timm:vit_tiny_patch16_224", "--mode", "train,backward"], "must be inference, forward or train"),
+        ([NAMED, "--as", "core"], "--as core needs --sweep-file"),
+        ([NAMED, "--mode", "train,backward"], "must be inference, forward or train"),
     ],
 )
 def test_a_wrong_request_ends_with_2_and_one_line(words: list[str], line: str, refused: Printed) -> None:
-    """Before anything starts."""
+    """Before anything starts; no suggestion repeats what came."""
     assert line in refused("advise", *words)
-
-
-def test_no_suggestion_repeats_what_came(refused: Printed) -> None:
-    """A library without a name of a model gets the rule alone; a name without a library gets one."""
-    assert refused("advise", "timm").endswith("module:attribute or a layer of the suite")
-    assert refused("advise", "vit_small").endswith("did you mean timm:vit_small?")
 
 
 def test_no_memory_for_a_look_ends_with_1(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -95,7 +97,7 @@ def test_no_memory_for_a_look_ends_with_1(monkeypatch: pytest.MonkeyPatch, capsy
         raise NotSeen("oom: not enough memory")
 
     monkeypatch.setattr(advise, "look", look)
-    assert main(["advise", "timm:vit_tiny_patch16_224"]) == 1
+    assert main(["advise", NAMED]) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert "could not be looked at: oom: not enough memory" in line
 
@@ -103,10 +105,10 @@ def test_no_memory_for_a_look_ends_with_1(monkeypatch: pytest.MonkeyPatch, capsy
 def test_a_small_share_ends_after_the_look(made_up: Asked, tmp_path: Path, printed: Printed) -> None:
     """The first line says the bound, and nothing is measured."""
     asked = made_up(core_share=0.05)
-    output = printed("advise", "timm:vit_tiny_patch16_224", "--run", tmp_path / "run", "--batch", "2")
+    output = printed("advise", NAMED, "--run", tmp_path / "run", "--batch", "2")
     assert "attention takes 5" in output
     assert "--anyway" in output
-    assert [(point.layer, point.batch) for point in asked] == [("timm:vit_tiny_patch16_224", 2)]
+    assert [(point.layer, point.batch) for point in asked] == [(NAMED, 2)]
     assert not (tmp_path / "run" / "results.csv").exists()
     assert json.loads((tmp_path / "run" / "advice.json").read_text())["alternatives"] == []
 
@@ -115,11 +117,8 @@ def test_a_small_share_ends_after_the_look(made_up: Asked, tmp_path: Path, print
     ("words", "at"),
     [
         (["vit", "--num-tokens", "9", "--channels", "24"], ("vit", 8, 9, 24)),
-        (["vit", "--batch", "2", "--num-tokens", "9"], ("vit", 2, 9, 384)),
         ([f"{NET}[kind=written]", "--num-tokens", "9"], (f"{NET}[kind=written]", 8, 9, 384)),
         ([f"{NET}[channels=16]", "--batch", "2"], (f"{NET}[channels=16]", 2, 197, 16)),
-        ([NET, "--input", "4x5x16"], (f"{NET}[input=4x5x16]", 4, 7, 12)),
-        ([f"{NET}[input=4x5x16]"], (f"{NET}[input=4x5x16]", 4, 7, 12)),
         ([f"{NET}[kind=written]", "--input", "4x5x16"], (f"{NET}[kind=written,input=4x5x16]", 4, 7, 12)),
         ([NET, "--input", f"{TINY}:inputs"], (f"{NET}[input={TINY}:inputs]", 2, 7, 12)),
     ],
@@ -138,7 +137,7 @@ def test_settings_are_measured_in_a_run(made_up: Asked, tmp_path: Path, printed:
     made_up()
     run = tmp_path / "run"
     words = ("--no-compile", "--within", "5s", "--run", run, "--format", "json")
-    content = json.loads(printed("advise", "timm:vit_tiny_patch16_224", *words))
+    content = json.loads(printed("advise", NAMED, *words))
     assert [each["name"] for each in content["alternatives"]] == ["sdpa", "eager", "sdpa_flash"]
     assert content["alternatives"][1]["status"] == "ok"
     assert content["layers"][0]["path"] == "blocks.0.attn"
@@ -154,7 +153,7 @@ def test_a_graph_is_the_control_of_settings_that_go_by_it(made_up: Asked, tmp_pa
     """It is measured beside them, and only then."""
     made_up(settings={"eager": {"status": "ok", "detail": "", "by": "graph"}})
     words = ("--no-compile", "--within", "1s", "--run", tmp_path / "run", "--format", "json")
-    content = json.loads(printed("advise", "timm:vit_tiny_patch16_224", *words))
+    content = json.loads(printed("advise", NAMED, *words))
     assert [(each["name"], each["status"]) for each in content["alternatives"]] == [("graph", "ok"), ("eager", "ok")]
 
 
@@ -165,7 +164,7 @@ def test_a_bad_attend_of_the_user_ends_with_1(
     made_up()
     monkeypatch.setattr(names, "mistake_of", lambda *_: "")
     words = ("--no-compile", "--within", "1s", "--run", tmp_path / "run", "--format", "json")
-    output = printed("advise", "timm:vit_tiny_patch16_224", "--impl", "test:wrong", *words, status=1)
+    output = printed("advise", NAMED, "--impl", "test:wrong", *words, status=1)
     by_name = {each["name"]: each["status"] for each in json.loads(output)["alternatives"]}
     assert (by_name["eager"], by_name["test:wrong"]) == ("ok", "incorrect")
 
@@ -177,62 +176,20 @@ def test_a_batch_without_time_is_named(
     made_up()
     monkeypatch.setattr(Race, "_base", lambda race, group: group.points[0].batch == 1 and base(race, group))
     words = ("--batch", "1,2", "--no-compile", "--within", "1s", "--run", tmp_path / "run")
-    output = printed("advise", "timm:vit_tiny_patch16_224", *words)
+    output = printed("advise", NAMED, *words)
     assert output.count("Not measured in this time") == 1
     assert {case.point.batch for case in cases(load(tmp_path / "run"))} == {1}
 
 
-def test_each_layer_of_a_sweep_file_has_columns_of_its_own(made_up: Asked, tmp_path: Path, printed: Printed) -> None:
-    """Those of its core: also of one whose shapes are those of tokens, because one operator computes the layer.
-
-    The file can be measured as it stands.
-    """
-    cores = [
-        advice.core("stages.0.attn"),
-        advice.core("stages.1.attn", shapes=[[2, 6, 5, 4]] * 3),
-        advice.core("stages.2.attn", shapes=[[2, 9, 24]], operator="_native_multi_head_attention", heads=8),
-    ]
-    made_up(cores=cores)
-    file = tmp_path / "out.toml"
-    printed("advise", "timm:vit_tiny_patch16_224", "--look", "--sweep-file", file, "--run", tmp_path / "run")
-    sweep = load_sweep(str(file))
-    assert sweep.baseline == "as_is"
-    assert [(at.layer, at.num_tokens, at.channels, at.num_heads) for at in sweep.points] == [
-        (f"timm:vit_tiny_patch16_224[at=stages.{number}.attn]", *columns)
-        for number, columns in enumerate([(7, 12, 3), (5, 24, 6), (9, 24, 8)])
-    ]
-
-
-def test_a_sweep_file_of_cores_has_each_once(made_up: Asked, tmp_path: Path, printed: Printed) -> None:
-    """Comments name the layers that have it, and what the layer core can't express; the file loads as it stands."""
-    bias = {"kind": "given", "dtype": "float32", "shape": [1, 3, 7, 7]}
-    cores = [
-        advice.core("encoder.0", shapes=[[8, 3, 7, 4]] * 3, masks=[bias], mask="float32 [1, 3, 7, 7]"),
-        advice.core("decoder.0", shapes=[[2, 4, 5, 8], [2, 2, 9, 8], [2, 2, 9, 8]], causal=True),
-        advice.core("encoder.1", shapes=[[8, 3, 7, 4]] * 3, masks=[bias], mask="float32 [1, 3, 7, 7]"),
-        advice.core("capped.0", obstacle="a soft cap"),
-    ]
-    made_up(cores=cores)
-    file = tmp_path / "out.toml"
-    words = ("--look", "--sweep-file", file, "--as", "core", "--dtype", "float32,bfloat16", "--run", tmp_path / "run")
-    printed("advise", "timm:vit_tiny_patch16_224", *words)
-    encoder, decoder = load_sweep(str(file)).points
-    assert (encoder.layer, encoder.batch, encoder.num_tokens, encoder.channels) == ("core", 8, 7, 12)
-    assert (encoder.num_heads, encoder.attn_bias, encoder.mask) == (3, "given", "none")
-    assert (decoder.batch, decoder.num_tokens, decoder.num_kv_tokens, decoder.channels) == (2, 5, 9, 32)
-    assert (decoder.num_heads, decoder.num_kv_heads, decoder.mask) == (4, 2, "causal")
-    comments = [line for line in file.read_text().splitlines() if line.startswith("#")]
-    assert "2 cores of encoder.0, encoder.1" in comments[1]
-    assert "1 core of decoder.0" in comments[2]
-    assert [line for line in comments if "left out" in line and "capped.0" in line and "a soft cap" in line]
-
-
-def test_a_model_without_a_core_to_write_is_refused(made_up: Asked, tmp_path: Path, refused: Printed) -> None:
-    """A file without points would be none; the line says what stands against it."""
-    made_up(cores=[advice.core("blocks.0", obstacle="a soft cap")])
-    words = ("timm:vit_tiny_patch16_224", "--look", "--as", "core", "--run", tmp_path / "run")
-    assert "a soft cap" in refused("advise", *words, "--sweep-file", tmp_path / "out.toml")
-    assert not (tmp_path / "out.toml").exists()
+@pytest.mark.parametrize(("written_as", "layer"), [("layer", NAMED + "[at=blocks.0.attn]"), ("core", "core")])
+def test_a_sweep_file_can_be_measured(
+    written_as: str, layer: str, made_up: Asked, tmp_path: Path, printed: Printed
+) -> None:
+    """Of layers, or of cores."""
+    made_up()
+    words = ("--look", "--as", written_as, "--run", tmp_path / "run", "--sweep-file")
+    printed("advise", NAMED, *words, tmp_path / "out.toml")
+    assert {point.layer for point in load_sweep(str(tmp_path / "out.toml")).points} == {layer}
 
 
 def test_every_command_that_is_printed_ends_with_0(
@@ -243,12 +200,12 @@ def test_every_command_that_is_printed_ends_with_0(
     monkeypatch.setattr(traces, "write", lambda *_: iter(()))
     monkeypatch.chdir(ROOT)
     run = tmp_path / "it's mine"
-    words = ("--batch", "2,4", "--dtype", "float32,bfloat16", "--no-compile", "--within", "1s", "--run", run)
-    output = printed("advise", "timm:vit_tiny_patch16_224", *words)
+    words = ("--batch", "2,4", "--no-compile", "--within", "1s", "--run", run)
+    output = printed("advise", NAMED, *words)
     commands = [shlex.split(each)[3:] for each in re.findall(r"python -m bench [^;\n]+", output)]
     for command in commands:
         printed(*command)
-    assert [command[0] for command in commands] == ["show", "profile", "show"]
+    assert [command[0] for command in commands] == ["show", "profile"]
     assert "fastest for each item: " in output
     assert {*SavedRun(run).table["batch"]} == {2, 4}
 

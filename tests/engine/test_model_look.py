@@ -14,6 +14,10 @@ from tests.make.points import point
 
 AT = point(layer="timm:vit_tiny_patch16_224")
 
+SHAPE: dict[str, Any] = {"num_tokens": 5, "token_len": 16, "channels": 16, "num_heads": 2, "batch": 0}
+
+SHOWN = dataclasses.replace(AT, **{**SHAPE, "batch": AT.batch})
+
 
 @pytest.fixture
 def pool(monkeypatch: pytest.MonkeyPatch) -> Any:
@@ -38,8 +42,8 @@ def pool(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def test_the_first_process_tries_the_settings(pool: Any) -> None:
     """The others only look; all have the library of the model."""
-    requests = pool({"status": "ok", "detail": "", "seen": {"cores": []}})
-    assert model_look.look([AT], ("eager",), 3, 10.0) == {AT: [{"cores": []}] * 3}
+    requests = pool({"status": "ok", "detail": "", "seen": {"shape": SHAPE}})
+    assert model_look.look([AT], ("eager",), 3, 10.0) == {SHOWN: [{"shape": SHAPE}] * 3}
     assert [request["settings"] for request in requests] == [["eager"], [], []]
     assert requests[0]["point"] == dataclasses.asdict(AT)
     assert vars(model_look)["Pool"].call_args.kwargs == {"libraries": ("timm",)}
@@ -48,9 +52,10 @@ def test_the_first_process_tries_the_settings(pool: Any) -> None:
 def test_no_further_process_looks_if_the_time_is_up(pool: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """One looks at each point in any case."""
     monkeypatch.setattr(monotonic, "now_s", iter(range(100)).__next__)
-    requests = pool({"status": "ok", "detail": "", "seen": {"cores": []}})
+    requests = pool({"status": "ok", "detail": "", "seen": {"shape": SHAPE}})
     points = [AT, dataclasses.replace(AT, batch=4)]
-    assert model_look.look(points, (), 3, 10.0, most_s=0.0) == {at: [{"cores": []}] for at in points}
+    looks = model_look.look(points, (), 3, 10.0, most_s=0.0)
+    assert looks == {dataclasses.replace(SHOWN, batch=at.batch): [{"shape": SHAPE}] for at in points}
     assert len(requests) == 2
 
 
@@ -70,19 +75,16 @@ def test_a_model_that_can_not_be_used_is_a_wrong_request(pool: Any, reply: Any, 
         model_look.look([AT], (), 1, 10.0)
 
 
-SHAPE: dict[str, Any] = {"num_tokens": 5, "token_len": 16, "channels": 16, "num_heads": 2}
-
-
 def test_a_module_with_its_own_input_shows_its_shapes(pool: Any) -> None:
     """The module is asked once; other layers are not, and without such modules no process starts."""
     requests = pool({"status": "ok", "detail": "", "seen": SHAPE})
     unknown: dict[str, Any] = dict.fromkeys(SHAPE, 1)
-    points = (point(), *(dataclasses.replace(AT, batch=batch, **unknown) for batch in (1, 2)))
+    points = (point(), *(dataclasses.replace(AT, **{**unknown, "batch": batch}) for batch in (1, 2)))
     assert model_look.shaped(points[:1]) == points[:1]
     assert requests == []
     first, *others = model_look.shaped(points)
     assert first == points[0]
-    assert others == [dataclasses.replace(each, **SHAPE) for each in points[1:]]
+    assert others == [dataclasses.replace(SHOWN, batch=each.batch) for each in points[1:]]
     assert [(request["request"], request["point"]["layer"]) for request in requests] == [("shape", AT.layer)]
 
 
@@ -92,8 +94,8 @@ def test_a_batch_that_nobody_gives_is_that_of_the_function_of_inputs(pool: Any) 
     pool({"status": "ok", "detail": "", "seen": own})
     points = [dataclasses.replace(AT, **{**SHAPE, "batch": batch}) for batch in (0, 1, 2)]
     assert [each.batch for each in model_look.shaped(tuple(points))] == [3, 1, 2]
-    looks = {each: [{"cores": [], "batch": 3}] for each in points}
-    assert [each.batch for each in model_look.completed(looks)] == [3, 1, 2]
+    pool({"status": "ok", "detail": "", "seen": {"shape": own}})
+    assert [each.batch for each in model_look.look(points, (), 1, 10.0)] == [3, 1, 2]
     pool({"status": "error", "detail": "no such model", "seen": {}})
     assert model_look.shaped((points[0], point()))[0].batch == 8
 

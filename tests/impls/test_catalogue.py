@@ -2,7 +2,7 @@
 
 import pytest
 
-from impls.catalogue import parse, shapes_itself, split
+from impls.catalogue import parse, shapes_itself, split, with_option
 
 
 def test_a_name_has_a_base_and_options() -> None:
@@ -21,6 +21,19 @@ def test_a_name_has_a_base_and_options() -> None:
     ):
         parsed = parse(name)
         assert (parsed.base, dict(parsed.options)) == (base, options)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("mine:L", "mine:L[input=2x3]"),
+        ("mine:L[a='b, c',d=(1, 2)]", "mine:L[a='b, c',d=(1, 2),input=2x3]"),
+        ("mine:L[input=4x5, at=b.0]", "mine:L[input=2x3,at=b.0]"),
+    ],
+)
+def test_an_option_is_added_to_a_name_or_replaced(name: str, expected: str) -> None:
+    """The others stay as they are written."""
+    assert with_option(name, "input", "2x3") == expected
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """What this machine is, and that it stays the same machine."""
 
 import contextlib
-import importlib.metadata
 import os
 import platform
 import re
@@ -276,25 +275,3 @@ def test_a_system_without_huge_pages_is_said_with_its_file(
     assert "glibc" in facts.huge_pages_missing()
     monkeypatch.setattr(platform, "system", lambda: "Darwin")
     assert "Darwin" in facts.huge_pages_missing()
-
-
-@pytest.mark.parametrize(
-    ("names", "cuda", "expected"),
-    [
-        ([], "13.0", []),
-        (["H100"], "", []),
-        (["H100"], "13.0", ["cuda"]),
-        (["H100", "H100", "L4"], "13.0", ["cuda", "cuda:2"]),
-    ],
-)
-def test_one_device_of_each_kind_is_available(
-    names: list[str], cuda: str, expected: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """If the installed torch was built for them, which its own file says; those that CUDA hides are none."""
-    assert facts.torch_version().partition("+")[0] == importlib.metadata.version("torch").partition("+")[0]
-    for hidden in ("", "-1"):
-        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", hidden)
-        assert facts.gpus() == []
-    monkeypatch.setattr(facts, "gpus", lambda: names)
-    monkeypatch.setattr(facts, "torch_cuda", lambda: cuda)
-    assert facts.available_devices() == expected

@@ -1,13 +1,14 @@
 """What processes saw at made-up models, and runs of their settings."""
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from bench.analyse import advice as analyse
 from bench.analyse.advice import Advice
-from bench.analyse.summary import summarise
+from bench.analyse.summary import of_records, summarise
 from bench.plan.case import Case
+from bench.show.rows import plain
 from bench.store.record import Record
 from tests.make.points import point
 from tests.make.records import measured
@@ -76,11 +77,11 @@ def seen(
         "untraced": "",
         "kernels": [SDPA],
         "graph_kernels": [SDPA],
+        "has_whole": False,
         "settings": SETTINGS,
-        "batch": 2,
-        "parameters": 100,
-        "item": [3, 32, 32],
+        "shape": {"num_tokens": 7, "token_len": 12, "channels": 12, "num_heads": 3, "batch": 2},
         "library": "timm",
+        "flags": [],
         **changes,
     }
 
@@ -106,7 +107,11 @@ def run_of(times_s: Mapping[str, float], processes: int = 8, scatter: float = 0.
 
 def advised(times_s: Mapping[str, float], **seen_too: Any) -> Advice:
     """Return the answer for settings that take these times, at a model of which looks see something besides."""
-    records, seen_there = run_of(times_s), looks(**seen_too)
-    before = analyse.seen(POINT, seen_there)
-    asked = list(dict.fromkeys([*SETTINGS, *(name for name in times_s if name != "as_is")]))
-    return analyse.advised(before, seen_there, summarise(records, "as_is"), records, asked)
+    asked = dict.fromkeys([*SETTINGS, *(name for name in times_s if name != "as_is")])
+    return compared(run_of(times_s), asked, **seen_too)
+
+
+def compared(records: Sequence[Record], names: Iterable[str], **seen_too: Any) -> Advice:
+    """Return the answer for records of settings, at a model of which looks see something besides."""
+    of = of_records(records, "as_is").contrasts(POINT)
+    return analyse.compared(analyse.seen(POINT, looks(**seen_too)), plain(summarise(records, "as_is")), of, names)

@@ -8,7 +8,6 @@ import pytest
 import torch
 
 import impls
-from bench.analyse.advice import WHOLE
 from bench.measure import look, workload
 from bench.plan.layers import OF_THE_MODULE
 from bench.plan.weights import matches
@@ -28,7 +27,6 @@ def looked(name: str, settings: tuple[str, ...] = (), mode: str = "inference") -
     ("name", "mode"),
     [
         ("Net[input=1x5x16]", "train"),
-        ("Net[kind=written,input=1x5x16]", "inference"),
         ("Net[kind=written,input=1x5x16]", "train"),
         ("Heads[input=1x5x16]", "inference"),
         ("Encoder[input=1x5x16]", "inference"),
@@ -43,8 +41,8 @@ def test_a_look_sees_what_a_plain_call_runs(name: str, mode: str) -> None:
     """
     seen = looked(name, mode=mode)
     assert seen["graph_kernels"]
-    is_fast = any(kernel.startswith(WHOLE) for kernel in seen["kernels"])
-    assert is_fast is (name.startswith(("Heads", "Encoder")))
+    is_fast = name.startswith(("Heads", "Encoder"))
+    assert seen["has_whole"] is is_fast
     assert is_fast or seen["kernels"] == seen["graph_kernels"]
     assert len(seen["cores"]) in (1, 2)
     for call in seen["calls"]:

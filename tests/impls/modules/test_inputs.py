@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 import impls
 from impls import Unresolved, Unsupported
-from impls.modules.inputs import first_embedding, tried
+from impls.modules.inputs import tried
 from impls.modules.making import make
 from impls.modules.wrapper import Wrapper
 from tests.make.points import made, point
@@ -104,39 +104,24 @@ class Graph(nn.Module):
 
 
 class Text(nn.Module):
-    """A model of token ids, with positions and a part that attends."""
+    """A model of token ids, with positions and a part that attends.
 
-    def __init__(self, width: int = CHANNELS) -> None:
+    One may change in place what its embedding returns, as Performer does, or have the batch in the second dimension
+    inside, as XLNet does.
+    """
+
+    def __init__(self, width: int = CHANNELS, kind: str = "usual") -> None:
         super().__init__()
         self.places = nn.Embedding(20, width)
         self.words = nn.Embedding(30, width)
         self.part = nn.TransformerEncoderLayer(width, 2, 16, 0.0, batch_first=True)
+        self.kind = kind
 
     def forward(self, ids: Tensor) -> Tensor:
         """Return `[B, N, C]` for ids `[B, N]`."""
+        x = self.words(ids.T).transpose(0, 1) if self.kind == "turned" else self.words(ids)
         places = self.places(torch.arange(ids.shape[1], device=ids.device))
-        y: Tensor = self.part(places + self.words(ids))
-        return y
-
-
-class Changing(Text):
-    """Changes in place what its embedding returns, as Performer does."""
-
-    def forward(self, ids: Tensor) -> Tensor:
-        """Return `[B, N, C]` for ids `[B, N]`."""
-        x = self.words(ids)
-        x += self.places(torch.arange(ids.shape[1], device=ids.device))
-        y: Tensor = self.part(x)
-        return y
-
-
-class Turned(Text):
-    """Has the batch in the second dimension inside, as XLNet does."""
-
-    def forward(self, ids: Tensor) -> Tensor:
-        """Return `[B, N, C]` for ids `[B, N]`."""
-        places = self.places(torch.arange(ids.shape[1], device=ids.device))
-        y: Tensor = self.part(places + self.words(ids.transpose(0, 1)).transpose(0, 1))
+        y: Tensor = self.part(x.add_(places) if self.kind == "changing" else x + places)
         return y
 
 
@@ -191,10 +176,9 @@ def placed() -> tuple[Tensor, Tensor]:
     return torch.randn(2, 5, CHANNELS), torch.randn(1, 5, CHANNELS)
 
 
-def placed_first() -> tuple[Tensor, Tensor]:
+def placed_first() -> tuple[Tensor, ...]:
     """Return the same with the sequence first."""
-    x, places = placed()
-    return x.transpose(0, 1), places.transpose(0, 1)
+    return tuple(each.transpose(0, 1) for each in placed())
 
 
 def bias_of(items: int, tokens: int) -> Tensor:
@@ -246,17 +230,17 @@ def test_a_batch_in_the_second_dimension_is_found(name: str) -> None:
     assert "the batch is the second dimension" in layer.said
 
 
-def test_a_batch_in_the_first_dimension_stays_there() -> None:
-    """Nothing is said of it."""
-    layer = made(f"{HERE}:Outer[input=3x5x{CHANNELS}]")
-    assert (layer.batch_dim, layer.said) == (0, ())
+@pytest.mark.parametrize(
+    "name",
+    [f"Outer[input=3x5x{CHANNELS}]", *(f"Placed[causal={causal},input={HERE}:placed]" for causal in (False, True))],
+)
+def test_a_batch_in_the_first_dimension_stays_there(name: str) -> None:
+    """Nothing is said of it. What has one row for all items doesn't move it.
 
-
-@pytest.mark.parametrize("causal", [False, True])
-def test_what_has_one_row_for_all_items_does_not_move_the_batch(causal: bool) -> None:
-    """Behind a causal mask the first token depends on no other: it alone would look like an item."""
-    layer = made(f"{HERE}:Placed[causal={causal},input={HERE}:placed]")
-    assert (layer.batch_dim, layer.items) == (0, ((5, CHANNELS),))
+    Behind a causal mask the first token depends on no other: it alone would look like an item.
+    """
+    layer = made(f"{HERE}:{name}")
+    assert (layer.batch_dim, layer.items, layer.said) == (0, ((5, CHANNELS),), ())
 
 
 @pytest.mark.parametrize("name", [f"ByHead[input={HERE}:biased]", f"WithBias[input=3x5x{CHANNELS},at=part]"])
@@ -277,11 +261,11 @@ def test_an_input_without_a_batch_is_refused(name: str) -> None:
         make(f"{HERE}:{options}", COLUMNS)
 
 
-@pytest.mark.parametrize("name", ["Text", "Turned", "Changing"])
-@pytest.mark.parametrize("given", ["", "[input=3x5]", f"[input={HERE}:ids]"])
-def test_token_ids_are_compared_after_their_embedding(name: str, given: str) -> None:
-    """What x is takes the place of the vectors of words, not of those of places."""
-    layer = make(f"{HERE}:{name}{given}", COLUMNS)[0].eval()
+@pytest.mark.parametrize("kind", ["usual", "turned", "changing"])
+@pytest.mark.parametrize("given", ["", ",input=3x5", f",input={HERE}:ids"])
+def test_token_ids_are_compared_after_their_embedding(kind: str, given: str) -> None:
+    """What x is takes the place of the vectors of words, not of those of places, which are declared before."""
+    layer = make(f"{HERE}:Text[kind={kind}{given}]", COLUMNS)[0].eval()
     assert isinstance(layer, Wrapper)
     assert (layer.items, layer.embedding) == (((5, CHANNELS),), "words")
     x = torch.randn(5, 5, CHANNELS, requires_grad=True)
@@ -320,14 +304,6 @@ def test_token_ids_without_an_embedding_are_refused() -> None:
     """The refusal says both ways."""
     with pytest.raises(Unresolved, match=r"no tensor of floating-point numbers.* and calls no nn\.Embedding"):
         make(f"{HERE}:OneHot[input={HERE}:ids]", COLUMNS)
-
-
-def test_the_embedding_of_the_ids_is_the_first_that_gets_them() -> None:
-    """Not the first that is called or declared."""
-    path, x, is_turned = first_embedding(Text(), (ids(),), {})
-    assert (path, is_turned) == ("words", False)
-    assert x is not None
-    assert x.shape == (3, 5, CHANNELS)
 
 
 def test_weights_get_their_sizes_before_they_are_needed() -> None:

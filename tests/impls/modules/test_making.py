@@ -9,11 +9,13 @@ from torch import Tensor, nn
 
 import impls
 from impls import Unresolved, Unsupported
+from impls.catalogue import GRAPH
 from impls.layers.vit import ViTAttention
+from impls.modules.core import BY_ATTEND, BY_FUNCTION
 from impls.modules.making import hide, make, show_all
 from impls.modules.wrapper import Wrapper
 from tests.make.points import made, point
-from tests.tiny_models import Attention
+from tests.tiny_models import Attention, Replaceable, right
 
 COLUMNS: dict[str, Any] = {
     **vars(point()),
@@ -54,14 +56,14 @@ def of_anybody(d_model: int, nhead: int, seq_len: int, img_size: int, dim_head: 
     return Got(d_model=d_model, nhead=nhead, seq_len=seq_len, img_size=img_size, dim_head=dim_head, dropout=dropout)
 
 
-def of_others(hidden_size: int, query_dim: int, n_heads: int, num_attention_heads: int, head_dim: int) -> Got:
+def of_others(hidden_size: int, query_dim: int, n_heads: int, head_dim: int, batch: int = 0) -> Got:
     """Return what still other names gave."""
-    return Got(a=hidden_size, b=query_dim, c=n_heads, d=num_attention_heads, e=head_dim)
+    return Got(a=hidden_size, b=query_dim, c=n_heads, d=head_dim, e=batch)
 
 
-def of_a_place(dim: int, device: Any = None, dtype: Any = None, mode: str = "fan_in", batch: int = 0) -> Got:
-    """Return what a constructor got that says where and how its weights are made."""
-    return Got(dim=dim, device=device, dtype=dtype, mode=mode, batch=batch)
+def of_a_place(dim: int, device: Any = None, dtype: Any = None, mode: str = "fan_in", hidden_dim: int = 9) -> Got:
+    """Return what a constructor got that says where and how its weights are made, and the width of another part."""
+    return Got(dim=dim, device=device, dtype=dtype, mode=mode, hidden_dim=hidden_dim)
 
 
 def of_functions(dim: int, qkv_bias: Any = "own", qk_scale: Any = "own", patch_size: Any = "own") -> Got:
@@ -131,12 +133,12 @@ def test_a_layer_takes_its_columns(layer: str, facts: dict[str, object], shape: 
     ("name", "expected"),
     [
         ("wide", {"heads": 4, "chan": 64, "token_len": 48, "mask": "causal"}),
-        ("of_others", {"a": 64, "b": 48, "c": 4, "d": 4, "e": 16}),
+        ("of_others", {"a": 64, "b": 48, "c": 4, "d": 16, "e": 2}),
         (
             "of_anybody",
             {"d_model": 64, "nhead": 4, "seq_len": 7, "img_size": 32, "dim_head": 16, "dropout": 0.5},
         ),
-        ("of_a_place", {"dim": 48, "device": None, "dtype": None, "mode": "fan_in", "batch": 2}),
+        ("of_a_place", {"dim": 48, "device": None, "dtype": None, "mode": "fan_in", "hidden_dim": 9}),
         ("any_keyword", {}),
         # what stands in brackets counts, whatever the columns say
         ("of_anybody[nhead=2,dim_head=8,dropout=0]", {"d_model": 64, "nhead": 2, "seq_len": 7, "img_size": 32,
@@ -169,11 +171,11 @@ def test_what_changes_the_function_is_given_if_the_point_asks_for_it() -> None:
         (f"{HERE}:curious[colour=red]", ["asks for window_size,", f"write {HERE}:curious[colour=red,window_size=…]"]),
         (f"{HERE}:of_objects", ["asks for layer_idx, config, norm", "config and norm can't be", "as mymodule:make"]),
         (f"{HERE}:of_anybody[dropuot=0]", ["no argument 'dropuot'; did you mean dropout?"]),
-        (f"{HERE}:of_a_place[zzz=0]", ["no argument 'zzz'; expected some of dim, device, dtype, mode, batch"]),
+        (f"{HERE}:of_a_place[zzz=0]", ["no argument 'zzz'; expected some of dim, device, dtype, mode, hidden_dim"]),
         (f"{HERE}:point", ["must make a torch.nn.Module, got Point"]),
         ("tests.tiny_models:no_module", ["must make a torch.nn.Module, got int"]),
         ("tests.tiny_models:broken", ["can't be made: OSError: no such weights"]),
-        (f"{HERE}:lost", ["can't be made: ", "second line"]),
+        (f"{HERE}:lost", ["can't be made: AssertionError: ", "second line"]),
         (f"{HERE}:Got[input=2x0x16]", ["input=2x0x16 must be sizes that begin with the batch, as 8x3x224x224"]),
         (f"{HERE}:Got[input=16]", ["must be sizes that begin with the batch"]),
         (f"{HERE}:Got[input=tests.tiny_models:missing]", ["has no attribute 'missing'"]),
@@ -301,7 +303,7 @@ def test_all_arguments_come_from_a_function() -> None:
 @pytest.mark.parametrize(
     ("name", "kind", "x"),
     [
-        ("Net[kind=written,channels=8,input=1x5x8,at=layers.1]", "Written", (2, 5, 8)),
+        ("Net[kind=written,channels=8,input=1x5x8,at=layers.1]", "Attention", (2, 5, 8)),
         ("Heads[input=1x5x16,at=attention]", "MultiheadAttention", (2, 5, 16)),
     ],
 )
@@ -315,30 +317,12 @@ def test_a_module_inside_gets_what_it_gets_there(name: str, kind: str, x: tuple[
 # The core
 
 
-def attend_of(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
-    """Return attention."""
-    return ((q * scale) @ k.mT).softmax(-1) @ v
-
-
 class Core(nn.Module):
-    """The same as a module."""
+    """A core as a module."""
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
         """Return attention."""
-        return attend_of(q, k, v, scale)
-
-
-class Replaceable(Attention):
-    """A layer with a core of its own that the contract takes."""
-
-    def __init__(self, channels: int, *, attend: Any = attend_of) -> None:
-        super().__init__(channels)
-        self.attend = attend
-
-    def core(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """Return the core of queries, keys and values `[B, H, N, D]`."""
-        o: Tensor = self.attend(q, k, v, q.shape[-1] ** -0.5)
-        return o
+        return right(q, k, v, scale)
 
 
 def with_module(channels: int) -> nn.Module:
@@ -375,41 +359,31 @@ class WithMask(Attention):
 class Idle(Attention):
     """A layer with an attend that its forward doesn't call."""
 
-    attend = staticmethod(attend_of)
+    attend = staticmethod(right)
 
 
 @pytest.mark.parametrize(
     ("name", "way"),
     [
-        ("Replaceable", None),
-        ("with_module", None),
-        ("Idle", "F.scaled_dot_product_attention"),
-        ("WithMask", "F.scaled_dot_product_attention"),
-        ("Softmax", "graph"),
+        ("tests.tiny_models:Replaceable", BY_ATTEND),
+        ("tests.tiny_models:Pair", BY_ATTEND),
+        (f"{HERE}:with_module", BY_ATTEND),
+        (f"{HERE}:Idle", BY_FUNCTION),
+        (f"{HERE}:WithMask", BY_FUNCTION),
+        (f"{HERE}:Softmax", GRAPH),
     ],
 )
-def test_an_attend_of_another_meaning_is_left_alone(name: str, way: str | None) -> None:
-    """A core takes a scale, and forward calls it; without one the layer is in a wrapper, which finds another way."""
-    layer, (shape,) = make(f"{HERE}:{name}", vars(point()))
-    assert isinstance(layer, Wrapper) is (way is not None)
+def test_an_attend_of_another_meaning_is_left_alone(name: str, way: str) -> None:
+    """A core takes a scale, and forward calls it; else another way is found. Of two results the first one counts."""
+    layer, (shape,) = make(name, vars(point()))
+    assert isinstance(layer, Wrapper) is (way != BY_ATTEND or "Pair" in name)
     x = torch.randn(shape)
     with torch.no_grad():
-        y, right, wrong = layer(x), *(impls.build(layer, f"tests.tiny_models:{each}") for each in ("right", "wrong"))
-        torch.testing.assert_close(right(x), y)
-        assert not torch.allclose(wrong(x), y)
+        y, same, other = layer(x), *(impls.build(layer, f"tests.tiny_models:{each}") for each in ("right", "wrong"))
+        for built, is_same in ((same, True), (other, False)):
+            assert torch.allclose(built(x), y, atol=1e-6) is is_same
         assert torch.equal(layer(x), y)
-    assert getattr(right, "adapted_by", None) == (way or "self.attend")
-
-
-def test_a_layer_of_two_results_has_its_own_core_replaced() -> None:
-    """The first tensor counts."""
-    layer, (shape,) = make("tests.tiny_models:Pair", vars(point()))
-    assert isinstance(layer, Wrapper)
-    other = impls.build(layer, "tests.tiny_models:wrong")
-    with torch.no_grad():
-        x = torch.randn(shape)
-        assert not torch.allclose(other(x), layer(x))
-    assert getattr(other, "adapted_by", "") == "self.attend"
+    assert getattr(same, "adapted_by", None) == way
 
 
 def test_a_kernel_that_a_module_can_avoid_has_no_row_of_its_own() -> None:
@@ -419,30 +393,15 @@ def test_a_kernel_that_a_module_can_avoid_has_no_row_of_its_own() -> None:
         impls.build(layer, "tests.tiny_models:right")
 
 
-def of_a_block(dim: int, hidden_dim: int = 2048) -> Got:
-    """Return what a block with a width of its own got."""
-    return Got(dim=dim, hidden_dim=hidden_dim)
-
-
-def test_a_width_of_another_part_stays() -> None:
-    """The name of a width means the channels only if it has no default."""
-    assert got("of_a_block") == {"dim": 48, "hidden_dim": 2048}
-
-
-def test_a_temperature_stays() -> None:
-    """A temperature hides nothing of the layer."""
-    layer = nn.ParameterDict({"temperature": torch.tensor(0.07)})
+def test_what_would_hide_the_layers_before_it_is_changed() -> None:
+    """A head of zeros and a small layer scale get numbers; other weights stay, and so does a temperature."""
+    layer = nn.ParameterDict({"head": torch.zeros(4, 4), "scale": torch.full((4,), 1e-5), "norm": torch.ones(4)})
+    layer["temperature"] = torch.tensor(0.07)
     show_all(layer)
     assert float(layer["temperature"]) == pytest.approx(0.07)
-
-
-def test_what_would_hide_the_layers_before_it_is_changed() -> None:
-    """A head of zeros and a small layer scale get numbers, other weights stay."""
-    layer = nn.ParameterDict({"head": torch.zeros(4, 4), "scale": torch.full((4,), 1e-5), "norm": torch.ones(4)})
-    show_all(layer)
     assert float(layer["head"].detach().std()) > 0.001
     assert float(layer["scale"].detach().min()) > 0.1
     assert torch.equal(layer["norm"], torch.ones(4))
-    hide(layer, ["head", "scale", "norm"])
+    hide(layer, [*layer])
     largest = {name: float(each.detach().max()) for name, each in layer.items()}
-    assert largest == pytest.approx({"head": 0, "scale": 1e-5, "norm": 1})
+    assert largest == pytest.approx({"head": 0, "scale": 1e-5, "norm": 1, "temperature": 0.07})

@@ -70,7 +70,7 @@ GPT2 = "GPT2Config[n_embd=16,n_layer=2,n_head=2,vocab_size=8,bos_token_id=0,eos_
 T5 = "T5Config[d_model=16,d_kv=8,num_heads=2,d_ff=16,num_layers=1,vocab_size=8,tokens=6"
 
 
-@pytest.mark.parametrize("setting", ["sdpa", "eager", "sdpa_math"])
+@pytest.mark.parametrize("setting", ["eager", "sdpa_math"])
 @pytest.mark.parametrize(
     "name",
     [
@@ -111,13 +111,11 @@ def test_a_layer_that_can_not_be_called_again_alone_says_why(kind: str, words: s
         (f"transformers:BertConfig[{BERT},tokens=4,padding=4]", "padding < tokens"),
         (f"transformers:BertConfig[{BERT},input=1x4x16]", "[tokens=64,padding=8] or [input=mymodel:inputs]"),
         ("transformers:WhisperConfig[encoder_layers=1,decoder_layers=1]", "[input=mymodel:inputs], a function"),
-        (f"{TINY}:Net[kind=other,input=1x5x16]", "can't be made: KeyError"),
     ],
 )
 def test_what_makes_no_model_is_said_in_one_line(name: str, words: str) -> None:
     """With the names that are near, the rule, or the library's own error."""
-    if not name.startswith(TINY):
-        has(name)
+    has(name)
     with pytest.raises(Unresolved) as error:
         made(name)
     assert words in str(error.value)

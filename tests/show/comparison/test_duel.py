@@ -6,7 +6,6 @@ import math
 import re
 from typing import Any
 
-import numpy as np
 import pytest
 
 from bench.analyse.advice import Advice, LayerKind
@@ -19,7 +18,7 @@ from bench.show.comparison.duel import Told, as_json, blocks, differences, headl
 from bench.show.markdown import MOST_CHARACTERS, markdown
 from bench.show.terminal.console import render, rendered
 from bench.show.text import faster
-from bench.stats.estimates import UNKNOWN, Estimates, Interval
+from bench.stats.estimates import UNKNOWN, Interval
 from bench.store.environment import Environment
 from tests.make.points import point
 
@@ -291,8 +290,8 @@ def test_the_setting_of_memory_is_said_in_words() -> None:
 
 def test_the_share_of_attention_says_what_is_left_to_gain() -> None:
     """A fifth of the time is at most a gain of 1.25."""
-    kind = LayerKind("a", 1, 1, {}, Estimates(*map(np.asarray, (0.2, 0.01, 3.0))))
-    look = Advice(point(), Interval(0.2, 0.19, 0.21), UNKNOWN, (kind,), (), False, "", "timm", 1e-3)
+    kind = LayerKind("a", 1, 1, {}, 0.2)
+    look = Advice(point(), [{"has_whole": False}], Interval(0.2, 0.19, 0.21), UNKNOWN, (kind,), ())
     (line,) = facts(told(of(*FAST), looks={AFTER: look}), "attention after")
     assert "20%" in line
     assert "1.25x" in line

@@ -1,11 +1,15 @@
-"""Which points of the layer `core` the cores of a model are."""
+"""Sweep files of a model, and which points of the layer `core` its cores are."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bench.analyse.core_points import columns, obstacle
+from bench.analyse.advice import seen
+from bench.plan.errors import WrongRequest
 from bench.plan.grid import DEFAULTS, expand
+from bench.plan.sweep import Sweep, load_sweep
+from bench.show.model_sweep import core_columns, obstacle, of_cores, of_layers
 from tests.make import advice
 from tests.make.points import point
 
@@ -52,7 +56,7 @@ def mask(kind: str, *shape: int) -> dict[str, Any]:
 def test_a_core_has_columns(of: dict[str, Any], expected: dict[str, Any]) -> None:
     """They are a point of the layer core, with the mode, the threads and the device of the model."""
     assert obstacle(of) == ""
-    values = columns(of, point(mode="train", threads=2))
+    values = core_columns(of, point(mode="train", threads=2))
     (only,) = expand({**DEFAULTS, **values}, "retained")
     assert {name: getattr(only, name) for name in expected} == expected
     assert (only.layer, only.mode, only.threads, only.device) == ("core", "train", 2, "cpu")
@@ -80,3 +84,42 @@ def test_a_core_has_columns(of: dict[str, Any], expected: dict[str, Any]) -> Non
 def test_what_the_layer_core_has_not_is_an_obstacle(of: dict[str, Any], word: str) -> None:
     """The reason names it."""
     assert word in obstacle(of)
+
+
+def sweep_of(text: str, folder: Path) -> Sweep:
+    """Return the sweep in a text, which loads as it stands."""
+    (folder / "out.toml").write_text(text)
+    return load_sweep(str(folder / "out.toml"))
+
+
+def test_each_layer_has_columns_of_its_own(tmp_path: Path) -> None:
+    """Those of its core: also of one whose shapes are those of tokens, because one operator computes the layer."""
+    cores = [
+        advice.core("stages.0.attn"),
+        advice.core("stages.1.attn", shapes=[[2, 6, 5, 4]] * 3),
+        advice.core("stages.2.attn", shapes=[[2, 9, 24]], operator="_native_multi_head_attention", heads=8),
+    ]
+    sweep = sweep_of(of_layers([seen(advice.POINT, advice.looks(cores=cores))]), tmp_path)
+    assert sweep.implementations == ("as_is", "eager")
+    assert [(at.layer, at.num_tokens, at.channels, at.num_heads) for at in sweep.points] == [
+        (f"{advice.POINT.layer}[at=stages.{number}.attn]", *columns)
+        for number, columns in enumerate([(7, 12, 3), (5, 24, 6), (9, 24, 8)])
+    ]
+
+
+def test_each_core_is_written_once(tmp_path: Path) -> None:
+    """Comments name the layers that have it, and what the layer core can't express; without any core it is refused."""
+    bias = {"shapes": [[8, 3, 7, 4]] * 3, "masks": [mask("given", 1, 3, 7, 7)], "mask": "float32 [1, 3, 7, 7]"}
+    fewer = {"shapes": [[2, 4, 5, 8], [2, 2, 9, 8], [2, 2, 9, 8]], "causal": True}
+    capped = advice.core("capped.0", obstacle="a soft cap")
+    cores = [advice.core("encoder.0", **bias), advice.core("decoder.0", **fewer), advice.core("encoder.1", **bias)]
+    text = of_cores([seen(advice.POINT, advice.looks(cores=[*cores, capped]))])
+    first, second = sweep_of(text, tmp_path).points
+    assert (first.layer, first.batch, first.attn_bias) == ("core", 8, "given")
+    assert (second.num_tokens, second.num_kv_tokens, second.num_kv_heads, second.mask) == (5, 9, 2, "causal")
+    _, both, one, left_out = (line for line in text.splitlines() if line.startswith("#"))
+    assert "2 cores of encoder.0, encoder.1" in both
+    assert "1 core of decoder.0" in one
+    assert "left out: 1 core of capped.0: a soft cap" in left_out
+    with pytest.raises(WrongRequest, match="a soft cap"):
+        of_cores([seen(advice.POINT, advice.looks(cores=[capped]))])
