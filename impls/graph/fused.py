@@ -10,9 +10,10 @@ import torch
 from torch.fx import Graph, Node
 
 from impls.graph.calls import Call, with_kind
-from impls.graph.dimensions import ATEN, Odd, called, reshaped
+from impls.graph.dimensions import ATEN, called, reshaped
 from impls.graph.flex import PLACES, factor_and_mask
 from impls.graph.memory import Memory
+from impls.graph.scores import ADD, Term
 from impls.graph.tracing import dtype, is_tensor, name, shape
 
 SDPA, FLEX = "scaled_dot_product_attention", "flex_attention"
@@ -25,15 +26,10 @@ FUSED = re.compile(r"_scaled_dot_product_(?!.*backward)\w*attention\w*")
 class Fused:
     """A core that one operator computes; `output` is the node of its output, which may be one of several results."""
 
-    node: Node
+    begin: Node
     output: Node
     asked: Mapping[str, Any]
     obstacle: str = ""
-
-    @property
-    def is_torchs_function(self) -> bool:
-        """Whether it is `F.scaled_dot_product_attention`, which chooses a kernel when it runs."""
-        return name(self.node) == SDPA
 
     @property
     def tensors(self) -> tuple[Node, ...]:
@@ -41,25 +37,56 @@ class Fused:
         return tuple(self.asked[key] for key in ("query", "key", "value"))
 
     @property
-    def mask(self) -> Node | None:
-        """The mask tensor, if there is one."""
-        node: Node | None = self.asked.get("attn_mask", self.asked.get("attn_bias"))
-        return node
+    def chain(self) -> list[Node]:
+        """The nodes of the graph that hold weights: none."""
+        return []
+
+    @property
+    def steps(self) -> list[Node]:
+        """The operator."""
+        return [self.begin]
 
     @property
     def operands(self) -> list[Node]:
         """The nodes that it takes."""
-        return self.node.all_input_nodes
+        return self.begin.all_input_nodes
 
-    @property
-    def is_causal(self) -> bool:
-        """Whether later keys are hidden."""
-        return bool(self.asked.get("is_causal"))
+    def as_call(self, graph: Graph, memory: Memory) -> Call:
+        """Return it as a call of attention, whose tensors are made where nodes are inserted; raises `Odd`."""
+        if name(self.begin) == FLEX:
+            return self._flex(graph, memory)
+        query, key, value = (_headed(graph, each) for each in self.tensors)
+        sizes, scale, asked = shape(self.tensors[0]), self.asked.get("scale"), self.asked
+        mask: Node | None = asked.get("attn_mask", asked.get("attn_bias"))
+        terms = () if mask is None else ((Term(ADD, self.begin, 0, tensor=mask, shows=True), mask),)
+        if mask is not None and len(shape(mask)) > len("NM") and len(sizes) != len("BHND"):
+            if len(sizes) > len("BHND"):
+                mask = called(graph, ATEN.expand.default, mask, [*sizes[:-1], shape(self.tensors[1])[-2]])
+            mask = _headed(graph, mask)
+        return Call(
+            query,
+            key,
+            value,
+            sizes[-1] ** -0.5 if scale is None else float(scale),
+            mask,
+            bool(asked.get("is_causal")),
+            bool(asked.get("enable_gqa")),
+            float(asked.get("dropout_p") or 0),
+            terms,
+        )
 
-    @property
-    def dropout(self) -> float:
-        """The share of weights that are dropped."""
-        return float(self.asked.get("dropout_p") or 0)
+    def _flex(self, graph: Graph, memory: Memory) -> Call:
+        query, key, value = self.tensors
+        factor, mask = factor_and_mask(self.begin, graph, memory)
+        if mask is not None and dtype(mask) != dtype(value):
+            mask = called(graph, ATEN.to.dtype, mask, dtype(value))
+        has_groups = shape(query)[1] != shape(key)[1]
+        call = Call(query, key, value, factor * float(self.asked["scale"]), mask, has_groups=has_groups)
+        return with_kind(call, memory)
+
+    def returned(self, graph: Graph, output: Node) -> Node:
+        """Return the output of attention as the operator returns it."""
+        return reshaped(graph, output, shape(self.output))
 
 
 def fused(node: Node) -> Fused | None:
@@ -79,37 +106,6 @@ def _first_result(node: Node) -> tuple[Node | None, bool]:
     """Return the node of the first of several results, and whether others are used."""
     taken = {user.args[1]: user for user in node.users if user.target is operator.getitem}
     return taken.get(0), any(place != 0 and user.users for place, user in taken.items())
-
-
-def as_call(core: Fused, graph: Graph, memory: Memory) -> Call:
-    """Return a fused core as a call of attention; raises `Odd`."""
-    if core.obstacle:
-        raise Odd(core.obstacle, core.node)
-    if name(core.node) == FLEX:
-        query, key, value = core.tensors
-        factor, mask = factor_and_mask(core.node, graph, memory)
-        if mask is not None and dtype(mask) != dtype(value):
-            mask = called(graph, ATEN.to.dtype, mask, dtype(value))
-        has_groups = shape(query)[1] != shape(key)[1]
-        call = Call(query, key, value, factor * float(core.asked["scale"]), mask, has_groups=has_groups)
-        return with_kind(call, memory)
-    scale = core.asked.get("scale")
-    query, key, value = (_headed(graph, each) for each in core.tensors)
-    sizes, mask = shape(core.tensors[0]), core.mask
-    if mask is not None and len(shape(mask)) > len("NM") and len(sizes) != len("BHND"):
-        if len(sizes) > len("BHND"):
-            mask = called(graph, ATEN.expand.default, mask, [*sizes[:-1], shape(key)[-2]])
-        mask = _headed(graph, mask)
-    return Call(
-        query,
-        key,
-        value,
-        shape(query)[-1] ** -0.5 if scale is None else float(scale),
-        mask,
-        core.is_causal,
-        bool(core.asked.get("enable_gqa")),
-        core.dropout,
-    )
 
 
 def _headed(graph: Graph, node: Node) -> Node:

@@ -9,11 +9,9 @@ from torch.fx import Graph, GraphModule, Node
 
 from impls.catalogue import CORE_KEYWORDS
 from impls.contract import Attend, Unsupported, declared_options
-from impls.graph.calls import Call, expressed, returned
+from impls.graph.calls import Call
 from impls.graph.cores import Core, Found, Softmax, found, inserted
-from impls.graph.dimensions import ATEN, Odd, called, reshaped
-from impls.graph.expressing import Attention
-from impls.graph.fused import as_call
+from impls.graph.dimensions import ATEN, Odd, called
 from impls.graph.memory import Memory, is_mutable
 from impls.graph.tracing import Traced, dtype, is_foreign, is_switch, name, reached, shape, where
 
@@ -93,11 +91,8 @@ def _replace(core: Core, graph: Graph, memory: Memory, attend: Attend) -> None:
     if core.obstacle:
         raise Odd(core.obstacle)
     of = core.found
-    with inserted(graph, core.node if isinstance(of, Attention) else of.node):
-        if isinstance(of, Attention):
-            output = returned(of, graph, _attended(graph, attend, expressed(of, graph, memory)))
-        else:
-            output = reshaped(graph, _attended(graph, attend, as_call(of, graph, memory)), shape(core.node))
+    with inserted(graph, of.output):
+        output = of.returned(graph, _attended(graph, attend, of.as_call(graph, memory)))
         if any(map(is_mutable, memory.sharing(core.node))):  # the attend may keep its output for gradients
             output = called(graph, ATEN.clone.default, output)
     core.node.replace_all_uses_with(output)
