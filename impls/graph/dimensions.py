@@ -28,6 +28,11 @@ class Dim(NamedTuple):
         """Return whether it is a part of another dimension."""
         return self.size > 1 and other.stride <= self.stride and self.stride * self.size <= other.stride * other.size
 
+    def overlaps(self, other: "Dim") -> bool:
+        """Return whether it has places in common with another dimension."""
+        ends = self.stride * self.size, other.stride * other.size
+        return max(self.stride, other.stride) < min(ends)
+
 
 Dims = tuple[Dim, ...]
 

@@ -61,6 +61,6 @@ def _chosen(core: Core, other: Core, graph: Traced) -> Lines:
         test = taken_by(term.at, (core.found.first.node, core.node), (other.found.first.node, other.node))
         here = moved(Expression(term.at, test), core.node, paths) if test is not None else None
         if here is not None:
-            mask = f"{own.mask or None} if {here.text} else {its.mask or None}"
+            mask = f"{own.mask or None} if {here} else {its.mask or None}"
             return written(core, graph, says_scale=True, mask=mask, other=other)
     return ()

@@ -3,14 +3,13 @@
 import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
 
 from torch import nn
 from torch.fx import Node
 
-from impls.graph.dimensions import Dims
+from impls.graph.dimensions import Dim, Dims
 from impls.graph.expressing import Attention
-from impls.graph.forms import Formless, Shaped, formed, grouped, method, parse, turned
+from impls.graph.forms import Axis, Formless, Shaped, formed, grouped, method, parse, turned
 from impls.graph.syntax import Expression, argument, bound, is_tensor, moved, origin, sizes_of_view
 from impls.graph.tracing import dtype, name, shape, where
 
@@ -20,29 +19,14 @@ ITEMS_AND_HEADS = 2
 VIEWS = ("view", "reshape", "unflatten")
 
 
-class Slot(NamedTuple):
-    """A dimension of the scores: its size, and its stride in the result of the first product."""
-
-    name: str
-    size: int
-    stride: int
-
-
 @dataclass(frozen=True)
 class Operand:
     """Queries, keys or values: an expression, the node whose value it has, and the names of its rows and its width."""
 
     shaped: Shaped
-    text: str
     node: Node
     row: str
     width: str
-
-    @property
-    def real(self) -> set[str]:
-        """The dimensions that it has, but for those of size 1."""
-        every = zip(self.shaped.axes, self.shaped.sizes, strict=True)
-        return {name for axis, size in every if size > 1 for name in axis}
 
     @property
     def place(self) -> int:
@@ -68,54 +52,54 @@ class Operands:
         self.named: dict[Node, str] = {}
         self.own = [label for label in core.first.out if label not in (core.query_label, core.key_label)]
         self.lead = self._lead()
-        rows, columns = core.rows, core.columns
-        self.slots = [*self.lead, Slot("N", rows.size, rows.stride), Slot("M", columns.size, columns.stride)]
-        self.form = [*(slot.name for slot in self.lead), *("_0", "_1")[len(self.lead) :]]
+        self.slots = {**self.lead, "N": core.rows, "M": core.columns}
+        """The dimensions of the scores by their names."""
+        self.form = [*self.lead, *("_0", "_1")[len(self.lead) :]]
         """The leading dimensions of what SDPA gets; those of size 1 that the core doesn't have begin with _."""
-        self.weights = dict(zip(core.weights, self.placed([*core.weights.values()]), strict=True))
-        self.counts = {slot.name: str(slot.size) for slot in self.slots}
+        self.weights = dict(zip(core.weights, self.placed(tuple(core.weights.values())), strict=True))
+        self.counts = {name: str(dim.size) for name, dim in self.slots.items()}
         self.dtype = dtype(core.value)
         self.dtype_text = str(self.dtype)
         self.width = core.width
 
-    def _lead(self) -> list[Slot]:
+    def _lead(self) -> dict[str, Dim]:
         core = self.core
         dims = core.label_dims(tuple(self.own))
         if len(dims) < ITEMS_AND_HEADS <= len(core.lead) and _are_apart(core, dims):
             dims = core.lead
-        return [Slot(f"L{place}", each.size, each.stride) for place, each in enumerate(dims)]
+        return {f"L{place}": each for place, each in enumerate(dims)}
 
-    def placed(self, dims: Sequence[Any]) -> list[tuple[str, ...]]:
-        """Return which slots each dimension of scores holds, or is a part of."""
-        axes = [
-            tuple(each.name for each in self.slots if each.size > 1 and dim.size > 1 and _overlap(dim, each))
+    def placed(self, dims: Dims) -> list[Axis]:
+        """Return which named dimensions each dimension of scores holds, or is a part of."""
+        axes: list[Axis] = [
+            tuple(name for name, each in self.slots.items() if min(each.size, dim.size) > 1 and dim.overlaps(each))
             for dim in dims
         ]
-        rest = [each.name for each in self.slots if each.size == 1]
+        rest = [name for name, each in self.slots.items() if each.size == 1]
         for place in reversed(range(len(dims))):
             if not axes[place] and rest:
                 axes[place] = (rest.pop(),)
         return axes
 
-    def moved(self, expression: Expression | None) -> Expression | None:
-        """Return an expression that has the same value at the last product; None without one."""
+    def moved(self, expression: Expression | None) -> str | None:
+        """Return the text of an expression that has the same value at the last product; None without one."""
         return moved(expression, self.last, self.paths) if expression else None
 
-    def said(self, expression: Expression | None, node: Node, word: str) -> tuple[str, Any]:
-        """Return an expression, text and tree, that has a node's value at the last product.
+    def said(self, expression: Expression | None, node: Node, word: str) -> str:
+        """Return an expression that has a node's value at the last product.
 
         Without one it is a name that the source doesn't use there, and a note says what it is.
         """
         here = self.moved(expression)
         if here is not None:
-            return here.text, here.tree
+            return here
         if node not in self.named:
             own = {*bound(self.last), *self.named.values()}
             free = next(each for each in (word, *(f"{word}_{number}" for number in range(2, 99))) if each not in own)
             self.named[node] = free
             what = f"`{expression.text}` at {where(expression.node)}" if expression else f"what {where(node)} makes"
             self.notes.append(f"{free}: {what}, {list(shape(node))} in this call")
-        return self.named[node], parse(self.named[node])
+        return self.named[node]
 
     def qkv(self) -> tuple[list[str], bool]:
         """Return queries, keys and values as [B, H, N, D], and whether keys and values have fewer heads."""
@@ -125,16 +109,17 @@ class Operands:
             (f"{text}.dtype" for each in reversed(found) if (text := self._tensor_in(each))), self.dtype_text
         )
         heads = self.form[-1]
-        is_shared = heads in found[0].real and heads not in found[1].real | found[2].real
+        real = [each.shaped.real for each in found]
+        is_shared = heads in real[0] - real[1] - real[2]
         widths = {each.shaped.sizes[each.place] for each in found}
         lines = []
         for each in found:
-            text = formed(each.shaped, each.text, [*self.form, each.row, each.width], self.counts)
+            text = formed(each.shaped, [*self.form, each.row, each.width], self.counts)
             if each.is_far and len(widths) == 1:  # fused kernels ask for a width that is innermost in memory
                 text = method(text, "contiguous")
             if dtype(each.node) != self.dtype:
                 text = method(text, "to", self.dtype_text)
-            rest = [slot.name for slot in self.lead if slot.size > 1 and slot.name not in each.real]
+            rest = [name for name, dim in self.lead.items() if dim.size > 1 and name not in each.shaped.real]
             lacks = [name for name in rest if name != heads or not is_shared]
             lines.append(self.flattened(self._expanded(text, lacks)))
         return lines, is_shared
@@ -152,7 +137,7 @@ class Operands:
 
     def _tensor_in(self, operand: Operand) -> str:
         """Return the name of a tensor from which an operand's expression makes it; empty without one."""
-        tree = origin(operand.shaped.tree)
+        tree = origin(parse(operand.shaped.text))
         is_known = isinstance(tree, ast.Name) and (is_tensor(tree.id, self.last) or tree.id in self.named.values())
         return ast.unparse(tree) if is_known or isinstance(tree, ast.Attribute) else ""
 
@@ -173,46 +158,46 @@ class Operands:
         if len(core.first.summed) > 1:
             raise Formless("the first product sums over several dimensions")
         number = (labels == core.first.of_right) + (name(self.first) == "baddbmm")
-        text, tree = self.said(argument(self.first, number), node, what)
-        axes = tuple(self._axis(each) for each in labels)
-        return Operand(Shaped(tree, axes, shape(node)), text, node, row, "D")
+        text, axes = self.said(argument(self.first, number), node, what), tuple(map(self._axis, labels))
+        return Operand(Shaped(text, axes, shape(node)), node, row, "D")
 
-    def _axis(self, label: str) -> tuple[str, ...]:
+    def _axis(self, label: str) -> Axis:
         core = self.core
         own = {core.query_label: "N", core.key_label: "M", core.first.summed[0]: "D"}
         if label in own:
             return (own[label],)
         if len(self.own) == len(self.lead):
-            return (self.lead[self.own.index(label)].name,)
+            return ([*self.lead][self.own.index(label)],)
         (dim,) = core.label_dims((label,))
-        return tuple(each.name for each in self.lead if _overlap(dim, each))
+        return tuple(name for name, each in self.lead.items() if dim.overlaps(each))
 
     def _values(self) -> Operand:
         core = self.core
         number = int(core.last.left is core.way.weights) + (name(self.last) == "baddbmm")
-        text, tree = self.said(argument(self.last, number), core.value, "v")
-        own = {core.summed_label: ("M",), core.value_label: ("V",)}
-        axes = tuple(own.get(each) or self.weights[each] for each in core.of_value)
-        return Operand(Shaped(tree, axes, shape(core.value)), text, core.value, "M", "V")
+        own = {**self.weights, core.summed_label: ("M",), core.value_label: ("V",)}
+        axes = tuple(own[each] for each in core.of_value)
+        text = self.said(argument(self.last, number), core.value, "v")
+        return Operand(Shaped(text, axes, shape(core.value)), core.value, "M", "V")
 
     def _count(self, found: Sequence[Operand]) -> None:
         """Find the text of the size of each dimension that an operand has by itself; else it is that of this call."""
-        for each in sorted(found, key=lambda each: isinstance(each.shaped.tree, ast.Name)):
-            for place, axis in enumerate(each.shaped.axes):
-                if len(axis) == 1 and each.shaped.sizes[place] > 1:
+        every = sorted((each.shaped for each in found), key=lambda each: isinstance(parse(each.text), ast.Name))
+        for each in every:
+            for place, axis in enumerate(each.axes):
+                if len(axis) == 1 and each.sizes[place] > 1:
                     self.counts[axis[0]] = f"{grouped(each.text)}.shape[{place}]"
-        if any(len(axis) > 1 for each in found for axis in each.shaped.axes):
+        if any(len(axis) > 1 for each in every for axis in each.axes):
             self._count_heads()
 
     def _count_heads(self) -> None:
         """Look for the number of heads in a view of the scores, if operands have items and heads in one dimension."""
-        heads = self.lead[-1]
+        *_, (name_of_heads, heads) = self.lead.items()
         for node in between(self.first, self.last):
             if name(node) in VIEWS and len(shape(node)) > len("HNM") and shape(node)[-3] == heads.size:
                 sizes = sizes_of_view(node)
                 text = self.moved(sizes[-3]) if len(sizes) == len(shape(node)) else None
                 if text is not None:
-                    self.counts[heads.name] = text.text
+                    self.counts[name_of_heads] = text
                     return
         self.notes.append(f"{heads.size} is the number of heads in this call")
 
@@ -244,11 +229,6 @@ def _are_apart(core: Attention, dims: Dims) -> bool:
     return core.scores.sink is not None or any(
         size > 1 and dim not in dims and any(dim.is_inside(each) for each in dims) for dim, size in terms
     )
-
-
-def _overlap(one: Any, other: Any) -> bool:
-    ends = one.stride * one.size, other.stride * other.size
-    return bool(max(one.stride, other.stride) < min(ends))
 
 
 def between(first: Node, last: Node) -> list[Node]:

@@ -205,8 +205,8 @@ class _Renamed(ast.NodeTransformer):
         return ast.Name(self.names.get(node.id, node.id), node.ctx)  # a path too, which is written as it is
 
 
-def moved(expression: Expression, to: Node, paths: Mapping[int, str]) -> Expression | None:
-    """Return an expression that has the same value where another operator was called; None if no name has.
+def moved(expression: Expression, to: Node, paths: Mapping[int, str]) -> str | None:
+    """Return the text of an expression that has the same value where another operator was called; None if no name has.
 
     A name counts if it is bound there to the same object, or if another name is, or if it is a module, by `paths`, in
     one that has a name there.
@@ -223,8 +223,8 @@ def moved(expression: Expression, to: Node, paths: Mapping[int, str]) -> Express
                 return None
             names[word] = other
     if not names and not is_far:
-        return Expression(to, expression.tree)
-    return Detached(to, _renamed(expression, names))
+        return expression.text
+    return ast.unparse(_Renamed(names).visit(ast.parse(expression.text, mode="eval").body))
 
 
 def _same(value: Any, names: Mapping[str, Any], paths: Mapping[int, str]) -> str:
@@ -237,18 +237,3 @@ def _same(value: Any, names: Mapping[str, Any], paths: Mapping[int, str]) -> str
             if inner != paths[value] or not paths[its]:
                 return f"{each}.{inner}" if all(part.isidentifier() for part in inner.split(".")) else ""
     return ""
-
-
-def _renamed(expression: Expression, names: dict[str, str]) -> ast.expr:
-    tree = ast.parse(expression.text, mode="eval").body
-    renamed: ast.expr = _Renamed(names).visit(tree)
-    return renamed
-
-
-class Detached(Expression):
-    """An expression that stands in no file."""
-
-    @property
-    def text(self) -> str:
-        """The expression in one line."""
-        return ast.unparse(self.tree)
