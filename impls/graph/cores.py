@@ -20,7 +20,7 @@ from impls.graph.products import product
 from impls.graph.reach import is_learned, live, next_softmaxes, sums, what_it_is_over
 from impls.graph.scores import Blocked, Term, Way, softmaxes
 from impls.graph.tracing import Traced, dtype, line, name, reached, shape, where
-from impls.graph.walking import ways
+from impls.graph.walking import Walk
 from impls.modules.masks import Mask, noted
 from impls.modules.wrapper import Wrapper
 
@@ -28,6 +28,16 @@ UNFUSED = "unfused"
 
 HEADS = re.compile(r"(^|_)n?heads?($|_)")
 """The names of a module's attributes that may be numbers of heads."""
+
+
+WINDOWS = (
+    "if these are parts of a window, F.scaled_dot_product_attention of all queries and keys computes the same with a "
+    "mask that hides what is outside, and flex_attention without computing what is outside"
+)
+SCORES = "flex_attention can compute this, as a score_mod"
+
+HINTS = {"pad ": WINDOWS, "cat of ": WINDOWS, "slice": WINDOWS, "tanh ": SCORES, "sigmoid ": SCORES}
+"""Hints by the first word of the reason why there is no core."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +111,11 @@ class Softmax:
     reason: str
     node: Node = field(compare=False)
 
+    @property
+    def hinted(self) -> str:
+        """The reason, and what would express it, if that is known."""
+        return "; ".join([self.reason, *(words for first, words in HINTS.items() if self.reason.startswith(first))])
+
 
 @dataclass(frozen=True)
 class Found:
@@ -141,7 +156,7 @@ class _Search:
             if core := fused(node):
                 self._add(core)
             elif (first := product(node)) and first.summed and node not in self._mixing:
-                for way in ways(first, memory):
+                for way in Walk(first, memory).ways():
                     self._note(way) if isinstance(way, Blocked) else self._add_way(way)
 
     def reason(self, softmax: Node) -> str:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.fx import Graph, Node
 
-from impls.graph.tracing import shape
+from impls.graph.tracing import name, shape
 
 ATEN = torch.ops.aten
 
@@ -52,6 +52,14 @@ def dims_of(layout: Tensor) -> Dims:
     return tuple(
         Dim(size, stride if size > 1 else 1) for size, stride in zip(layout.shape, layout.stride(), strict=True)
     )
+
+
+def viewed(view: Node, layout: Tensor) -> Any:
+    """Return what a view makes of a layout: one, or several for an operator with several results."""
+    if name(view) in ("view", "reshape", "_unsafe_view", "_reshape_alias"):
+        return layout.view(view.args[1])  # type: ignore[arg-type]  # a list of numbers
+    assert callable(view.target)
+    return view.target(layout, *view.args[1:], **view.kwargs)
 
 
 def called(graph: Graph, target: Any, *args: Any, **kwargs: Any) -> Node:

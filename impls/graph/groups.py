@@ -1,14 +1,15 @@
 """Keys and values before their heads are repeated for groups of queries' heads."""
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
+from torch import Tensor
 from torch.fx import Node
 
-from impls.graph.dimensions import Dim, Dims
-from impls.graph.memory import COPIES
+from impls.graph.dimensions import Dim, Dims, dims_of, viewed
+from impls.graph.memory import COPIES, VIEWS
 from impls.graph.tracing import dtype, is_tensor, name, shape
 
 ONE = Dim(1, 1)
@@ -64,60 +65,43 @@ def _grouped(node: Node, dims: Dims, heads: Dim) -> Heads | None:
 
 def _dims_before(node: Node, before: Node, dims: Dims) -> Dims | None:
     """Return the dimensions of what an operator took by those of its result; None if they aren't known."""
-    kind, args, new = name(node), node.args, [*dims]
-    sizes: Any = args[1:]
-    if kind in ("transpose", "swapaxes", "swapdims"):
-        one, other = sizes
-        new[one], new[other] = new[other], new[one]
-        return tuple(new)
-    if kind in ("mT", "adjoint"):
-        return (*dims[:-2], dims[-1], dims[-2])
-    if kind in ("view", "reshape", "_unsafe_view", "flatten", "unflatten"):
-        return _regrouped(dims, shape(before))
-    if kind in COPIES or (kind in ("slice", "alias") and shape(node) == shape(before)):
+    kind = name(node)
+    sizes: Any = node.args[1:]
+    if kind in COPIES:
         return dims
-    if kind == "permute":
-        places = {place % len(dims): dim for place, dim in zip(sizes[0], dims, strict=True)}
-        return tuple(places[place] for place in range(len(dims)))
-    if kind == "expand":
-        own = (1,) * (len(dims) - len(shape(before))) + shape(before)
-        grown = [ONE if size == 1 else dim for dim, size in zip(dims, own, strict=True)]
-        return tuple(grown[len(dims) - len(shape(before)) :])
-    if kind == "unsqueeze":
-        return None if new.pop(sizes[0] % len(dims)).size > 1 else tuple(new)
-    if kind == "repeat_interleave" and len(sizes) == 2 and isinstance(sizes[0], int):
-        times, place = sizes
-        new[place] = Dim(new[place].size // times, new[place].stride * times, new[place].axis)
-        return None if new[place].axis else tuple(new)
-    return None
+    if kind == "repeat_interleave" and len(sizes) == len(("times", "place")) and isinstance(sizes[0], int):
+        (times, place), new = sizes, [*dims]
+        own = new[place]
+        new[place] = Dim(own.size // times, own.stride * times)
+        return None if own.axis else tuple(new)
+    is_broadcast = any(dim.size not in (1, size) for dim, size in zip(dims, shape(node), strict=True))
+    places = torch.empty(shape(before), device="meta")
+    layout = None if is_broadcast or kind not in VIEWS else viewed(node, places)
+    if not isinstance(layout, Tensor):
+        return None
+    taken = [*zip(dims_of(layout), dims, strict=True)]
+    found = [_dim_before(place, taken) for place in dims_of(places)]
+    return None if None in found else tuple(dim for dim in found if dim)
 
 
-def _regrouped(dims: Dims, sizes: Sequence[int]) -> Dims | None:
-    """Return dimensions as a view of these sizes had them, None if it divides one that has an axis."""
-    left = [dim for dim in dims if dim.size > 1]
-    new: list[Dim] = []
-    for size in reversed(sizes):
-        parts: list[Dim] = []
-        while math.prod(part.size for part in parts) < size and left:
-            dim, missing = left.pop(), size // math.prod(part.size for part in parts)
-            if dim.size > missing and not dim.axis and dim.size % missing == 0:
-                left.append(Dim(dim.size // missing, dim.stride * missing))
-                dim = dim._replace(size=missing)
-            parts.insert(0, dim)
-        joined = _joined(parts)
-        if joined is None or joined.size != size:
-            return None
-        new.insert(0, joined)
-    return tuple(new)
+def _dim_before(place: Dim, taken: Sequence[tuple[Dim, Dim]]) -> Dim | None:
+    """Return a dimension of what an operator took by where its result's are there; None if they aren't all of it."""
+    parts = []
+    for there, dim in taken:
+        low, high = max(there.stride, place.stride), min(there.stride * there.size, place.stride * place.size)
+        if low < high and min(there.size, place.size) > 1:
+            is_whole = high - low == there.stride * (there.size - 1)
+            if not is_whole and (dim.axis or low % there.stride or high % low):
+                return None
+            parts.append((low, dim if is_whole else Dim(high // low, dim.stride * low // there.stride)))
+    return _joined([part for _, part in sorted(parts, key=lambda each: -each[0])], place.size)
 
 
-def _joined(parts: Sequence[Dim]) -> Dim | None:
-    """Return neighbouring dimensions as one, None if they are no neighbours in the scores."""
-    if len(parts) < 2:
-        return parts[0] if parts else ONE
-    inner = parts[-1]
+def _joined(parts: Sequence[Dim], size: int) -> Dim | None:
+    """Return neighbouring dimensions as one of a size, None if they aren't neighbours in the scores."""
+    joined = parts[-1] if parts else ONE
     for outer in reversed(parts[:-1]):
-        if outer.axis or inner.axis or outer.stride != inner.stride * inner.size:
+        if outer.axis or joined.axis or outer.stride != joined.stride * joined.size:
             return None
-        inner = inner._replace(size=inner.size * outer.size)
-    return inner
+        joined = joined._replace(size=joined.size * outer.size)
+    return joined if joined.size == size else None

@@ -3,7 +3,6 @@
 import dataclasses
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -11,9 +10,9 @@ from torch import Tensor
 from torch.fx import Node
 
 from impls.graph.constants import held, number
-from impls.graph.dimensions import Odd
-from impls.graph.memory import COPIES, VIEWS, Memory
-from impls.graph.products import Product, product
+from impls.graph.dimensions import Odd, viewed
+from impls.graph.memory import COPIES, VIEWS, Memory, origin
+from impls.graph.products import product
 from impls.graph.scores import ADD, FACTOR, HIDE, LOWEST, ROW, SOFTMAX, TIMES, Scores, Sink
 from impls.graph.tracing import is_tensor, name, shape
 
@@ -27,19 +26,12 @@ SMALL = 1e-5
 """What a sum of exponentials may be larger by, against a division by zero."""
 
 
-@dataclass(frozen=True, eq=False)
-class Context:
-    """The product whose result is followed, and the memory of its graph."""
-
-    first: Product
-    memory: Memory
-
-    def is_of_scores(self, value: Any) -> bool:
-        """Return whether something is computed from the product's result."""
-        return isinstance(value, Node) and self.memory.depends(value, self.first.node)
+def is_of_scores(value: Any, scores: Scores, memory: Memory) -> bool:
+    """Return whether something is computed from the product's result."""
+    return isinstance(value, Node) and memory.depends(value, scores.product.node)
 
 
-def _softmax(_: Context, _node: Node, user: Node, scores: Scores) -> Scores:
+def _softmax(_: Memory, _node: Node, user: Node, scores: Scores) -> Scores:
     if scores.softmax is not None:
         raise Odd("a second softmax")
     return _normalised(scores, user, user.args[1])
@@ -49,10 +41,10 @@ def _normalised(scores: Scores, user: Node, place: Any) -> Scores:
     return scores.after(softmax=user, keys=scores.dims[place])
 
 
-def _divided(context: Context, node: Node, user: Node, scores: Scores) -> Scores:
+def _divided(memory: Memory, node: Node, user: Node, scores: Scores) -> Scores:
     """Follow exponentials that are divided by their sum, which is a softmax, or scores that are divided."""
     if scores.exponentials is None:
-        return _multiplied(context, node, user, scores)
+        return _multiplied(memory, node, user, scores)
     total = user.args[1]
     if isinstance(total, Node) and name(total) in ("add", "clamp", "clamp_min") and len(total.args) > 1:
         small = total.args[1]
@@ -63,15 +55,15 @@ def _divided(context: Context, node: Node, user: Node, scores: Scores) -> Scores
         raise Odd("a division of exponentials")
     places = total.args[1] if len(total.args) > 1 else ()
     places = [places] if isinstance(places, int) else [*places] if isinstance(places, list | tuple) else []
-    if not isinstance(total.args[0], Node) or _origin(total.args[0]) is not scores.exponentials or len(places) != 1:
+    if not isinstance(total.args[0], Node) or origin(total.args[0]) is not scores.exponentials or len(places) != 1:
         raise Odd("a division of exponentials by another sum")
     return _normalised(scores, user, places[0])
 
 
-def _exponential(_: Context, node: Node, user: Node, scores: Scores) -> Scores:
+def _exponential(_: Memory, node: Node, user: Node, scores: Scores) -> Scores:
     """Follow exponentials; those of scores less their logsumexp are a softmax."""
     last = scores.terms[-1] if scores.terms else None
-    total = _origin(last.tensor) if last and last.tensor and last.kind == ROW and last.at is node else None
+    total = origin(last.tensor) if last and last.tensor and last.kind == ROW and last.at is node else None
     if total is None or name(total) != "logsumexp" or total.args[0] is not node.args[0]:
         return scores.after(exponentials=user)
     places: Any = total.args[1]
@@ -80,13 +72,7 @@ def _exponential(_: Context, node: Node, user: Node, scores: Scores) -> Scores:
     return _normalised(scores.after(terms=scores.terms[:-1]), total, places[0])
 
 
-def _origin(node: Node) -> Node:
-    while name(node) in COPIES and isinstance(node.args[0], Node):
-        node = node.args[0]
-    return node
-
-
-def _dropped(_: Context, _node: Node, user: Node, scores: Scores) -> Scores:
+def _dropped(_: Memory, _node: Node, user: Node, scores: Scores) -> Scores:
     share, is_on = user.args[1], bool(user.args[2] if len(user.args) > 2 else True)
     assert isinstance(share, int | float)
     if is_on and share and scores.softmax is None:
@@ -94,22 +80,22 @@ def _dropped(_: Context, _node: Node, user: Node, scores: Scores) -> Scores:
     return scores.after(dropout=float(share)) if is_on and share else scores
 
 
-def _taken(_: Context, node: Node, user: Node, scores: Scores) -> Scores | None:
+def _taken(_: Memory, node: Node, user: Node, scores: Scores) -> Scores | None:
     if name(node) == "native_dropout":
         return scores if user.args[1] == 0 else None
     raise Odd(f"{name(node)}: some {scores.what} apart from others", node)
 
 
-def _same(_: Context, node: Node, user: Node, scores: Scores) -> Scores | None:
+def _same(_: Memory, node: Node, user: Node, scores: Scores) -> Scores | None:
     return scores if user.args[0] is node else None
 
 
-def _viewed(_: Context, node: Node, user: Node, scores: Scores) -> Scores | None:
+def _viewed(_: Memory, node: Node, user: Node, scores: Scores) -> Scores | None:
     if user.args[0] is not node:
         return None
     kind = name(user)
     try:
-        layout = _as_layout(user, scores.layout)
+        layout = viewed(user, scores.layout)
     except RuntimeError:
         raise Odd(f"{kind}: {scores.what} in an order that can't be followed") from None
     if not isinstance(layout, Tensor):
@@ -124,15 +110,7 @@ def _viewed(_: Context, node: Node, user: Node, scores: Scores) -> Scores | None
     raise Odd(f"{kind}: some {scores.what} apart from others")
 
 
-def _as_layout(user: Node, layout: Tensor) -> Any:
-    kind, args = name(user), user.args[1:]
-    if kind in ("view", "reshape", "_unsafe_view", "_reshape_alias"):
-        return layout.view(args[0])  # type: ignore[arg-type]  # a list of numbers
-    assert callable(user.target)
-    return user.target(layout, *args, **user.kwargs)
-
-
-def _added(context: Context, node: Node, user: Node, scores: Scores) -> Scores:
+def _added(memory: Memory, node: Node, user: Node, scores: Scores) -> Scores:
     place = 0 if user.args[0] is node else 1
     other: Any = user.args[1 - place]
     is_minus = name(user) == "sub"
@@ -142,7 +120,7 @@ def _added(context: Context, node: Node, user: Node, scores: Scores) -> Scores:
         scores = scores.with_term(TIMES, user, place, value=signs[place])
     if not is_tensor(other):
         return scores  # the same is added to all scores
-    if not context.is_of_scores(other):
+    if not is_of_scores(other, scores, memory):
         return scores.with_term(ADD, user, 1 - place, other, weight=signs[1 - place])
     if not _is_statistic(other):
         raise Odd(f"{name(user)} of something that is computed from the scores")
@@ -150,35 +128,33 @@ def _added(context: Context, node: Node, user: Node, scores: Scores) -> Scores:
 
 
 def _is_statistic(node: Node) -> bool:
-    while name(node) in COPIES or "getitem" in name(node):
-        node = node.args[0]  # type: ignore[assignment]  # these take one tensor
-    return name(node) in STATISTICS
+    return name(origin(node, COPIES | {"getitem"})) in STATISTICS
 
 
-def _multiplied(context: Context, node: Node, user: Node, scores: Scores) -> Scores:
+def _multiplied(memory: Memory, node: Node, user: Node, scores: Scores) -> Scores:
     place, divides = 0 if user.args[0] is node else 1, name(user) == "div"
     other: Any = user.args[1 - place]
     if divides and place:
         raise Odd("a division by scores")
-    if user.args[0] is user.args[1] or context.is_of_scores(other):
+    if user.args[0] is user.args[1] or is_of_scores(other, scores, memory):
         raise Odd(f"{name(user)} by something that is computed from the scores")
     if is_tensor(other):
         return scores.with_term(FACTOR, user, 1 - place, other, divides=divides)
     return scores.with_term(TIMES, user, 1 - place, value=1 / other if divides else float(other))
 
 
-def _hidden(context: Context, node: Node, user: Node, scores: Scores) -> Scores:
+def _hidden(memory: Memory, node: Node, user: Node, scores: Scores) -> Scores:
     """Follow scores of which some are replaced by a number; weights, if they are those of hidden keys."""
     args: Any = user.args
     is_where = name(user) == "where"
     if len(args) < 3:
         raise Odd(f"{name(user)} without scores")
     condition, value = (args[0], args[2 if args[1] is node else 1]) if is_where else args[1:3]
-    if context.is_of_scores(condition) or condition is node:
+    if is_of_scores(condition, scores, memory) or condition is node:
         raise Odd(f"{name(user)} by a condition on the scores")
     if args[1 if is_where and args[1] is node else 2 if is_where else 0] is not node:
         raise Odd(f"{name(user)} of something else")
-    shows, fill = is_where and args[1] is node, number(value, context.memory)
+    shows, fill = is_where and args[1] is node, number(value, memory)
     if scores.softmax is not None:
         return _hidden_again(scores, condition, fill, shows=shows, at=user)
     if fill is None:
@@ -205,7 +181,7 @@ def _are_same(tensor: Node | None, other: Node) -> bool:
     )
 
 
-def _limited(_: Context, _node: Node, user: Node, scores: Scores) -> Scores:
+def _limited(_: Memory, _node: Node, user: Node, scores: Scores) -> Scores:
     low, high = (*user.args[1:3], None, None)[:2]
     if name(user) == "clamp_max":
         low, high = None, low
@@ -216,13 +192,13 @@ def _limited(_: Context, _node: Node, user: Node, scores: Scores) -> Scores:
     raise Odd(f"{name(user)}: scores have a limit")
 
 
-def _beside(context: Context, node: Node, user: Node, scores: Scores) -> Scores:
+def _beside(memory: Memory, node: Node, user: Node, scores: Scores) -> Scores:
     """Follow scores beside which columns are put, as an attention sink does."""
     parts: Any = user.args[0]
     place: Any = user.args[1] if len(user.args) > 1 else 0
     if len(parts) != 2 or parts[0] is not node or scores.sink is not None:
         raise Odd("cat of scores")
-    if context.is_of_scores(parts[1]) or product(parts[1]) is not None:
+    if is_of_scores(parts[1], scores, memory) or product(parts[1]) is not None:
         raise Odd("cat of several products")
     place %= scores.layout.dim()
     sizes = [*scores.layout.shape]
@@ -231,7 +207,7 @@ def _beside(context: Context, node: Node, user: Node, scores: Scores) -> Scores:
     return dataclasses.replace(scores, layout=layout, sink=Sink(parts[1], place, scores.dims))
 
 
-Handler = Callable[[Context, Node, Node, Scores], Scores | None]
+Handler = Callable[[Memory, Node, Node, Scores], Scores | None]
 
 HANDLERS: dict[str, Handler] = {
     **dict.fromkeys(VIEWS, _viewed),

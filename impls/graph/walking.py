@@ -10,13 +10,8 @@ from impls.graph.dimensions import Odd
 from impls.graph.memory import COPIES, Memory, is_mutable
 from impls.graph.products import Product, product
 from impls.graph.scores import ADD, TIMES, Blocked, Scores, Way
-from impls.graph.steps import AFTER_SOFTMAX, ENDS, HANDLERS, Context
+from impls.graph.steps import AFTER_SOFTMAX, ENDS, HANDLERS
 from impls.graph.tracing import name
-
-
-def ways(first: Product, memory: Memory) -> Iterator[Way | Blocked]:
-    """Return the ways of a product's result."""
-    return Walk(first, memory).ways()
 
 
 class Walk:
@@ -24,7 +19,6 @@ class Walk:
 
     def __init__(self, first: Product, memory: Memory) -> None:
         self.memory = memory
-        self.context = Context(first, memory)
         sizes = first.sizes
         scores = Scores(first, torch.empty([sizes[label] for label in first.out], device="meta")).after()
         if first.scale != 1:
@@ -73,7 +67,7 @@ class Walk:
         handle = HANDLERS.get(kind)
         if handle is None or (scores.softmax is not None and kind not in AFTER_SOFTMAX):
             raise Odd(f"{kind} on the weights" if scores.softmax is not None else kind)
-        new = handle(self.context, node, user, scores)
+        new = handle(self.memory, node, user, scores)
         if new is None:
             return []
         if is_mutable(user):

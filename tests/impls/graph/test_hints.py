@@ -4,7 +4,6 @@ import torch
 from torch import Tensor, nn
 
 from impls.graph.cores import found
-from impls.graph.hints import hinted
 from impls.graph.tracing import traced
 from tests.written_cores import B, D, H, N, Written
 
@@ -19,17 +18,17 @@ def banded(x: Tensor) -> Tensor:
 def test_a_cap_of_scores_is_for_another_function() -> None:
     """Gemma 2's tanh is no mask."""
     (softmax,) = found(traced(Written("soft cap"), [torch.randn(B, N, H * D)])).unknown
-    assert "score_mod" in hinted(softmax)
+    assert "score_mod" in softmax.hinted
 
 
 def test_parts_of_a_window_are_a_mask_of_all_scores() -> None:
     """Scores of several products are put beside each other."""
     (softmax,) = found(traced(banded, [torch.randn(2, 5, 8)])).unknown
-    assert "outside" in hinted(softmax)
+    assert "outside" in softmax.hinted
 
 
 def test_a_gate_has_no_hint() -> None:
     """It is no attention."""
     module = nn.Sequential(nn.Linear(8, 4), nn.Softmax(-1))
     (softmax,) = found(traced(module, [torch.randn(2, 5, 8)])).unknown
-    assert hinted(softmax) == softmax.reason
+    assert softmax.hinted == softmax.reason

@@ -11,8 +11,7 @@ from torch import Tensor, nn
 from torch.fx import Node
 
 from impls.graph.cores import Core, found
-from impls.graph.lines import written_lines
-from impls.graph.source import written
+from impls.graph.source import written, written_lines
 from impls.graph.tracing import FRAMES, traced
 from tests.written_cores import EXPRESSIBLE, B, D, H, N, Written
 
