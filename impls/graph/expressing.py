@@ -10,8 +10,7 @@ from torch.fx import Graph, Node
 
 from impls.graph.calls import Call, with_kind
 from impls.graph.constants import constant
-from impls.graph.dimensions import ATEN, Dim, Dims, Odd, called, rearranged, reshaped
-from impls.graph.groups import before_flattening, before_repeat
+from impls.graph.dimensions import ATEN, Dim, Dims, Odd, before_flattening, before_repeat, called, rearranged, reshaped
 from impls.graph.memory import Memory
 from impls.graph.products import Labels, Product
 from impls.graph.scores import ADD, FACTOR, HIDE, ROW, TIMES, Scores, Term, Way
@@ -140,15 +139,16 @@ class Attention:
             making.add(term)
         making.set_queries_without_keys(memory)
         making.add_sink()
-        query = making.headed(making.query, self.lead)
-        key, value = (making.headed(each, making.lead_of_keys) for each in (making.key, making.value))
+        lead, of_keys = ([dim.size for dim in dims] for dims in (self.lead, making.lead_of_keys))
+        query = making.headed(making.query, lead)
+        key, value = (making.headed(each, of_keys) for each in (making.key, making.value))
         call = Call(
             query,
             key,
             value,
             making.scale,
-            making.headed_mask(),
-            has_groups=making.lead_of_keys != self.lead,
+            making.headed_mask(lead),
+            has_groups=of_keys != lead,
             dropout=self.scores.dropout,
             terms=tuple(making.terms),
         )
@@ -379,26 +379,21 @@ class _Making:
             column = self.call(ATEN.to.dtype, column, dtype(mask))
         self.mask = self.call(ATEN.cat.default, [mask, column], -1)
 
-    def headed(self, node: Node, dims: Dims) -> Node:
-        """Return a tensor as `[B, H, N, D]`, of the type of the values."""
-        lead = [dim.size for dim in dims]
-        *_, rows, width = shape(node)
-        if [*shape(node)[:-2]] != lead:
+    def headed(self, node: Node, lead: Sequence[int]) -> Node:
+        """Return a tensor with these leading sizes as `[B, H, N, D]`, of the type of the values."""
+        *own, rows, width = shape(node)
+        if own != [*lead]:
             node = self.call(ATEN.expand.default, node, [*lead, rows, width])
         node = node if dtype(node) == self.dtype else self.call(ATEN.to.dtype, node, self.dtype)
         return reshaped(self.graph, node, [*_two(lead), rows, width])
 
-    def headed_mask(self) -> Node | None:
+    def headed_mask(self, lead: Sequence[int]) -> Node | None:
         """Return the mask as `[B, H, N, M]`, 1 where it is broadcast."""
         if self.mask is None:
             return None
-        mask, lead = self.mask, [dim.size for dim in self.core.lead]
-        own = [*shape(mask)[:-2]]
-        if any(size != 1 for size in own[:-1]) and own[:-1] != lead[:-1]:
-            own = [*lead[:-1], own[-1]]
-            mask = self.call(ATEN.expand.default, mask, [*own, *shape(mask)[-2:]])
-        mask = reshaped(self.graph, mask, [*_two(own), *shape(mask)[-2:]])
-        return mask if dtype(mask) == self.dtype else self.call(ATEN.to.dtype, mask, self.dtype)
+        *items, heads = shape(self.mask)[:-2] or [1]
+        is_of_items = any(size != 1 for size in items)
+        return self.headed(self.mask, [*(lead[:-1] if is_of_items else items), heads])
 
 
 def _two(lead: Sequence[int]) -> list[int]:

@@ -10,6 +10,7 @@ from torch.fx import Node
 from impls.graph.dimensions import Dim, Dims
 from impls.graph.expressing import Attention
 from impls.graph.forms import Axis, Formless, Shaped, formed, grouped, method, parse, turned
+from impls.graph.products import Labels, Product
 from impls.graph.syntax import Expression, argument, bound, is_tensor, moved, origin, sizes_of_view
 from impls.graph.tracing import dtype, name, shape, where
 
@@ -56,7 +57,10 @@ class Operands:
         """The dimensions of the scores by their names."""
         self.form = [*self.lead, *("_0", "_1")[len(self.lead) :]]
         """The leading dimensions of what SDPA gets; those of size 1 that the core doesn't have begin with _."""
-        self.weights = dict(zip(core.weights, self.placed(tuple(core.weights.values())), strict=True))
+        self.of_first = {label: self._axis(label) for label in core.first.sizes}
+        weights = dict(zip(core.weights, self.placed(tuple(core.weights.values())), strict=True))
+        self.of_last = {**weights, core.summed_label: ("M",), core.value_label: ("V",)}
+        """The named dimensions of the labels of both products."""
         self.counts = {name: str(dim.size) for name, dim in self.slots.items()}
         self.dtype = dtype(core.value)
         self.dtype_text = str(self.dtype)
@@ -103,7 +107,14 @@ class Operands:
 
     def qkv(self) -> tuple[list[str], bool]:
         """Return queries, keys and values as [B, H, N, D], and whether keys and values have fewer heads."""
-        found = [self._of_scores("q"), self._of_scores("k"), self._values()]
+        core = self.core
+        if len(core.first.summed) > 1:
+            raise Formless("the first product sums over several dimensions")
+        found = [
+            self._operand("q", core.query, core.of_query, core.first, ("N", "D")),
+            self._operand("k", core.key, core.of_key, core.first, ("M", "D")),
+            self._operand("v", core.value, core.of_value, core.last, ("M", "V")),
+        ]
         self._count([*found[::-1]])
         self.dtype_text = next(
             (f"{text}.dtype" for each in reversed(found) if (text := self._tensor_in(each))), self.dtype_text
@@ -152,32 +163,23 @@ class Operands:
         more = len(self.form) - ITEMS_AND_HEADS
         return method(text, "flatten", 0, more) if more > 0 else text
 
-    def _of_scores(self, what: str) -> Operand:
-        core = self.core
-        node, labels, row = (core.query, core.of_query, "N") if what == "q" else (core.key, core.of_key, "M")
-        if len(core.first.summed) > 1:
-            raise Formless("the first product sums over several dimensions")
-        number = (labels == core.first.of_right) + (name(self.first) == "baddbmm")
-        text, axes = self.said(argument(self.first, number), node, what), tuple(map(self._axis, labels))
-        return Operand(Shaped(text, axes, shape(node)), node, row, "D")
+    def _operand(self, word: str, node: Node, labels: Labels, of: Product, names: tuple[str, str]) -> Operand:
+        """Return an operand of a product; `names` are those of its rows and its width."""
+        number = (labels == of.of_right) + (name(of.node) == "baddbmm")
+        text = self.said(argument(of.node, number), node, word)
+        axes = self.of_first if of is self.core.first else self.of_last
+        return Operand(Shaped(text, tuple(axes[each] for each in labels), shape(node)), node, *names)
 
     def _axis(self, label: str) -> Axis:
+        """Return the named dimensions of a label of the first product."""
         core = self.core
-        own = {core.query_label: "N", core.key_label: "M", core.first.summed[0]: "D"}
+        own = {core.query_label: "N", core.key_label: "M", **dict.fromkeys(core.first.summed, "D")}
         if label in own:
             return (own[label],)
         if len(self.own) == len(self.lead):
             return ([*self.lead][self.own.index(label)],)
         (dim,) = core.label_dims((label,))
         return tuple(name for name, each in self.lead.items() if dim.overlaps(each))
-
-    def _values(self) -> Operand:
-        core = self.core
-        number = int(core.last.left is core.way.weights) + (name(self.last) == "baddbmm")
-        own = {**self.weights, core.summed_label: ("M",), core.value_label: ("V",)}
-        axes = tuple(own[each] for each in core.of_value)
-        text = self.said(argument(self.last, number), core.value, "v")
-        return Operand(Shaped(text, axes, shape(core.value)), core.value, "M", "V")
 
     def _count(self, found: Sequence[Operand]) -> None:
         """Find the text of the size of each dimension that an operand has by itself; else it is that of this call."""
@@ -203,8 +205,8 @@ class Operands:
 
     def output(self, text: str) -> str:
         """Return the output of SDPA with the dimensions that the last product's has."""
-        core, form = self.core, self.form
-        axes = [("V",) if each == core.value_label else self.weights[each] for each in core.last.out]
+        form = self.form
+        axes = [self.of_last[each] for each in self.core.last.out]
         if len(form) > ITEMS_AND_HEADS:
             more = form[: len(form) - 1]
             text = method(text, "unflatten", 0, f"({', '.join(self.counts[each] for each in more)})")
