@@ -4,6 +4,7 @@ import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 import torch
@@ -13,7 +14,7 @@ from torch.fx import Node
 from impls.graph.cores import Core, found
 from impls.graph.source import written, written_lines
 from impls.graph.tracing import FRAMES, traced
-from tests.written_cores import EXPRESSIBLE, B, D, H, N, Written
+from tests.written_cores import EXPRESSIBLE, B, D, H, N, traced_layer
 
 WITHOUT_NAMES = {"one query": "q_2"}
 """Cores with an operand that has no name where the last product stands, and the name that it gets."""
@@ -130,6 +131,10 @@ class Places(nn.Module):
 }
 
 
+SHIFTED = (2, True)
+"""The arguments of a layer with a mask."""
+
+
 def module_of(path: Path, text: str) -> ModuleType:
     """Return the module that a text is, written to a file."""
     path.write_text(text)
@@ -150,6 +155,14 @@ def pasted(node: Node, line: str, path: Path) -> ModuleType:
     return module_of(path, (before + line.encode() + after).decode())
 
 
+def lines_of_written(kind: str) -> tuple[Core, tuple[str, ...]]:
+    """Return the only core of a layer with a hand-written core, and what is written for it."""
+    graph = traced_layer(kind)[2]
+    (core,) = found(graph).cores
+    (lines,) = written_lines([core], graph)
+    return core, lines
+
+
 def every_line(module: nn.Module, x: Tensor) -> tuple[tuple[Core, ...], list[tuple[str, ...]]]:
     """Return the cores of a module's call, and what is written for them."""
     graph = traced(module, [x])
@@ -157,11 +170,17 @@ def every_line(module: nn.Module, x: Tensor) -> tuple[tuple[Core, ...], list[tup
     return cores, written_lines(cores, graph)
 
 
-def layer_of(kind: str, path: Path) -> nn.Module:
-    """Return a layer of LAYERS."""
+def layers_of(kind: str, path: Path, *every: Any) -> nn.Module:
+    """Return a layer of LAYERS, or several one after the other, by the arguments of each."""
     torch.manual_seed(0)
-    layer: nn.Module = module_of(path / "layers.py", MODULE + LAYERS[kind]).Layer()
-    return layer.eval()
+    module = module_of(path / "layers.py", MODULE + LAYERS[kind])
+    layers = [module.Layer(*of) for of in every]
+    return nn.Sequential(*layers).eval() if layers else module.Layer().eval()
+
+
+def lines_of(kind: str, path: Path, *every: Any) -> list[tuple[str, ...]]:
+    """Return what is written for a layer of LAYERS, or for several."""
+    return every_line(layers_of(kind, path, *every), torch.randn(3, 6, 16))[1]
 
 
 def notes(lines: Sequence[str], word: str) -> list[str]:
@@ -172,12 +191,14 @@ def notes(lines: Sequence[str], word: str) -> list[str]:
 @pytest.mark.parametrize("kind", [kind for kind in EXPRESSIBLE if kind not in WITHOUT_NAMES])
 def test_a_pasted_line_computes_the_same(kind: str, tmp_path: Path) -> None:
     """A copy of the source with the line gives the outputs of the source, at another input and another batch."""
-    torch.manual_seed(0)
-    layer = Written(kind)
-    (core,), ((line, *_),) = every_line(layer, 3 * torch.randn(B, N, H * D))
+    layer, (core, (line, *_)) = traced_layer(kind)[0], lines_of_written(kind)
     copy = pasted(core.node, line, tmp_path / "copy_of_cores.py").Written(kind)
+    check_same(copy, layer, 4 * torch.randn(B, N, H * D))
+
+
+def check_same(copy: nn.Module, layer: nn.Module, x: Tensor) -> None:
+    """Check that a copy with the same weights computes the same."""
     copy.load_state_dict(layer.state_dict())
-    x = 4 * torch.randn(B, N, H * D)
     with torch.no_grad():
         torch.testing.assert_close(copy(x), layer(x), atol=2e-6, rtol=1e-4)
 
@@ -187,17 +208,13 @@ def test_a_pasted_line_computes_the_same(kind: str, tmp_path: Path) -> None:
 )
 def test_a_pasted_line_computes_the_same_of_other_layers(kind: str, tmp_path: Path) -> None:
     """It holds for another length, other batches, and another number of heads."""
-    layer = layer_of(kind, tmp_path)
+    layer = layers_of(kind, tmp_path)
     (core,), ((line, *_),) = every_line(layer, torch.randn(3, 6, 16))
     assert line.startswith("F.scaled_dot_product_attention(")
     module = pasted(core.node, line, tmp_path / "copy_of_layers.py")
     for heads in (2, 4) if kind != "one head of keys" else (2,):
         other = module_of(tmp_path / "layers_again.py", MODULE + LAYERS[kind]).Layer(heads).eval()
-        copy = module.Layer(heads).eval()
-        copy.load_state_dict(other.state_dict())
-        x = 2 * torch.randn(5, 9, 16)
-        with torch.no_grad():
-            torch.testing.assert_close(copy(x), other(x), atol=2e-6, rtol=1e-4)
+        check_same(module.Layer(heads).eval(), other, 2 * torch.randn(5, 9, 16))
 
 
 @pytest.mark.parametrize(
@@ -221,16 +238,14 @@ def test_a_pasted_line_computes_the_same_of_other_layers(kind: str, tmp_path: Pa
 )
 def test_operands_are_those_of_the_source(kind: str, arguments: str) -> None:
     """A turn that the source's product needs isn't written, and the scale is left out if it is SDPA's own."""
-    torch.manual_seed(0)
-    _, ((line, *_),) = every_line(Written(kind), torch.randn(B, N, H * D))
+    _, (line, *_) = lines_of_written(kind)
     assert line.partition("(")[2].startswith(f"{arguments})")
 
 
-@pytest.mark.parametrize("kind", WITHOUT_NAMES)
-def test_an_operand_without_a_name_gets_one_that_the_source_has_not(kind: str) -> None:
+@pytest.mark.parametrize(("kind", "name"), WITHOUT_NAMES.items())
+def test_an_operand_without_a_name_gets_one_that_the_source_has_not(kind: str, name: str) -> None:
     """A comment says what it is, with its line and its shape."""
-    _, (lines,) = every_line(Written(kind), torch.randn(B, N, H * D))
-    name = WITHOUT_NAMES[kind]
+    _, lines = lines_of_written(kind)
     assert f"({name}, k, v" in lines[0]
     (note,) = notes(lines, f"# {name}: ")
     assert "`q` at " in note
@@ -240,7 +255,7 @@ def test_an_operand_without_a_name_gets_one_that_the_source_has_not(kind: str) -
 
 def test_a_name_that_is_bound_to_something_else_is_not_used(tmp_path: Path) -> None:
     """The queries' name holds the weights where the line stands."""
-    _, (lines,) = every_line(layer_of("names again", tmp_path), torch.randn(3, 6, 16))
+    (lines,) = lines_of("names again", tmp_path)
     assert "(q_2, k, v" in lines[0]
 
 
@@ -255,7 +270,7 @@ def test_a_tensor_of_a_module_inside_has_its_path(tmp_path: Path) -> None:
 
 def test_what_the_line_leaves_out_is_said(tmp_path: Path) -> None:
     """A dropout that evaluation turns off, and the branch for a mask that the call did not take."""
-    _, (lines,) = every_line(layer_of("branch", tmp_path), torch.randn(3, 6, 16))
+    (lines,) = lines_of("branch", tmp_path)
     (branch,) = notes(lines, "did not take")
     assert "`if self.mask is not None`" in branch
     (dropout,) = notes(lines, "dropout")
@@ -274,17 +289,14 @@ def test_a_branch_that_computes_nothing_may_have_been_taken(tmp_path: Path) -> N
 
 def test_a_branch_that_was_taken_is_not_left_out(tmp_path: Path) -> None:
     """With the mask the line has it."""
-    layer = module_of(tmp_path / "layers.py", MODULE + LAYERS["branch"]).Layer(is_shifted=True).eval()
-    _, (lines,) = every_line(layer, torch.randn(3, 6, 16))
+    (lines,) = lines_of("branch", tmp_path, SHIFTED)
     assert "attn_mask=self.mask" in lines[0]
     assert notes(lines, "did not take") == []
 
 
 def test_layers_of_one_source_that_differ_have_no_common_line(tmp_path: Path) -> None:
     """Both lines are said, as comments."""
-    module = module_of(tmp_path / "layers.py", MODULE + LAYERS["one of two"])
-    both = nn.Sequential(module.Layer(), module.Layer(is_shifted=True)).eval()
-    _, every = every_line(both, torch.randn(3, 6, 16))
+    every = lines_of("one of two", tmp_path, (), SHIFTED)
     assert every[0] == every[1]
     assert all(line.startswith("#") for line in every[0])
     assert len(notes(every[0], "F.scaled_dot_product_attention(q, k, v")) == 2
@@ -293,8 +305,7 @@ def test_layers_of_one_source_that_differ_have_no_common_line(tmp_path: Path) ->
 
 def test_layers_between_which_a_condition_chooses_have_a_common_line(tmp_path: Path) -> None:
     """The line has the condition of the branch for the mask, and computes what both compute."""
-    module = module_of(tmp_path / "layers.py", MODULE + LAYERS["branch"])
-    both = nn.Sequential(module.Layer(), module.Layer(is_shifted=True)).eval()
+    both = layers_of("branch", tmp_path, (), SHIFTED)
     x = torch.randn(3, 6, 16)
     cores, every = every_line(both, x)
     assert every[0] == every[1]
@@ -302,15 +313,12 @@ def test_layers_between_which_a_condition_chooses_have_a_common_line(tmp_path: P
     assert notes(every[0], "did not take") == []
     copy = pasted(cores[0].node, every[0][0], tmp_path / "copy_of_layers.py")
     others = nn.Sequential(copy.Layer(), copy.Layer(is_shifted=True)).eval()
-    others.load_state_dict(both.state_dict())
-    with torch.no_grad():
-        torch.testing.assert_close(others(2 * x), both(2 * x), atol=2e-6, rtol=1e-4)
+    check_same(others, both, 2 * x)
 
 
 def test_one_scale_serves_layers_with_one_head_and_with_several(tmp_path: Path) -> None:
     """The scale of one head may be that of all heads' width, so it is said, and then for all layers of the source."""
-    module = module_of(tmp_path / "layers.py", MODULE + LAYERS["branch"])
-    _, every = every_line(nn.Sequential(module.Layer(1), module.Layer(2)).eval(), torch.randn(3, 6, 16))
+    every = lines_of("branch", tmp_path, (1,), (2,))
     assert every[0][0] == every[1][0]
     assert "scale=q.shape[-1] ** -0.5" in every[0][0]
 
@@ -318,13 +326,12 @@ def test_one_scale_serves_layers_with_one_head_and_with_several(tmp_path: Path) 
 def test_a_causal_mask_is_said_to_be_one() -> None:
     """It is said for masks that hide later keys alone."""
     for kind, is_causal in (("causal", True), ("causal that is added", True), ("boolean mask", False)):
-        _, (lines,) = every_line(Written(kind), torch.randn(B, N, H * D))
-        assert bool(notes(lines, "is_causal=True")) == is_causal
+        assert bool(notes(lines_of_written(kind)[1], "is_causal=True")) == is_causal
 
 
 def test_narrower_values_have_a_tip(tmp_path: Path) -> None:
     """They can be padded to the width of queries."""
-    _, (lines,) = every_line(layer_of("narrow values", tmp_path), torch.randn(3, 6, 16))
+    (lines,) = lines_of("narrow values", tmp_path)
     assert notes(lines, "F.pad(v, (0, 5))")
 
 
