@@ -13,22 +13,7 @@ from impls.graph.running import InGraph
 from impls.graph.tracing import traced
 from impls.modules.core import compile_in_place
 from impls.modules.wrapper import Wrapper, X
-from tests.tiny_models import Capped, Net, Written, right
-
-
-class Deciding(nn.Module):
-    """A layer whose way depends on the mean of its input, by a number or by a branch."""
-
-    def __init__(self, *, by_number: bool) -> None:
-        super().__init__()
-        self.inner, self.by_number = Written(16), by_number
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return tokens `[B, N, C]` for tokens."""
-        y: Tensor = self.inner(x)
-        if self.by_number:
-            return y * x.mean().item()
-        return y.sin() if x.mean() > 100 * x[0, 0, 0].abs() else y.cos()
+from tests.tiny_models import Capped, Written, right
 
 
 class Counting(nn.Module):
@@ -99,12 +84,12 @@ def tokens(batch: int = 2, **of: Any) -> Tensor:
     return torch.randn(batch, 5, 16, **of)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
-def test_a_graph_computes_what_the_module_does(dtype: torch.dtype) -> None:
+@pytest.mark.parametrize(("dtype", "batches"), [(torch.float32, (1, 3)), (torch.bfloat16, (2,))])
+def test_a_graph_computes_what_the_module_does(dtype: torch.dtype, batches: tuple[int, ...]) -> None:
     """In each precision and for each shape, in inference and with gradients of inputs and weights."""
-    layer = Net("written").to(dtype)
+    layer = Written(16).to(dtype)
     graph = InGraph(layer)
-    for batch in (1, 3):
+    for batch in batches:
         x = tokens(batch, dtype=dtype)
         with torch.inference_mode():
             assert torch.equal(graph(x), layer(x))
@@ -128,15 +113,6 @@ def test_a_graph_follows_its_weights() -> None:
     torch.testing.assert_close(other(x), first)
     assert graph.double()(x.double()).dtype == torch.float64
     assert other(x).dtype == torch.float32
-
-
-@pytest.mark.parametrize("by_number", [True, False])
-def test_a_module_that_decides_by_values_is_refused(*, by_number: bool) -> None:
-    """Its graph is of one call; with other values it would be wrong."""
-    graph = InGraph(Deciding(by_number=by_number))
-    x = torch.ones(2, 5, 16) if by_number else torch.ones(2, 5, 16).index_fill_(2, torch.tensor([0]), 1e-6)
-    with pytest.raises(impls.Unsupported, match="decides by the values of its inputs"):
-        graph(x)
 
 
 def test_the_graph_of_a_module_that_fills_a_table_at_its_first_call_is_that_of_a_later_one() -> None:
@@ -170,7 +146,7 @@ def test_a_buffer_changes_once_in_a_call() -> None:
 def test_how_many_softmaxes_stay_is_said() -> None:
     """With the place of the first; a graph that is replaced as a whole has nothing to say."""
     x = tokens()
-    whole, part = InGraph(Net("written"), right), InGraph(Both(), right)
+    whole, part = InGraph(Written(16), right), InGraph(Both(), right)
     torch.testing.assert_close(part(x), part.inner(x))
     whole(x)
     assert whole.adapted_by == GRAPH
@@ -244,8 +220,12 @@ class ByValues(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Return tokens for tokens."""
         y: Tensor = self.inner(x)
+        if self.kind == "number":
+            return y * x.mean().item()
         if self.kind == "branch":
             return y if x.sum() > 0 else 2 * y
+        if self.kind == "rare branch":
+            return y.sin() if x.mean() > 100 * x[0, 0, 0].abs() else y.cos()
         if self.kind == "loop":
             size = x.abs().mean()
             while size > 4:
@@ -261,13 +241,21 @@ class ByValues(nn.Module):
 
 
 @pytest.mark.parametrize(
-    ("kind", "words"), [("branch", "decides by"), ("loop", "decides by"), ("shape", "shape of nonzero")]
+    ("kind", "words", "attend"),
+    [
+        ("number", "decides by the values of its inputs", None),
+        ("branch", "decides by .*, at .*test_running\\.py:[0-9]+", right),
+        ("rare branch", "decides by the values of its inputs", None),
+        ("loop", "decides by .*, at .*test_running\\.py:[0-9]+", None),
+        ("shape", "shape of nonzero .*, at .*test_running\\.py:[0-9]+", None),
+        ("shape", "shape of nonzero .*, at .*test_running\\.py:[0-9]+", right),
+    ],
 )
-@pytest.mark.parametrize("attend", [None, right])
-def test_a_number_that_decides_is_named_by_its_line(kind: str, words: str, attend: Any) -> None:
-    """Whatever the first inputs are, and also if no core could be replaced."""
-    with pytest.raises(impls.Unsupported, match=rf"{words}.*, at .*test_running\.py:[0-9]+"), torch.no_grad():
-        InGraph(ByValues(kind).eval(), attend)(torch.randn(1, 5, 16))
+def test_a_module_that_decides_by_values_is_refused(kind: str, words: str, attend: Any) -> None:
+    """Its graph is of one call; the line is named, also if no core could be replaced."""
+    x = torch.ones(1, 5, 16).index_fill_(2, torch.tensor([0]), 1e-6) if kind == "rare branch" else tokens(1)
+    with pytest.raises(impls.Unsupported, match=words), torch.no_grad():
+        InGraph(ByValues(kind).eval(), attend)(x)
 
 
 def test_a_number_that_is_only_read_decides_nothing() -> None:
