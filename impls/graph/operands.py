@@ -2,7 +2,6 @@
 
 import ast
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from torch import nn
 from torch.fx import Node
@@ -18,26 +17,6 @@ ITEMS_AND_HEADS = 2
 """The number of leading dimensions that SDPA's kernels ask for."""
 
 VIEWS = ("view", "reshape", "unflatten")
-
-
-@dataclass(frozen=True)
-class Operand:
-    """Queries, keys or values: an expression, the node whose value it has, and the names of its rows and its width."""
-
-    shaped: Shaped
-    node: Node
-    row: str
-    width: str
-
-    @property
-    def place(self) -> int:
-        """The place of its width among its dimensions."""
-        return self.shaped.axes.index((self.width,))
-
-    @property
-    def is_far(self) -> bool:
-        """Whether its width isn't innermost in memory."""
-        return bool(self.shaped.sizes[self.place] > 1 and self.node.meta["val"].stride()[self.place] != 1)
 
 
 class Operands:
@@ -110,29 +89,28 @@ class Operands:
         core = self.core
         if len(core.first.summed) > 1:
             raise Formless("the first product sums over several dimensions")
-        found = [
-            self._operand("q", core.query, core.of_query, core.first, ("N", "D")),
-            self._operand("k", core.key, core.of_key, core.first, ("M", "D")),
-            self._operand("v", core.value, core.of_value, core.last, ("M", "V")),
-        ]
-        self._count([*found[::-1]])
-        self.dtype_text = next(
-            (f"{text}.dtype" for each in reversed(found) if (text := self._tensor_in(each))), self.dtype_text
-        )
+        nodes, ends = (core.query, core.key, core.value), (("N", "D"), ("M", "D"), ("M", "V"))
+        of = (core.first, core.of_query), (core.first, core.of_key), (core.last, core.of_value)
+        found = [self._operand(*each) for each in zip("qkv", nodes, *zip(*of, strict=True), strict=True)]
+        self._count(found)
+        self.dtype_text = next(filter(None, map(self._dtype_of, reversed(found))), self.dtype_text)
         heads = self.form[-1]
-        real = [each.shaped.real for each in found]
-        is_shared = heads in real[0] - real[1] - real[2]
-        widths = {each.shaped.sizes[each.place] for each in found}
+        is_shared = heads in found[0].real - found[1].real - found[2].real
+        wanted = {name for name, dim in self.lead.items() if dim.size > 1}
         lines = []
-        for each in found:
-            text = formed(each.shaped, [*self.form, each.row, each.width], self.counts)
-            if each.is_far and len(widths) == 1:  # fused kernels ask for a width that is innermost in memory
+        for shaped, node, (row, width) in zip(found, nodes, ends, strict=True):
+            text, place = formed(shaped, [*self.form, row, width], self.counts), shaped.axes.index((width,))
+            is_far = shaped.sizes[place] > 1 and node.meta["val"].stride()[place] != 1
+            if is_far and core.values.size == self.width:  # fused kernels ask for a width that is innermost in memory
                 text = method(text, "contiguous")
-            if dtype(each.node) != self.dtype:
+            if dtype(node) != self.dtype:
                 text = method(text, "to", self.dtype_text)
-            rest = [name for name, dim in self.lead.items() if dim.size > 1 and name not in each.shaped.real]
-            lacks = [name for name in rest if name != heads or not is_shared]
-            lines.append(self.flattened(self._expanded(text, lacks)))
+            lacks = wanted - shaped.real - ({heads} if is_shared else set())
+            if lacks:
+                sizes = (self.counts[each] if each in lacks else "-1" for each in self.form)
+                text = method(text, "expand", *sizes, "-1", "-1")
+            more = len(self.form) - ITEMS_AND_HEADS
+            lines.append(method(text, "flatten", 0, more) if more > 0 else text)
         return lines, is_shared
 
     def of_widths(self) -> list[str]:
@@ -146,29 +124,18 @@ class Operands:
             f"and [..., :{values}] of the output compute the same"
         ]
 
-    def _tensor_in(self, operand: Operand) -> str:
-        """Return the name of a tensor from which an operand's expression makes it; empty without one."""
-        tree = origin(parse(operand.shaped.text))
+    def _dtype_of(self, operand: Shaped) -> str:
+        """Return the text of the type of a tensor from which an operand's expression makes it; empty without one."""
+        tree = origin(parse(operand.text))
         is_known = isinstance(tree, ast.Name) and (is_tensor(tree.id, self.last) or tree.id in self.named.values())
-        return ast.unparse(tree) if is_known or isinstance(tree, ast.Attribute) else ""
+        return f"{ast.unparse(tree)}.dtype" if is_known or isinstance(tree, ast.Attribute) else ""
 
-    def _expanded(self, text: str, lacks: Sequence[str]) -> str:
-        if not lacks:
-            return text
-        sizes = [self.counts[each] if each in lacks else "-1" for each in self.form]
-        return method(text, "expand", *sizes, "-1", "-1")
-
-    def flattened(self, text: str) -> str:
-        """Return an operand of more leading dimensions than items and heads with those two."""
-        more = len(self.form) - ITEMS_AND_HEADS
-        return method(text, "flatten", 0, more) if more > 0 else text
-
-    def _operand(self, word: str, node: Node, labels: Labels, of: Product, names: tuple[str, str]) -> Operand:
-        """Return an operand of a product; `names` are those of its rows and its width."""
+    def _operand(self, word: str, node: Node, of: Product, labels: Labels) -> Shaped:
+        """Return an operand of a product."""
         number = (labels == of.of_right) + (name(of.node) == "baddbmm")
         text = self.said(argument(of.node, number), node, word)
         axes = self.of_first if of is self.core.first else self.of_last
-        return Operand(Shaped(text, tuple(axes[each] for each in labels), shape(node)), node, *names)
+        return Shaped(text, tuple(axes[each] for each in labels), shape(node))
 
     def _axis(self, label: str) -> Axis:
         """Return the named dimensions of a label of the first product."""
@@ -181,14 +148,13 @@ class Operands:
         (dim,) = core.label_dims((label,))
         return tuple(name for name, each in self.lead.items() if dim.overlaps(each))
 
-    def _count(self, found: Sequence[Operand]) -> None:
+    def _count(self, found: Sequence[Shaped]) -> None:
         """Find the text of the size of each dimension that an operand has by itself; else it is that of this call."""
-        every = sorted((each.shaped for each in found), key=lambda each: isinstance(parse(each.text), ast.Name))
-        for each in every:
+        for each in sorted(found[::-1], key=lambda each: isinstance(parse(each.text), ast.Name)):
             for place, axis in enumerate(each.axes):
                 if len(axis) == 1 and each.sizes[place] > 1:
                     self.counts[axis[0]] = f"{grouped(each.text)}.shape[{place}]"
-        if any(len(axis) > 1 for each in every for axis in each.axes):
+        if any(len(axis) > 1 for each in found for axis in each.axes):
             self._count_heads()
 
     def _count_heads(self) -> None:

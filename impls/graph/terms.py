@@ -6,14 +6,13 @@ from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
-from torch.fx import Node
 
 from impls.graph.constants import constant
 from impls.graph.forms import Formless, Shaped, formed, grouped, joined, method, parse
 from impls.graph.memory import Memory
 from impls.graph.operands import Operands
 from impls.graph.scores import ADD, FACTOR, HIDE, TIMES, Sink, Term
-from impls.graph.syntax import Expression, argument, beside, keyword
+from impls.graph.syntax import argument, beside, keyword
 from impls.graph.tracing import dtype, name, shape, where
 
 
@@ -51,26 +50,24 @@ class Terms:
                 self._multiplied(term)
 
     def _times(self, term: Term) -> None:
-        if term.at is self.operands.first:
-            self._factor(keyword(term.at, "alpha"), term.value, term.at)
-        elif name(term.at) in ("mul", "div"):
-            self._factor(beside(term.at, term.place), term.value, term.at)
+        """Write a number as the source has it, if it has it where the line stands."""
+        kind, is_alpha = name(term.at), term.at is self.operands.first
+        if kind in ("mul", "div") or is_alpha:
+            said = keyword(term.at, "alpha") if is_alpha else beside(term.at, term.place)
+            text = self.operands.moved(said)
+            if text is None:
+                text = f"{term.value!r}"
+                self.operands.notes.append(f"{text} is a factor of this call, at {where(term.at)}")
+            elif kind == "div":
+                text = f"1 / {grouped(text)}"
         else:
-            self._scaled("-1.0")
-
-    def _factor(self, expression: Expression | None, value: float, node: Node) -> None:
-        here = self.operands.moved(expression)
-        if here is None:
-            text = f"{value!r}"
-            self.operands.notes.append(f"{text} is a factor of this call, at {where(node)}")
-        else:
-            text = f"1 / {grouped(here)}" if name(node) == "div" else here
-        self._scaled(text)
-
-    def _scaled(self, text: str) -> None:
+            text = "-1.0"
         self.factors.append(text)
+        self._multiply_mask("*", text)
+
+    def _multiply_mask(self, sign: str, text: str) -> None:
         self._flush()
-        self.mask = self.mask and f"{grouped(self.mask)} * {grouped(text)}"
+        self.mask = self.mask and f"{grouped(self.mask)} {sign} {grouped(text)}"
 
     def _of(self, term: Term, word: str) -> Shaped:
         """Return the tensor of a term as the source has it."""
@@ -135,8 +132,7 @@ class Terms:
         text = self._form(shaped, short=3) if math.prod(shaped.sizes) > 1 else shaped.text
         sign = "/" if term.divides else "*"
         self.queries = f"{grouped(self.queries)} {sign} {grouped(text)}"
-        self._flush()
-        self.mask = self.mask and f"{grouped(self.mask)} {sign} {grouped(text)}"
+        self._multiply_mask(sign, text)
 
     def whole_mask(self, *, is_float: bool = False) -> str:
         """Return the mask, which may be boolean if it needn't be one of numbers; empty without one."""
