@@ -92,7 +92,7 @@ class Operands:
         nodes, ends = (core.query, core.key, core.value), (("N", "D"), ("M", "D"), ("M", "V"))
         of = (core.first, core.of_query), (core.first, core.of_key), (core.last, core.of_value)
         found = [self._operand(*each) for each in zip("qkv", nodes, *zip(*of, strict=True), strict=True)]
-        self._count(found)
+        self._count(found[::-1])
         self.dtype_text = next(filter(None, map(self._dtype_of, reversed(found))), self.dtype_text)
         heads = self.form[-1]
         is_shared = heads in found[0].real - found[1].real - found[2].real
@@ -150,7 +150,7 @@ class Operands:
 
     def _count(self, found: Sequence[Shaped]) -> None:
         """Find the text of the size of each dimension that an operand has by itself; else it is that of this call."""
-        for each in sorted(found[::-1], key=lambda each: isinstance(parse(each.text), ast.Name)):
+        for each in sorted(found, key=lambda each: isinstance(parse(each.text), ast.Name)):
             for place, axis in enumerate(each.axes):
                 if len(axis) == 1 and each.sizes[place] > 1:
                     self.counts[axis[0]] = f"{grouped(each.text)}.shape[{place}]"

@@ -188,8 +188,8 @@ def _has_tensor(tree: ast.AST, node: Node) -> bool:
 
 def bound(node: Node) -> dict[str, Any]:
     """Return what names are bound to where an operator was called."""
-    found = node.meta.get(LOCALS)
-    return found[1] if found else {}
+    names: dict[str, Any] = node.meta.get(LOCALS, {})
+    return names
 
 
 def is_tensor(word: str, node: Node) -> bool:

@@ -34,8 +34,8 @@ NOT_SOURCE = (
 OF_TORCH = ("aten", "prim", "prims")
 """The libraries of torch's own operators."""
 
-FRAMES, LOCALS, FUNCTION, MODULE = "frames", "locals", "function", "module"
-"""What the `meta` of a node holds: places in the source, what names are bound to there, the function, the module."""
+FRAMES, LOCALS, MODULE = "frames", "locals", "module"
+"""What the `meta` of a node holds: places in the source, what names are bound to there, the module."""
 
 Frame = tuple[str, int, int | None, int | None, int | None]
 """File, line, end line, column and end column of a call: those of one node of the file's syntax tree."""
@@ -233,7 +233,7 @@ def _note(node: Node, frame: FrameType | None) -> None:
         file = frame.f_code.co_filename
         if not any(part in file for part in NOT_SOURCE):
             if not frames and node.op == "call_function":
-                node.meta[LOCALS], node.meta[FUNCTION] = (id(frame), _bound(frame)), frame.f_code.co_name
+                node.meta[LOCALS] = _bound(frame)
             frames.append((file, *_position(frame.f_code, frame.f_lasti)))
         elif of_torch is None and "/torch/nn/" in file and not file.endswith("/torch/nn/modules/module.py"):
             of_torch = (file, frame.f_lineno, None, None, None)
