@@ -85,6 +85,16 @@ def reshaped(graph: Graph, node: Node, sizes: Sequence[int]) -> Node:
     return node if shape(node) == tuple(sizes) else called(graph, ATEN.reshape.default, node, [*sizes])
 
 
+def expanded(graph: Graph, node: Node, sizes: Sequence[int]) -> Node:
+    """Return a node whose dimensions of size 1 have these sizes: itself if it has them."""
+    return node if shape(node) == tuple(sizes) else called(graph, ATEN.expand.default, node, [*sizes])
+
+
+def cast(graph: Graph, node: Node, kind: torch.dtype) -> Node:
+    """Return a node of a type: itself if it has it."""
+    return node if dtype(node) == kind else called(graph, ATEN.to.dtype, node, kind)
+
+
 def rearranged(graph: Graph, node: Node, dims: Sequence[Dim], wanted: Sequence[Dim]) -> Node:
     """Return views that bring a tensor with some dimensions, of size 1 where it is broadcast, into those wanted.
 

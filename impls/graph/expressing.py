@@ -10,11 +10,23 @@ from torch.fx import Graph, Node
 
 from impls.graph.calls import Call, with_kind
 from impls.graph.constants import constant
-from impls.graph.dimensions import ATEN, Dim, Dims, Odd, before_flattening, before_repeat, called, rearranged, reshaped
+from impls.graph.dimensions import (
+    ATEN,
+    Dim,
+    Dims,
+    Odd,
+    before_flattening,
+    before_repeat,
+    called,
+    cast,
+    expanded,
+    rearranged,
+    reshaped,
+)
 from impls.graph.memory import Memory
 from impls.graph.products import Labels, Product
 from impls.graph.scores import ADD, FACTOR, HIDE, ROW, TIMES, Scores, Term, Way
-from impls.graph.tracing import dtype, is_tensor, name, shape
+from impls.graph.tracing import dtype, name, shape
 
 WIDTH, VALUES, COLUMNS = "width", "values", "columns"
 """The axes that scores don't have: the width of queries and keys, that of values, and columns beside the scores."""
@@ -178,8 +190,7 @@ class Attention:
         node = reshaped(graph, output, [*(dim.size for dim in self.lead), rows, values])
         node = rearranged(graph, node, [*self.lead, self.rows, Dim(values, axis=VALUES)], self.output_dims)
         node = reshaped(graph, node, shape(self.output))
-        kind = dtype(self.output)
-        return node if dtype(node) == kind or not is_tensor(node) else called(graph, ATEN.to.dtype, node, kind)
+        return cast(graph, node, dtype(self.output))
 
 
 def attention(way: Way) -> Attention:
@@ -283,9 +294,8 @@ class _Making:
 
     def add(self, term: Term) -> None:
         """Let a term have its effect on the scale, the queries or the mask."""
-        {ADD: self._add, HIDE: self._hide, TIMES: self._times, FACTOR: self._factor, ROW: self._check_row}[term.kind](
-            term
-        )
+        steps = {ADD: self._add, HIDE: self._hide, TIMES: self._times, FACTOR: self._factor, ROW: self._check_row}
+        steps[term.kind](term)
 
     def _times(self, term: Term) -> None:
         self.scale *= term.value
@@ -306,8 +316,7 @@ class _Making:
     def _hide(self, term: Term) -> None:
         tensor = self._placed(term)
         self.terms.append((term, tensor))
-        if dtype(tensor) != torch.bool:
-            tensor = self.call(ATEN.to.dtype, tensor, torch.bool)
+        tensor = cast(self.graph, tensor, torch.bool)
         if term.shows:
             tensor = self.call(ATEN.logical_not.default, tensor)
         value = term.value
@@ -371,21 +380,15 @@ class _Making:
         if mask is None:
             mask = self.call(ATEN.new_zeros.default, column, [*shape(column)[:-1], self.core.columns.size])
         both = torch.broadcast_shapes(shape(mask)[:-1], shape(column)[:-1])
-        mask, column = (
-            each if shape(each)[:-1] == both else self.call(ATEN.expand.default, each, [*both, shape(each)[-1]])
-            for each in (mask, column)
-        )
-        if dtype(column) != dtype(mask):
-            column = self.call(ATEN.to.dtype, column, dtype(mask))
-        self.mask = self.call(ATEN.cat.default, [mask, column], -1)
+        mask, column = (expanded(self.graph, each, [*both, shape(each)[-1]]) for each in (mask, column))
+        self.mask = self.call(ATEN.cat.default, [mask, cast(self.graph, column, dtype(mask))], -1)
 
     def headed(self, node: Node, lead: Sequence[int]) -> Node:
         """Return a tensor with these leading sizes as `[B, H, N, D]`, of the type of the values."""
-        *own, rows, width = shape(node)
-        if own != [*lead]:
-            node = self.call(ATEN.expand.default, node, [*lead, rows, width])
-        node = node if dtype(node) == self.dtype else self.call(ATEN.to.dtype, node, self.dtype)
-        return reshaped(self.graph, node, [*_two(lead), rows, width])
+        *_, rows, width = shape(node)
+        node = cast(self.graph, expanded(self.graph, node, [*lead, rows, width]), self.dtype)
+        *items, heads = lead if len(lead) > 1 else [*lead, 1]
+        return reshaped(self.graph, node, [math.prod(items), heads, rows, width])
 
     def headed_mask(self, lead: Sequence[int]) -> Node | None:
         """Return the mask as `[B, H, N, M]`, 1 where it is broadcast."""
@@ -394,10 +397,3 @@ class _Making:
         *items, heads = shape(self.mask)[:-2] or [1]
         is_of_items = any(size != 1 for size in items)
         return self.headed(self.mask, [*(lead[:-1] if is_of_items else items), heads])
-
-
-def _two(lead: Sequence[int]) -> list[int]:
-    """Return the sizes of items and of heads for all leading sizes."""
-    if len(lead) < 2:
-        return [*lead, *[1] * (2 - len(lead))]
-    return [math.prod(lead[:-1]), lead[-1]]

@@ -16,7 +16,7 @@ from torch.fx.node import map_arg
 
 from impls.graph.calls import Call, with_kind
 from impls.graph.constants import constant, held
-from impls.graph.dimensions import ATEN, Odd, called, reshaped
+from impls.graph.dimensions import ATEN, Odd, called, cast, expanded, reshaped
 from impls.graph.memory import Memory
 from impls.graph.scores import ADD, LOWEST, Term
 from impls.graph.tracing import dtype, is_tensor, name, shape
@@ -75,9 +75,8 @@ class Fused:
         mask: Node | None = asked.get("attn_mask", asked.get("attn_bias"))
         terms = () if mask is None else ((Term(ADD, self.begin, 0, tensor=mask, shows=True), mask),)
         if mask is not None and len(shape(mask)) > len("NM") and len(sizes) != len("BHND"):
-            if len(sizes) > len("BHND"):
-                mask = called(graph, ATEN.expand.default, mask, [*sizes[:-1], shape(self.tensors[1])[-2]])
-            mask = _headed(graph, mask)
+            whole = [*sizes[:-1], shape(self.tensors[1])[-2]] if len(sizes) > len("BHND") else shape(mask)
+            mask = _headed(graph, expanded(graph, mask, whole))
         return Call(
             query,
             key,
@@ -93,8 +92,7 @@ class Fused:
     def _flex(self, graph: Graph, memory: Memory) -> Call:
         query, key, value = self.tensors
         factor, mask = _factor_and_mask(self.begin, graph, memory)
-        if mask is not None and dtype(mask) != dtype(value):
-            mask = called(graph, ATEN.to.dtype, mask, dtype(value))
+        mask = None if mask is None else cast(graph, mask, dtype(value))
         has_groups = shape(query)[1] != shape(key)[1]
         call = Call(query, key, value, factor * float(self.asked["scale"]), mask, has_groups=has_groups)
         return with_kind(call, memory)
@@ -145,8 +143,7 @@ def _factor_and_mask(node: Node, graph: Graph, memory: Memory) -> tuple[float, N
     hides = not bool(_known(shown, memory).all())
     if not hides:
         return factor, results[0] if is_added else None
-    size = torch.broadcast_shapes(shape(results[0]), shape(shown))
-    mask = called(graph, ATEN.expand.default, results[0], [*size])
+    mask = expanded(graph, results[0], torch.broadcast_shapes(shape(results[0]), shape(shown)))
     hidden = called(graph, ATEN.logical_not.default, shown)
     return factor, called(graph, ATEN.masked_fill.Scalar, mask, hidden, float("-inf"))
 
