@@ -8,7 +8,7 @@ from torch.fx import Node
 from impls.graph.cores import Core
 from impls.graph.operands import between
 from impls.graph.syntax import parsed, written
-from impls.graph.tracing import FRAMES
+from impls.graph.tracing import frames
 
 
 def not_taken(core: Core) -> list[str]:
@@ -28,7 +28,7 @@ def taken_by(node: Node, core: Core, other: Core) -> ast.expr | None:
 
     None if it is no branch of the function in which the core's last product is.
     """
-    function, line = _function(core.node), node.meta[FRAMES][0][1]
+    function, line = _function(core.node), frames(node)[0].line
     if function is None or not _has(function, line):
         return None
     ran, never = _ran(core, function), _ran(other, function)
@@ -41,26 +41,23 @@ def taken_by(node: Node, core: Core, other: Core) -> ast.expr | None:
 
 def _ran(core: Core, function: ast.FunctionDef) -> set[int]:
     """Return the lines of a function that ran between a core's products."""
-    nodes, file = between(core.first, core.node), core.node.meta[FRAMES][0][0]
-    every = {frame[1] for node in nodes for frame in node.meta.get(FRAMES) or [] if frame[0] == file}
+    nodes, file = between(core.first, core.node), frames(core.node)[0].file
+    every = {frame.line for node in nodes for frame in frames(node) if frame.file == file}
     return {line for line in every if _has(function, line)}
 
 
 def _ifs(function: ast.FunctionDef, ran: set[int], core: Core) -> list[ast.If]:
-    end = core.node.meta[FRAMES][0][1]
+    end = frames(core.node)[0].line
     return [each for each in ast.walk(function) if isinstance(each, ast.If) and min(ran) <= each.lineno <= end]
 
 
 def _function(node: Node) -> ast.FunctionDef | None:
     """Return the innermost function of the source in which an operator was called; None without one."""
-    frames = node.meta.get(FRAMES) or []
-    if not frames or frames[0][2] is None:
-        return None
-    file, line = frames[0][:2]
-    tree = parsed(file)[1]
-    every = ast.walk(tree) if tree else iter(())
-    found = [each for each in every if isinstance(each, ast.FunctionDef) and _has(each, line)]
-    return max(found, key=lambda each: each.lineno, default=None)
+    for at in frames(node)[:1]:
+        tree = None if at.end_line is None else parsed(at.file)[1]
+        every = [each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef)] if tree else []
+        return max((each for each in every if _has(each, at.line)), key=lambda each: each.lineno, default=None)
+    return None
 
 
 def _has(tree: ast.stmt, line: int) -> bool:

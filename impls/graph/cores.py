@@ -19,7 +19,7 @@ from impls.graph.memory import Memory
 from impls.graph.products import product
 from impls.graph.reach import is_learned, live, next_softmaxes, sums, what_it_is_over
 from impls.graph.scores import Blocked, Term, Way, softmaxes
-from impls.graph.tracing import Traced, dtype, line, name, reached, shape, where
+from impls.graph.tracing import Traced, dtype, frames, name, reached, shape, where
 from impls.graph.walking import Walk
 from impls.modules.masks import Mask, noted
 from impls.modules.wrapper import Wrapper
@@ -283,8 +283,8 @@ def _with_use(core: Core, needed: Collection[Node]) -> Core:
 
 def _lines(nodes: Sequence[Node]) -> str:
     """Return the lines of source of nodes, as `a.py:12` or `a.py:12-15`; empty if they are of several files."""
-    lines = [at for at in map(line, nodes) if at]
-    files, numbers = {file for file, _ in lines}, [number for _, number in lines]
+    every = [at for node in nodes for at in frames(node)[:1]]
+    files, numbers = {at.file for at in every}, [at.line for at in every]
     return f"{min(files)}:{'-'.join(map(str, sorted({min(numbers), max(numbers)})))}" if len(files) == 1 else ""
 
 

@@ -14,7 +14,7 @@ from impls.graph.operands import Operands, between
 from impls.graph.syntax import Expression, call_of, moved
 from impls.graph.syntax import written as text_of
 from impls.graph.terms import Terms
-from impls.graph.tracing import FRAMES, Traced, module_of, name, where
+from impls.graph.tracing import Traced, frames, module_of, name, where
 
 FUNCTION = "F.scaled_dot_product_attention"
 
@@ -98,7 +98,7 @@ def written_lines(cores: Sequence[Core], graph: Traced) -> list[Lines]:
     Where they need different lines, and no condition of the source chooses between them, it is what differs.
     """
     every = [written(core, graph) for core in cores]
-    places = [str(core.node.meta[FRAMES][:1]) for core in cores]
+    places = [tuple(frames(core.node)[:1]) for core in cores]
     for place in dict.fromkeys(places):
         own = [number for number, its in enumerate(places) if its == place and every[number]]
         if len({every[number][0] for number in own}) > 1:

@@ -13,7 +13,7 @@ from torch.fx import Node
 
 from impls.graph.cores import Core, found
 from impls.graph.source import written, written_lines
-from impls.graph.tracing import FRAMES, traced
+from impls.graph.tracing import frames, traced
 from tests.written_cores import EXPRESSIBLE, B, D, H, N, traced_layer
 
 WITHOUT_NAMES = {"one query": "q_2"}
@@ -148,7 +148,8 @@ def module_of(path: Path, text: str) -> ModuleType:
 
 def pasted(node: Node, line: str, path: Path) -> ModuleType:
     """Return a copy of the module whose source made a node, with a line in place of the node's expression."""
-    file, first, last, start, end = node.meta[FRAMES][0]
+    file, first, last, start, end = frames(node)[0]
+    assert last is not None
     lines = Path(file).read_bytes().splitlines(keepends=True)
     before = b"".join(lines[: first - 1]) + lines[first - 1][:start]
     after = lines[last - 1][end:] + b"".join(lines[last:])

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.fx.experimental.proxy_tensor import PythonKeyTracer
 
-from impls.graph.tracing import FRAMES, Untraceable, line, module_of, name, traced, where
+from impls.graph.tracing import Untraceable, frames, module_of, name, traced, where
 from tests import written_cores
 from tests.make.points import made
 from tests.written_cores import traced_layer
@@ -57,9 +57,8 @@ def test_nodes_have_the_lines_of_their_operators() -> None:
     source, start = inspect.getsourcelines(written_cores.two_masks)
     (softmax,) = (node for node in graph.graph.nodes if name(node) == "softmax")
     place = start + next(number for number, text in enumerate(source) if "softmax" in text)
-    assert line(softmax) == (written_cores.__file__, place)
     assert where(softmax).endswith(f"written_cores.py:{place}")
-    file, first, last, column, end = softmax.meta[FRAMES][0]
+    file, first, last, column, end = frames(softmax)[0]
     assert (file, first, last) == (written_cores.__file__, place, place)
     assert source[place - start][column:end] == "scores.view(-1, H, N, N).softmax(-1)"
 
