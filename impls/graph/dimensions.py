@@ -128,7 +128,7 @@ def _with_joined(graph: Graph, node: Node, targets: Sequence[Sequence[Dim]], siz
     ]
     if any(is_partly):
         node = reshaped(graph, node, [size for target in targets for size in map(sizes.__getitem__, target)])
-        node = called(graph, ATEN.expand.default, node, full)
+        node = expanded(graph, node, full)
     parts = iter(full)
     return reshaped(graph, node, [math.prod(itertools.islice(parts, len(target))) for target in targets])
 

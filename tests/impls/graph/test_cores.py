@@ -3,6 +3,7 @@
 import dataclasses
 import inspect
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -36,18 +37,11 @@ def test_a_core_that_attention_can_express_is_found(kind: str) -> None:
     assert core.class_name == "Written"
 
 
-def test_heads_of_a_single_item_are_heads() -> None:
-    """Also if items and heads are one dimension at the product; one dimension alone is one of items."""
-    q = torch.randn(1, H, N, D)
-    shapes = [found_in(EXPRESSIBLE[kind], q, q, q).cores[0].shapes[0] for kind in ("plain", "three dimensions")]
-    assert shapes == [(1, H, N, D)] * 2
-    assert found_in(EXPRESSIBLE["plain"], q[0], q[0], q[0]).cores[0].shapes[0] == (H, 1, N, D)
-
-
 @pytest.mark.parametrize("kind", [kind for kind, (_, reason) in INEXPRESSIBLE.items() if kind != "dropout" and reason])
 def test_what_attention_cannot_express_has_its_operator_and_its_line(kind: str) -> None:
-    """The line is one of the core's own or of the function that returns its scores."""
+    """The line is one of the core's own or of the function that returns its scores; if weights are used is known."""
     (core, reason), seen = INEXPRESSIBLE[kind], found_in_written(kind)
+    assert [each.weights_are_used for each in seen.cores] == [True] * (kind == "used later")
     (said, *_) = [each.reason for each in seen.unknown] or [each.obstacle for each in seen.cores]
     assert reason in said
     name, _, number = said.rpartition(" at ")[2].rpartition(":")
@@ -64,7 +58,9 @@ def lines_of(core: Callable[..., Tensor]) -> set[int]:
 def test_other_weights_than_those_of_a_softmax_are_nothing() -> None:
     """Dropout belongs to a core, as a keyword that an attend may declare."""
     assert found_in_written("dropout").cores[0].dropout == 0.5
-    assert found_in_written("relu") == found_in_written("no softmax") == Found((), ())
+    model = made("tests.tiny_models:plain[input=1x5x16]")
+    without = found_in(model, torch.randn(3, *model.items[0])), found_in_written("relu"), found_in_written("no softmax")
+    assert {*without} == {Found((), ())}
 
 
 def added(how: str, x: Tensor) -> Tensor:
@@ -169,13 +165,6 @@ def test_what_would_express_a_softmax_is_said_if_it_is_known(function: Callable[
     assert (softmax.hinted == softmax.reason) == (not hint)
 
 
-def test_weights_that_are_used_again_are_named() -> None:
-    """The core is known, and why it can't be replaced."""
-    (core,) = found_in_written("used later").cores
-    assert core.weights_are_used
-    assert core.obstacle
-
-
 @pytest.mark.parametrize(
     ("kind", "masks", "causal"),
     [
@@ -242,29 +231,10 @@ def test_layers_of_torch_are_seen_inside() -> None:
         assert seen.unknown == ()
 
 
-def test_a_model_without_softmax_has_nothing() -> None:
-    """Neither a core nor a softmax that belongs to none."""
-    model = made("tests.tiny_models:plain[input=1x5x16]")
-    assert found_in(model, torch.randn(3, *model.items[0])) == Found((), ())
-
-
-def test_a_learned_query_is_attention() -> None:
-    """Queries may be a parameter."""
-    query = nn.Parameter(torch.randn(3, 8))
-    (core,) = found_in(lambda x: (query @ x.mT).softmax(-1) @ x, torch.randn(2, 5, 8)).cores
-    assert core.shapes == ((2, 1, 3, 8), (2, 1, 5, 8), (2, 1, 5, 8))
-
-
-def softmax_one(scores: Tensor) -> Tensor:
-    """Return weights whose sum is less than 1."""
+def by_hand(scores: Tensor, *, more: float = 0.0) -> Tensor:
+    """Return a softmax of several operators, or weights whose sum is less than 1."""
     weights = (scores - scores.amax(-1, keepdim=True)).exp()
-    return weights / (1 + weights.sum(-1, keepdim=True))
-
-
-def by_hand(scores: Tensor) -> Tensor:
-    """Return a softmax of several operators."""
-    weights = (scores - scores.amax(-1, keepdim=True)).exp()
-    return weights / weights.sum(-1, keepdim=True)
+    return weights / (more + weights.sum(-1, keepdim=True))
 
 
 def by_hand_over_some(scores: Tensor) -> Tensor:
@@ -273,14 +243,15 @@ def by_hand_over_some(scores: Tensor) -> Tensor:
     return weights * 2 / (weights * 2).sum(-1, keepdim=True)
 
 
-def over_columns(scores: Tensor) -> Tensor:
-    """Return weights after another number was subtracted for each key."""
-    return (scores - scores.amax(-2, keepdim=True)).softmax(-1)
-
-
 @pytest.mark.parametrize(
     ("softmax", "cores"),
-    [(by_hand, 1), (softmax_one, 0), (by_hand_over_some, 0), (over_columns, 0), (lambda s: F.softmax(s, -1), 1)],
+    [
+        (by_hand, 1),
+        (partial(by_hand, more=1.0), 0),
+        (by_hand_over_some, 0),
+        (lambda scores: (scores - scores.amax(-2, keepdim=True)).softmax(-1), 0),
+        (lambda scores: F.softmax(scores, -1), 1),
+    ],
 )
 def test_a_softmax_by_hand_must_be_one(softmax: Callable[[Tensor], Tensor], cores: int) -> None:
     """Numbers that are the same for all keys of a query may be subtracted before, nothing be added to the sum."""
@@ -288,28 +259,52 @@ def test_a_softmax_by_hand_must_be_one(softmax: Callable[[Tensor], Tensor], core
     assert len(found_in(lambda q, k, v: softmax(q @ k.mT) @ v, q, k, v).cores) == cores
 
 
-@pytest.mark.parametrize(
-    "repeat",
-    [
-        lambda x: x.repeat_interleave(3, 1),
-        lambda x: x[:, :, None].expand(-1, -1, 3, -1, -1).reshape(2, 6, 5, 8),
-    ],
-)
-def test_keys_are_those_before_their_heads_were_repeated(repeat: Callable[[Tensor], Tensor]) -> None:
-    """Each for a group of neighbours among the heads of queries; heads that are repeated in another order stay."""
-    q, k, v = torch.randn(2, 6, 5, 8), torch.randn(2, 2, 5, 8), torch.randn(2, 2, 5, 8)
-    for own, heads in ((repeat, 2), (lambda x: x.repeat(1, 3, 1, 1), 6)):
-        (core,) = found_in(lambda q, k, v, own=own: (q @ own(k).mT).softmax(-1) @ own(v), q, k, v).cores
-        assert core.shapes == ((2, 6, 5, 8), (2, heads, 5, 8), (2, heads, 5, 8))
+def repeated(q: Tensor, k: Tensor, v: Tensor, repeat: Callable[[Tensor], Tensor]) -> Tensor:
+    """Return attention whose heads of keys are repeated."""
+    return EXPRESSIBLE["plain"](q, repeat(k), repeat(v))
+
+
+Shapes = list[tuple[int, ...]]
+
+GROUPS: Shapes = [(2, 6, 5, 8), (2, 2, 5, 8), (2, 2, 5, 8)]
+"""Three heads of queries for each of keys."""
+
+PLAIN, FLAT = EXPRESSIBLE["plain"], EXPRESSIBLE["three dimensions"]
+
+SHAPES: dict[str, tuple[Callable[..., Tensor], Shapes, Shapes]] = {
+    "one item": (PLAIN, [(1, H, N, D)] * 3, [(1, H, N, D)] * 3),
+    "one item, flat": (FLAT, [(1, H, N, D)] * 3, [(1, H, N, D)] * 3),
+    "one dimension": (PLAIN, [(H, N, D)] * 3, [(H, 1, N, D)] * 3),
+    "a learned query": (
+        lambda x: (nn.Parameter(torch.ones(3, 8)) @ x.mT).softmax(-1) @ x,
+        [(2, 5, 8)],
+        [(2, 1, 3, 8), (2, 1, 5, 8), (2, 1, 5, 8)],
+    ),
+    "neighbours": (partial(repeated, repeat=lambda x: x.repeat_interleave(3, 1)), GROUPS, GROUPS),
+    "expanded neighbours": (
+        partial(repeated, repeat=lambda x: x[:, :, None].expand(-1, -1, 3, -1, -1).reshape(2, 6, 5, 8)),
+        GROUPS,
+        GROUPS,
+    ),
+    "another order": (partial(repeated, repeat=lambda x: x.repeat(1, 3, 1, 1)), GROUPS, [(2, 6, 5, 8)] * 3),
+}
+"""Functions, the shapes of their inputs, and those of queries, keys and values."""
+
+
+@pytest.mark.parametrize("kind", SHAPES)
+def test_shapes_show_heads_as_far_as_the_graph_does(kind: str) -> None:
+    """Heads of one item are heads, one dimension alone is of items; keys are those before neighbours were repeated."""
+    function, inputs, shapes = SHAPES[kind]
+    (core,) = found_in(function, *map(torch.randn, inputs)).cores
+    assert [*core.shapes] == shapes
 
 
 def test_several_products_of_one_softmax_are_cores() -> None:
     """Each has the same weights and values of its own."""
-    q, k, v, w = torch.randn(4, 2, 2, 5, 8)
 
-    def both(q: Tensor, k: Tensor, v: Tensor, w: Tensor) -> Tensor:
-        weights = (q @ k.mT).softmax(-1)
-        return weights @ v + weights @ w
+    def both(q: Tensor, v: Tensor) -> Tensor:
+        weights = (q @ q.mT).softmax(-1)
+        return weights @ v + weights @ q
 
-    seen = found_in(both, q, k, v, w)
+    seen = found_in(both, *torch.randn(2, 2, 2, 5, 8))
     assert [core.obstacle for core in seen.cores] == ["", ""]
