@@ -28,6 +28,15 @@ import torch.nn.functional as F
 from torch import nn
 
 
+class Places(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.bias = nn.Parameter(torch.randn(1, 2, 6, 6))
+
+    def forward(self, scores):
+        return scores + self.bias
+
+
 class Layer(nn.Module):
     def __init__(self, heads=2, is_shifted=False):
         super().__init__()
@@ -37,6 +46,7 @@ class Layer(nn.Module):
         self.temperature = nn.Parameter(torch.rand(heads, 1, 1) + 0.5)
         self.sinks = nn.Parameter(torch.randn(heads))
         self.drop = nn.Dropout(0.1)
+        self.places = Places()
 
     def split(self, x):
         return self.qkv(x).unflatten(2, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
@@ -119,14 +129,17 @@ LAYERS = {
         weights = self.places(q @ k.mT * q.shape[-1] ** -0.5).softmax(-1)
         return (weights @ v).transpose(1, 2).flatten(2)
 
-
-class Places(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.bias = nn.Parameter(torch.randn(1, 2, 6, 6))
-
-    def forward(self, scores):
-        return scores + self.bias
+""",
+    "a number as bias": """
+    def forward(self, x):
+        q, k, v = self.split(x)
+        weights = q @ k.mT * q.shape[-1] ** -0.5
+        if self.mask is None:
+            bias = 0
+        else:
+            bias = self.mask * 2
+        weights = weights + bias
+        return (weights.softmax(-1) @ v).transpose(1, 2).flatten(2)
 """,
 }
 
@@ -254,45 +267,30 @@ def test_an_operand_without_a_name_gets_one_that_the_source_has_not(kind: str, n
     assert f"[{B}, {H}, 1, {D}]" in note
 
 
-def test_a_name_that_is_bound_to_something_else_is_not_used(tmp_path: Path) -> None:
-    """The queries' name holds the weights where the line stands."""
-    (lines,) = lines_of("names again", tmp_path)
-    assert "(q_2, k, v" in lines[0]
+LEFT_OUT = "did not take"
 
 
-def test_a_tensor_of_a_module_inside_has_its_path(tmp_path: Path) -> None:
-    """The bias is added in the code of another module, which the line can name."""
-    module = module_of(tmp_path / "layers.py", MODULE + LAYERS["in a module"])
-    layer = module.Layer()
-    layer.places = module.Places()
-    _, (lines,) = every_line(layer.eval(), torch.randn(3, 6, 16))
-    assert lines[0] == "F.scaled_dot_product_attention(q, k, v, attn_mask=self.places.bias)"
-
-
-def test_what_the_line_leaves_out_is_said(tmp_path: Path) -> None:
-    """A dropout that evaluation turns off, and the branch for a mask that the call did not take."""
-    (lines,) = lines_of("branch", tmp_path)
-    (branch,) = notes(lines, "did not take")
-    assert "`if self.mask is not None`" in branch
-    (dropout,) = notes(lines, "dropout")
-    assert "0.1" in dropout
-
-
-def test_a_branch_that_computes_nothing_may_have_been_taken(tmp_path: Path) -> None:
-    """A number in place of a bias leaves no operator in the graph, and only the other branch is left out."""
-    branch = "if self.mask is not None:\n            weights = weights + self.mask"
-    other = "if self.mask is None:\n            bias = 0\n        else:\n            bias = self.mask * 2\n"
-    source = LAYERS["branch"].replace(branch, f"{other}        weights = weights + bias")
-    _, (lines,) = every_line(module_of(tmp_path / "layers.py", MODULE + source).Layer().eval(), torch.randn(3, 6, 16))
-    (note,) = notes(lines, "did not take")
-    assert note.endswith("did not take: the `else` of `if self.mask is None` (line 27)")
-
-
-def test_a_branch_that_was_taken_is_not_left_out(tmp_path: Path) -> None:
-    """With the mask the line has it."""
-    (lines,) = lines_of("branch", tmp_path, SHIFTED)
-    assert "attn_mask=self.mask" in lines[0]
-    assert notes(lines, "did not take") == []
+@pytest.mark.parametrize(
+    ("kind", "every", "line", "said"),
+    [
+        ("names again", [], "(q_2, k, v", {}),
+        ("in a module", [], "(q, k, v, attn_mask=self.places.bias)", {}),
+        ("branch", [], "(q, k, v)", {LEFT_OUT: "`if self.mask is not None`", "dropout": "0.1"}),
+        ("branch", [SHIFTED], "attn_mask=self.mask", {LEFT_OUT: None}),
+        ("a number as bias", [], "(q, k, v)", {LEFT_OUT: ": the `else` of `if self.mask is None`"}),
+        ("narrow values", [], "(q, k, v)", {"wide": "F.pad(v, (0, 5))"}),
+    ],
+)
+def test_a_line_has_names_that_hold_and_says_what_it_leaves_out(
+    kind: str, every: list[Any], line: str, said: dict[str, str | None], tmp_path: Path
+) -> None:
+    """A name may be bound to something else there, or stand in a module inside; what computes nothing may have run."""
+    (lines,) = lines_of(kind, tmp_path, *every)
+    assert line in lines[0]
+    for word, what in said.items():
+        found_notes = notes(lines, word)
+        assert len(found_notes) == (what is not None)
+        assert all(str(what) in each for each in found_notes)
 
 
 def test_layers_of_one_source_that_differ_have_no_common_line(tmp_path: Path) -> None:
@@ -328,12 +326,6 @@ def test_a_causal_mask_is_said_to_be_one() -> None:
     """It is said for masks that hide later keys alone."""
     for kind, is_causal in (("causal", True), ("causal that is added", True), ("boolean mask", False)):
         assert bool(notes(lines_of_written(kind)[1], "is_causal=True")) == is_causal
-
-
-def test_narrower_values_have_a_tip(tmp_path: Path) -> None:
-    """They can be padded to the width of queries."""
-    (lines,) = lines_of("narrow values", tmp_path)
-    assert notes(lines, "F.pad(v, (0, 5))")
 
 
 def test_torchs_own_layer_is_told_to_leave_weights() -> None:
