@@ -152,12 +152,10 @@ class Attention:
         making.set_queries_without_keys(memory)
         making.add_sink()
         lead, of_keys = ([dim.size for dim in dims] for dims in (self.lead, making.lead_of_keys))
-        query = making.headed(making.query, lead)
-        key, value = (making.headed(each, of_keys) for each in (making.key, making.value))
         call = Call(
-            query,
-            key,
-            value,
+            making.headed(making.query, lead),
+            making.headed(making.key, of_keys),
+            making.headed(making.value, of_keys),
             making.scale,
             making.headed_mask(lead),
             has_groups=of_keys != lead,

@@ -40,9 +40,7 @@ def rewritten(graph: Traced, attend: Attend) -> Rewritten:
     The attend is asked for what CORE_KEYWORDS say; a core that needs one which it doesn't declare is left. What the
     graph computes for outputs that don't count stays, as it does in the module.
     """
-    own = Traced(
-        GraphModule(graph.module, copy.deepcopy(graph.module.graph)), graph.inner, graph.xs, graph.layer_inputs
-    )
+    own = replace(graph, module=GraphModule(graph.module, copy.deepcopy(graph.module.graph)))
     nodes, every = own.module.graph, found(own)
     unused = [node for node in nodes.nodes if node.op == "call_function" and not node.users]
     memory, replaced, left = Memory(nodes), list[Core](), list[tuple[Core, str]]()
@@ -55,7 +53,7 @@ def rewritten(graph: Traced, attend: Attend) -> Rewritten:
     if not replaced:
         raise Unsupported(_why_none(every, left, nodes))
     inside = {*reached([core.first for core in replaced], lambda node: node.users)}
-    remove_dead(nodes, {*unused} - inside)
+    _remove_dead(nodes, {*unused} - inside)
     nodes.lint()
     own.module.recompile()
     still = {*nodes.nodes}
@@ -115,7 +113,7 @@ def _attended(graph: Graph, attend: Attend, call: Call) -> Node:
     return node
 
 
-def remove_dead(graph: Graph, kept: Collection[Node] = ()) -> None:
+def _remove_dead(graph: Graph, kept: Collection[Node]) -> None:
     """Remove the nodes that nothing needs, but some; a change in place if nothing reads that memory later."""
     memory = Memory(graph)
     for node in reversed([*graph.nodes]):

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from impls.attend import eager, online, sdpa
 from impls.contract import Unsupported
 from impls.graph.rewriting import Rewritten, rewritten
-from impls.graph.running import InGraph, unchanged
+from impls.graph.running import InGraph
 from impls.graph.tracing import name, traced
 from tests import written_cores
 from tests.make.points import made
@@ -224,31 +224,6 @@ def test_memory_that_is_changed_is_read_as_the_module_reads_it(function: Callabl
         assert "in place" in str(reason)  # noqa: PT017 - either is right
     else:
         assert off(new.module(x), function(x)) < 1e-5
-
-
-def test_a_module_runs_a_graph_for_each_kind_of_input() -> None:
-    """Shapes, types, gradients and training each have their own; the module's output is the same, bit for bit."""
-    model, x, _ = traced_layer("plain")
-    new = unchanged(model)
-    assert isinstance(new, InGraph)
-    assert new.adapted_by == "graph"
-    for each in (x, x[:2], x):
-        assert torch.equal(new(each), model(each))
-    assert len(new.graphs) == 2
-    new.train()
-    new(x)
-    assert len(new.graphs) == 3 - model.training
-
-
-def test_dropout_is_on_in_training_alone() -> None:
-    """A graph is of a module as it was when it was traced."""
-    model = nn.Sequential(nn.Linear(8, 8), nn.Dropout(0.5)).eval()
-    new, x = InGraph(model), torch.randn(4, 8)
-    assert torch.equal(new(x), new(x))
-    new.train()
-    assert not torch.equal(new(x), new(x))
-    new.eval()
-    assert torch.equal(new(x), model(x))
 
 
 @torch.library.custom_op("bench_tests::softmax", mutates_args=())

@@ -10,11 +10,12 @@ from torch import Tensor, nn
 
 import impls
 from impls.catalogue import GRAPH
-from impls.graph.running import InGraph
+from impls.graph.running import InGraph, unchanged
 from impls.graph.tracing import traced
 from impls.modules.core import compile_in_place
 from impls.modules.wrapper import Wrapper, X
 from tests.tiny_models import Capped, Written, right
+from tests.written_cores import traced_layer
 
 
 class Around(nn.Module):
@@ -118,6 +119,31 @@ def test_a_graph_computes_what_the_module_does(dtype: torch.dtype, batches: tupl
         weights = [x, *layer.parameters()]
         grads = zip(torch.autograd.grad(y.sum(), weights), torch.autograd.grad(expected.sum(), weights), strict=True)
         assert all(torch.equal(*pair) for pair in grads)
+
+
+def test_a_module_runs_a_graph_for_each_kind_of_input() -> None:
+    """Shapes, types, gradients and training each have their own; the module's output is the same, bit for bit."""
+    model, x, _ = traced_layer("plain")
+    new = unchanged(model)
+    assert isinstance(new, InGraph)
+    assert new.adapted_by == "graph"
+    for each in (x, x[:2], x):
+        assert torch.equal(new(each), model(each))
+    assert len(new.graphs) == 2
+    new.train()
+    new(x)
+    assert len(new.graphs) == 3 - model.training
+
+
+def test_dropout_is_on_in_training_alone() -> None:
+    """A graph is of a module as it was when it was traced."""
+    model = nn.Sequential(nn.Linear(8, 8), nn.Dropout(0.5)).eval()
+    new, x = InGraph(model), torch.randn(4, 8)
+    assert torch.equal(new(x), new(x))
+    new.train()
+    assert not torch.equal(new(x), new(x))
+    new.eval()
+    assert torch.equal(new(x), model(x))
 
 
 def test_a_graph_follows_its_weights() -> None:
