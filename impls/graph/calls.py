@@ -3,13 +3,13 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
-import torch
 from torch.fx import Node
 
+from impls.catalogue import CAUSAL, GIVEN
 from impls.graph.constants import constant
 from impls.graph.memory import Memory
-from impls.graph.scores import LOWEST, Term
-from impls.graph.tracing import shape
+from impls.graph.scores import Term
+from impls.modules.masks import LOWEST, noted
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,12 +43,7 @@ def with_kind(call: Call, memory: Memory) -> Call:
     mask = None if call.mask is None else constant(call.mask, memory)
     if mask is None:
         return call
-    hidden = mask <= LOWEST
-    if bool((hidden | (mask == 0)).all()):
-        queries, keys = shape(call.query)[-2], shape(call.key)[-2]
-        later = torch.ones(queries, keys, dtype=torch.bool, device=mask.device).triu(1)
-        if not bool(hidden.any()):
-            return replace(call, mask=None)
-        if mask.shape[-2:] == later.shape and bool((hidden == later).all()):
-            return replace(call, mask=None, is_causal=True)
-    return call
+    (known,) = noted(mask)
+    if known.kind != GIVEN and not bool((mask <= LOWEST).any()):
+        return replace(call, mask=None)
+    return replace(call, mask=None, is_causal=True) if known.kind == CAUSAL else call

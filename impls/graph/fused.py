@@ -18,8 +18,9 @@ from impls.graph.calls import Call, with_kind
 from impls.graph.constants import constant, held
 from impls.graph.dimensions import ATEN, Odd, called, cast, expanded, reshaped
 from impls.graph.memory import Memory
-from impls.graph.scores import ADD, LOWEST, Term
+from impls.graph.scores import ADD, Term
 from impls.graph.tracing import dtype, is_tensor, name, shape
+from impls.modules.masks import LOWEST
 
 SDPA, FLEX = "scaled_dot_product_attention", "flex_attention"
 

@@ -13,8 +13,9 @@ from impls.graph.constants import held, number
 from impls.graph.dimensions import Odd, viewed
 from impls.graph.memory import COPIES, VIEWS, Memory, is_mutable, origin
 from impls.graph.products import Product, product
-from impls.graph.scores import ADD, FACTOR, HIDE, LOWEST, ROW, SOFTMAX, TIMES, Blocked, Scores, Sink, Way
+from impls.graph.scores import ADD, FACTOR, HIDE, ROW, SOFTMAX, TIMES, Blocked, Scores, Sink, Way
 from impls.graph.tracing import is_tensor, name, shape
+from impls.modules.masks import LOWEST
 
 STATISTICS = frozenset({"amax", "max", "logsumexp"})
 """Operators whose results may be subtracted from all scores of a query, which its softmax doesn't notice."""
