@@ -4,11 +4,9 @@ The arguments of each, with its help, are in `arguments.py`. `run(arguments)` do
 status, or raises WrongRequest or NotComparable.
 """
 
-import shlex
 from pathlib import Path
 
 from bench.plan.errors import refusing
-from bench.plan.invocation import suite
 from bench.show.terminal.console import console
 
 FIRST = ("run", "show", "compare", "duel", "advise", "doctor")
@@ -33,8 +31,3 @@ def write(path: Path, text: str) -> None:
     """Write a file that the user asked for; raises WrongRequest if it can't be written."""
     with refusing(f"{path} can't be written"):
         path.write_text(text, encoding="utf-8", newline="\n")
-
-
-def to_summarise(folder: Path) -> str:
-    """Return the command that writes the table of a run anew."""
-    return f"{suite()} summarise {shlex.quote(str(folder))}"

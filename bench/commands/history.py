@@ -3,12 +3,12 @@
 import argparse
 from pathlib import Path
 
+from bench.analyse.analysed_run import AnalysedRun
 from bench.analyse.history import history, run_of
 from bench.commands import FINE, say
 from bench.plan.errors import WrongRequest
 from bench.show import side_by_side
 from bench.show.terminal.console import console, render
-from bench.store.saved_run import SavedRun
 from bench.store.table import RESULTS
 
 
@@ -19,7 +19,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise WrongRequest(
             f"a history needs two runs or more, got {len(folders)}; expected run folders, or a folder of them"
         )
-    over_time = history([run_of(folder.resolve().name, SavedRun(folder).table) for folder in folders])
+    over_time = history([run_of(folder.resolve().name, AnalysedRun(folder).table) for folder in folders])
     console().print(render(side_by_side.history(over_time)))
     if arguments.report:
         from bench.show.pages import comparison as page  # slow to import

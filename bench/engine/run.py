@@ -230,7 +230,7 @@ class Run:
             yield from Race(self, points, self.end_s(len(points)), answered).measured()
         else:
             yield from (equal_shares if effort.spread_s is None else spread)(self, points)
-        self.run_folder.tabulate(is_end=True)
+        self.run_folder.tabulate()
 
     def end_s(self, points: int) -> float:
         """Return the time of the monotonic clock at which a race over so many points ends.
@@ -298,7 +298,6 @@ class Run:
             if baseline is None or not (baseline.lacks_memory or self.deaths.allow(baseline)):
                 kept = [member for member in members if member.case.point == point and not member.has_harmed]
                 self.keep(kept, number, replicate)
-        self.run_folder.tabulate()
         return replicate
 
     def _dismiss(self, point: Point) -> None:

@@ -20,6 +20,7 @@ from bench.plan.verdicts import VERDICTS, hyphened
 from bench.show.comparison.report import STAMP
 from bench.store import environment, journal, plan, table
 from bench.store.environment import Environment
+from bench.store.saved_run import SavedRun
 from tests.engine.interpreters import two
 from tests.make.points import point
 from tests.make.records import ORIGIN, measured, record, samples
@@ -370,7 +371,7 @@ def test_rows_in_dispute_get_a_verdict_and_others_keep_theirs(
     assert "except in rows that a rerun measured" in " ".join(output.split())
     folders = [tmp_path / "rerun" / name for name in ("sdpa", "mha")]
     assert [table.load(each)["implementation"].tolist() for each in folders] == [[BEFORE, AFTER]] * 2
-    efforts = [json.loads((each / "plan.json").read_text())["effort"] for each in folders]
+    efforts = [vars(SavedRun(each).effort) for each in folders]
     assert {(each["processes"], round(each["budget_s"], 3)) for each in efforts} == {(5, 0.5)}, "as in NEW's run"
 
 

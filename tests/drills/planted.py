@@ -12,12 +12,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from bench.analyse.analysed_run import load
 from bench.analyse.standing import FASTEST, NAMED, SLOWER
 from bench.engine.run import run
 from bench.machine import facts
 from bench.plan.case import POINT_COLUMNS
 from bench.plan.sweep import Request, load_sweep
-from bench.store.saved_run import load
 from tests.planted import SHARES
 
 RUNS, WITHIN_S = 20, 60.0

@@ -170,4 +170,4 @@ def test_a_torn_line_of_a_shard_is_left_out(tmp_path: Path) -> None:
     path = folder / journal.JOURNAL
     path.write_bytes(path.read_bytes()[:-100])
     (done,), (notice,) = merge(tmp_path / "out", [folder])
-    assert (done.added, "line 32 is no record" in notice) == (31, True)
+    assert (done.added, "line 33 is no record" in notice) == (31, True)

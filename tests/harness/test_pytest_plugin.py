@@ -21,6 +21,7 @@ import bench.show.failures
 import bench.show.pages.run
 import bench.show.summary
 import bench.show.terminal.results
+from bench.analyse.analysed_run import load
 from bench.analyse.standing import Answer
 from bench.cli import main
 from bench.engine.run import Run
@@ -30,7 +31,7 @@ from bench.plan.case import CONTROL, Point
 from bench.plan.sweep import Sweep
 from bench.store import journal
 from bench.store.profile import SUFFIX
-from bench.store.saved_run import SavedRun, load
+from bench.store.saved_run import SavedRun
 from tests.store.disk import full_after
 
 pytestmark = pytest.mark.slow
@@ -162,7 +163,7 @@ def test_a_folder_says_that_its_run_was_a_race(scripted: Bench, pytester: pytest
     assert lines[:2] == [("1", "B=1"), ("2", "B=2")]
     answer = done.text.rpartition("]")[0].rpartition("Use ")[2]
     assert answer
-    effort = json.loads((done.folder / "plan.json").read_text())["effort"]
+    effort = vars(SavedRun(done.folder).effort)
     assert (effort["race"], effort["bound"], effort["within_s"], effort["processes"]) == (True, 0.9, 15, 2)
     counts = Counter((record.case.point.batch, record.case.implementation) for record in journal.read(done.folder))
     assert [counts[batch, "sdpa"] for batch in (1, 2)] == [1, 1]

@@ -2,7 +2,6 @@
 
 import functools
 import io
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -233,8 +232,7 @@ def test_a_cut_file_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_file_is_the_table(tmp_path: Path) -> None:
-    """What is read back is the table, also a text of two lines; its checksum is that of the file."""
+    """What is read back is the table, also a text of two lines."""
     made = summary.summarise([record(detail='a "text",\r\nof two lines'), record(case=case(num_tokens=5))], "eager")
-    crc32 = table.save(made, tmp_path)
+    table.save(made, tmp_path)
     assert table.load(tmp_path).equals(made)
-    assert crc32 == table.crc32_of(tmp_path) == zlib.crc32((tmp_path / RESULTS).read_bytes())

@@ -13,13 +13,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from bench.analyse.analysed_run import load
 from bench.analyse.growth import Exponent, Scaling
 from bench.plan.case import Case, Point
 from bench.show.figures.page import new_figure, set_places
 from bench.show.figures.scaling import MARKER_SIZE, exponents, figure, name
 from bench.show.terminal import scaling
 from bench.stats.estimates import Interval
-from bench.store.saved_run import load
 from tests.make.points import vit_s
 from tests.make.results import quick, results, timed
 from tests.show.figures.legible import assert_legible, drawn
