@@ -11,6 +11,7 @@ from bench.analyse.choices import CoreChoice, choices
 from bench.analyse.precision import Change, changes
 from bench.analyse.rows import grouped
 from bench.analyse.summary import Summary
+from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Sweep
 from bench.store import plan, table
 from bench.store.journal import JournalEntry
@@ -29,8 +30,10 @@ class AnalysedRun(SavedRun):
     @cached_property
     def whole(self) -> pd.DataFrame:
         """The results as in a saved run, from the journal of a folder; raises WrongRequest if there are none."""
-        if not (self.is_folder and self.contents.entries):
+        if not (self.is_folder and self.contents.path.exists()):
             return super().whole
+        if not self.contents.entries:
+            raise WrongRequest(f"{self.contents.path} holds no rows")
         self.summary.pool()
         return table.visible(table.of_rows(self.summary.all_rows()))
 

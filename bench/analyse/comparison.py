@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from bench.analyse.comparable import speed_change
+from bench.analyse.comparable import speed_change, with_one_name
 from bench.analyse.rows import Row, grouped
 from bench.analyse.summary import summarise
 from bench.plan.case import AFTER, BEFORE, CASE_COLUMNS, POINT_COLUMNS, Case, Point
@@ -191,6 +191,7 @@ def _match(base: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
     Raises NotComparable if no case is shared, WrongRequest if a table holds a case twice.
     """
     keys = list(CASE_COLUMNS)
+    base, new = with_one_name(base, new)
     matched = pd.concat([base[keys], new[keys]], ignore_index=True).drop_duplicates(ignore_index=True)
     for side, table in zip(SIDES, (base, new), strict=True):
         if (repeated := table.duplicated(keys)).any():

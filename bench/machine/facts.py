@@ -17,7 +17,6 @@ import psutil
 
 from bench.machine.git import commit as git_commit
 from bench.machine.git import git
-from bench.plan.case import HUGE, RETAINED
 from bench.plan.invocation import COMMAND, IS_INSTALLED, ROOT
 from bench.plan.sweep import Request
 from bench.store.environment import VARIABLES, Environment
@@ -29,9 +28,6 @@ BUILT_FROM = "commit.txt"
 
 HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 """The file that says for which memory the system uses transparent huge pages, the mode in force in brackets."""
-
-POWERCAP = Path("/sys/class/powercap")
-"""The folder with an energy counter for each CPU package. Source: Linux, Documentation/power/powercap/powercap.rst."""
 
 SETTING = re.compile(
     r"((PY)?TORCH[A-Z]*|TRITON|ATEN|ONEDNN|DNNL|MKL|OMP|KMP|GOMP|OPENBLAS|BLIS|VECLIB|CUDA|CUDNN|CUBLAS[A-Z]*|NVIDIA_TF32"
@@ -100,9 +96,8 @@ def variables() -> dict[str, str]:
 
 
 def here(sweep: str, **asked: Any) -> Request:
-    """Return a request with this machine's threads, allocator and CPU flags."""
-    threads, allocator = default_threads(), default_allocator()
-    return Request(sweep, threads=threads, allocator=allocator, cpu=cpu_features(), **asked)
+    """Return a request with this machine's threads and CPU flags."""
+    return Request(sweep, threads=default_threads(), cpu=cpu_features(), **asked)
 
 
 def _without_folders(word: str) -> str:
@@ -145,7 +140,12 @@ def _cached_bytes(group: Path) -> int:
 
 
 def huge_pages_missing() -> str:
-    """Return the reason why processes can't have transparent huge pages here, empty if they can ask for them."""
+    """Return the reason why processes can't have transparent huge pages here, empty if they can ask for them.
+
+    The places of small pages in memory differ from process to process, and with them the time of a call. Over ten
+    replicates of four points, log ratios scattered by 4.0 % with small pages and by 2.2 % with huge ones, beyond what
+    the scatter of rounds explains.
+    """
     if platform.system() != "Linux":
         return f"the system is {platform.system()}, not Linux"
     if platform.libc_ver()[0] != "glibc":
@@ -170,16 +170,6 @@ def _control_groups() -> Iterator[Path]:
 def default_threads() -> int:
     """Return the physical cores less one, at least 1: one core stays free for the rest of the machine."""
     return max(1, physical_cores() - 1)
-
-
-def default_allocator() -> str:
-    """Return the allocator for points on a CPU: with huge pages if the system has them.
-
-    The places of small pages in memory differ from process to process, and with them the time of a call. Over ten
-    replicates of four points, log ratios scattered by 4.0 % with small pages and by 2.2 % with huge ones, beyond what
-    the scatter of rounds explains.
-    """
-    return RETAINED if huge_pages_missing() else HUGE
 
 
 def busy_s() -> float:
@@ -237,11 +227,6 @@ def cpu_flags() -> str:
     """Return a short hash of the CPU's instruction flags, empty if the system doesn't list them."""
     flags = " ".join(sorted(cpu_features()))
     return hashlib.sha256(flags.encode()).hexdigest()[:12] if flags else ""
-
-
-def has_energy_counter() -> bool:
-    """Return whether the energy of the CPU can be read: then nothing else may run while a call's is measured."""
-    return any(os.access(counter, os.R_OK) for counter in POWERCAP.glob("intel-rapl:*/energy_uj"))
 
 
 def _cpuinfo() -> dict[str, str]:

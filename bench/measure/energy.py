@@ -1,19 +1,16 @@
-"""The energy of a call, from the device's energy counter during additional calls after the rounds.
+"""The energy of a call, from a GPU's energy counter during additional calls after the rounds.
 
-The samples of the rounds can't be used: on a GPU they include the overwriting of L2, and counters move in steps that
-are as long as many samples (RAPL every millisecond, NVML every 20 to 100). So calls are made without a pause, and the
-energy is the difference between two steps of the counter.
-It is the energy of the whole device during that time, including idle cores.
+The samples of the rounds can't be used: they include the overwriting of L2, and the counter moves in steps that are as
+long as many samples (20 to 100 ms). So calls are made without a pause, and the energy is the difference between two
+steps of the counter. It is the energy of the whole board during that time.
 """
 
 import math
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import repeat
-from pathlib import Path
 from time import perf_counter
 
-from bench.machine import facts
 from bench.measure import nvml
 from bench.measure.clock import Call
 
@@ -69,31 +66,6 @@ def _batch(call: Call, calls: int, wait: Callable[[], None]) -> None:
     wait()
 
 
-def of_packages() -> Counter | None:
-    """Return the counter of all CPU packages together; None if one of them can't be read."""
-    try:
-        names = {zone: (zone / "name").read_text("utf-8") for zone in facts.POWERCAP.glob("intel-rapl:*")}
-        packages = [zone for zone, name in names.items() if name.startswith("package")]
-        wraps_uj = [_number(zone / "max_energy_range_uj") for zone in packages]
-        latest_uj = [_number(zone / "energy_uj") for zone in packages]
-    except (OSError, ValueError):
-        return None
-    total_uj = 0
-
-    def read() -> float:
-        nonlocal latest_uj, total_uj
-        try:
-            now_uj = [_number(zone / "energy_uj") for zone in packages]
-        except (OSError, ValueError) as error:
-            raise UnreadableError from error
-        for now, latest, wraps in zip(now_uj, latest_uj, wraps_uj, strict=True):
-            total_uj += now - latest + (wraps if now < latest else 0)  # a counter restarts at 0 after its largest value
-        latest_uj = now_uj
-        return total_uj / 1e6
-
-    return read if packages else None
-
-
 def of_gpu(device: str) -> Counter | None:
     """Return the counter of a GPU's board; None if NVML doesn't give one."""
     try:
@@ -113,7 +85,3 @@ def of_gpu(device: str) -> Counter | None:
     except (pynvml.NVMLError, UnreadableError):
         return None
     return read
-
-
-def _number(file: Path) -> int:
-    return int(file.read_text(encoding="utf-8"))

@@ -33,15 +33,11 @@ class Again:
     sides: tuple[Given, ...] = ()
 
     def command(self, case: Case) -> str:
-        """Return the command that measures a case alone, as it is typed in a shell."""
-        if self.sides:
-            return self.duel(case.point)
-        return f"{pytest_bench()} {shlex.join(self.words(case))}"
-
-    def duel(self, point: Point) -> str:
-        """Return the command that measures a point of a duel."""
+        """Return the command that measures a case alone, as it is typed in a shell; of a duel, both of its sides."""
+        if not self.sides:
+            return f"{pytest_bench()} {shlex.join(self.words(case))}"
         before, after = self.sides
-        columns = [*_of_point(point, without=["layer"] if "layer" in before else [])]
+        columns = [*_of_point(case.point, without=["layer"] if "layer" in before else [])]
         return f"{suite()} duel {shlex.join([*asked_for(before, after), *columns])}"
 
     def words(self, case: Case) -> list[str]:

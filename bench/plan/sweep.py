@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.plan import names
-from bench.plan.case import AS_IS, CONTROL, RETAINED, Case, Point
+from bench.plan.case import AS_IS, CONTROL, Case, Point
 from bench.plan.device import CPU
 from bench.plan.errors import WrongRequest, all_of, refuse, unknown, unknown_names
 from bench.plan.grid import DEFAULTS, MODEL_COLUMNS, Shard, Values, expand, expand_models, mistakes_in, part
@@ -125,7 +125,7 @@ def shipped_names() -> list[str]:
 class Request:
     """What is asked for: a sweep, by a shipped name or a TOML file, what takes the place of its values, and the run.
 
-    `threads` and `allocator` are used if the file gives none, the second on a CPU only. `cpu` has the CPU's flags: a
+    `threads` are used if the file gives none. `cpu` has the CPU's flags: a
     grid with IF_CPU counts only if one of them is among its own. `accelerators` are the devices that AVAILABLE means
     besides the CPU. `overrides`, `implementations`, `baseline`, `control` and `effort` replace the file's values.
     An override, which may name a `model`, replaces its column in every grid.
@@ -138,7 +138,6 @@ class Request:
 
     sweep: str
     threads: int = 1
-    allocator: str = RETAINED
     cpu: Collection[str] = ()
     accelerators: Sequence[str] = ()
     overrides: Values = field(default_factory=dict)
@@ -263,7 +262,7 @@ def _points(document: dict[str, Any], asked: Request) -> tuple[Point, ...]:
         merged = [{**grid, **each} for grid in reduced for each in overrides]
     merged = [each for values in merged for each in _on_each_device(values, asked.accelerators)]
     usual = {**DEFAULTS, "threads": asked.threads}
-    return tuple(dict.fromkeys(point for values in merged for point in expand(values, asked.allocator, usual)))
+    return tuple(dict.fromkeys(point for values in merged for point in expand(values, usual)))
 
 
 def _is_for_cpu(grid: dict[str, Any], cpu: Collection[str]) -> bool:

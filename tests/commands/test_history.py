@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from bench.show.pages import shell
+from bench.store.journal import JOURNAL
 from bench.store.table import RESULTS
 from tests.make.runs import weekly
 
@@ -28,6 +29,7 @@ def test_a_case_that_begins_to_fail_is_said_first(tmp_path: Path, printed: Print
     """With its status and its run, in the first lines and in the table."""
     first, second = weekly(tmp_path / "runs", (0.5, 0.5))
     text = (second / RESULTS).read_text(encoding="utf-8")
+    (second / JOURNAL).unlink()
     (second / RESULTS).write_text(text.replace(",ok,", ",incorrect,"), encoding="utf-8")
     text = printed("history", first, second)
     assert re.search(r"0 became faster, 0 slower, \d+ that were ok fail, from one run to the next", text)

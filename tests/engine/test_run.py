@@ -29,7 +29,7 @@ from bench.engine.schedule import complete
 from bench.engine.worker import Died
 from bench.machine import facts, gpus, quiet, rates
 from bench.machine.quiet import Preflight
-from bench.plan.case import CONTROL, HUGE, Case, Point
+from bench.plan.case import CONTROL, Case, Point
 from bench.plan.errors import CannotWrite, WrongRequest
 from bench.plan.sweep import BASE_S, POINT_S, Effort, Sweep
 from bench.sampling.rounds import LEAST_ROUNDS
@@ -509,35 +509,6 @@ def test_another_process_on_a_gpu_is_a_warning_where_the_run_uses_it(
             warned.append(("the host is busy" in opened.warnings, sum("pid 1" in each for each in opened.warnings)))
             assert len(opened.late_warnings()) == warned[-1][1]
     assert warned == [(False, 1), (True, 0), (True, 1)]
-
-
-@scripted
-def test_without_huge_pages_the_cases_that_need_them_are_unsupported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One warning before the first point says why, and so does each row; all other points are measured.
-
-    If the machine has them later, a run that tries failed cases again measures these too.
-    """
-    monkeypatch.setattr(facts, "huge_pages_missing", lambda: "they are switched off")
-    asking, other = point(allocator=HUGE), point()
-    sweep = Sweep("huge", (asking, other), ("eager", "sdpa"), effort=ONE)
-    with Run(sweep, tmp_path) as opened:
-        (control_warning,) = opened.warnings
-        assert {record.status for record in records_of(opened, asking)} == {"unsupported"}
-        assert {record.status for record in records_of(opened, other)} == {"ok"}
-        assert opened.finished() == [asking, other]
-    details = {*load(tmp_path)["detail"].dropna()}
-    assert len(details) == 1
-    assert "they are switched off" in details.pop()
-    assert "they are switched off" in control_warning
-    assert "\n" not in control_warning
-
-    monkeypatch.setattr(facts, "huge_pages_missing", lambda: "")
-    with Run(sweep, tmp_path, retry_failed=True) as opened:
-        assert opened.warnings == []
-        records_of(opened, asking)
-    assert set(load(tmp_path)["status"]) == {"ok"}
 
 
 @scripted

@@ -16,7 +16,7 @@ import pytest
 from bench.engine import worker
 from bench.engine.worker import THREAD_VARIABLES
 from bench.machine import facts
-from bench.plan.case import HUGE, RETAINED
+from bench.plan.case import RETAINED
 from bench.store.environment import Environment, differences
 from tests.engine.test_checkout import git
 
@@ -80,7 +80,7 @@ def test_what_is_no_setting_is_in_no_file(monkeypatch: pytest.MonkeyPatch) -> No
     """Secrets, places, what is printed, the user's own, and those that workers set or take away."""
     before = facts.variables()
     ours = {*worker.environment(RETAINED, 1, Path("cache"))} - {*worker.environment("system", 1, Path("cache"))}
-    ours |= {*THREAD_VARIABLES, "TORCHINDUCTOR_CACHE_DIR", "MALLOC_ARENA_MAX"}
+    ours = (ours | {*THREAD_VARIABLES, "TORCHINDUCTOR_CACHE_DIR", "MALLOC_ARENA_MAX"}) - {"GLIBC_TUNABLES"}
     others = "TORCH_HUB_TOKEN XLA_API_KEY TORCH_HOME TORCH_LOGS MKL_VERBOSE CUDA_PATH MINE"
     for name in (*ours, *others.split()):
         monkeypatch.setenv(name, "7")
@@ -266,12 +266,11 @@ def with_huge_pages(patch: pytest.MonkeyPatch, folder: Path, modes: str | None =
 def test_a_system_without_huge_pages_is_said_with_its_file(
     modes: str | None, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Memory is then retained in ordinary pages by default. So it is on another system and with another C library."""
+    """So is another system, and another C library."""
     with_huge_pages(monkeypatch, tmp_path, modes)
     reason = facts.huge_pages_missing()
     assert (f"{tmp_path / 'enabled'} {words}" in reason) if words else reason == ""
     assert "\n" not in reason
-    assert facts.default_allocator() == (RETAINED if words else HUGE)
     monkeypatch.setattr(platform, "libc_ver", lambda: ("", ""))
     assert "glibc" in facts.huge_pages_missing()
     monkeypatch.setattr(platform, "system", lambda: "Darwin")

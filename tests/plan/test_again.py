@@ -104,7 +104,6 @@ def asked(words: list[str], original: Point) -> Sweep:
         patch.setattr(options, "_shaped", shaped)
         patch.setattr(facts, "available_devices", lambda: ("cuda",))
         patch.setattr(facts, "default_threads", lambda: 77)
-        patch.setattr(facts, "default_allocator", lambda: "system")
         return plan.wanted(options.request(PARSER.parse_args(words)))
 
 
