@@ -7,8 +7,6 @@ steps of the counter. It is the energy of the whole board during that time.
 
 import math
 from collections.abc import Callable
-from contextlib import suppress
-from itertools import repeat
 from time import perf_counter
 
 from bench.measure import nvml
@@ -23,8 +21,8 @@ BATCH_S = 0.01
 STILL_S = 1.0
 """A counter that doesn't move for this time is unusable."""
 
-Counter = Callable[[], float]
-"""Returns the joules that a device has used since any fixed time."""
+Counter = Callable[[], float | None]
+"""Returns the joules that a device has used since any fixed time, None if it can't be read."""
 
 
 def per_call_j(read: Counter, call: Call, call_s: float, wait: Callable[[], None]) -> float | None:
@@ -34,54 +32,31 @@ def per_call_j(read: Counter, call: Call, call_s: float, wait: Callable[[], None
     The calls before the first step of the counter and after the last are made, but not counted.
     """
     calls = max(1, math.ceil(BATCH_S / call_s))
-    with suppress(UnreadableError):
-        return _between_steps(read, lambda: _batch(call, calls, wait), calls)
-    return None
-
-
-class UnreadableError(Exception):
-    """The counter can no longer be read."""
-
-
-def _between_steps(read: Counter, batch: Callable[[], None], calls: int) -> float | None:
     start_j, start_s, counted = math.nan, math.nan, 0
     latest_j, moved_s = read(), perf_counter()
-    while True:
-        batch()
+    while latest_j is not None:
+        for _ in range(calls):
+            call()
+        wait()
         counted += calls
         now_j, now_s = read(), perf_counter()
-        if now_j > latest_j:
-            latest_j, moved_s = now_j, now_s
-            if math.isnan(start_j):
-                start_j, start_s, counted = now_j, now_s, 0
-            elif now_s - start_s >= SPAN_S:
-                return (now_j - start_j) / counted
-        elif now_s - moved_s > STILL_S:
+        if now_j is None or (now_j <= latest_j and now_s - moved_s > STILL_S):
             return None
-
-
-def _batch(call: Call, calls: int, wait: Callable[[], None]) -> None:
-    for _ in repeat(None, calls):
-        call()
-    wait()
+        if now_j <= latest_j:
+            continue
+        latest_j, moved_s = now_j, now_s
+        if math.isnan(start_j):
+            start_j, start_s, counted = now_j, now_s, 0
+        elif now_s - start_s >= SPAN_S:
+            return (now_j - start_j) / counted
+    return None
 
 
 def of_gpu(device: str) -> Counter | None:
     """Return the counter of a GPU's board; None if NVML doesn't give one."""
-    try:
-        import pynvml
-    except ImportError:
-        return None
+    gpu = nvml.answer(lambda _: nvml.handle(device))
 
-    def read() -> float:
-        try:
-            return float(pynvml.nvmlDeviceGetTotalEnergyConsumption(handle)) / 1e3
-        except pynvml.NVMLError as error:
-            raise UnreadableError from error
+    def read() -> float | None:
+        return nvml.answer(lambda of: float(of.nvmlDeviceGetTotalEnergyConsumption(gpu)) / 1e3)
 
-    try:
-        handle = nvml.handle(device)
-        read()
-    except (pynvml.NVMLError, UnreadableError):
-        return None
-    return read
+    return read if gpu is not None and read() is not None else None

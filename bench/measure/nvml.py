@@ -34,7 +34,7 @@ READINGS: Mapping[str, Callable[[Any, Any], float]] = {
 
 def driver() -> str | None:
     """Return the version of the driver."""
-    return _answer(lambda nvml: str(nvml.nvmlSystemGetDriverVersion()))
+    return answer(lambda nvml: str(nvml.nvmlSystemGetDriverVersion()))
 
 
 def handle(device: str) -> Any:
@@ -50,16 +50,14 @@ def is_exclusive(device: str) -> bool:
     """Return whether only one process at a time can use a CUDA device; False if there is none or NVML doesn't say."""
     if (Path(os.environ.get("CUDA_MPS_PIPE_DIRECTORY", "/tmp/nvidia-mps")) / "control").exists():  # noqa: S108
         return False  # MPS lets processes share it
-    return (
-        _answer(lambda nvml: MODES.get(nvml.nvmlDeviceGetComputeMode(handle(device))) == "EXCLUSIVE_PROCESS") or False
-    )
+    return answer(lambda nvml: MODES.get(nvml.nvmlDeviceGetComputeMode(handle(device))) == "EXCLUSIVE_PROCESS") or False
 
 
 class States:
     """The states of a GPU that were read one after the other."""
 
     def __init__(self, device: str) -> None:
-        self._gpu = _answer(lambda _: handle(device))
+        self._gpu = answer(lambda _: handle(device))
         self._read: dict[str, list[Any]] = defaultdict(list)
 
     def read(self) -> None:
@@ -71,7 +69,7 @@ class States:
                     self._read[name].append(reading(nvml, self._gpu))
 
         if self._gpu is not None:
-            _answer(ask)
+            answer(ask)
 
     @property
     def metrics(self) -> dict[str, Any]:
@@ -86,7 +84,7 @@ class States:
         }
 
 
-def _answer(question: Callable[[Any], T]) -> T | None:
+def answer(question: Callable[[Any], T]) -> T | None:
     """Return NVML's answer to a question, None if it has none."""
     try:
         import pynvml

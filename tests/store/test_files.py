@@ -47,7 +47,8 @@ PROGRAM = """
 import sys
 from pathlib import Path
 from bench.store.files import Lock
-Lock(Path(sys.argv[1])).acquire()
+lock = Lock(Path(sys.argv[1]))
+lock.acquire()
 print("held", flush=True)
 input()
 """
