@@ -4,7 +4,6 @@ A machine's records stay its own: those of each environment are in a run folder 
 """
 
 import dataclasses
-import hashlib
 import itertools
 import re
 from collections import ChainMap
@@ -66,7 +65,7 @@ def merge(out: Path, shards: Sequence[Path]) -> tuple[list[Merged], list[str]]:
     sources = [_read(folder) for folder in dict.fromkeys([*own, *inner, *_expanded(shards)])]
     _check(sources)
     by_machine = grouped(sources, lambda source: source.environment.env_id)
-    lines = {env_id: list(_lines(each)) for env_id, each in by_machine.items()}  # all checks come before any change
+    lines = {env_id: _lines(each) for env_id, each in by_machine.items()}  # all checks come before any change
     folders = _folders(out, by_machine)
     done = [_write(folders[env_id], each, lines[env_id]) for env_id, each in by_machine.items()]
     if len(by_machine) > 1:
@@ -128,24 +127,18 @@ def _comparable(sweep: Sweep, *, whole: bool) -> dict[str, object]:
     }
 
 
-def _lines(sources: Sequence[Source]) -> Iterator[tuple[Source, JournalEntry]]:
-    """Yield each line that counts once, with its source; raises WrongRequest for two records of one case and process.
-
-    Of a line only a checksum stays in memory.
-    """
-    digests: dict[tuple[Case, int], tuple[bytes, Path]] = {}
+def _lines(sources: Sequence[Source]) -> list[tuple[Source, JournalEntry]]:
+    """Return each line that counts once, with its source; raises WrongRequest for two records of a case and process."""
+    lines: dict[tuple[Case, int], tuple[Source, JournalEntry]] = {}
     for source in sources:
         for entry in source.contents.entries:
-            content = source.contents.content(entry.place)
-            key, digest = (entry.case, entry.process), hashlib.blake2b(content, digest_size=16).digest()
-            if key not in digests:
-                digests[key] = digest, source.folder
-                yield source, entry
-            elif digests[key][0] != digest:
+            other, same = lines.setdefault((entry.case, entry.process), (source, entry))
+            if other is not source and other.contents.content(same.place) != source.contents.content(entry.place):
                 raise WrongRequest(
-                    f"{digests[key][1]} and {source.folder} hold two records of {entry.case.name}, process "
+                    f"{other.folder} and {source.folder} hold two records of {entry.case.name}, process "
                     f"{entry.process}: they are no shards of one run"
                 )
+    return [*lines.values()]
 
 
 def _folders(out: Path, by_machine: Mapping[str, Sequence[Source]]) -> dict[str, Path]:

@@ -109,31 +109,17 @@ class RunFolder:
 
     def _admit(self, stored: Environment | None) -> None:
         """Check that all records come from this environment, and write environment.json."""
-        here, entries = self.here, self.records.contents.entries
-        if stored and (differing := "; ".join(environment.differences(stored, here))):
+        if stored and (differing := "; ".join(environment.differences(stored, self.here))):
             raise WrongRequest(f"{self.folder} was measured under other conditions ({differing}); use another folder")
-        origins = Counter((entry.line.env_id, entry.line.torch_version, entry.line.device_name) for entry in entries)
-        devices = {here.device_name(entry.case.point.device) for entry in entries}
-        own = {(here.env_id, here.identity["torch"], device) for device in devices}
-        foreign = [origin for origin in origins if (origin[0] != here.env_id if stored else origin not in own)]
-        if foreign:
-            counts = ", ".join(
-                f"{origins[env_id, torch, device]} of {env_id} (torch {torch} on {device or 'an unnamed device'})"
-                for env_id, torch, device in foreign
-            )
-            missing = "" if stored else f" and has no {environment.ENVIRONMENT}"
+        elsewhere = Counter(entry.line.env_id for entry in self.records.contents.entries)
+        del elsewhere[self.here.env_id]
+        if elsewhere:
+            counts = ", ".join(f"{count} of {env_id}" for env_id, count in elsewhere.items())
             raise WrongRequest(
-                f"{self.folder} holds records of another environment{missing}: {counts}; "
-                f"this is {here.env_id} (torch {here.identity['torch']}); use another folder"
+                f"{self.folder} holds records of another environment: {counts}; this is {self.here.env_id}; "
+                "use another folder"
             )
-        if stored or not entries:
-            environment.save(here, self.folder)
-            return
-        rebuilt = Environment(here.identity, {}, {**here.context, "rebuilt": True})  # the former state is unknown
-        environment.save(rebuilt, self.folder)
-        self.notices.append(
-            f"{self.folder} had no {environment.ENVIRONMENT}: written again, because all its records come from here"
-        )
+        environment.save(self.here, self.folder)
 
     def tabulate(self) -> None:
         """Write results.csv unless it has all records; raises CannotWrite if it can't be written."""

@@ -9,9 +9,9 @@ import platform
 import re
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import psutil
 
@@ -20,6 +20,8 @@ from bench.machine.git import git
 from bench.plan.invocation import COMMAND, IS_INSTALLED, ROOT
 from bench.plan.sweep import Request
 from bench.store.environment import VARIABLES, Environment
+
+T = TypeVar("T")
 
 CONTROL_GROUPS = Path("/sys/fs/cgroup")
 
@@ -256,11 +258,7 @@ def torch_hip() -> str:
 def gpus() -> list[str]:
     """Return the names of the NVIDIA GPUs that a process may use, in their order; none without a driver."""
     handles = gpu_handles()
-    if not handles:
-        return []
-    import pynvml
-
-    return [str(pynvml.nvmlDeviceGetName(handle)) for handle in handles]
+    return ask_nvml(lambda nvml: [str(nvml.nvmlDeviceGetName(handle)) for handle in handles]) or []
 
 
 def gpu_handles() -> list[Any]:
@@ -268,20 +266,24 @@ def gpu_handles() -> list[Any]:
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is not None and visible.strip() in ("", "-1"):
         return []
+
+    def handles(nvml: Any) -> list[Any]:
+        every = [nvml.nvmlDeviceGetHandleByIndex(number) for number in range(nvml.nvmlDeviceGetCount())]
+        words = [word.strip() for word in visible.split(",")][: len(every)] if visible else map(str, range(len(every)))
+        return [every[int(word)] if word.isdecimal() else nvml.nvmlDeviceGetHandleByUUID(word) for word in words]
+
+    return ask_nvml(handles) or []
+
+
+def ask_nvml(question: Callable[[Any], T]) -> T | None:
+    """Return NVML's answer to a question, None without its package or a driver, or if it has none."""
     try:
         import pynvml
 
         pynvml.nvmlInit()
-        every = [pynvml.nvmlDeviceGetHandleByIndex(number) for number in range(pynvml.nvmlDeviceGetCount())]
-        if visible is None:
-            return every
-        words = [word.strip() for word in visible.split(",")]
-        return [
-            every[int(word)] if word.isdecimal() else pynvml.nvmlDeviceGetHandleByUUID(word)
-            for word in words[: len(every)]
-        ]
-    except Exception:  # no package, no driver, or no device: pynvml has an error of its own for each
-        return []
+        return question(pynvml)
+    except Exception:  # NVML's errors can't be named if the package is missing
+        return None
 
 
 def available_devices() -> list[str]:

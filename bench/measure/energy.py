@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable
 from time import perf_counter
 
+from bench.machine.facts import ask_nvml
 from bench.measure import nvml
 from bench.measure.clock import Call
 
@@ -54,9 +55,9 @@ def per_call_j(read: Counter, call: Call, call_s: float, wait: Callable[[], None
 
 def of_gpu(device: str) -> Counter | None:
     """Return the counter of a GPU's board; None if NVML doesn't give one."""
-    gpu = nvml.answer(lambda _: nvml.handle(device))
+    gpu = ask_nvml(lambda _: nvml.handle(device))
 
     def read() -> float | None:
-        return nvml.answer(lambda of: float(of.nvmlDeviceGetTotalEnergyConsumption(gpu)) / 1e3)
+        return ask_nvml(lambda of: float(of.nvmlDeviceGetTotalEnergyConsumption(gpu)) / 1e3)
 
     return read if gpu is not None and read() is not None else None
