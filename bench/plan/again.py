@@ -8,7 +8,7 @@ from bench.plan import layers
 from bench.plan.case import AS_IS, COLUMNS, CONTROL, Case, Point
 from bench.plan.columns import flag, written
 from bench.plan.grid import OF_THE_MACHINE
-from bench.plan.invocation import pytest_bench, suite
+from bench.plan.invocation import suite
 from bench.plan.names import is_module
 from bench.plan.sides import Given, asked_for
 from bench.plan.sweep import SWITCHES, Effort, Sweep
@@ -35,7 +35,7 @@ class Again:
     def command(self, case: Case) -> str:
         """Return the command that measures a case alone, as it is typed in a shell; of a duel, both of its sides."""
         if not self.sides:
-            return f"{pytest_bench()} {shlex.join(self.words(case))}"
+            return f"{suite()} run {shlex.join(self.words(case))}"
         before, after = self.sides
         columns = [*_of_point(case.point, without=["layer"] if "layer" in before else [])]
         return f"{suite()} duel {shlex.join([*asked_for(before, after), *columns])}"

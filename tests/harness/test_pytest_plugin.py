@@ -341,7 +341,7 @@ def test_a_run_that_was_interrupted_goes_on_where_it_was(scripted: Bench, tmp_pa
     status, text = ended(interrupted)
     assert status == 2
     assert re.search(r"Interrupted\. \d of 3 points are finished, [24] of 6\s+cases", text)
-    assert f"python -m pytest bench --run '{run}'" in text
+    assert f"python -m bench run --run '{run}'" in text
     assert not any(word in text for word in ("KeyboardInterrupt", "Traceback", ".py:", "latency", "warning"))
 
     killed = begun(*options)
