@@ -10,11 +10,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from bench.analyse import summary
 from bench.store import table
 from bench.store.table import COLUMNS, RESULTS, SCHEMA_VERSION
 from tests.make import rows as make
-from tests.make.records import case, record
+from tests.make.records import case
 from tests.refusals import refusal
 
 CONTRACT = """
@@ -229,10 +228,3 @@ def test_a_cut_file_is_refused(tmp_path: Path) -> None:
     for end in (len(text) // 2, text.index("\n") + 30):
         (tmp_path / RESULTS).write_text(text[:end], encoding="utf-8")
         refused(tmp_path / RESULTS)
-
-
-def test_the_file_is_the_table(tmp_path: Path) -> None:
-    """What is read back is the table, also a text of two lines."""
-    made = summary.summarise([record(detail='a "text",\r\nof two lines'), record(case=case(num_tokens=5))], "eager")
-    table.save(made, tmp_path)
-    assert table.load(tmp_path).equals(made)
