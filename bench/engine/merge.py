@@ -160,14 +160,16 @@ def _write(folder: Path, sources: Sequence[Source], lines: Sequence[tuple[Source
     """Add the lines that the run of one machine lacks to its journal; one that lacks nothing is not touched."""
     sweep, of_all = sources[0].sweep, (source.environment.runtimes for source in sources)
     here = dataclasses.replace(sources[0].environment, runtimes=dict(ChainMap(*map(dict, of_all))))
-    known = {(entry.case, entry.process) for entry in journal.scan(folder).entries}
+    before = journal.scan(folder)
+    known = {(entry.case, entry.process) for entry in before.entries}
     new = [(source, entry) for source, entry in lines if (entry.case, entry.process) not in known]
     points = {entry.case.point for _, entry in lines}
     merged = Merged(here.env_id, folder, len(known), len(new), len(points), len(sweep.points))
     if new or not (folder / RESULTS).exists():
-        with closing(RunFolder(sweep, folder)) as run_folder:
+        with closing(RunFolder(plan.of(before) or sweep, folder)) as run_folder:
             run_folder.prepare()
             run_folder.open(here)
+            plan.keep(sweep, run_folder.records.contents)  # the folder may be one of a shard
             for begin in range(0, len(new), AT_ONCE):
                 run_folder.records.copy([(each.contents, entry) for each, entry in new[begin : begin + AT_ONCE]])
             run_folder.tabulate()

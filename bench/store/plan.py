@@ -61,9 +61,8 @@ def encode(sweep: Sweep) -> bytes:
 
 def keep(sweep: Sweep, contents: Contents) -> None:
     """Add a plan to a journal if it isn't the plan there; raises CannotWrite if the disk doesn't take it."""
-    line = encode(sweep)
-    if contents.plan is None or contents.content(contents.plan) != line:
-        (contents.plan,) = contents.write([line])
+    if contents.plan is None or of(contents) != sweep:
+        (contents.plan,) = contents.write([encode(sweep)])
         contents.path.with_name(PLAN).unlink(missing_ok=True)
 
 
