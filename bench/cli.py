@@ -23,7 +23,7 @@ RUN = "run"
 
 REMOVED = {
     "selfcheck": "compare estimates how much two runs differ from its own rows; a duel measures both sides in one run",
-    "run --allocator retained-huge": "--allocator retained asks for huge pages wherever the system has them",
+    "run --allocator retained-huge": "run --allocator retained asks for huge pages wherever the system has them",
     "profile --diff": "profile prints the operators of each case, and with --report the page has all of a run",
 }
 """The commands and options of earlier versions, with what takes their place."""

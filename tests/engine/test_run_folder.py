@@ -23,7 +23,7 @@ from bench.store.table import RESULTS, load
 from tests.engine.test_checkout import git
 from tests.engine.test_records import HERE, SWEEP, SWEEP_OF_THREE, THREE, kept
 from tests.make.points import point
-from tests.store.disk import enlarge, full_after, small
+from tests.store.disk import full_after
 
 
 def opened(folder: Path, sweep: Sweep = SWEEP, *, extend: bool = False) -> RunFolder:
@@ -186,33 +186,6 @@ def test_a_full_disk_loses_the_replicate_in_flight_alone(tmp_path: Path) -> None
     assert (tmp_path / journal.JOURNAL).stat().st_size == size
     assert load(tmp_path)["processes"].tolist() == [1, 1]
     assert opened(tmp_path).records.next_process(point()) == 1
-
-
-def test_a_run_on_a_small_disk_goes_on_when_there_is_room(tmp_path: Path) -> None:
-    """Until a real disk is full every replicate is kept whole, none is torn; the next session goes on with the rest."""
-    with small(tmp_path, 64):
-        run_folder = opened(tmp_path / "run")
-
-        def fill() -> None:
-            for _ in range(1_000):
-                kept(run_folder.records, "eager", "sdpa")
-
-        with pytest.raises(CannotWrite, match=r"No space left on device.* is lost.* kept"):
-            fill()
-        run_folder.close()
-        contents = journal.scan(tmp_path / "run")
-        replicates = len(contents.entries) // 2
-        assert replicates > 0
-        assert {(entry.case, entry.process) for entry in contents.entries} == {
-            (case, number) for case in SWEEP.cases() for number in range(replicates)
-        }
-        assert contents.faults == {}
-        enlarge(tmp_path, 1_000)
-        again = opened(tmp_path / "run")
-        assert again.records.next_process(point()) == replicates
-        kept(again.records, "eager", "sdpa")
-        again.close()
-        assert load(tmp_path / "run")["processes"].tolist() == [replicates + 1] * 2
 
 
 def test_git_leaves_out_a_run_folder_but_for_those_of_the_project(

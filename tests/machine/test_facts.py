@@ -52,28 +52,24 @@ def test_the_identity_is_the_same_in_another_process() -> None:
     assert here.device_name("cpu") == here.identity["cpu"] != ""
 
 
-@pytest.mark.parametrize("variable", ["OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME"])
-def test_the_wait_policy_is_part_of_the_identity(variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """How OpenMP's threads wait changes what is measured, and so the identity."""
-    monkeypatch.delenv(variable, raising=False)
-    before = observed()
-    monkeypatch.setenv(variable, "7")
-    assert before.env_id != observed().env_id
-    assert [line.partition(":")[0] for line in differences(before, observed())] == ["wait_policy"]
-
-
 def test_variables_that_change_what_runs_are_part_of_the_identity(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An identity without any lacks the fact, as those of older runs do; values hold no folders."""
-    for name in facts.variables():
-        monkeypatch.delenv(name)
+    """So is how OpenMP's threads wait, and what is preloaded.
+
+    An identity without any lacks these facts, as those of older runs do; values hold no folders.
+    """
+    waits = {"OMP_WAIT_POLICY": "7", "GOMP_SPINCOUNT": "7", "KMP_BLOCKTIME": "7"}
+    for name in (*facts.variables(), *waits, "LD_PRELOAD"):
+        monkeypatch.delenv(name, raising=False)
     before = observed()
     given = {"TORCHINDUCTOR_FREEZING": "1", "ONEDNN_MAX_CPU_ISA": "AVX2", "XLA_FLAGS": "--dump=/home/me/x --fast"}
-    for name, value in given.items():
+    for name, value in (given | waits | {"LD_PRELOAD": "/opt/lib/libtcmalloc.so"}).items():
         monkeypatch.setenv(name, value)
-    assert "variables" not in before.identity
-    assert observed().identity["variables"] == {**given, "XLA_FLAGS": "--dump=x --fast"}
-    names = [line.split(":")[0] for line in differences(before, observed())]
-    assert names == [f"variable {name}" for name in sorted(given)]
+    after = observed()
+    assert not {"variables", "preloaded"} & {*before.identity}
+    assert after.identity["variables"] == {**given, "XLA_FLAGS": "--dump=x --fast"}
+    assert (after.identity["wait_policy"], after.identity["preloaded"]) == (waits, ["libtcmalloc.so"])
+    names = [line.split(":")[0] for line in differences(before, after)]
+    assert sorted(names) == sorted(["preloaded", "wait_policy", *(f"variable {name}" for name in given)])
 
 
 def test_what_is_no_setting_is_in_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,18 +81,6 @@ def test_what_is_no_setting_is_in_no_file(monkeypatch: pytest.MonkeyPatch) -> No
     for name in (*ours, *others.split()):
         monkeypatch.setenv(name, "7")
     assert facts.variables() == before
-
-
-def test_preloaded_libraries_are_part_of_the_identity(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another allocator changes what is measured; the folder that it lies in doesn't."""
-    machines = []
-    for value in ("", "/usr/lib/libtcmalloc.so", "/opt/lib/libtcmalloc.so"):
-        monkeypatch.setenv("LD_PRELOAD", value)
-        machines.append(observed())
-    plain, ours, theirs = machines
-    assert "preloaded" not in plain.identity
-    assert ours.identity["preloaded"] == ["libtcmalloc.so"]
-    assert ours.env_id == theirs.env_id != plain.env_id
 
 
 def test_load_memory_and_command_are_not_part_of_the_identity(monkeypatch: pytest.MonkeyPatch) -> None:
