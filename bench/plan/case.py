@@ -12,7 +12,8 @@ from bench.plan.invocation import short
 from impls.catalogue import is_model
 
 RETAINED, HUGE = "retained", "retained-huge"
-"""Values of `allocator`: freed memory stays with the process. The second needs a system with transparent huge pages."""
+"""Values of `allocator`: freed memory stays with the process. In runs older than schema version 11 the second asked for
+huge pages and the first didn't; now the first does, and the second is one of older runs alone."""
 
 UNSAFE = re.compile(r"[^\w.=-]+")
 """Runs of characters that file names don't keep: a model's name may have any."""
@@ -233,12 +234,11 @@ class Point:
         option="execution",
     )
     allocator: str = column(
-        "where freed memory goes; on a CPU retained-huge if the system has huge pages, else retained, if not given",
+        "where freed memory goes; retained if not given",
         default=DERIVED,
         choices={
-            RETAINED: "it stays with the process",
+            RETAINED: "it stays with the process, in transparent huge pages if the system has them",
             "system": "the C library's defaults",
-            HUGE: "it stays with the process, in transparent huge pages",
         },
         words="allocator {}",
         usual=RETAINED,

@@ -37,11 +37,10 @@ OF_THE_MACHINE = ("threads", "allocator")
 """The columns that follow from the machine if a sweep doesn't give them: another node may have other values."""
 
 
-def expand(values: Values, allocator: str = RETAINED, usual: Values | None = None) -> Iterator[Point]:
+def expand(values: Values, usual: Values | None = None) -> Iterator[Point]:
     """Yield the points of the product of all values, the first key varying slowest.
 
-    `allocator` is that of points on a CPU for which the values give none. `usual` holds for what neither the values
-    nor the names of layers give.
+    `usual` holds for what neither the values nor the names of layers give.
     Raises WrongRequest for unknown keys, missing ones, and values that break a rule, all of them in one message.
     """
     whole = {**(usual or {}), **values}
@@ -58,9 +57,8 @@ def expand(values: Values, allocator: str = RETAINED, usual: Values | None = Non
         point = dict(zip(values, combination, strict=True))
         if "qk_scale" in point:
             point["qk_scale"] = float(point["qk_scale"])
-        own = kind(point["device"])
-        point.setdefault("timing", own.timings[0])
-        point.setdefault("allocator", allocator if own.is_in_host_memory else RETAINED)
+        point.setdefault("timing", kind(point["device"]).timings[0])
+        point.setdefault("allocator", RETAINED)
         yield Point(**complete(point))
 
 

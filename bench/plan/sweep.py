@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.plan import names
-from bench.plan.case import AS_IS, CONTROL, RETAINED, Case, Point
+from bench.plan.case import AS_IS, CONTROL, Case, Point
 from bench.plan.columns import ValueKind
 from bench.plan.errors import WrongRequest, all_of, refuse, unknown, unknown_names
 from bench.plan.grid import DEFAULTS, MODEL_COLUMNS, Shard, Values, expand, expand_models, mistakes_in, part
@@ -134,7 +134,7 @@ def shipped_names() -> list[str]:
 class Request:
     """What is asked for: a sweep, by a shipped name or a TOML file, what takes the place of its values, and the run.
 
-    `threads` and `allocator` are used if the file gives none, the second on a CPU only.
+    `threads` are used if the file gives none.
     `overrides`, `implementations`, `baseline`, `control` and `effort` replace the file's values.
     An override, which may name a `model`, replaces its column in every grid.
     With `product` the overrides are the only grid, and the file's defaults give the columns that they leave out.
@@ -146,7 +146,6 @@ class Request:
 
     sweep: str
     threads: int = 1
-    allocator: str = RETAINED
     overrides: Values = field(default_factory=dict)
     implementations: Sequence[str] = ()
     baseline: str = ""
@@ -267,7 +266,7 @@ def _points(document: dict[str, Any], asked: Request) -> tuple[Point, ...]:
         reduced = [{key: value for key, value in grid.items() if key not in replaced} for grid in expanded]
         merged = [{**grid, **each} for grid in reduced for each in overrides]
     usual = {**DEFAULTS, "threads": asked.threads}
-    return tuple(dict.fromkeys(point for values in merged for point in expand(values, asked.allocator, usual)))
+    return tuple(dict.fromkeys(point for values in merged for point in expand(values, usual)))
 
 
 def _with_defaults_by_layer(defaults: dict[str, Any], overrides: dict[str, Any]) -> list[dict[str, Any]]:

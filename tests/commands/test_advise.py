@@ -10,6 +10,7 @@ from unittest.mock import MagicMock
 
 import pytest
 
+from bench.analyse.analysed_run import load
 from bench.cli import main
 from bench.commands import advise
 from bench.engine import model_look
@@ -20,7 +21,7 @@ from bench.plan.case import Point
 from bench.plan.invocation import ROOT
 from bench.plan.sweep import load_sweep
 from bench.profiling import traces
-from bench.store.saved_run import SavedRun, load
+from bench.store.saved_run import SavedRun
 from bench.store.table import cases
 from tests.clock import Clock
 from tests.make import advice
@@ -143,7 +144,7 @@ def test_settings_are_measured_in_a_run(made_up: Asked, tmp_path: Path, printed:
     assert content["layers"][0]["path"] == "blocks.0.attn"
     assert (content["point"]["num_tokens"], content["point"]["num_heads"], content["point"]["channels"]) == (7, 3, 12)
     assert "eager" in printed("show", run)
-    effort = json.loads((run / "plan.json").read_text())["effort"]
+    effort = vars(SavedRun(run).effort)
     assert (effort["race"], effort["bound"], effort["processes"]) == (True, 0.02, 2)
     assert effort["within_s"] == 5.0 - LOOKED_S
     assert "use" in (run / "advice.md").read_text() or "no setting" in (run / "advice.md").read_text()

@@ -3,7 +3,6 @@
 from collections.abc import Collection
 from typing import Any
 
-from bench.machine import facts
 from bench.plan.case import COLUMNS, Point
 from bench.plan.layers import LAYERS
 from impls.catalogue import IMPLEMENTATIONS
@@ -126,9 +125,8 @@ def vit_s(**changes: Any) -> Point:
 
 
 def vit(batch: int, tokens: int, channels: int, heads: int) -> Point:
-    """Return a point of the ViT layer with the allocator that this machine measures with."""
-    allocator = facts.default_allocator()
-    return point(batch=batch, num_tokens=tokens, channels=channels, num_heads=heads, allocator=allocator)
+    """Return a point of the ViT layer."""
+    return point(batch=batch, num_tokens=tokens, channels=channels, num_heads=heads)
 
 
 def made(name: str, **columns: Any) -> Wrapper:

@@ -16,7 +16,7 @@ from bench.plan.case import AS_IS, COLUMNS, CONTROL, Case, Point
 from bench.plan.columns import ValueKind
 from bench.plan.errors import WrongRequest
 from bench.plan.grid import expand
-from bench.plan.invocation import pytest_bench
+from bench.plan.invocation import suite
 from bench.plan.layers import LAYERS, OF_THE_MODULE, is_own, shapes_itself
 from bench.plan.sweep import Effort, Sweep
 from bench.store import plan
@@ -103,7 +103,6 @@ def asked(words: list[str], original: Point) -> Sweep:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(options, "_shaped", shaped)
         patch.setattr(facts, "default_threads", lambda: 77)
-        patch.setattr(facts, "default_allocator", lambda: "system")
         return plan.wanted(options.request(PARSER.parse_args(words)))
 
 
@@ -116,8 +115,8 @@ def asked(words: list[str], original: Point) -> Sweep:
 def test_the_command_asks_for_the_row_alone(original: Point, implementation: str, baseline: str, control: bool) -> None:
     """The options of the suite read its words as this point, this implementation, the same baseline and control."""
     command = Again(baseline, control).command(Case(original, implementation))
-    assert command.startswith(f"{pytest_bench()} ")
-    sweep = asked(shlex.split(command.removeprefix(pytest_bench())), original)
+    assert command.startswith(f"{suite()} run ")
+    sweep = asked(shlex.split(command.removeprefix(f"{suite()} run")), original)
     assert sweep.points == (original,)
     assert sweep.baseline == baseline
     assert sweep.control is control
