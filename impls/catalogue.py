@@ -28,9 +28,6 @@ NAME = re.compile(r"(?P<base>[^\[\]]+)(?:\[(?P<options>.*)\])?")
 OPTION = re.compile(r"\s*(?P<key>[A-Za-z_]\w*)\s*=\s*(?P<value>[^=]+?)\s*")
 OPENING, CLOSING = "([{", ")]}"
 
-ATTEND_PARAMETERS = 3
-"""A function with at least this many required parameters is an attend: an adapter takes only the layer."""
-
 CORE_KEYWORDS = {
     "attn_mask": "a mask tensor",
     "dropout_p": "dropout",
@@ -225,8 +222,6 @@ IMPLEMENTATIONS: Mapping[str, Entry] = MappingProxyType({
     "onnxruntime_mha": Entry("runtimes.onnxruntime:FusedONNXRuntime",
         "the same, with its operator MultiHeadAttention as the core", Style("#70ad85", DASHED, "H", hollow=True),
         supports=_IN_INFERENCE, packages=_ONNX),
-    "jax": Entry("runtimes.jax:JAX", "the layer written in JAX, compiled by XLA", Style("#cc6677", LONG, "*"),
-        supports=_IN_INFERENCE, layers=_OUR_LAYERS, packages=("jax", "jaxlib")),
     "sdpa_fa3": Entry("attend.sdpa:adapt_fa3", "scaled_dot_product_attention with FlashAttention 3",
         Style("#6699cc", SOLID, "^", hollow=True), supports=_HALF, refuses={"ConvSelfAttention": _ONE_WIDTH},
         packages=("flash-attn-3",), source="build the folder hopper of Dao-AILab/flash-attention", on_gpu=True,
@@ -234,11 +229,16 @@ IMPLEMENTATIONS: Mapping[str, Entry] = MappingProxyType({
     "sdpa_fa4": Entry("attend.sdpa:adapt_fa4", "scaled_dot_product_attention with FlashAttention 4",
         Style("#003f7f", SOLID, "p", hollow=True), supports=_HALF, refuses={"ConvSelfAttention": _ONE_WIDTH},
         packages=("flash-attn-4",), on_gpu=True, flash="FA4", kernel="flash_attncute", options=_GQA),
-    "flash_attn": Entry("attend.sdpa:adapt_direct", "flash_attn_func of the package flash-attn, called directly",
+    "flash_attn": Entry("foreign:flash_attn", "flash_attn_func of the package flash-attn, called directly",
         Style("#999933", SOLID, "d", hollow=True), supports=_HALF, refuses={"ConvSelfAttention": _ONE_WIDTH},
         packages=("flash-attn",), on_gpu=True),
 })  # fmt: skip
 """The implementations that have a name, in the order in which they are listed."""
+
+REMOVED: Mapping[str, str] = MappingProxyType({
+    "jax": "openvino, onnxruntime, aot_eager and aot_sdpa are the other runtimes; one of your own is an impls.Runtime",
+})  # fmt: skip
+"""The names of earlier versions, which stored rows may have, with what takes their place."""
 
 GRAPH = "graph"
 """The name of a module as the graph of its call, and the way by which cores got into such a graph."""

@@ -26,13 +26,13 @@ from bench.plan import layers
 from bench.plan.case import Point
 from bench.plan.device import CPU, HOST
 from impls.catalogue import GRAPH, parse
+from impls.contract import parameters_of
 from impls.graph import cores
 from impls.graph.hints import hinted
 from impls.graph.lines import written_lines
 from impls.graph.tracing import Traced, Untraceable, traced
 from impls.lookup import check
 from impls.modules.wrapper import Wrapper, copied, wrapped
-from impls.signatures import parameters_of
 
 CALLS, LEAST_CALLS, BUDGET_S = 7, 3, 4.0
 """The profiled calls of a look, and how many are made after BUDGET_S."""

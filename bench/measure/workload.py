@@ -33,12 +33,12 @@ from bench.plan.weights import Sources
 from bench.plan.work import Work
 from bench.sampling.inputs import SHIFTS, InputValues, TimedCall, sets, windows
 from impls.catalogue import NO_MASK, PADDING, parse
+from impls.contract import parameters_of
 from impls.modules.core import with_attend
 from impls.modules.making import OBJECTS, hide, maker_of, without_brackets
 from impls.modules.making import make as make_module
 from impls.modules.stated import failure, flops
 from impls.modules.wrapper import Wrapper, check_plain, copied, wrapped
-from impls.signatures import parameters_of
 
 SEED = 20_200_914
 """The default seed of weights and inputs: profiles and memory measurements use the same values."""

@@ -20,7 +20,7 @@ from bench.plan.published import Published
 from bench.plan.published import read as read_published
 from impls import table
 from impls.catalogue import IMPLEMENTATIONS as CATALOGUE
-from impls.catalogue import parse
+from impls.catalogue import REMOVED, parse
 
 MEASURED = "measured"
 """The implementation that follows a table of choices."""
@@ -330,6 +330,8 @@ def _mistakes_of(name: str, path: Sequence[str] | None) -> list[str] | None:
     base, is_known = parsed.base, is_implementation(name)
     if (":" in base or not is_known) and (line := names.misspelled(base)):
         return [line]
+    if base in REMOVED:
+        return [f"implementation {base!r} is gone: {REMOVED[base]}"]
     if not is_known:
         return None
     if ":" in base:

@@ -15,15 +15,25 @@ import torch
 from torch import nn
 
 from impls.catalogue import ALIASES, NO_MASK, parse
-from impls.contract import Unresolved, Unsupported, attribute, imported, mask_of
-from impls.modules.core import calls_core, takes_core
+from impls.contract import (
+    POSITIONAL,
+    VARIABLE,
+    Unresolved,
+    Unsupported,
+    attribute,
+    imported,
+    is_required,
+    mask_of,
+    parameters_of,
+    takes_core,
+)
+from impls.modules.core import calls_core
 from impls.modules.inputs import tried
 from impls.modules.inside import inside
 from impls.modules.sources import SOURCES, constructed, is_function, mended, with_input
 from impls.modules.stated import SHAPES as STATED_SHAPES
 from impls.modules.stated import takes_point, value
 from impls.modules.wrapper import Given, Wrapper, X, wrapped
-from impls.signatures import POSITIONAL, VARIABLE, parameters_of
 
 Columns = Mapping[str, Any]
 
@@ -169,7 +179,7 @@ def _arguments(name: str, make_it: Callable[..., Any], columns: Columns, options
     arguments: dict[str, Any] = {}
     missing: list[str] = []
     for key, parameter in parameters.items():
-        is_open = parameter.default is parameter.empty and parameter.kind not in VARIABLE
+        is_open = is_required(parameter)
         if key in options:
             continue
         value = _value(key, columns, is_open=is_open)
@@ -220,7 +230,7 @@ def _with_input(module: nn.Module, given: Any, name: str, columns: Columns, *, i
 
     Of one that `is_outer`, of which a part is measured, the batch is of no account.
     """
-    required = [each for each in parameters_of(module) if each.kind in POSITIONAL and each.default is each.empty]
+    required = [each for each in parameters_of(module) if each.kind in POSITIONAL and is_required(each)]
     several = tuple(X for number, each in enumerate(required) if number == 0 or each.name in OF_ATTENTION) or (X,)
     if given is not None:
         alone = with_input(module, given, (), args=several, is_outer=is_outer)

@@ -37,7 +37,7 @@ def test_a_check_is_a_race_about_the_follower(tmp_path: Path, scripted_workers: 
 def test_a_table_of_another_machine_is_not_checked(tmp_path: Path, scripted_workers: Clock) -> None:
     """The line says what differs; nothing is measured. Other runtimes than torch don't count."""
     identity = {**here().identity, "cpu": "Another CPU"}
-    other = dataclasses.replace(here(), identity=identity, runtimes={"jax": "0.1"})
+    other = dataclasses.replace(here(), identity=identity, runtimes={"openvino": "0.1"})
     with pytest.raises(NotComparable, match="this is another machine: cpu: 'Another CPU' against"):
         TableCheck(SWEEP, tmp_path / "run", other).__enter__()
     assert not (tmp_path / "run" / "journal.jsonl").exists()

@@ -13,6 +13,7 @@ from bench.plan.grid import MODELS
 from bench.plan.names import IMPLEMENTATIONS
 from bench.plan.sweep import BASE_S, POINT_S, Effort, Request, Sweep, altered, load_sweep, shipped_names
 from impls.catalogue import IMPLEMENTATIONS as IMPLEMENTATIONS_OF
+from impls.catalogue import REMOVED
 from tests.make.points import VIT_S, vit_s
 from tests.refusals import refusal as refusal_of
 
@@ -254,6 +255,7 @@ def unknown(name: object, near: str = "") -> str:
             "did you mean block_tokens?",
         ),
         ('implementations = ["eager[a=1]"]\n' + GRID, "implementation 'eager' has no options, got 'a'"),
+        ('implementations = ["jax[a=1]"]\n' + GRID, f"implementation 'jax' is gone: {REMOVED['jax']}"),
         (EAGER + 'baseline = ["eager"]\n' + GRID, unknown(["eager"])),
         (
             'implementations = ["mykernel.py:adapt"]\n' + GRID,
