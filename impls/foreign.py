@@ -111,7 +111,8 @@ def _refusal(name: str, reason: str) -> Unresolved:
     module, _, attribute = name.partition(":")
     return Unresolved(
         f"implementation {name!r} can't be used as it is: {reason}; write in a file of your own, for [B, H, N, D]: "
-        f"from {module} import {attribute.partition('.')[0]}; def attend(q, k, v, scale): return {attribute}(q, k, v, …)"
+        f"from {module} import {attribute.partition('.')[0]}; "
+        f"def attend(q, k, v, scale): return {attribute}(q, k, v, …)"
     )
 
 
