@@ -9,9 +9,9 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from bench.measure import inspection, workload
 from bench.measure.devices import device
-from bench.plan.case import Case, Point
+from bench.plan.case import OF_LAYERS, Case, Point
 from bench.plan.grid import DEFAULTS, expand
-from bench.plan.layers import LAYERS, OF_THE_MODULE, flops, least_bytes, module_of, of_core, peak_bytes, steps
+from bench.plan.layers import LAYERS, flops, least_bytes, module_of, of_core, peak_bytes, steps
 from impls.modules.making import make
 from tests.make.points import OF_LAYER, of_layer, point
 from tests.refusals import refusal
@@ -206,9 +206,9 @@ def test_a_users_layer_needs_tokens_and_channels() -> None:
         ("my:Layer[seq_len=9,batch=3]", {"num_tokens": 9, "batch": 3}),
         ("my:Layer[window_size=32,img_size=32,mask=causal]", {"window_size": None, "image_size": None, "mask": "none"}),
         ("my:Layer[heads=0,dim=x,mask=true,device=cuda]", {"num_heads": 1, "token_len": 10, "mask": "none"}),
-        ("my:Layer[input=3x5x16]", {**dict.fromkeys(OF_THE_MODULE, 1), "batch": 3}),
-        ("my:Layer[input=my:inputs,heads=2]", {**dict.fromkeys(OF_THE_MODULE, 1), "batch": 0}),
-        ("timm:vit_tiny[at=blocks.0.attn]", dict.fromkeys(OF_THE_MODULE, 1)),
+        ("my:Layer[input=3x5x16]", {**dict.fromkeys(OF_LAYERS, 1), "batch": 3}),
+        ("my:Layer[input=my:inputs,heads=2]", {**dict.fromkeys(OF_LAYERS, 1), "batch": 0}),
+        ("timm:vit_tiny[at=blocks.0.attn]", dict.fromkeys(OF_LAYERS, 1)),
     ],
 )
 def test_arguments_in_a_name_are_columns(name: str, columns: dict[str, Any]) -> None:
@@ -239,7 +239,7 @@ def test_an_argument_in_a_name_holds() -> None:
 )
 def test_a_core_shows_the_columns_of_its_module(core: dict[str, Any], expected: tuple[int, ...]) -> None:
     """Tokens are those of queries; heads are in the shape, or beside it if one operator computes the whole layer."""
-    assert tuple(of_core(core, "my:Layer")[column] for column in OF_THE_MODULE) == expected
+    assert tuple(of_core(core, "my:Layer")[column] for column in OF_LAYERS) == expected
     assert of_core(core, "my:Layer[dim=96,num_heads=3]")["num_heads"] == 3
 
 
