@@ -229,7 +229,7 @@ IMPLEMENTATIONS: Mapping[str, Entry] = MappingProxyType({
     "sdpa_fa4": Entry("attend.sdpa:adapt_fa4", "scaled_dot_product_attention with FlashAttention 4",
         Style("#003f7f", SOLID, "p", hollow=True), supports=_HALF, refuses={"ConvSelfAttention": _ONE_WIDTH},
         packages=("flash-attn-4",), on_gpu=True, flash="FA4", kernel="flash_attncute", options=_GQA),
-    "flash_attn": Entry("foreign:flash_attn", "flash_attn_func of the package flash-attn, called directly",
+    "flash_attn": Entry("attend.foreign:flash_attn", "flash_attn_func of the package flash-attn, called directly",
         Style("#999933", SOLID, "d", hollow=True), supports=_HALF, refuses={"ConvSelfAttention": _ONE_WIDTH},
         packages=("flash-attn",), on_gpu=True),
 })  # fmt: skip

@@ -9,8 +9,8 @@ import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 from torch import Tensor, nn
 
 from impls import Unresolved, Unsupported, ViTAttention, build, with_attend
+from impls.attend.foreign import KNOWN, attend_of
 from impls.contract import declared_options
-from impls.foreign import KNOWN, attend_of
 from tests.impls.reference import error, normal
 
 SCALE = 0.4
