@@ -99,8 +99,8 @@ class Entry:
     """One implementation.
 
     `adapter` is `module:attribute` in `impls`. The command `list` prints `meaning` and `supports`.
-    `layers` are the class names of the only layers that it is written for; empty if it replaces the core alone.
-    `refuses` maps the class name of a layer that it can never compute to the reason.
+    `layers` are the class names of the only layers that it is written for; empty if it is for all.
+    `refuses` maps the class name of a layer that it can never compute to the reason; `Wrapper` is any stranger's.
     `options` maps each option that its name may carry, as in `online[block_tokens=64]`, to its meaning.
     `compiles` is true if torch.compile must make at least one graph of it.
     `kernel` must be part of the name of a kernel that ran; empty if any kernel may run.
@@ -142,7 +142,6 @@ class Entry:
 NOT_WRITTEN = "this implementation replaces the whole layer, and is not written for this one"
 
 _MHA_LAYERS = ("ViTAttention", "PatchAttention", "Attention")
-_OUR_LAYERS = (*_MHA_LAYERS, "SelfAttention", "ConvSelfAttention", "Core")
 _NO_MHA = {
     "SelfAttention": "nn.MultiheadAttention has a scale and an output projection, this layer has neither",
     "ConvSelfAttention": "nn.MultiheadAttention makes queries and keys as wide as values, here they are narrower",
@@ -171,8 +170,8 @@ IMPLEMENTATIONS: Mapping[str, Entry] = MappingProxyType({
     "manual": Entry("attend.manual:adapt", "the articles' steps one by one, head by head",
         Style("#d55e00", DASH_DOT, "^"), scores=ONE),
     "stepwise": Entry("whole.stepwise:adapt", "each step a labelled stage: for profiles, not for use",
-        Style("#aa3377", DASHED, "s"), supports="everywhere, for profiles", layers=_OUR_LAYERS, for_profiles=True,
-        scores=ALL),
+        Style("#aa3377", DASHED, "s"), supports="everywhere, for profiles", scores=ALL,
+        refuses={"Wrapper": NOT_WRITTEN}, for_profiles=True),
     "online": Entry("attend.online:adapt", "softmax over blocks of keys, memory linear in tokens",
         Style("#009e73", LONG, "D"), options={"block_tokens": "keys per block"}),
     "sdpa": Entry("attend.sdpa:adapt", "scaled_dot_product_attention, PyTorch's choice of backend",
