@@ -542,8 +542,9 @@ def _made(point: Point) -> tuple[nn.Module, Shapes]:
     columns = (column for column in COLUMNS.values() if column.name not in layers.fixed(point.layer))
     required = [each.name for each in columns if each.changes_function and not each.is_usual(point)]
     layer, shapes = make_module(layers.module_of(point.layer), dataclasses.asdict(point), required)
-    if not layers.is_own(point.layer) and hasattr(layer, "draw_weights"):
-        layer.draw_weights()
+    draw_weights: Callable[[], None] | None = getattr(layer, "draw_weights", None)
+    if draw_weights and not layers.is_own(point.layer):  # a stranger's may mean something else
+        draw_weights()
     return layer, shapes
 
 
