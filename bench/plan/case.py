@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from bench.plan.columns import DERIVED, REQUIRED, PointColumn, Role, column, columns_of
+from bench.plan.columns import REQUIRED, PointColumn, Role, column, columns_of
 from bench.plan.device import COLD, CPU, GRAPH, HOST, HOT, Kind, kind
 from bench.plan.invocation import short
 from impls.catalogue import is_model
@@ -93,7 +93,6 @@ class Point:
     num_tokens: int = column(
         "tokens in an item (the sequence length)",
         Role.X,
-        default=DERIVED,
         short="n{}",
         words="N={}",
         usual=_if_model("num_tokens"),
@@ -101,7 +100,6 @@ class Point:
     token_len: int = column(
         "numbers in a token at the input (the embedding width there); as channels if not given",
         Role.X,
-        default=DERIVED,
         short="w{}",
         words="",
         usual=lambda point: point.channels,
@@ -110,6 +108,7 @@ class Point:
     channels: int = column(
         "numbers in a token at the output (embed_dim, d_model)",
         Role.X,
+        default=REQUIRED,
         short="c{}",
         words="C={}",
         usual=_if_model("channels"),
@@ -120,7 +119,6 @@ class Point:
     num_kv_tokens: int | None = column(
         "tokens of the context, from which keys and values come; without it they come from the tokens themselves",
         Role.CONTEXT,
-        default=DERIVED,
         absent=None,
         short="m{}",
         words="M={}",
@@ -128,7 +126,6 @@ class Point:
     context_dim: int | None = column(
         "numbers in a token of the context; as token_len if not given",
         Role.CONTEXT,
-        default=DERIVED,
         absent=None,
         short="x{}",
         words="context C={}",
@@ -136,7 +133,6 @@ class Point:
     num_kv_heads: int | None = column(
         "heads of keys and values, a divisor of num_heads (grouped-query attention); as num_heads if not given",
         Role.CORE,
-        default=DERIVED,
         absent=None,
         short="g{}",
         words="KV H={}",
@@ -144,7 +140,6 @@ class Point:
     qkv_bias: bool = column(
         "whether the projection to queries, keys and values has a bias",
         Role.FUNCTION,
-        default=DERIVED,
         short=lambda _value: "bias",
         words=lambda value: "with qkv bias" if value else "without qkv bias",
         usual=False,
@@ -152,7 +147,6 @@ class Point:
     qk_scale: float | None = column(
         "the factor of the queries; the layer's own scale if not given",
         Role.FUNCTION,
-        default=DERIVED,
         absent=None,
         short="s{:g}",
         words=lambda value: "qk scale of the layer" if value is None else f"qk scale {value:g}",
@@ -160,7 +154,6 @@ class Point:
     key_channels: int | None = column(
         "the width of queries and keys, in a layer that has a choice",
         Role.FUNCTION,
-        default=DERIVED,
         absent=None,
         short="k{}",
         words="keys C={}",
@@ -168,7 +161,6 @@ class Point:
     image_size: int | None = column(
         "the side of a square image in pixels, in a layer of images; num_tokens follows from it",
         Role.IMAGE,
-        default=DERIVED,
         absent=None,
         short="i{}",
         words="images {0}×{0}",
@@ -176,7 +168,6 @@ class Point:
     patch_size: int | None = column(
         "the side of a square patch in pixels, in a layer of patches",
         Role.IMAGE,
-        default=DERIVED,
         absent=None,
         short="p{}",
         words="patches {0}×{0}",
@@ -184,7 +175,6 @@ class Point:
     qk_norm: str = column(
         "the norm of queries and keys over the width of a head",
         Role.QUERIES,
-        default=DERIVED,
         absent="none",
         choices={"none": "none", "rms": "RMSNorm with a learned weight", "layer": "LayerNorm"},
         words=lambda value: "" if value == "none" else f"qk norm {value}",
@@ -194,7 +184,6 @@ class Point:
     rope: str = column(
         "the rotary position embedding of queries and keys",
         Role.QUERIES,
-        default=DERIVED,
         absent="none",
         choices={"none": "none", "axial": "by row and column on a square grid; tokens before it keep theirs"},
         words=lambda value: "" if value == "none" else f"rope {value}",
@@ -204,7 +193,6 @@ class Point:
     attn_bias: str = column(
         "what is added to the attention scores",
         Role.CORE,
-        default=DERIVED,
         absent="none",
         choices={
             "none": "nothing",
@@ -219,7 +207,6 @@ class Point:
     window_size: int | None = column(
         "the tokens of a side of the windows inside which tokens attend to each other",
         Role.CORE,
-        default=DERIVED,
         absent=None,
         short="win{}",
         words="windows {0}×{0}",
@@ -240,13 +227,13 @@ class Point:
     threads: int = column(
         "threads that a call may use; physical cores less one if not given",
         Role.EXECUTION,
+        default=REQUIRED,
         short="t{}",
         words=lambda value: "1 thread" if value == 1 else f"{value} threads",
     )
     allocator: str = column(
         "where freed memory goes; on a CPU retained-huge if the system has huge pages, else retained, if not given",
         Role.EXECUTION,
-        default=DERIVED,
         choices={
             RETAINED: "it stays with the process",
             "system": "the C library's defaults",
@@ -258,7 +245,6 @@ class Point:
     timing: str = column(
         "how a call is timed; host on a CPU and device-cold on a GPU if not given",
         Role.EXECUTION,
-        default=DERIVED,
         choices={
             HOST: "wall time, a GPU synchronised: what a user waits for",
             COLD: "behind a hold by CUDA events, L2 overwritten before each call",

@@ -62,7 +62,7 @@ class PointColumn:
     """One column of a point.
 
     `meaning` explains the value in one line; `choices` maps each allowed value to its meaning.
-    `default` is the value if a sweep gives none, or REQUIRED, or DERIVED. `absent` is the value in lines of a journal
+    `default` is the value if a sweep gives none, or DERIVED, or REQUIRED. `absent` is the value in lines of a journal
     and of plans that lack the column, REQUIRED if they all have it.
     `short` is the value in a file name and `words` the value for people, as a format or a function of the value.
     `usual` is a value, or a function from a point to it, that both leave out.
@@ -74,7 +74,7 @@ class PointColumn:
     kind: ValueKind = ValueKind.TEXT
     meaning: str
     role: Role
-    default: Any = REQUIRED
+    default: Any = DERIVED
     absent: Any = REQUIRED
     choices: Mapping[str, str] = dataclasses.field(default_factory=lambda: MappingProxyType({}))
     short: str | Callable[[Any], str] = "{}"

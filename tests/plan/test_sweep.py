@@ -255,7 +255,6 @@ def unknown(name: object, near: str = "") -> str:
             "did you mean block_tokens?",
         ),
         ('implementations = ["eager[a=1]"]\n' + GRID, "implementation 'eager' has no options, got 'a'"),
-        ('implementations = ["jax[a=1]"]\n' + GRID, f"implementation 'jax' is gone: {REMOVED['jax']}"),
         (EAGER + 'baseline = ["eager"]\n' + GRID, unknown(["eager"])),
         (
             'implementations = ["mykernel.py:adapt"]\n' + GRID,
@@ -317,7 +316,8 @@ def test_modules_are_looked_for_in_the_folders_that_are_given(tmp_path: Path) ->
     by_path = load(tmp_path, EAGER + GRID, implementations=names[:1], path=[str(tmp_path)])
     assert by_path.implementations[1] == "users:adapt"
     assert load(tmp_path, EAGER + GRID, implementations=names[:2]).implementations[2] == "nosuch:adapt"
-    wrong = [*names, "measured", "measured[table=nosuch.json]"]
+    assert load(tmp_path, EAGER + GRID, implementations=[*REMOVED]).implementations == ("eager", *REMOVED)
+    wrong = [*names, "measured", "measured[table=nosuch.json]", "jax[a=1]"]
     lines = refusal_of(load, tmp_path, EAGER + GRID, implementations=wrong, path=[str(tmp_path)]).splitlines()
     assert [line.partition(";")[0] for line in lines[:3]] == [
         "mine.toml: unknown implementation 'sdap'",
@@ -325,6 +325,7 @@ def test_modules_are_looked_for_in_the_folders_that_are_given(tmp_path: Path) ->
         "mine.toml: measured needs a table: measured[table=FILE]",
     ]
     assert "nosuch.json" in lines[3]
+    assert lines[4:] == [f"mine.toml: implementation 'jax' is gone: {REMOVED['jax']}"]
 
 
 # How options and grids combine
