@@ -3,13 +3,15 @@
 import os
 import shutil
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 
 from impls import Implementation, build
 from impls.layers.vit import ViTAttention
-from tests.impls.reference import ROUNDING, UNCOMPILED, array, distance, error, gradients, normal, weights
+from tests.impls import oracle
+from tests.impls.reference import ROUNDING, UNCOMPILED, Array, array, distance, error, forward, normal, weights
 
 pytestmark = pytest.mark.slow
 
@@ -51,13 +53,22 @@ def layer_of(dim: int, chan: int, heads: int, qkv_bias: bool) -> ViTAttention:
 
 
 def gradient_errors(implementation: Implementation, layer: ViTAttention, x: Tensor) -> dict[str, float]:
-    """Return how far the gradients of x and of every weight are off those that are derived by hand."""
+    """Return how far the gradients of x and of every weight are off the slopes of the formula in a direction."""
     x, dy = x.clone().requires_grad_(), normal(*x.shape[:2], layer.proj.out_features)
-    expected = gradients(array(x), weights(layer), layer.num_heads, array(dy))
     implementation(x).backward(dy)
-    got = {"x": x.grad, **{name: parameter.grad for name, parameter in layer.named_parameters()}}
-    assert got.keys() == expected.keys()
-    return {name: distance(gradient, expected[name]) for name, gradient in got.items() if gradient is not None}
+    tensors, values = {"x": x, **dict(layer.named_parameters())}, {"x": array(x), **weights(layer)}
+
+    def formula(values: oracle.Values) -> Array:
+        return forward(values["x"], values, layer.num_heads)
+
+    errors = {}
+    for name, tensor in tensors.items():
+        assert tensor.grad is not None
+        direction = np.random.default_rng(1).normal(size=tensor.shape)
+        expected = oracle.slope(formula, values, name, direction, array(dy))
+        off = float((array(tensor.grad) * direction).sum()) - expected
+        errors[name] = abs(off) / (float(tensor.grad.norm()) or 1.0)  # a slope is as large as the gradient is long
+    return errors
 
 
 @pytest.mark.parametrize("name", UNCOMPILED)

@@ -18,7 +18,7 @@ from impls.layers.patch import PatchAttention
 from impls.layers.self_attention import SelfAttention
 from impls.layers.vit import ViTAttention
 from tests.impls.reference import array, distance, error, normal
-from tests.make.points import featured
+from tests.make.points import OF_LAYER, featured
 
 NAMES = ["mha", "mha_weights"]
 
@@ -34,8 +34,6 @@ REFUSED = {
     "windows": "windows",
 }
 """The features that nn.MultiheadAttention lacks, with a word of the reason."""
-
-CORE = ["split heads", "scale", "scores", "softmax", "weighted values", "merge heads"]
 
 
 @pytest.mark.parametrize(
@@ -181,26 +179,8 @@ def events_of(layer: nn.Module, name: str, *xs: Tensor) -> list[FunctionEvent]:
     return list(profile.events() or [])
 
 
-@pytest.mark.parametrize(
-    ("layer", "x", "stages"),
-    [
-        (ViTAttention(6, 8, 2), (2, 5, 6), ["qkv projection", *CORE, "output projection", "skip"]),
-        (SelfAttention(6, 4, 8), (2, 5, 6), ["qkv projection", *CORE]),
-        (PatchAttention(3, 4, 8, 2), (2, 3, 8, 8), ["patch embedding", "qkv projection", *CORE, "output projection"]),
-        (SelfAttention(6, 4, 8, mask="causal"), (2, 5, 6), ["qkv projection", *CORE[:3], "mask", *CORE[3:]]),
-        (ConvSelfAttention(8), (2, 8, 3, 3), ["qkv projection", *CORE, "skip"]),
-    ],
-    ids=["vit", "self", "patch", "causal", "conv"],
-)
-def test_every_layer_has_its_stages(layer: nn.Module, x: tuple[int, ...], stages: list[str]) -> None:
-    """Each layer's steps are named alike, once a call in the order of the formulas, and all of its work is in one."""
-    outermost = [event for event in events_of(layer, "stepwise", normal(*x)) if event.cpu_parent is None]
-
-    assert [event.name for event in sorted(outermost, key=lambda event: event.time_range.start)] == stages
-
-
-@pytest.mark.parametrize("layer", ["attention", "core"])
-def test_the_stages_of_a_feature_are_the_steps_of_its_point(layer: str) -> None:
+@pytest.mark.parametrize("layer", OF_LAYER)
+def test_the_stages_of_a_layer_are_the_steps_of_its_point(layer: str) -> None:
     """What the plan says that a layer does is what a profile shows, in the same order, with all work in a stage."""
     for feature, at in featured(layer).items():
         outermost = [event for event in of_point(at, "stepwise") if event.cpu_parent is None]
