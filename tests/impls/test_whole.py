@@ -18,7 +18,7 @@ from impls.layers.patch import PatchAttention
 from impls.layers.self_attention import SelfAttention
 from impls.layers.vit import ViTAttention
 from tests.impls.reference import array, distance, error, normal
-from tests.make.points import OF_LAYER, featured
+from tests.make.points import STEPWISE, featured
 
 NAMES = ["mha", "mha_weights"]
 
@@ -179,7 +179,7 @@ def events_of(layer: nn.Module, name: str, *xs: Tensor) -> list[FunctionEvent]:
     return list(profile.events() or [])
 
 
-@pytest.mark.parametrize("layer", OF_LAYER)
+@pytest.mark.parametrize("layer", STEPWISE)
 def test_the_stages_of_a_layer_are_the_steps_of_its_point(layer: str) -> None:
     """What the plan says that a layer does is what a profile shows, in the same order, with all work in a stage."""
     for feature, at in featured(layer).items():

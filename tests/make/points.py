@@ -6,9 +6,9 @@ from typing import Any
 from bench.machine import facts
 from bench.plan.case import COLUMNS, Point
 from bench.plan.layers import LAYERS
-from impls.catalogue import IMPLEMENTATIONS
 from impls.modules.making import make
 from impls.modules.wrapper import Wrapper, wrapped
+from impls.whole.stepwise import STEPS
 
 TINY: dict[str, Any] = {
     "layer": "vit",
@@ -43,7 +43,7 @@ VIT_S: dict[str, Any] = {
 }
 
 OF_LAYER: dict[str, dict[str, Any]] = {
-    "vit": TINY,
+    **dict.fromkeys(LAYERS, TINY),
     "self": {**TINY, "num_heads": 1, "token_len": 10, "channels": 14, "key_channels": 6},
     "patch": {**TINY, "image_size": 12, "patch_size": 4, "num_tokens": 9, "token_len": 48, "qkv_bias": True},
     "conv": {
@@ -55,12 +55,10 @@ OF_LAYER: dict[str, dict[str, Any]] = {
         "num_heads": 1,
         "qkv_bias": True,
     },
-    "attention": TINY,
-    "core": TINY,
 }
-"""A tiny point of each layer, as a plan would make it, but for its name."""
+"""A tiny point of each layer, as a plan would make it, but for its name; of most it is TINY."""
 
-STEPWISE = [name for name in OF_LAYER if not IMPLEMENTATIONS["stepwise"].refusal(LAYERS[name].class_name)]
+STEPWISE = [name for name in OF_LAYER if LAYERS[name].class_name in {kind.__name__ for kind in STEPS}]
 """The layers whose steps `stepwise` has."""
 
 

@@ -9,24 +9,25 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from bench.measure import inspection, workload
 from bench.measure.devices import device
-from bench.plan.case import OF_LAYERS, Case, Point
+from bench.plan.case import COLUMNS, OF_LAYERS, Case, Point
+from bench.plan.columns import Role
 from bench.plan.grid import DEFAULTS, expand
-from bench.plan.layers import LAYERS, flops, least_bytes, module_of, of_core, peak_bytes, steps
+from bench.plan.layers import LAYERS, flops, following, least_bytes, module_of, of_core, peak_bytes, steps
 from impls.modules.making import make
 from tests.make.points import OF_LAYER, of_layer, point
 from tests.refusals import refusal
 
 OWN = {"threads": 1, "layer": "mylayer:MyAttention", "num_tokens": 7, "channels": 10}
 
-LEAST: dict[str, dict[str, Any]] = {
-    "vit": {"num_tokens": 7, "channels": 12, "num_heads": 3},
-    "self": {"num_tokens": 7, "token_len": 10, "channels": 14, "key_channels": 6},
-    "patch": {"image_size": 12, "patch_size": 4, "channels": 12, "num_heads": 3},
-    "conv": {"image_size": 3, "channels": 16},
-    "attention": {"num_tokens": 7, "channels": 12, "num_heads": 3},
-    "core": {"num_tokens": 7, "channels": 12, "num_heads": 3},
-}
-"""What a grid must give for the tiny point of each layer."""
+OF_FUNCTION = [name for name, column in COLUMNS.items() if column.role not in (Role.LAYER, Role.EXECUTION)]
+
+
+def least(at: Point) -> dict[str, Any]:
+    """Return the columns of a point that a grid must give: those that are unusual and don't follow from others."""
+    follows = following(at)
+    names = [name for name in OF_FUNCTION if not COLUMNS[name].is_usual(at) and getattr(at, name) != follows.get(name)]
+    return {name: getattr(at, name) for name in names}
+
 
 SHAPES = [
     point(batch=2, num_tokens=16, token_len=64, channels=64, num_heads=4),
@@ -54,7 +55,7 @@ FEATURES: dict[str, tuple[str, dict[str, Any]]] = {
 
 def expanded(layer: str, **values: Any) -> Any:
     """Return the one point of a layer that a grid gives, on a machine with one thread."""
-    given = {**DEFAULTS, "threads": 1, "batch": 2, **LEAST[layer], **values, "layer": layer}
+    given = {**DEFAULTS, "threads": 1, **least(of_layer(layer)), **values, "layer": layer}
     (only,) = expand({name: value for name, value in given.items() if value != "missing"})
     return only
 
