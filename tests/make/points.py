@@ -21,9 +21,6 @@ TINY: dict[str, Any] = {
     "channels": 12,
     "num_heads": 3,
     "qkv_bias": False,
-    "qk_norm": "none",
-    "rope": "none",
-    "attn_bias": "none",
     "mask": "none",
     "threads": 1,
     "allocator": "retained",
@@ -34,7 +31,7 @@ WITH_CONTEXT = {"layer": "tests.own_layers:Crossed", "num_kv_tokens": 5, "contex
 """The columns in which a layer of two inputs differs from TINY; five tokens of the context have ten numbers each."""
 
 VIT_S: dict[str, Any] = {
-    **{name: TINY.get(name) for name in COLUMNS},
+    **{name: TINY.get(name, column.absent) for name, column in COLUMNS.items()},
     "batch": 8,
     "num_tokens": 197,
     "token_len": 384,
