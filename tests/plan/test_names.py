@@ -106,17 +106,16 @@ def test_what_is_no_file_is_no_misspelling(name: str) -> None:
     assert names.misspelled(name) == ""
 
 
-def test_the_check_of_layers_names_them_as_such(folder: Path) -> None:
-    """A function of a module may make a layer; a module that isn't there may not, and names of the suite are passed."""
-    assert names.mistake_of("mykernel:attend", [str(folder)], "layer") == ""
-    message = refusal(names.check_own, ["vit", "no_such_module:Layer", "no_such_module:Other"], "layer")
-    first, second = message.splitlines()
-    assert first.startswith("layer 'no_such_module:Layer': there is no module")
-    assert second.startswith("layer 'no_such_module:Other': ")
-
-
 def test_a_layer_that_is_not_there_beside_others_ends_its_own_rows() -> None:
-    """If none is there, the request is wrong, with a line for each."""
-    wrong = [point(layer=f"no_such_module:{name}") for name in ("Layer", "Other")]
+    """If none is there, the request is wrong, with a line for each; so it is with an implementation that isn't."""
+    own = ["no_such_module:Layer", "no_such_module:Other"]
+    wrong = [point(layer=name) for name in own]
     names.check_layers([point(), *wrong])
-    assert len(refusal(names.check_layers, wrong).splitlines()) == 2
+    names.check_own(["eager"])
+    for kind, lines in {
+        "layer": refusal(names.check_layers, wrong),
+        "implementation": refusal(names.check_own, ["eager", *own]),
+    }.items():
+        first, second = lines.splitlines()
+        assert first.startswith(f"{kind} {own[0]!r}: there is no module")
+        assert second.startswith(f"{kind} {own[1]!r}: ")
