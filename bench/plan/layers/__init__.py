@@ -43,7 +43,6 @@ _OWN = Layer(
     meaning="a layer of the user's own",
     steps=lambda _point: {},
     takes=CHOICES,
-    inputs=lambda point: point.batch * point.num_tokens * point.token_len,
 )
 
 _SHAPED = dataclasses.replace(_OWN, needs=(), derive=lambda values: _by_input(values["layer"]))
