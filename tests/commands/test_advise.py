@@ -63,12 +63,10 @@ def made_up(monkeypatch: pytest.MonkeyPatch, scripted_workers: Clock) -> Asked:
     ("words", "line"),
     [
         (["tim:vit_small"], "there is no module tim"),
-        ([f"{TINY}:Nett", "--input", "8x5x16"], "has no Nett"),
         ([NET, "--input", "8x5xa"], "must be sizes that begin with the batch"),
         ([NET, "--input", "8x5x16", "--batch", "4"], "has 8 items, and --batch says 4"),
         ([NET, "--input", "5x16", "--batch", "0"], "--batch 0 must be whole numbers of at least 1"),
         (["timm:vit_tiny_patch16_224", "--impl", "sdap"], "unknown setting 'sdap'"),
-        (["timm:vit_tiny_patch16_224", "--impl", f"{TINY}:rigth"], "has no rigth"),
         (["timm:vit_tiny_patch16_224", "--dtype", "fp32"], "dtype = 'fp32' must be one of"),
         (["timm:vit_tiny_patch16_224", "--threads", "4000"], "threads = 4000 is more than"),
         (["timm:vit_tiny_patch16_224", "--bound", "0"], "bound = 0.0 must be a share above 0"),
