@@ -2,7 +2,6 @@
 
 import os
 import re
-import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -21,28 +20,15 @@ INCLUDED = [group["include-group"] for group in PYPROJECT["dependency-groups"]["
 RUNTIMES = [name for name in INCLUDED if name != "bench"]
 """The dependency groups of runtimes beside torch."""
 
-
-OF_TORCH = ("torch==", "torchvision==", "sympy==", "networkx==", "filelock==", "fsspec==", "setuptools==")
-"""The pins that another torch may not allow."""
-
 VERSION = re.compile(r"[0-9]+[.][0-9]")
 """How a version of torch begins; no implementation has such a name."""
 
-TORCH = "NOX_TORCH"
-"""The variable with what pip installs in place of the pinned torch: `torch==2.12.0`, or with an index of its own."""
-
 
 def _install(session: nox.Session, group: str) -> None:
-    """Install a dependency group of pyproject.toml at the pinned versions, with the torch that TORCH names, if any."""
-    packages = nox.project.dependency_groups(PYPROJECT, group)
-    constraints = Path("constraints.txt")
-    if (asked := os.environ.get(TORCH)) and any(name.startswith("torch>=") for name in packages):
-        session.install(*shlex.split(asked))
-        pins = constraints.read_text(encoding="utf-8").splitlines()
-        constraints = Path(session.create_tmp()) / "constraints.txt"
-        # its own packages are not pinned: each torch needs others
-        constraints.write_text("\n".join(pin for pin in pins if not pin.startswith(OF_TORCH)), encoding="utf-8")
-    session.install("-c", str(constraints), *packages)
+    """Install a dependency group of pyproject.toml at the pinned versions."""
+    if "NOX_TORCH" in os.environ:
+        session.error("NOX_TORCH is gone: docs/gpu.md says how to make an environment with a torch of your own")
+    session.install("-c", "constraints.txt", *nox.project.dependency_groups(PYPROJECT, group))
 
 
 def _run(session: nox.Session, *words: str, **options: Any) -> None:
@@ -56,8 +42,8 @@ def _run(session: nox.Session, *words: str, **options: Any) -> None:
 def bench(session: nox.Session) -> None:
     """Measure a sweep: `nox -s bench -- --sweep vit --impl eager,sdpa`.
 
-    Installs the other runtimes that the words name: `--sweep runtimes` for all, `--impl jax` for one; and the libraries
-    of models if a word or a sweep file names one of their layers.
+    Installs the other runtimes that the words name: `--sweep runtimes` for all, `--impl openvino` for one; and the
+    libraries of models if a word or a sweep file names one of their layers.
     """
     _install_named(session)
     # after Ctrl-C it ends its workers and says how to go on

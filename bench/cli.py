@@ -4,7 +4,6 @@ Until `main` has seen to signals nothing is imported that takes a while.
 """
 
 import argparse
-import itertools
 import os
 import signal
 import sys
@@ -21,12 +20,6 @@ BROKEN_PIPE = 141
 
 RUN = "run"
 """The command that sees to signals itself once it measures; before that it holds nothing."""
-
-REMOVED = {
-    "selfcheck": "compare estimates how much two runs differ from its own rows; a duel measures both sides in one run",
-    "profile --diff": "profile prints the operators of each case, and with --report the page has all of a run",
-}
-"""The commands and options of earlier versions, with what takes their place."""
 
 
 def installed() -> int:
@@ -59,19 +52,17 @@ def _run(words: Sequence[str], *, is_program: bool) -> int:
     """Run one command and return its exit status; as a program it is interrupted by each signal that ends one."""
     from bench.commands import NOT_COMPARABLE, WRONG, say
     from bench.plan.errors import CannotWrite, NotComparable, WrongRequest
+    from bench.plan.removed import gone_of_command
     from bench.show.terminal.console import console
 
-    for gone, instead in REMOVED.items():
-        command, *options = gone.split()
-        if [command] == [*words[:1]] and {*options} <= {*words}:
-            say(f"attention-bench: {gone} is gone: {instead}", stderr=True)
-            return WRONG
+    if gone := gone_of_command(words):
+        say(f"attention-bench: {gone}", stderr=True)
+        return WRONG
     arguments = _parser(words[:1]).parse_args(words)
     module = import_module(f"{__package__}.commands.{arguments.command}")
     if is_program and arguments.command != RUN:
         on_end(signal.default_int_handler)
     try:
-        _warn_of_changed(arguments)
         status: int = module.run(arguments)
     except WrongRequest as error:
         goes_on = "; mend that, then the same command with --run goes on" if isinstance(error, CannotWrite) else ""
@@ -88,24 +79,9 @@ def _run(words: Sequence[str], *, is_program: bool) -> int:
     return status
 
 
-def _warn_of_changed(arguments: argparse.Namespace) -> None:
-    """Say of each run that is an argument which of its files were changed after the run wrote them."""
-    values = vars(arguments).values()
-    for saved in itertools.chain.from_iterable(value if isinstance(value, list) else [value] for value in values):
-        if hasattr(saved, "is_edited"):  # a SavedRun, whose module is slow to import
-            from bench.commands import say, to_summarise
-            from bench.store import files, table
-
-            for damage in saved.damages:
-                say(f"warning: {damage}; what it says is taken for unknown", stderr=True)
-            if saved.is_edited and not files.is_held(saved.folder):
-                edited, again = saved.folder / table.RESULTS, to_summarise(saved.folder)
-                say(f"warning: {edited} is not as the run wrote it; from its journal: {again}", stderr=True)
-
-
 def _parser(first: Sequence[str]) -> argparse.ArgumentParser:
     """Return the parser; with the name of a command it knows this one alone."""
-    from bench.commands import FIRST, NAMES, arguments
+    from bench.commands import NAMES, USUAL, arguments
     from bench.plan.invocation import short
 
     what = "Measure attention layers, read what was measured, compare runs, and measure side by side."
@@ -122,6 +98,6 @@ def _parser(first: Sequence[str]) -> argparse.ArgumentParser:
         meanings[name] = add_arguments.__doc__.partition("\n")[0].removesuffix(".")
         add_arguments(commands.add_parser(name, description=meanings[name], allow_abbrev=False))
     lines = {name: f"  {name:<11}{words}" for name, words in meanings.items()}
-    first, others = ([line for name, line in lines.items() if (name in FIRST) is often] for often in (True, False))
+    first, others = ([line for name, line in lines.items() if (name in USUAL) is often] for often in (True, False))
     parser.epilog = "\n".join(["commands that most people need:", *first, "", "all other commands:", *others])
     return parser

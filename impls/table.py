@@ -82,14 +82,15 @@ def with_threads(points: list[dict[str, Any]], threads: int) -> list[dict[str, A
 
 
 def checked(check: dict[str, Any] | None) -> str:
-    """Return in words what the check of a table says: its regret and its fidelity."""
+    """Return in words what the check of a table says: how it is beside sdpa between its points."""
     if check is None:
         return "the table was not checked between its points"
-    regret, number, fidelity = check["regret"]["table"], int(check["shapes"]), check["fidelity"]
-    most = "with no bound" if regret["most_high"] is None else f"{100 * regret['most_high']:.1f} % at most"
+    number = int(check["shapes"])
     where = f"{number} {'shape' if number == 1 else 'shapes'}"
-    ran = f", and {round(fidelity * number)} of {number} ran what it names" if fidelity is not None else ""
-    return f"the table, checked at {where}, cost {100 * regret['mean']:.1f} % on average and {most} there{ran}"
+    if "regret" in check:  # as earlier versions wrote it
+        return f"the table, checked at {where}, cost {100 * check['regret']['table']['mean']:.1f} % on average there"
+    verdicts = ", ".join(f"{verdict} at {count}" for verdict, count in check["verdicts"].items())
+    return f"the table, checked at {where} beside sdpa: {verdicts}"
 
 
 def choices_of(point: dict[str, Any]) -> list[Choice]:

@@ -13,7 +13,6 @@ import pytest
 from bench.cli import main
 from bench.engine import pool
 from bench.engine.caches import Caches
-from bench.harness import apart, pytest_plugin
 from bench.machine import rates
 from tests.clock import Clock, set_by_hand
 from tests.engine import threads
@@ -41,14 +40,6 @@ class SharedCaches(Caches):
 
 
 pool.Caches = SharedCaches  # type: ignore[attr-defined]
-
-
-def done_here(*works: apart.Work) -> list[tuple[list[Path], str]]:
-    """Do works in this process: a copy of it would lack the threads of the libraries that tests have used before."""
-    return [([*map(Path, files)], why) for files, why in map(apart.done, works)]
-
-
-pytest_plugin.done_apart = done_here  # type: ignore[attr-defined]
 
 os.environ.setdefault("TORCHINDUCTOR_VEC_ISA_OK", "1")
 """Inductor believes the vector instructions that the processor names: to try each takes every process four seconds, and

@@ -60,7 +60,6 @@ OF_COMMANDS = {
     "plot nowhere": (2, NOWHERE),
     "merge out": (2, "the following arguments are required: SHARD"),
     "export race /nowhere/table.json": (2, "/nowhere/table.json can't be written: No such file or directory"),
-    "history quick": (2, "a history needs two runs or more, got 1; expected run folders, or a folder of them"),
     "watch nomodule:attend": (2, NO_MODULE),
     "watch eager": (2, "watch takes your kernel as module:attribute, after a baseline or alone; got eager"),
 }

@@ -1,5 +1,6 @@
 """Whether two runs can be compared: their conditions, the machine's state, and other causes of changes."""
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -7,8 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bench.plan.case import CASE_COLUMNS, POINT_COLUMNS
-from bench.plan.verdicts import CHANGED
+from bench.plan.case import CASE_COLUMNS, HUGE, POINT_COLUMNS, RETAINED
+from bench.plan.verdicts import BASELINE, CHANGED
 from bench.store.environment import Environment, differences
 from bench.store.saved_run import SavedRun
 
@@ -18,7 +19,7 @@ TOLERATED = {"load_1min": 1.0, "preflight.others_cores": 0.25, "preflight.spread
 SHARE = 0.05
 """Other numbers, such as clocks, may differ by this share of the larger one: boosting alone moves a clock by less."""
 
-PASSED_OVER = ("available_bytes", "preflight.switches", "selfcheck")
+PASSED_OVER = ("available_bytes", "preflight.switches")
 """Facts that differ between any two runs, or that are no state of the machine."""
 
 MOST = 0.5
@@ -31,15 +32,6 @@ STEADY = 0.15
 """If raw times changed by more than this share, the machine ran at another speed: some 12 % are everyday drift."""
 
 
-@dataclass(frozen=True)
-class StateDifference:
-    """A fact of the machine's state that two runs recorded differently; dots join the names of nested facts."""
-
-    name: str
-    base: Any
-    new: Any
-
-
 def unlike_conditions(base: SavedRun, new: SavedRun) -> list[str]:
     """Return how the machines or the software of two runs differ.
 
@@ -50,19 +42,35 @@ def unlike_conditions(base: SavedRun, new: SavedRun) -> list[str]:
     before, after = base.environment, new.environment
     if before and after and (unlike := differences(before, after)):
         return unlike
-    both = base.table.merge(new.table, on=list(CASE_COLUMNS), suffixes=("_base", "_new"))
+    sides = with_one_name(base.table, new.table)
+    both = sides[0].merge(sides[1], on=list(CASE_COLUMNS), suffixes=("_base", "_new"))
     pairs = both[["env_id_base", "env_id_new"]].drop_duplicates().fillna("unknown").to_numpy().tolist()
-    return [f"env_id {old} against {young}" for old, young in pairs if old != young]
+    moved = [f"env_id {old} against {young}" for old, young in pairs if old != young]
+    good = both[(both["status_base"] == "ok") & (both["status_new"] == "ok")]
+    asked = [good[f"huge_bytes_{side}"].notna() for side in ("base", "new")]
+    count = int((asked[0] != asked[1]).sum())
+    return [*moved, *([f"huge pages: one side alone asked for them, in {count} cases"] if count else [])]
 
 
-def state_differences(base: Environment, new: Environment) -> list[StateDifference]:
-    """Return the notable differences of state before two runs, of the facts that both recorded."""
+def with_one_name(base: pd.DataFrame, new: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return two tables in which rows of `retained-huge` are of `retained` if one table alone has that older name."""
+    if (HUGE in {*base["allocator"]}) == (HUGE in {*new["allocator"]}):
+        return base, new
+    base, new = (
+        each if RETAINED in {*each["allocator"]} else each.assign(allocator=each["allocator"].replace(HUGE, RETAINED))
+        for each in (base, new)
+    )
+    return base, new
+
+
+def state_differences(base: Environment, new: Environment) -> dict[str, tuple[Any, Any]]:
+    """Return both values of each fact of the machine's state that differs notably, if both runs recorded it.
+
+    Dots join the names of nested facts.
+    """
     before, after = dict(_flat(base.state)), dict(_flat(new.state))
-    return [
-        StateDifference(name, before[name], after[name])
-        for name in before
-        if name in after and _differ(name, before[name], after[name])
-    ]
+    both = {name: (before[name], after[name]) for name in before if name in after}
+    return {name: values for name, values in both.items() if _differ(name, *values)}
 
 
 def _flat(state: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -99,7 +107,7 @@ def common_shift(comparison: pd.DataFrame) -> CommonShift | None:
     It proposes as baseline the implementation with the most judged rows; of several, the one that changed most like
     all others, because one that also changed by itself would mislead.
     """
-    rows = comparison[comparison["p"].notna() & comparison["verdict"].ne("baseline")]
+    rows = comparison[comparison["p"].notna() & comparison["verdict"].ne(BASELINE)]
     for verdict in CHANGED:
         moved = rows[rows["verdict"] == verdict]
         names = moved["implementation"].nunique()
@@ -114,14 +122,13 @@ def raw_change(comparison: pd.DataFrame) -> float | None:
     return None if pd.isna(factor) else float(factor)
 
 
-def speed_change(comparison: pd.DataFrame) -> float | None:
-    """Return how many times as long the median row takes in NEW, None if that is within STEADY or not known.
+def is_steady(factor: float) -> bool:
+    """Return whether times that changed by a factor are everyday drift, and not another speed of the machine.
 
     Ratios between dissimilar kernels shift with the machine's speed: when eager took 1.4 to 1.5 times as long, manual
     and stepwise seemed 6 to 12 % slower beside it, though their code had not changed.
     """
-    factor = raw_change(comparison)
-    return None if factor is None or abs(np.log(factor)) <= np.log1p(STEADY) else factor
+    return abs(math.log(factor)) <= math.log1p(STEADY)
 
 
 def _typical(rows: pd.DataFrame) -> str:

@@ -1,19 +1,18 @@
 """Comparisons of two tables of results: changes of speed with intervals, and verdicts."""
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from bench.analyse.comparable import speed_change
-from bench.analyse.rows import Row, grouped
+from bench.analyse.comparable import with_one_name
 from bench.analyse.summary import summarise
-from bench.plan.case import AFTER, BEFORE, CASE_COLUMNS, POINT_COLUMNS, Case, Point
+from bench.plan import verdicts
+from bench.plan.case import CASE_COLUMNS, POINT_COLUMNS
 from bench.plan.errors import NotComparable, WrongRequest, unknown
-from bench.plan.verdicts import CHANGED, INCONCLUSIVE, JUDGED, MARGIN, REGRESSIONS
+from bench.plan.verdicts import JUDGED, MARGIN, REGRESSIONS
 from bench.stats.between_runs import BetweenRuns, of_changes
 from bench.stats.estimates import PAIR, Array, Estimates, combined, of_ratios, ratios
 from bench.stats.levels import relative
@@ -47,12 +46,6 @@ SHOWN = (
 )
 """Columns of both sides that a comparison keeps."""
 
-RACED = ("latency_s", "processes")
-"""Columns of both sides that a race gives anew."""
-
-RACED_SHARE = 0.8
-"""The part of its level that a test takes after a race, which may stop because of what its rows seem to show."""
-
 COLUMNS = (*CASE_COLUMNS, *(f"{side}_{name}" for name in SHOWN for side in SIDES))
 
 WELL = 3
@@ -79,13 +72,22 @@ def compare(
     against them, it is that of the speed-up over the baseline. `change_low` and `change_high` are its 95 % interval.
     Each side has the error of its own run.
     `p` tests whether the change exceeds the margin; `p_holm` is adjusted for the number of judged rows.
-    Runs differ by more than their errors; the rows themselves tell by how much (`differences`).
-    Rows are in the order of BASE, then of NEW. If a table names no baseline, the baseline's rows are inconclusive,
+    Runs differ by more than their errors; the rows themselves tell by how much (`compared`).
+    Rows are in the order of BASE, then of NEW. If a table names no baseline, the baseline's rows are open,
     because their ratios are 1 without scatter.
     Raises NotComparable if no case is shared or the baselines differ, WrongRequest for impossible limits or a repeated
     case.
     """
-    limits = Limits(margin, equivalence, level)
+    return compared(base, new, Limits(margin, equivalence, level), by_level=by_level)[0]
+
+
+def compared(
+    base: pd.DataFrame, new: pd.DataFrame, limits: Limits, *, by_level: bool = True
+) -> tuple[pd.DataFrame, BetweenRuns]:
+    """Return the rows of `compare`, and what two runs differ by beyond the errors of their rows.
+
+    The machine's state differs from one run to another, and with it the ratios of unlike kernels.
+    """
     matched = _match(base, new)
     baseline = _shared_baseline(base, new)
     by_status = _by_status(matched, baseline)
@@ -94,23 +96,14 @@ def compare(
     changes = _sum((1, 1), within, _run_errors(between, len(matched)))
     p = limits.p_changed(changes)
     p_holm = holm(p)
-    verdicts = np.where(by_status == "", judged(changes, p_holm < level, limits), by_status)
+    of_rows = np.where(by_status == "", judged(changes, p_holm < limits.level, limits), by_status)
     columns = zip(("change", "change_low", "change_high", "p", "p_holm"), (*ratios(changes), p, p_holm), strict=True)
-    return matched[list(COLUMNS)].assign(
+    rows = matched[list(COLUMNS)].assign(
         **{name: pd.array(values, dtype="Float64") for name, values in columns},
-        verdict=pd.array(verdicts, dtype="string"),
+        verdict=pd.array(of_rows, dtype="string"),
         by_level=pd.array(is_by_level, dtype="boolean"),
     )
-
-
-def differences(base: pd.DataFrame, new: pd.DataFrame, *, by_level: bool = True) -> BetweenRuns:
-    """Return what two tables differ by beyond the errors of their rows, as a pair; NaN if they share too few rows.
-
-    The machine's state differs from one run to another, and with it the ratios of unlike kernels.
-    """
-    matched = _match(base, new)
-    changes, _ = _changes(matched, _shared_baseline(base, new) if by_level else None)
-    return of_changes(changes, matched["implementation"].tolist())
+    return rows, between
 
 
 def regressed(comparison: pd.DataFrame, verdicts: Collection[str] = REGRESSIONS) -> bool:
@@ -121,7 +114,7 @@ def regressed(comparison: pd.DataFrame, verdicts: Collection[str] = REGRESSIONS)
 def is_compared(comparison: pd.DataFrame) -> bool:
     """Return whether any row compares both runs: by a ratio, or by a status that changed."""
     judged_rows = comparison["verdict"].isin(JUDGED) & comparison["change"].notna()
-    return bool((judged_rows | comparison["verdict"].isin(["newly failing", "fixed"])).any())
+    return bool((judged_rows | comparison["verdict"].isin([verdicts.NEWLY_FAILING, verdicts.FIXED])).any())
 
 
 def rebased(base: Sequence[Record], new: Sequence[Record], baseline: str) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -136,61 +129,13 @@ def rebased(base: Sequence[Record], new: Sequence[Record], baseline: str) -> tup
     return summarise(base, baseline), summarise(new, baseline)
 
 
-def disputed(comparison: pd.DataFrame) -> dict[str, list[Point]]:
-    """Return the points of the rows in dispute by implementation.
-
-    They are the inconclusive rows, and also the changed ones if the machine ran at another speed.
-    """
-    verdicts = (INCONCLUSIVE, *CHANGED) if speed_change(comparison) else (INCONCLUSIVE,)
-    rows = grouped(cases(comparison[comparison["verdict"].isin(verdicts)]), lambda case: case.implementation)
-    return {name: [case.point for case in own] for name, own in rows.items()}
-
-
-def judged_again(measured: Mapping[Case, Sequence[Row]], limits: Limits) -> dict[Case, dict[str, object]]:
-    """Return the columns of cases of which both sides raced, all judged together at the end of their races.
-
-    `measured` are the rows BEFORE and AFTER of each; those without a time are left out. Holm's correction is taken over
-    the others. Each test has only RACED_SHARE of its level; an interval is that of a row by itself, with 95 %.
-    """
-    named = {
-        case: {row["implementation"]: row for row in rows if row["status"] == "ok" and row["latency_s"] is not None}
-        for case, rows in measured.items()
-    }
-    sides = {case: (of[BEFORE], of[AFTER]) for case, of in named.items() if {BEFORE, AFTER} <= of.keys()}
-    changes = of_ratios(
-        *(np.array([after[name] for _, after in sides.values()], dtype=np.float64) for name in SPEEDUP), confidence=PAIR
-    )
-    p = limits.p_changed(changes)
-    p_holm = holm(p)
-    verdicts = judged(changes, p_holm < RACED_SHARE * limits.level, limits, share=RACED_SHARE)
-    names = ("p", "p_holm", "change", "change_low", "change_high")
-    numbers = zip(*(p, p_holm, *ratios(changes)), strict=True)
-    return {
-        case: {
-            **{name: pd.NA if np.isnan(value) else value for name, value in zip(names, of_row, strict=True)},
-            "verdict": str(verdict),
-            **{f"{side}_{name}": of[name] for side, of in zip(SIDES, of_sides, strict=True) for name in RACED},
-            "rerun": True,
-        }
-        for (case, of_sides), of_row, verdict in zip(sides.items(), numbers, verdicts, strict=True)
-    }
-
-
-def settled(comparison: pd.DataFrame, rows: Mapping[Case, Mapping[str, object]]) -> pd.DataFrame:
-    """Return a comparison with rows that were judged again, marked in the column `rerun`, in place of its own."""
-    merged = comparison.assign(rerun=False)
-    for place, case in zip(comparison.index, cases(comparison), strict=True):
-        if values := rows.get(case):
-            merged.loc[place, list(values)] = pd.Series(values, dtype=object)
-    return merged
-
-
 def _match(base: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
     """Return every case of either table once, with the columns of both sides under the prefixes base_ and new_.
 
     Raises NotComparable if no case is shared, WrongRequest if a table holds a case twice.
     """
     keys = list(CASE_COLUMNS)
+    base, new = with_one_name(base, new)
     matched = pd.concat([base[keys], new[keys]], ignore_index=True).drop_duplicates(ignore_index=True)
     for side, table in zip(SIDES, (base, new), strict=True):
         if (repeated := table.duplicated(keys)).any():
@@ -237,12 +182,12 @@ def _by_status(matched: pd.DataFrame, baseline: str | None) -> Verdicts:
     base_ok, new_ok = (matched[f"{side}_status"].eq("ok").fillna(False).to_numpy(dtype=bool) for side in SIDES)
     return first_that_holds(
         {
-            "missing": in_base & ~in_new,
-            "new": in_new & ~in_base,
-            "newly failing": base_ok & ~new_ok,
-            "fixed": new_ok & ~base_ok,
-            "not measured": ~base_ok & ~new_ok,
-            "baseline": matched["implementation"].isin([baseline]).to_numpy(dtype=bool),
+            verdicts.MISSING: in_base & ~in_new,
+            verdicts.NEW: in_new & ~in_base,
+            verdicts.NEWLY_FAILING: base_ok & ~new_ok,
+            verdicts.FIXED: new_ok & ~base_ok,
+            verdicts.NOT_MEASURED: ~base_ok & ~new_ok,
+            verdicts.BASELINE: matched["implementation"].isin([baseline]).to_numpy(dtype=bool),
         },
         default="",
     )
@@ -251,48 +196,37 @@ def _by_status(matched: pd.DataFrame, baseline: str | None) -> Verdicts:
 def _changes(matched: pd.DataFrame, baseline: str | None) -> tuple[Estimates, Truths]:
     """Return the changes of the log speeds with the errors of both sides, and which are relative to a common level.
 
-    The others, and all without a `baseline`, are those of speed-ups. What has no interval on a side can't be judged.
+    The others, and all without a `baseline`, are those of speed-ups, as is the baseline's. What has no interval on a
+    side can't be judged.
     """
-    sides = [_numbers(matched, [f"{side}_{name}" for name in SPEEDUP]) for side in SIDES]
-    before, after = (of_ratios(*side, confidence=PAIR) for side in sides)
-    changes = _sum((-1, 1), *(Estimates(of.value, _positive(of.error), of.freedom) for of in (before, after)))
-    own = [_positive(_numbers(matched, [f"{side}_log_time_error"])[0]) for side in SIDES]
-    alone = _sum(
-        (-1, 1), *(Estimates(of.value, error, of.freedom) for of, error in zip((before, after), own, strict=True))
-    )
-    is_by_level = np.zeros(len(matched), dtype=bool)
-    for rows, of in _by_level(matched, alone, baseline):
-        is_by_level[rows] = True
-        for name in ("value", "error", "freedom"):
-            getattr(changes, name)[rows] = getattr(of, name)
-    return changes, is_by_level
-
-
-def _by_level(
-    matched: pd.DataFrame, alone: Estimates, baseline: str | None
-) -> Iterator[tuple[npt.NDArray[np.intp], Estimates]]:
-    """Yield the places of the rows of each point that are compared with a common level, and their changes.
-
-    `alone` are the changes with the errors of rows by themselves. The baseline stays what it is.
-    """
+    sides = [of_ratios(*_numbers(matched, [f"{side}_{name}" for name in SPEEDUP]), confidence=PAIR) for side in SIDES]
+    times = [_numbers(matched, [f"{side}_log_time_error"])[0] for side in SIDES]
+    changes, alone = _difference(sides, [side.error for side in sides]), _difference(sides, times)
     is_well = (matched[["base_processes", "new_processes"]].min(axis=1) >= WELL).fillna(False).to_numpy(dtype=bool)
     is_baseline = matched["implementation"].isin([baseline]).to_numpy(dtype=bool)
+    is_by_level = np.zeros(len(matched), dtype=bool)
     for places in matched.groupby(list(POINT_COLUMNS), sort=False, dropna=False).indices.values():
         rows = np.asarray(places)
         if not is_baseline[rows].any():
             continue
-        place, part = int(np.argmax(is_baseline[rows])), Estimates(*(of[rows] for of in vars(alone).values()))
-        if (of := relative(part, is_well[rows], place)) is not None:
+        place = int(np.argmax(is_baseline[rows]))
+        of = relative(Estimates(*(part[rows] for part in vars(alone).values())), is_well[rows], place)
+        if of is not None:
             others = np.arange(len(rows)) != place
-            yield rows[others], Estimates(*(of_part[others] for of_part in vars(of).values()))
+            is_by_level[rows[others]] = True
+            for name, part in vars(of).items():
+                getattr(changes, name)[rows[others]] = part[others]
+    return changes, is_by_level
+
+
+def _difference(sides: Sequence[Estimates], errors: Sequence[Array]) -> Estimates:
+    """Return the second of two sides less the first, with these errors; one that is not above 0 is none."""
+    pairs = zip(sides, errors, strict=True)
+    return _sum((-1, 1), *(Estimates(of.value, np.where(error > 0, error, np.nan), of.freedom) for of, error in pairs))
 
 
 def _numbers(table: pd.DataFrame, columns: Sequence[str]) -> list[Array]:
     return [table[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in columns]
-
-
-def _positive(values: Array) -> Array:
-    return np.where(values > 0, values, np.nan)
 
 
 def _sum(signs: tuple[int, int], one: Estimates, other: Estimates) -> Estimates:

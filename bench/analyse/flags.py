@@ -37,7 +37,7 @@ this share of a GPU's clock."""
 EVENTS_SHARE = 0.05
 """A row is flagged if two events are at least this part of its time, as 1 µs is of 20 µs."""
 
-APART = 1.05
+MEDIANS_APART = 1.05
 """A ratio from one process and that of the medians beside it may differ by so much without a word on it."""
 
 
@@ -62,7 +62,7 @@ UNSETTLED = Flag(
 FAULTS = Flag(
     "F",
     "page faults took about 1 % of the time or more: part of it belongs to the system",
-    "--allocator retained-huge helps, if it isn't set",
+    "--allocator retained helps, if it isn't set",
 )
 MEMORY = Flag("M", "the system saw another peak than the allocator: more than 2 MiB and 5 % apart")
 NO_HUGE_PAGES = Flag(
@@ -165,13 +165,13 @@ def is_opposed(row: Row, base: Row | None) -> bool:
     """Return whether medians contradict the ratio of a row to the baseline.
 
     A row is shown to be faster with a larger median, or slower with a smaller one. A ratio without an interval shows
-    neither; it is contradicted if that of the medians differs by more than APART.
+    neither; it is contradicted if that of the medians differs by more than MEDIANS_APART.
     """
     if base is None or None in (row.get("speedup"), row.get("latency_s"), base.get("latency_s")):
         return False
     of, medians = pair(row, base), base["latency_s"] / row["latency_s"]
     if not of.times.is_known:
-        return bool(max(medians / of.times.value, of.times.value / medians) > APART)
+        return bool(max(medians / of.times.value, of.times.value / medians) > MEDIANS_APART)
     return of.verdict == FASTER if medians < 1 else of.verdict == SLOWER and medians > 1
 
 

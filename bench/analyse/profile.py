@@ -1,13 +1,12 @@
 """Values that follow from a profile."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
 import pandas as pd
 
-from bench.analyse.comparable import STEADY
+from bench.analyse.comparable import is_steady
 from bench.store.profile import CORE, Kernel, Profile, ProfiledOperator, Stage
 
 HEAVY = 0.2
@@ -60,7 +59,7 @@ def slowdown(profile: Profile, latency_s: float, low_s: float | None, high_s: fl
     """
     factor = profile.timed_s / latency_s
     within = (low_s or latency_s) <= profile.timed_s <= (high_s or latency_s)
-    return None if within or abs(math.log(factor)) <= math.log1p(STEADY) else factor
+    return None if within or is_steady(factor) else factor
 
 
 def is_on_gpu(profile: Profile) -> bool:

@@ -15,6 +15,9 @@ from bench.stats.estimates import PAIR, Array, Estimates, Interval, of_ratios, t
 Row = dict[str, Any]
 """A row of the results by column; a missing value is None."""
 
+UNTRIED = ("unsupported", "skipped")
+"""Statuses of cases that were never tried; nothing went wrong."""
+
 Item = TypeVar("Item")
 Key = TypeVar("Key", bound=Hashable)
 

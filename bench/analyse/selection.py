@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from bench.analyse.rows import UNTRIED
 from bench.plan.case import COLUMNS as POINT
 from bench.plan.case import POINT_COLUMNS
+from bench.plan.columns import TRUTHS
 from bench.plan.errors import WrongRequest, unknown
 from bench.store.table import COLUMNS, NUMBER, TEXT, TRUTH, WHOLE
 
@@ -26,14 +28,10 @@ OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
 
 CONDITION = re.compile(rf"\s*(\w+)\s*({'|'.join(OPERATORS)})\s*(.+?)\s*")
 AND = re.compile(r"\s+and\s+")
-TRUTHS = {"true": True, "false": False}
 LETTERS = {str(column.words)[0]: name for name, column in POINT.items() if str(column.words)[1:] == "={}"}
 """The letters by which tables call columns: N for num_tokens."""
 
-RULE = "COLUMN OPERATOR VALUE, joined by `and`, such as num_tokens>=577 and implementation==sdpa"
-
-UNTRIED = ("ok", "unsupported", "skipped")
-"""Statuses at which nothing went wrong."""
+CONDITION_RULE = "COLUMN OPERATOR VALUE, joined by `and`, such as num_tokens>=577 and implementation==sdpa"
 
 
 def where(table: pd.DataFrame, expression: str) -> pd.DataFrame:
@@ -49,7 +47,7 @@ def where(table: pd.DataFrame, expression: str) -> pd.DataFrame:
 def _holds(table: pd.DataFrame, condition: str) -> "pd.Series[bool]":
     match = CONDITION.fullmatch(condition)
     if match is None:
-        raise WrongRequest(f"--where {condition!r} must be {RULE}")
+        raise WrongRequest(f"--where {condition!r} must be {CONDITION_RULE}")
     name, sign, word = match.groups()
     name = LETTERS.get(name, name)
     if name not in COLUMNS:
@@ -78,12 +76,17 @@ def most_important(table: pd.DataFrame, count: int) -> pd.DataFrame:
     baseline, then those without a speed-up.
     """
     number = _by_point(table).ngroup().to_numpy()
-    wrong = (~table["status"].isin(UNTRIED)).to_numpy()
+    wrong = went_wrong(table).to_numpy()
     gain = table["speedup"].where(table["rank"] == 1).to_numpy(dtype=np.float64, na_value=-np.inf)
     facts = pd.DataFrame({"wrong": wrong, "gain": gain}).groupby(number).max()
     chosen = facts.sort_values(["wrong", "gain"], ascending=False, kind="stable").index[:count]
     place = pd.Series(range(len(chosen)), index=chosen).reindex(number).to_numpy()
     return table.iloc[np.argsort(place, kind="stable")[: np.count_nonzero(~np.isnan(place))]]  # NaN sorts to the end
+
+
+def went_wrong(table: pd.DataFrame) -> "pd.Series[bool]":
+    """Return of each row whether something went wrong."""
+    return ~table["status"].isin(("ok", *UNTRIED))
 
 
 def point_count(table: pd.DataFrame) -> int:

@@ -220,7 +220,7 @@ def answer(of: Contrasts, costs: Mapping[str, Any], bound: float, replicates: in
         return Answer(name, cost, replicates=replicates)
     row, goal = of.names.index(name), math.log1p(bound)
     most = ends(of)
-    growths = growth(of, most, goal)[row]
+    growths = growth(most[row] - of.difference[row], goal - of.difference[row])
     left = [
         at
         for at, other in enumerate(of.names)

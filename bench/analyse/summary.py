@@ -50,7 +50,7 @@ DIED, ENOUGH = ("oom", "timeout", "crashed"), 2
 FULL_SPEED = 0.92
 """At this share of the highest known speed, or more, a sample was taken at full speed."""
 
-STEP = 0.1
+SLOW_STEP = 0.1
 """The first samples of a process are slower than the last ones if each took longer than any of those, by more: of 1,136
 published rows 7 are."""
 
@@ -378,9 +378,9 @@ def _slow_start(processes: Sequence[Sequence[float]]) -> float | None:
         return None
     step = sorted(min(first) / max(rest[-len(first) :]) - 1 for first, rest in parts)[(len(parts) - 1) // 2]
     if len(parts) < 2:
-        return step if step > STEP else None
+        return step if step > SLOW_STEP else None
     logs = [math.log(np.median(first) / np.median(rest)) for first, rest in parts]
-    return max(0.0, interval(mean(logs)).exp().low - 1, step if step > STEP else 0.0)
+    return max(0.0, interval(mean(logs)).exp().low - 1, step if step > SLOW_STEP else 0.0)
 
 
 def _relative_speeds(records: Sequence[Record], column: str, best: str) -> list[float]:

@@ -1,22 +1,20 @@
-"""The verdict on the second side of a duel: whether it may take the place of the first."""
+"""The verdict on the second side of a duel, whether it may take the place of the first, and when the race may stop."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
-
 from bench.analyse.rows import Row, speedup_of
-from bench.analyse.standing import LEAST_REPLICATES
+from bench.analyse.standing import LEAST_REPLICATES, Answer
 from bench.plan.case import Point
+from bench.plan.verdicts import AS_FAST, DIFFERENT, FASTER, NOT_MEASURED, OPEN, SLOWER
+from bench.stats.best import growth
 from bench.stats.contrasts import Contrasts
-from bench.stats.estimates import PAIR, UNKNOWN, Interval, half_widths, t_quantile
+from bench.stats.estimates import PAIR, UNKNOWN, Interval, half_widths
 
-KINDS = ("faster", "as fast", "open", "slower", "not measured", "different")
-"""The verdicts on a point, the best first: `as fast` is not slower by more than the bound that was asked for."""
-
-FASTER, AS_FAST, OPEN, SLOWER, UNMEASURED, DIFFERENT = KINDS
+LOST = (DIFFERENT, NOT_MEASURED)
+"""The verdicts on a side that has no time, or not that of the same function."""
 
 SHARE_OF_CHANGE = 1 / 3
 """If a half-width is at most this share of the change, it is small enough: no change is three half-widths away."""
@@ -48,48 +46,6 @@ class Verdict:
         return not self.speedup.low * (1 + allow) >= 1
 
 
-class LogRatio(NamedTuple):
-    """The logarithm of a speed-up, the half-width of its interval, and its degrees of freedom."""
-
-    value: float
-    half: float
-    freedom: float
-
-
-def log_speedup(of: Contrasts, before: str, after: str) -> LogRatio | None:
-    """Return the log ratio of the first side's time to the second's, None if they share no replicate."""
-    if not {before, after} <= {*of.names}:
-        return None
-    log = of.speedup(after, before)
-    numbers = LogRatio(float(log.value), float(half_widths(log, PAIR)), float(log.freedom))
-    return None if math.isnan(numbers.value) else numbers
-
-
-def decided(log: LogRatio, allow: float | None) -> bool:
-    """Return whether the interval of a speed-up is on one side of what is allowed, if anything is said to be."""
-    if allow is None:
-        return True
-    limit = -math.log1p(allow)
-    return not log.value - log.half < limit <= log.value + log.half
-
-
-def goal(log: LogRatio, bound: float) -> float:
-    """Return the half-width to which a ratio is measured: the bound, or a third of a change that is larger than that.
-
-    It is half of the bound if no verdict follows: the interval is not above `1 / (1 + bound)`, and would not be below 1
-    if it were twice as wide. Without the factor of 2, repeated looks would call one in a hundred unchanged sides
-    slower.
-    """
-    usual = math.log1p(bound)
-    is_clear = log.value - log.half >= -usual or log.value + 2 * log.half < 0
-    return max(usual if is_clear else usual / 2, abs(log.value) * SHARE_OF_CHANGE)
-
-
-def may_end(log: LogRatio, bound: float, allow: float | None) -> bool:
-    """Return whether a race may end: the ratio is known well enough, and on one side of what is allowed."""
-    return log.half <= goal(log, bound) and decided(log, allow)
-
-
 def verdict(point: Point, rows: Sequence[Row], before: str, after: str, bound: float) -> Verdict:
     """Return the verdict on a point from its rows; it is AS_FAST if the second can't be slower by more than `bound`."""
     by_name = {row["implementation"]: row for row in rows}
@@ -97,7 +53,7 @@ def verdict(point: Point, rows: Sequence[Row], before: str, after: str, bound: f
     if new.get("status") == "incorrect":
         return Verdict(point, DIFFERENT, old, new)
     if {old.get("status"), new.get("status")} != {"ok"} or new.get("speedup") is None:
-        return Verdict(point, UNMEASURED, old, new)
+        return Verdict(point, NOT_MEASURED, old, new)
     speedup = speedup_of(new)
     sizes = [row.get("memory_bytes") for row in (old, new)]
     memory = sizes[1] / sizes[0] if all(sizes) else math.nan  # type: ignore[operator]
@@ -112,6 +68,46 @@ def _kind(speedup: Interval, bound: float) -> str:
     return SLOWER if speedup.high < 1 else OPEN
 
 
+class LogRatio(NamedTuple):
+    """The logarithm of a speed-up, the half-width of its interval, and its degrees of freedom."""
+
+    value: float
+    half: float
+    freedom: float
+
+
+def answer(of: Contrasts, before: str, after: str, bound: float, allow: float | None, replicates: int) -> Answer:
+    """Return what is known of the ratio of two sides: both are measured until the race may end."""
+    if not {before, after} <= {*of.names}:
+        return Answer()
+    speedup = of.speedup(after, before)
+    log = LogRatio(float(speedup.value), float(half_widths(speedup, PAIR)), float(speedup.freedom))
+    if math.isnan(log.value):
+        return Answer()
+    if may_end(log, bound, allow):
+        return Answer(before, math.expm1(log.half), replicates=replicates)
+    further = float(growth(log.half, _goal(log, bound), log.freedom))
+    return Answer(before, math.expm1(log.half), (before, after), (further, further), replicates)
+
+
+def may_end(log: LogRatio, bound: float, allow: float | None) -> bool:
+    """Return whether a race may end: the ratio is known well enough, and on one side of what is allowed."""
+    limit = math.nan if allow is None else -math.log1p(allow)
+    return log.half <= _goal(log, bound) and not log.value - log.half < limit <= log.value + log.half
+
+
+def _goal(log: LogRatio, bound: float) -> float:
+    """Return the half-width to which a ratio is measured: the bound, or a third of a change that is larger than that.
+
+    It is half of the bound if no verdict follows: the interval is not above `1 / (1 + bound)`, and would not be below 1
+    if it were twice as wide. Without the factor of 2, repeated looks would call one in a hundred unchanged sides
+    slower.
+    """
+    usual = math.log1p(bound)
+    is_clear = log.value - log.half >= -usual or log.value + 2 * log.half < 0
+    return max(usual if is_clear else usual / 2, abs(log.value) * SHARE_OF_CHANGE)
+
+
 def needed(of: Verdict, bound: float, allow: float | None = None) -> float:
     """Return how many times as much measuring a point needs until it is decided, infinite if too little tells that.
 
@@ -119,22 +115,12 @@ def needed(of: Verdict, bound: float, allow: float | None = None) -> float:
     lies on one side of `allow`. A point that is decided needs as much as it has.
     """
     is_unsure = allow is not None and of.may_exceed(allow) and not of.exceeds(allow)
-    if of.kind in (DIFFERENT, UNMEASURED) or not (is_unsure or of.kind == OPEN):
+    if of.kind in LOST or not (is_unsure or of.kind == OPEN):
         return 1.0
     if not of.speedup.is_known or (of.after.get("processes") or LEAST_REPLICATES) < LEAST_REPLICATES:
         return math.inf
     log, half = math.log(of.speedup.value), math.log(of.speedup.high / of.speedup.value)
     goals = [max(log + math.log1p(bound), -log)] if of.kind == OPEN else []
     goals += [abs(log + math.log1p(allow))] if is_unsure and allow is not None else []
-    return growth(half, float(of.after["log_ratio_freedom"]), min(goals))
-
-
-def growth(half: float, freedom: float, goal: float) -> float:
-    """Return how many times as much measuring makes an interval of this half-width as narrow as `goal`, or infinity.
-
-    Its degrees of freedom grow as the measuring does.
-    """
-    times = np.geomspace(1.0, MOST_TIMES, 300)
-    halves = half * t_quantile(freedom * times, PAIR) / t_quantile(freedom, PAIR) / np.sqrt(times)
-    enough = times[halves <= goal]
-    return float(enough[0]) if enough.size else math.inf
+    times = 1 + float(growth(half, min(goals), float(of.after["log_ratio_freedom"])))
+    return max(1.0, times) if times <= MOST_TIMES else math.inf

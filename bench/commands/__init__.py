@@ -4,18 +4,19 @@ The arguments of each, with its help, are in `arguments.py`. `run(arguments)` do
 status, or raises WrongRequest or NotComparable.
 """
 
-import shlex
+import sys
 from pathlib import Path
 
-from bench.plan.errors import refusing
-from bench.plan.invocation import suite
-from bench.show.terminal.console import console
+from rich.console import RenderableType
 
-FIRST = ("run", "show", "compare", "duel", "advise", "doctor")
+from bench.plan.errors import refusing
+from bench.show.terminal.console import console, rendered
+
+USUAL = ("run", "show", "compare", "duel", "advise", "doctor")
 """The commands that most people need."""
 
 NAMES = (
-    *FIRST, "list", "report", "history", "plot", "scaling", "profile", "export", "summarise", "merge", "watch",
+    *USUAL, "list", "report", "plot", "scaling", "profile", "export", "summarise", "merge", "watch",
 )  # fmt: skip
 """The commands, in the order of the help."""
 
@@ -35,6 +36,15 @@ def write(path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8", newline="\n")
 
 
-def to_summarise(folder: Path) -> str:
-    """Return the command that writes the table of a run anew."""
-    return f"{suite()} summarise {shlex.quote(str(folder))}"
+def put(answer: RenderableType, path: Path | None, *headline: str, prefix: str = "") -> None:
+    """Print an answer, a text as it is, or write it into a file and print the headline, each line with a prefix.
+
+    Raises WrongRequest if the file can't be written.
+    """
+    if path:
+        write(path, answer if isinstance(answer, str) else rendered(answer))
+        say(*(f"{prefix}{path}: {line}" for line in headline))
+    elif isinstance(answer, str):
+        sys.stdout.write(answer)
+    else:
+        console().print(answer)

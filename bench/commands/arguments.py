@@ -4,17 +4,16 @@ Nothing here is slow to import: `--help` and a wrong option are answered at once
 """
 
 import argparse
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench.harness import options
-from bench.plan.columns import flag
 from bench.plan.verdicts import MARGIN, REGRESSIONS, VERDICTS, hyphened
 from bench.store.journal import JOURNAL
 
 if TYPE_CHECKING:
     from bench.analyse.analysed_run import AnalysedRun
-    from bench.store.saved_run import SavedRun
 
 FORMATS = ("terminal", "markdown", "json")
 """The formats of what `duel` and `advise` say."""
@@ -28,7 +27,7 @@ MOST_POINTS = 100
 TOP = 20
 """The points that it prints there instead, the most important ones."""
 
-OPERATORS = 10
+MOST_OPERATORS = 10
 """The operators that `profile` prints by default; those after them are mostly bookkeeping."""
 
 ADVISE_BATCH = 8
@@ -44,16 +43,17 @@ MODEL = "timm:NAME, torchvision:NAME, transformers:CONFIG, module:attribute or a
 """The names that `advise` takes."""
 
 
-def _saved(path: str) -> "SavedRun":
-    from bench.store.saved_run import SavedRun  # slow to import
-
-    return SavedRun(path)
-
-
-def _analysed(path: str) -> "AnalysedRun":
+def _saved(path: str) -> "AnalysedRun":
     from bench.analyse.analysed_run import AnalysedRun  # slow to import
 
     return AnalysedRun(path)
+
+
+def _add_answer(add_option: Callable[..., Any], formats: Sequence[str], what: str) -> None:
+    """Add the options that say in which form an answer comes, and where it is written."""
+    add_option("--format", choices=formats, default=formats[0], help=f"(default: {formats[0]})")
+    add_option("--to", metavar="FILE", type=Path, help="write into this file (default: standard output)")
+    add_option("--report", metavar="FILE.html", type=Path, help=f"write the page of the {what}")
 
 
 def add_run(parser: argparse.ArgumentParser) -> None:
@@ -67,7 +67,7 @@ def add_run(parser: argparse.ArgumentParser) -> None:
 
 def add_show(parser: argparse.ArgumentParser) -> None:
     """Print the table of a run."""
-    parser.add_argument("run", metavar="RUN", type=_analysed, help="a run folder or a results.csv")
+    parser.add_argument("run", metavar="RUN", type=_saved, help="a run folder or a results.csv")
     kinds = parser.add_mutually_exclusive_group()
     kinds.add_argument("--reference", action="store_true", help="our times beside figures that others published")
     kinds.add_argument("--across", choices=["dtype"], help="what a change of precision brings, and its error")
@@ -114,16 +114,8 @@ def add_compare(parser: argparse.ArgumentParser) -> None:
         "--force", action="store_true", help="compare runs of different conditions all the same; every line is stamped"
     )
     add_option("--all", action="store_true", help="list every row, not only what changed")
-    add_option("--format", choices=COMPARE_FORMATS, default=COMPARE_FORMATS[0], help=f"(default: {COMPARE_FORMATS[0]})")
-    add_option("--to", metavar="FILE", type=Path, help="write into this file (default: standard output)")
+    _add_answer(add_option, COMPARE_FORMATS, "comparison")
     add_option("--plot", metavar="FILE.png", type=Path, help="draw all judged rows with their intervals")
-    add_option("--report", metavar="FILE.html", type=Path, help="write the page of the comparison")
-    add_option("--rerun", action="store_true", help="measure rows in dispute again, both sides alternately")
-    options.add_python(
-        add_option, "for --rerun: the interpreter that BASE was measured with, and a second time for NEW"
-    )
-    options.add_run(add_option, "<UTC time>-rerun")
-    options.add_race(add_option)
 
 
 def add_duel(parser: argparse.ArgumentParser) -> None:
@@ -148,17 +140,21 @@ def add_duel(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="a folder to import from, as it is or at a revision; give it twice, first before and then after",
     )
-    options.add_python(add_option, "an interpreter with its own packages; give it twice, first before and then after")
+    add_option(
+        "--python",
+        metavar="PATH",
+        action="append",
+        default=[],
+        help="an interpreter with its own packages; give it twice, first before and then after",
+    )
     add_option("--sweep", metavar="NAME|FILE.toml", help="the points (default: one, of 197 tokens and 384 channels)")
     add_option("--allow", metavar="2%", help="end with 1 if the second side is slower by more than this")
     options.add_run(add_option, "<UTC time>-duel-<sweep>")
     options.add_columns(add_option)
     add_option("--bound", metavar="1%", help="how well the ratio is to be known (default: 1%%)")
     add_option("--within", dest="within_s", metavar="3m", help="time for that (default: 40s for each point)")
-    options.add_timeout(add_option)
-    add_option("--format", choices=FORMATS, default=FORMATS[0], help=f"(default: {FORMATS[0]})")
-    add_option("--to", metavar="FILE", type=Path, help="write into this file (default: standard output)")
-    add_option("--report", metavar="FILE.html", type=Path, help="write the page of the duel")
+    options.add_effort(add_option, "timeout_s")
+    _add_answer(add_option, FORMATS, "duel")
 
 
 def add_advise(parser: argparse.ArgumentParser) -> None:
@@ -173,15 +169,11 @@ def add_advise(parser: argparse.ArgumentParser) -> None:
     )
     add_option("--impl", metavar="A,B,…", default="", help="further settings, such as mykernel:attend")
     add_option("--use", metavar="TABLE", help="also try the choices of a table that `export` wrote")
-    shapes = {name: options.SHAPES[name] for name in ADVISE_SHAPES}
-    for name, (_, meaning) in {**shapes, **options.SETTINGS}.items():
-        add_option(flag(name), metavar="A,B,…", help=meaning)
-    add_option("--oversubscribe", action="store_true", default=None, help="allow more threads than cores")
+    options.add_columns(add_option, (*ADVISE_SHAPES, *options.EXECUTION))
     add_option("--no-compile", action="store_true", help="leave out the settings with torch.compile")
     add_option("--look", action="store_true", help="look at the model, and compare nothing")
     add_option("--anyway", action="store_true", help="compare settings even if attention takes little of the time")
-    options.add_race(add_option)
-    options.add_timeout(add_option)
+    options.add_effort(add_option, "bound", "within_s", "timeout_s")
     options.add_run(add_option, "<UTC time>-advise")
     add_option("--sweep-file", metavar="OUT.toml", type=Path, help="write the model's distinct layers as a sweep file")
     add_option("--as", dest="written_as", choices=AS, help=f"what of the layers it has (default: {AS[0]})")
@@ -198,13 +190,7 @@ def add_list(_parser: argparse.ArgumentParser) -> None:
 
 def add_report(parser: argparse.ArgumentParser) -> None:
     """Write a page of a run that answers, and that can be asked further."""
-    parser.add_argument("run", metavar="RUN", type=_analysed, help="a run folder")
-
-
-def add_history(parser: argparse.ArgumentParser) -> None:
-    """Print how speed-ups changed from run to run, or make a page of it."""
-    parser.add_argument("runs", metavar="RUN", type=Path, nargs="+", help="run folders, or a folder of run folders")
-    parser.add_argument("--report", metavar="FILE.html", type=Path, help="write the page of the history")
+    parser.add_argument("run", metavar="RUN", type=_saved, help="a run folder")
 
 
 def add_plot(parser: argparse.ArgumentParser) -> None:
@@ -237,15 +223,15 @@ def add_profile(parser: argparse.ArgumentParser) -> None:
         "--top",
         metavar="N",
         type=int,
-        default=OPERATORS,
-        help=f"operators that are printed of a case, the rest in one line (default: {OPERATORS})",
+        default=MOST_OPERATORS,
+        help=f"operators that are printed of a case, the rest in one line (default: {MOST_OPERATORS})",
     )
     add_option("--report", action="store_true", help="write a page with all profiles of the run too: profile.html")
 
 
 def add_export(parser: argparse.ArgumentParser) -> None:
     """Write which core to use at each point of a run, as a table that a program reads."""
-    parser.add_argument("run", metavar="RUN", type=_analysed, help="a run folder that measured sdpa")
+    parser.add_argument("run", metavar="RUN", type=_saved, help="a run folder that measured sdpa")
     parser.add_argument("out", metavar="OUT", type=Path, nargs="?", help="the file (default: attention.json or .py)")
     parser.add_argument(
         "--format",
@@ -278,4 +264,4 @@ def add_watch(parser: argparse.ArgumentParser) -> None:
     """Measure a kernel again whenever its file is saved."""
     parser.add_argument("names", metavar="IMPL", nargs="+", help="your kernel, and before it what it is compared with")
     options.add_columns(parser.add_argument)
-    options.add_timeout(parser.add_argument)
+    options.add_effort(parser.add_argument, "timeout_s")

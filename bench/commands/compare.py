@@ -1,35 +1,21 @@
-"""Compare two runs by the speed of each row relative to the other implementations of its own run.
-
-With `--rerun` the rows that this leaves in dispute are measured again, both sides in one run, each with the interpreter
-of its own run. The times of a row are then measured alternately, so they are compared directly, without a baseline.
-"""
+"""Compare two runs by the speed of each row relative to the other implementations of its own run."""
 
 import argparse
-import dataclasses
-import sys
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
 from bench.analyse import comparison as comparing
 from bench.analyse.comparable import unlike_conditions
-from bench.commands import BAD, FINE, say, write
+from bench.commands import BAD, FINE, put, say
 from bench.commands.arguments import COMPARE_FORMATS
-from bench.commands.duel import interpreter, measure, rows_of
-from bench.engine import rerun
-from bench.harness import options
-from bench.plan.case import CONTROL, Case
+from bench.plan.case import CONTROL
 from bench.plan.errors import NotComparable, WrongRequest
-from bench.plan.sweep import Effort, Sweep
 from bench.plan.verdicts import named
 from bench.show.comparison import notes
 from bench.show.comparison.blocks import as_csv, as_json, blocks
 from bench.show.comparison.report import ONE_SIDED, Report, headline
 from bench.show.doubts import control_warning
-from bench.show.failures import reasons
 from bench.show.markdown import markdown
-from bench.show.rows import Row, unmeasured
-from bench.show.summary import UNMEASURED
-from bench.show.terminal.console import console, render, rendered
+from bench.show.terminal.console import render
 from bench.show.text import counted
 from bench.stats.limits import Limits
 from bench.store import journal, saved_run
@@ -53,10 +39,8 @@ def run(arguments: argparse.Namespace) -> int:
 
         catalogue.check_name(arguments.plot)
     pairs = _machines(arguments.base, arguments.new)
-    if "" not in pairs and (arguments.to or arguments.plot or arguments.rerun):
-        raise WrongRequest(
-            "--to, --plot and --rerun take the runs of one machine, such as the folders inside a merged run"
-        )
+    if "" not in pairs and (arguments.to or arguments.plot):
+        raise WrongRequest("--to and --plot take the runs of one machine, such as the folders inside a merged run")
     regressed = False
     for env_id, (base, new) in pairs.items():
         page = arguments.report
@@ -65,10 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
         if env_id:
             name = saved_run.name_of(new.environment) if new.environment else env_id
             say(f"machine {name}" + (f", page {page}" if page else ""), stderr=arguments.format != COMPARE_FORMATS[0])
-        pythons = _pythons(arguments)
         report = _report(arguments, base, new)
-        if pythons:
-            report = _settled(report, arguments, pythons)
         _put(report, arguments)
         if arguments.plot and not catalogue.draw_comparison(report, arguments.plot):
             say(f"{_prefix(report)}nothing to draw: no row was judged", stderr=True)
@@ -102,16 +83,15 @@ def _report(arguments: argparse.Namespace, base: SavedRun, new: SavedRun) -> Rep
             f"BASE and NEW were not measured under the same conditions: {'; '.join(unlike)}; "
             "--force compares them all the same"
         )
-    baseline, by_level = arguments.baseline, not arguments.baseline
+    baseline = arguments.baseline
     judged = comparing.rebased(_records(base), _records(new), baseline) if baseline else (base.table, new.table)
-    comparison = comparing.compare(*judged, **vars(limits), by_level=by_level)
+    comparison, by_rows = comparing.compared(*judged, limits, by_level=not baseline)
     if not comparing.is_compared(comparison):
         shared = int((~comparison["verdict"].isin(ONE_SIDED)).sum())
         raise NotComparable(
             f"nothing can be compared: BASE and NEW share {counted(shared, 'case')}, "
             "none of them with a speed-up on both sides besides the baseline"
         )
-    by_rows = comparing.differences(*judged, by_level=by_level)
     about = tuple(map(str, notes.about(base, new, baseline, comparison, by_rows)))
     unlike_runs = tuple(map(str, notes.unlike(base, new)))
     sides = zip(SIDES, (base, new), strict=True)
@@ -132,77 +112,12 @@ def _records(saved: SavedRun) -> list[Record]:
 
 def _put(report: Report, arguments: argparse.Namespace) -> None:
     """Print the report, or write it into a file and print its headline."""
+    prefix, lines = _prefix(report), headline(report)
     if arguments.format == "csv":  # which has no place for them
-        say(*(f"{_prefix(report)}{line}" for line in (*headline(report), *report.notes)), stderr=True)
-    screen = render(blocks(report), report.mark)
-    if not arguments.to and arguments.format == COMPARE_FORMATS[0]:
-        console().print(screen)
-        return
-    text = rendered(screen) if arguments.format == COMPARE_FORMATS[0] else TEXTS[arguments.format](report)
-    if not arguments.to:
-        sys.stdout.write(text)
-        return
-    write(arguments.to, text)
-    say(*(f"{_prefix(report)}{arguments.to}: {line}" for line in headline(report)))
+        say(*(f"{prefix}{line}" for line in (*lines, *report.notes)), stderr=True)
+    text = TEXTS[arguments.format](report) if arguments.format in TEXTS else render(blocks(report), report.mark)
+    put(text, arguments.to, *lines, prefix=prefix)
 
 
 def _prefix(report: Report) -> str:
     return f"{report.mark} | " if report.mark else ""
-
-
-def _pythons(arguments: argparse.Namespace) -> tuple[str, str] | None:
-    """Return the interpreters of a rerun, None without one; raises WrongRequest if it can't be as it is asked for."""
-    if not arguments.rerun:
-        if arguments.python:
-            raise WrongRequest("--python goes with --rerun: it names the interpreters that measure again")
-        return None
-    if len(arguments.python) != len(SIDES):
-        raise WrongRequest(
-            f"--rerun takes --python twice, for BASE and for NEW (twice the same if both were measured with it), "
-            f"got {len(arguments.python)}"
-        )
-    first, second = map(interpreter, arguments.python)
-    commits = [set(saved.table["commit"].dropna()) for saved in (arguments.base, arguments.new)]
-    if first == second and commits[0] != commits[1] and not unlike_conditions(arguments.base, arguments.new):
-        base, new = (", ".join(sorted(of)) or "unknown" for of in commits)
-        raise WrongRequest(
-            f"BASE and NEW differ in their commit ({base} against {new}), and --rerun measures both sides with the "
-            "code that is here: it would compare NEW with itself; expected two interpreters that differ"
-        )
-    return first, second
-
-
-def _settled(report: Report, arguments: argparse.Namespace, pythons: tuple[str, str]) -> Report:
-    """Return the report with the rows in dispute measured again.
-
-    Raises NotComparable if an interpreter is not the one of its run, unless `--force` is given.
-    """
-    disputed = comparing.disputed(report.comparison)
-    if not disputed:
-        return dataclasses.replace(report, notes=(*report.notes, str(notes.Note("no dispute"))))
-    asked = {"bound": report.limits.bound, **options.effort(arguments)}
-    sweeps = rerun.sweeps(disputed, arguments.new.effort or Effort(), asked)
-    folder = options.run_folder(arguments, "rerun")
-    measured: dict[Case, list[Row]] = {}
-    for sweep in sweeps:
-        measured |= _measured_again(sweep, folder, arguments, pythons)
-    rows = comparing.judged_again(measured, report.limits)
-    became = [str(rows[case]["verdict"]) if case in rows else UNMEASURED for case in measured]
-    about = notes.rerun(became, folder)
-    comparison = comparing.settled(report.comparison, rows)
-    return dataclasses.replace(report, comparison=comparison, notes=(*report.notes, str(about)))
-
-
-def _measured_again(
-    sweep: Sweep, folder: Path, arguments: argparse.Namespace, pythons: tuple[str, str]
-) -> dict[Case, list[Row]]:
-    """Return the rows of both sides at each case of an implementation."""
-    runs = (arguments.base, arguments.new)
-    with rerun.opened(sweep, pythons, folder) as duel:
-        if not arguments.force:
-            rerun.check(duel, {side: run.environment for side, run in zip(SIDES, runs, strict=True)}, arguments.python)
-        measure(duel)
-        found = rows_of(duel)
-    lost = [row for rows in found.values() for row in unmeasured(rows) if row["status"] != "skipped"]
-    say(*(f"{sweep.baseline}: {each}" for each in reasons(lost)))
-    return {Case(point, sweep.baseline): rows for point, rows in found.items()}

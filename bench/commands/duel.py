@@ -16,7 +16,7 @@ from bench.analyse import advice
 from bench.analyse.advice import Advice
 from bench.analyse.analysed_run import AnalysedRun
 from bench.analyse.verdict import needed, verdict
-from bench.commands import BAD, FINE, say, write
+from bench.commands import BAD, FINE, put, say, write
 from bench.commands.arguments import FORMATS
 from bench.engine.duel import Duel, Ground, grounds
 from bench.engine.model_look import NotSeen, asked, shaped
@@ -26,19 +26,20 @@ from bench.machine import monotonic
 from bench.machine.doctor import LEAST_TORCH
 from bench.machine.facts import here
 from bench.plan.again import Again
-from bench.plan.case import AFTER, BEFORE, Point
+from bench.plan.case import AFTER, BEFORE
 from bench.plan.device import default_sweep
 from bench.plan.errors import WrongRequest, refusing
 from bench.plan.invocation import suite, without_options
 from bench.plan.names import check_layers, is_module, search_path
+from bench.plan.settings import share
 from bench.plan.sides import Side, sides_of
 from bench.plan.sweep import Sweep, load_sweep
 from bench.show import doubts
-from bench.show import duel as show
-from bench.show.duel import Told
+from bench.show.comparison import duel as show
+from bench.show.comparison.duel import Told
 from bench.show.markdown import markdown
-from bench.show.rows import Row, by_point
-from bench.show.terminal.console import console, render, rendered
+from bench.show.rows import by_point
+from bench.show.terminal.console import console, render
 from bench.show.text import listed
 from bench.store.table import of_rows
 
@@ -51,7 +52,7 @@ BOUND, POINT_S = 0.01, 40.0
 PROCESSES, BUDGET_S = 2, 4.0
 """The replicates of a duel's base, and the seconds of rounds in all of them."""
 
-TEXTS = {"markdown": lambda told: markdown(show.markdown_blocks(told)), "json": show.as_json}
+TEXTS = {"markdown": lambda told: markdown(show.blocks(told)), "json": show.as_json}
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -77,12 +78,12 @@ def run(arguments: argparse.Namespace) -> int:
         with Duel(sweeps[0], folder, sides, (sweeps[0].points, sweeps[1].points), allow) as duel:
             is_quiet = arguments.format != FORMATS[0] and not arguments.to
             spent_s = measure(duel, is_quiet=is_quiet)
-            told = _told(duel, spent_s)
-    return _put(told, arguments, folder)
+            of = told(duel, spent_s)
+    return _put(of, arguments, folder)
 
 
 def _allowed(text: str) -> float:
-    allow = options.share("--allow", text)
+    allow = share("--allow", text)
     if not 0 <= allow < 1:
         raise WrongRequest(f"--allow {text} must be a share from 0 to below 1, such as 2% or 0.02")
     return allow
@@ -102,17 +103,12 @@ def measure(duel: Duel, *, is_quiet: bool = False) -> float:
     return duel.sweep.effort.seconds(len(points)) - max(0.0, end_s - monotonic.now_s())
 
 
-def rows_of(duel: Duel) -> dict[Point, list[Row]]:
-    """Return the rows of each point that a duel has measured."""
-    points = [point for point in duel.sweep.points if point in duel.summary]
-    return by_point(of_rows([row for point in points for row in duel.summary.rows(point)]))
-
-
-def _told(duel: Duel, spent_s: float) -> Told:
-    bound, measured = duel.sweep.effort.bound, rows_of(duel)
+def told(duel: Duel, spent_s: float) -> Told:
+    """Return what a duel says that took so many seconds."""
+    bound, rows = duel.sweep.effort.bound, of_rows(duel.summary.all_rows())
+    measured = by_point(rows)
     verdicts = [verdict(point, measured.get(point, ()), *duel.names, bound) for point in duel.sweep.points]
     times = sum(max(1.0, needed(each, bound, duel.allow)) for each in verdicts) / len(verdicts)
-    rows = of_rows(duel.summary.all_rows())
     return Told(
         *duel.names,
         verdicts,
@@ -146,13 +142,7 @@ def _looks(duel: Duel) -> Iterator[tuple[str, Advice]]:
 def _put(told: Told, arguments: argparse.Namespace, folder: Path) -> int:
     """Print what a duel says in the format that was asked for, write its page, and return the exit status."""
     is_read = arguments.format == FORMATS[0]
-    if arguments.to:
-        write(arguments.to, rendered(render(show.blocks(told))) if is_read else TEXTS[arguments.format](told))
-        say(f"{arguments.to}: {show.headline(told)}")
-    elif is_read:
-        console().print(render(show.blocks(told)))
-    else:
-        sys.stdout.write(TEXTS[arguments.format](told))
+    put(render(show.blocks(told)) if is_read else TEXTS[arguments.format](told), arguments.to, show.headline(told))
     if is_read:
         say(f"Again: {told.command}")
         say(f"Everything is in {folder}: results.csv, journal.jsonl, environment.json.")

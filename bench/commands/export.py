@@ -14,28 +14,31 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, cast
 
-from bench.analyse import table_check
 from bench.analyse.analysed_run import AnalysedRun
-from bench.analyse.choices import CoreChoice, apart, first_timings, is_core
-from bench.commands import FINE, say
-from bench.engine.table_check import TableCheck
+from bench.analyse.choices import CoreChoice, apart, first_timings
+from bench.commands import FINE, duel, say
+from bench.engine.duel import Duel, grounds
 from bench.harness import options
-from bench.harness.progress import moving
 from bench.machine.facts import physical_cores
 from bench.plan.device import kind
 from bench.plan.drawn import between
-from bench.plan.errors import WrongRequest, refusing
+from bench.plan.errors import NotComparable, WrongRequest, refusing
+from bench.plan.sides import sides_of
 from bench.plan.sweep import MEASURED, Effort, Sweep
 from bench.show import intervals
-from bench.show import table_check as show
+from bench.show.comparison import duel as show
 from bench.show.terminal.console import console, render
-from bench.show.text import any_of, counted, duration
+from bench.show.text import any_of, counted
 from bench.store import files
-from bench.store.environment import Environment
+from bench.store.environment import Environment, differences
+from bench.store.units import duration
 from impls import table
 
 KEY = ("layer", "device", "dtype", "mode", "mask", "batch", "num_tokens", "channels", "num_heads", "threads")
 """The columns that name a point of the table."""
+
+DECIMALS = 4
+"""The decimals of a number of the table."""
 
 LEAST_S = 30.0
 """The shortest time in which a check says something."""
@@ -71,7 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise WrongRequest("--check needs --format json: a program follows that table while it is measured")
     _write(out, json.dumps(content, indent=1) if is_json else function(content))
     if check:
-        content["check"] = _measured(check, out, saved)
+        content["check"] = _measured(check, saved)
         _write(out, json.dumps(content, indent=1))
     faster = sum(choice.implementation != table.SDPA for choice in chosen)
     say(*[left_out] * bool(left_out))
@@ -111,30 +114,43 @@ def _check(saved: AnalysedRun, chosen: Sequence[CoreChoice], number: int, within
                 f"--check takes the time that the race of {saved} has left, which is {duration(max(0.0, within_s))} of "
                 f"{duration(whole_s)}, and {duration(LEAST_S)} is the least; --within 3m gives it time"
             )
-    names = dict.fromkeys(entry.case.implementation for entry in saved.contents.entries)
-    cores = [name for name in names if is_core(name) and name != table.SDPA]
-    implementations = (table.SDPA, *cores, f"{MEASURED}[table={out}]")
+    implementations = (table.SDPA, f"{MEASURED}[table={out}]")
     asked = dataclasses.replace(EFFORT, within_s=within_s)
     return Sweep("check", drawn, implementations, table.SDPA, asked, control=True)
 
 
-def _measured(check: Sweep, out: Path, saved: AnalysedRun) -> dict[str, Any]:
-    """Measure a check, print what it says, and return what the table says of it."""
+def _measured(check: Sweep, saved: AnalysedRun) -> dict[str, Any]:
+    """Measure a duel of the table and sdpa, print what it says, and return what the table says of it.
+
+    Raises NotComparable if this is not the machine of the run, or if it has other software.
+    """
     folder = options.run_folder(argparse.Namespace(run=None), "check")
-    here = cast(Environment, saved.environment)
-    with moving(console()) as move, TableCheck(check, folder, here) as run:
-        run.heard = lambda point, process, implementation, stage: move(
-            f"process {process + 1}: {implementation or 'reference'}, {stage} ({point.short_name(())})"
-        )
-        [*run.measured()]
-        checked = table_check.checked(run.summary, run.follower, out)
-    if not checked:
+    sides = sides_of(check.implementations, (), (), ())
+    measured = dataclasses.replace(cast(Environment, saved.environment), runtimes={})
+    with (
+        grounds(sides, check.effort.processes) as both,
+        Duel(check, folder, both, (check.points, check.points)) as race,
+    ):
+        if unlike := differences(measured, race.environment):
+            raise NotComparable(
+                f"a table is checked where its run was measured, and this is another machine: {'; '.join(unlike)}"
+            )
+        told = duel.told(race, duel.measure(race))
+    begun = [each for each in told.verdicts if each.after]
+    if not begun:
         raise WrongRequest(f"nothing was measured at the shapes of the check; {folder} says why")
-    if len(checked) < len(check.points):
-        say(f"{len(checked)} of {len(check.points)} shapes were measured in the time; --within gives more")
-    console().print(render(show.blocks(checked)))
+    if len(begun) < len(told.verdicts):
+        say(f"{len(begun)} of {len(told.verdicts)} shapes were measured in the time; --within gives more")
+    told = dataclasses.replace(told, verdicts=begun)
+    console().print(render(show.blocks(told)))
     say(f"Everything of the check is in {folder}")
-    return table_check.entry(checked, folder.name)
+    kinds = Counter(each.kind for each in begun)
+    numbers = _rounded(intervals.as_numbers("speedup", told.worst.speedup))
+    return {"run": folder.name, "shapes": len(begun), "verdicts": kinds, **numbers}
+
+
+def _rounded(numbers: Mapping[str, float | None]) -> dict[str, float | None]:
+    return {name: None if value is None else round(value, DECIMALS) for name, value in numbers.items()}
 
 
 def _left_out(saved: AnalysedRun) -> str:
@@ -168,7 +184,7 @@ def _entry(choice: CoreChoice) -> dict[str, Any]:
         **{name: getattr(point, name) for name in KEY},
         "head_width": (point.key_channels or point.channels) // point.num_heads,
         "implementation": choice.implementation,
-        **{name: None if value is None else round(value, 4) for name, value in numbers.items()},
+        **_rounded(numbers),
     }
 
 

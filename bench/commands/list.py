@@ -12,8 +12,8 @@ from bench.plan.device import CPU, KINDS
 from bench.plan.grid import DEFAULTS, MODEL_COLUMNS, MODELS, expand
 from bench.plan.layers import LAYERS
 from bench.plan.sweep import load_sweep, shipped_names
-from bench.show.blocks import GAP, HEAD, Lines
-from bench.show.documented import listing, matrix
+from bench.show.blocks import GAP, HEAD, Lines, definitions
+from bench.show.documented import matrix
 from bench.show.terminal.console import console, render
 from bench.show.text import parts
 from impls import catalogue
@@ -46,7 +46,7 @@ def run(_arguments: argparse.Namespace) -> int:
         *((f"values of {name}", column.choices) for name, column in COLUMNS.items() if column.choices),
         ("models", {name: _shape(values) for name, values in MODELS.items()}),
     ):
-        console().print(render(listing(title, entries)))
+        console().print(render([Lines([title], HEAD), definitions(entries, indent=2)]))
     table, reasons = matrix(LAYERS, catalogue.IMPLEMENTATIONS)
     heading = Lines(["which implementation supports which layer"], HEAD)
     console().print(render([heading, GAP, table, GAP, reasons]))

@@ -14,7 +14,7 @@ from bench.plan.invocation import short
 FOLDER = Path(__file__).parents[1]
 """The folder of the test that measures a point."""
 
-ALONE = (
+WITHOUT_SETTINGS = (
     "-c", os.devnull, "--rootdir", str(FOLDER), "--confcutdir", str(FOLDER), "--import-mode", "importlib",
     "-p", "no:cacheprovider", "-p", "pytest_benchmark.plugin",
 )  # fmt: skip
@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     benchmarks = Path(".benchmarks")  # pytest-benchmark makes it, also if nothing is saved there
     is_new = not benchmarks.exists()
-    status = int(pytest.main([*ALONE, str(FOLDER / "test_sweep.py"), *arguments.words], plugins=[Alone()]))
+    status = int(pytest.main([*WITHOUT_SETTINGS, str(FOLDER / "test_sweep.py"), *arguments.words], plugins=[Alone()]))
     with contextlib.suppress(OSError):
         if is_new:
             benchmarks.rmdir()
@@ -47,7 +47,7 @@ def _help() -> argparse.ArgumentParser:
         prog=f"{short()} run",
         usage="%(prog)s [options]",
         description=options.EXAMPLES,
-        epilog="All options of pytest work too, as -k, -v, -q and --maxfail: `python -m pytest --help` lists them.",
+        epilog="All options of pytest work too, as -k, -x and --maxfail: `python -m pytest --help` lists them.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     options.add(lambda title: parser.add_argument_group(title).add_argument)

@@ -7,8 +7,8 @@ import pandas as pd
 from rich.text import Text
 
 from bench.analyse.analysed_run import AnalysedRun
-from bench.analyse.selection import UNTRIED, most_important, point_count, where
-from bench.commands import FINE, say, to_summarise
+from bench.analyse.selection import most_important, point_count, went_wrong, where
+from bench.commands import FINE, say
 from bench.commands.arguments import MOST_POINTS, TOP
 from bench.plan.again import MOST_COMMANDS, Again
 from bench.plan.errors import WrongRequest
@@ -17,9 +17,8 @@ from bench.show.failures import blocks
 from bench.show.side_by_side import machines, precisions, references
 from bench.show.terminal.console import console, render
 from bench.show.terminal.results import results
-from bench.store import files
 from bench.store.saved_run import runs_of
-from bench.store.table import RESULTS, cases, without_control
+from bench.store.table import cases, without_control
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -40,8 +39,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _show(saved: AnalysedRun, arguments: argparse.Namespace) -> None:
     """Print the results of one machine."""
-    if saved.is_behind:
-        say(f"warning: {_behind(saved)}", stderr=True)
+    if not saved.is_alone:
+        say(*(f"warning: {notice}" for notice in saved.notices), stderr=True)
     if arguments.across:
         console().print(render(precisions(saved.table, saved.changes)))
         return
@@ -62,13 +61,6 @@ def _show(saved: AnalysedRun, arguments: argparse.Namespace) -> None:
         _tell_the_rest(chosen, top, count)
 
 
-def _behind(saved: AnalysedRun) -> str:
-    """Return what to do about a table that lacks the newest records."""
-    if files.is_held(saved.folder):
-        return f"the run is at work, so {RESULTS} may lack its newest records"
-    return f"the run was killed, so {RESULTS} may lack its last records: {to_summarise(saved.folder)}"
-
-
 def _tell_commands(table: pd.DataFrame, again: Again) -> None:
     """Print the command for each of a few rows, or how to get fewer."""
     rows = cases(without_control(table))
@@ -81,7 +73,7 @@ def _tell_commands(table: pd.DataFrame, again: Again) -> None:
 def _tell_the_rest(table: pd.DataFrame, top: int, count: int) -> None:
     """Say how much is not shown, and how to see it."""
     rows = without_control(table)
-    wrong = int((~rows["status"].isin(UNTRIED)).sum())
+    wrong = int(went_wrong(rows).sum())
     failed = f"; of all {len(rows):,} cases {wrong:,} went wrong" if wrong else ""
     say(
         f"Shown: {top:,} of {count:,} points, the most important first{failed}. "

@@ -163,7 +163,7 @@ def _asked(arguments: argparse.Namespace) -> list[str]:
     """Return the options that were given, as words: `duel` makes the same point of them."""
     given = {name: getattr(arguments, name) for name in options.LISTS if getattr(arguments, name)}
     words = [word for name, text in given.items() for word in (flag(name), text)]
-    words += ["--timeout-s", f"{arguments.timeout_s:g}"] if arguments.timeout_s else []
+    words += ["--timeout-s", arguments.timeout_s] if arguments.timeout_s else []
     return [*words, *(["--oversubscribe"] if arguments.oversubscribe else [])]
 
 

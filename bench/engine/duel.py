@@ -4,7 +4,6 @@ So the rounds of the sides are paired like those of two implementations, and an 
 """
 
 import dataclasses
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.analyse.standing import Answer
-from bench.analyse.verdict import goal, growth, log_speedup, may_end
+from bench.analyse.verdict import answer
 from bench.engine.checkout import Checkout, checked_out
 from bench.engine.member import Member
 from bench.engine.model_look import WRONG, NotSeen, asked, replied
@@ -101,6 +100,18 @@ class Seen:
         return {name: tuple(of) for module in self.modules.values() for name, of in module["modules"].items()}
 
 
+@dataclass(frozen=True)
+class Match:
+    """The rows of the first side's weights of which the second's are made at a point, None if none are known.
+
+    `words` say how weights of other names or shapes were matched, or why not, and `tried` how many ways were in vain.
+    """
+
+    sources: Sources | None
+    words: str = ""
+    tried: int = 0
+
+
 class Duel(Run):
     """A race of two sides into a run folder; it is a context manager like any run.
 
@@ -123,10 +134,8 @@ class Duel(Run):
         self._points = [dict(zip(sweep.points, own, strict=True)) for own in points]
         self._seen: list[Seen] = []
         self._has_measured = False
-        self.weights: dict[Point, Sources] = {}
-        """The rows of the first side's weights of which the second's are made, at each point where they were found."""
-        self._matches: dict[Point, str] = {}
-        self._tried: dict[Point, int] = {}
+        self.matches: dict[Point, Match] = {}
+        """How the second side gets the weights of the first, at each point where that was looked for."""
         self._broken: dict[Point, tuple[int, str, str]] = {}
         """The side, its status and the detail, at each point where one side alone can be measured."""
         pools = list(dict.fromkeys(ground.pool for ground in sides))
@@ -138,11 +147,6 @@ class Duel(Run):
         """The names of both sides' rows."""
         before, after = self.sides
         return before.side.name, after.side.name
-
-    @property
-    def environments(self) -> list[Environment]:
-        """The environment of each side; none if the sides share it, or if nothing is left to be measured."""
-        return [seen.here for seen in self._seen]
 
     @property
     def differs_in_code(self) -> bool:
@@ -160,23 +164,18 @@ class Duel(Run):
 
     def answer(self, point: Point, bound: float) -> Answer:
         """Return what is known of the ratio: both sides are measured until it is known well enough for a verdict."""
-        if point not in self.summary:
-            return Answer()
         replicates = self.summary.answer(point, bound).replicates
-        log = log_speedup(self.summary.contrasts(point), *self.names) if replicates else None
-        if log is None:
+        if not replicates:
             return Answer()
-        if may_end(log, bound, self.allow):
-            return Answer(self.names[0], math.expm1(log.half), replicates=replicates)
-        further = growth(log.half, log.freedom, goal(log, bound)) - 1
-        return Answer(self.names[0], math.expm1(log.half), self.names, (further, further), replicates)
+        return answer(self.summary.contrasts(point), *self.names, bound, self.allow, replicates)
 
     def member(self, case: Case) -> Member:
         """Return a side at a point, to be measured in a replicate; the control is the first one once more."""
         at = int(case.implementation == self.sides[1].side.name)
         ground, point, first = self.sides[at], self._points[at][case.point], self._points[0][case.point]
         seen = self._seen[at] if self._seen else None
-        of_first = self.weights.get(case.point) if at and self.differs_in_code else None
+        match = self.matches.get(case.point) if at and self.differs_in_code else None
+        of_first = match.sources if match else None
         return dataclasses.replace(
             super().member(case),
             pool=ground.pool,
@@ -298,16 +297,13 @@ class Duel(Run):
                 return
         heads = {point.num_heads, *before.get("heads", ()), *after.get("heads", ())}
         ways = matches(before["weights"], after["weights"], heads)
-        if sorted(before["weights"]) == sorted(after["weights"]):
-            self.weights[point] = ways[0]
-        else:
-            self._matches[point] = self._match(point, ways, before["weights"], after["weights"])
+        is_same = sorted(before["weights"]) == sorted(after["weights"])
+        self.matches[point] = (
+            Match(ways[0]) if is_same else self._match(point, ways, before["weights"], after["weights"])
+        )
 
-    def _match(self, point: Point, ways: Sequence[Sources], before: Shapes, after: Shapes) -> str:
-        """Keep the way to match weights with which the outputs of both sides agree; return it in words, or why none.
-
-        Note how many were tried if none fits.
-        """
+    def _match(self, point: Point, ways: Sequence[Sources], before: Shapes, after: Shapes) -> Match:
+        """Return the way to match weights with which the outputs of both sides agree, or why there is none."""
         first, second = (partial(asked, ground.pool) for ground in self.sides)
         points, timeout_s = [own[point] for own in self._points], self.sweep.effort.timeout_s
         path = str(self.sides[0].pool.folder / SAVED)
@@ -315,26 +311,23 @@ class Duel(Run):
             first("compute", points[0], 0, timeout_s, path=path)
             found = second("match", points[1], 0, timeout_s, path=path, ways=ways)
         except (NotSeen, WrongRequest) as error:
-            return f"{differing(before, after)}, and could not be matched: {error}"
+            return Match(None, f"{differing(before, after)}, and could not be matched: {error}")
         if found["number"] is not None:
-            self.weights[point] = ways[found["number"]]
-            return "; ".join(words_of(ways[found["number"]], before))
-        self._tried[point] = found["tried"]
+            sources = ways[found["number"]]
+            return Match(sources, "; ".join(words_of(sources, before)))
         if not found["tried"]:
-            return f"{differing(before, after)}, and no way to match them was found"
+            return Match(None, f"{differing(before, after)}, and no way to match them was found")
         nearest = "" if found["error"] is None else f"; the nearest is off by {units.percent(found['error'])}"
-        return (
-            f"no way of {found['tried']} to give it the weights of {self.names[0]} gives its outputs{nearest}; "
-            f"{differing(before, after)}"
-        )
+        vain = f"no way of {found['tried']} to give it the weights of {self.names[0]} gives its outputs{nearest}"
+        return Match(None, f"{vain}; {differing(before, after)}", found["tried"])
 
     def _told_weights(self) -> dict[str, Any]:
         """Return what environment.json says of the weights at the point where least is known of them."""
-        ways = {point: way_of(self.weights.get(point)) for point in self.sweep.points if point not in self._broken}
-        worst = min(ways, key=lambda point: WAYS.index(ways[point]), default=None)
-        if worst is None:
+        ways = {point: way_of(match.sources) for point, match in self.matches.items()}
+        if not ways:
             return {"weights": ""}
-        return {"weights": ways[worst], "match": self._matches.get(worst, ""), "tried": self._tried.get(worst, 0)}
+        worst = min(ways, key=lambda point: WAYS.index(ways[point]))
+        return {"weights": ways[worst], "match": self.matches[worst].words, "tried": self.matches[worst].tried}
 
     def _told(self, at: int) -> dict[str, Any]:
         """Return what environment.json says of a side."""

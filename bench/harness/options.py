@@ -1,7 +1,7 @@
 """The options of `pytest bench`, of which other commands have some, and the sweep that they ask for."""
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -11,14 +11,15 @@ from bench.engine import admission
 from bench.harness.progress import waiting
 from bench.machine import facts
 from bench.plan.case import COLUMNS, Point
-from bench.plan.columns import PointColumn, ValueKind, flag
+from bench.plan.columns import TRUTHS, PointColumn, Role, ValueKind, flag
 from bench.plan.device import CPU, CUDA, default_sweep
 from bench.plan.errors import WrongRequest, all_of, unknown_names
 from bench.plan.grid import is_range, parse_shard
-from bench.plan.invocation import short, short_run
+from bench.plan.invocation import short
 from bench.plan.layers import LAYERS, shapes_itself
 from bench.plan.names import check_layers, check_own, search_path
-from bench.plan.sweep import EFFORT_KEYS, Request, Sweep, load_sweep
+from bench.plan.removed import Gone, options_of_run
+from bench.plan.sweep import SETTINGS, Request, Sweep, load_sweep
 from bench.show.text import listed
 from bench.store import files, plan
 from bench.store.record import STATUSES
@@ -27,59 +28,40 @@ from impls.catalogue import split
 AddOption = Callable[..., object]
 """How argparse and pytest take an option: its flag, and keywords."""
 
-Option = tuple[type, str]
-"""The type of an option's values, and its meaning."""
-
-
-TYPES = {ValueKind.COUNT: int, ValueKind.NUMBER: float, ValueKind.TRUTH: bool}
-"""The types of values on the command line; those of other columns are words."""
-
-TRUTHS = {"true": True, "false": False}
-
-RULES = {int: "whole numbers or ranges, as 128:2048:128 or 128:2048:x2", float: "numbers", bool: "true or false"}
-"""The rule for the values of an option, by their type."""
-
-
-def _options(group: str) -> dict[str, Option]:
-    """Return the options of a group of columns by name."""
-    return {
-        name: (TYPES.get(column.kind, str), _meaning(column))
-        for name, column in COLUMNS.items()
-        if column.option == group
-    }
-
+RULES = {
+    ValueKind.COUNT: "whole numbers or ranges, as 128:2048:128 or 128:2048:x2",
+    ValueKind.NUMBER: "numbers",
+    ValueKind.TRUTH: "true or false",
+}
+"""The rule for the values of an option, by their kind; those of other columns are words."""
 
 MODULES = ("package.module:Class[argument=value]", "timm:NAME[at=PATH]")
 """The forms of the names of modules that are no layers of the suite."""
 
+MODEL = PointColumn(
+    name="model", meaning="a model's layer, tokens, channels, heads and QKV bias, as vit_b_16_384", role=Role.LAYER
+)
+"""The option that stands for several columns."""
 
-def _meaning(column: PointColumn) -> str:
-    choices = [*LAYERS, *MODULES] if column.name == "layer" else column.choices
-    return f"{column.meaning}; {', '.join(choices)}" if choices else column.meaning
+SHAPES, EXECUTION = (
+    {column.name: column for column in (MODEL, *COLUMNS.values()) if column.option == group}
+    for group in ("shape", "execution")
+)
+"""The options for the computed function, and those for the way it is computed: each replaces a column of the sweep."""
 
-
-SHAPES = {"model": (str, "a model's layer, tokens, channels, heads and QKV bias, as vit_b_16_384"), **_options("shape")}
-"""Options for the computed function: type and meaning."""
-
-SETTINGS = _options("execution")
-"""Options for the way it is computed: type and meaning."""
-
-LISTS = {**SHAPES, **SETTINGS}
-"""Options that replace a column of the sweep, each a comma list."""
-
-SECONDS_OF = {"s": 1, "m": 60, "h": 3600}
-"""The units of a duration."""
+LISTS = {**SHAPES, **EXECUTION}
+"""All of them, each a comma list."""
 
 EXAMPLES = f"""Measure attention layers:
 
-  {short_run()}                                        the sweep {CPU.sweep}, some minutes
-  {short_run()} --device cuda                          the sweep {CUDA.sweep}: shapes and implementations of a GPU
-  {short_run()} --num-tokens 128:2048:x2               5 points: 128, 256, 512, 1024 and 2048 tokens
-  {short_run()} --num-tokens 197,577 --num-heads 6,12  4 points
-  {short_run()} --model vit_b_16_384 --dtype bfloat16  the attention layer of a model
-  {short_run()} --sweep vit --batch 1                  every point of a sweep, at batch 1
-  {short_run()} --impl sdpa,mykernel:attend             your own kernel, beside eager
-  {short_run()} --layer timm.layers:Attention          a layer of a package, as it is
+  {short()} run                                        the sweep {CPU.sweep}, some minutes
+  {short()} run --device cuda                          the sweep {CUDA.sweep}: shapes and implementations of a GPU
+  {short()} run --num-tokens 128:2048:x2               5 points: 128, 256, 512, 1024 and 2048 tokens
+  {short()} run --num-tokens 197,577 --num-heads 6,12  4 points
+  {short()} run --model vit_b_16_384 --dtype bfloat16  the attention layer of a model
+  {short()} run --sweep vit --batch 1                  every point of a sweep, at batch 1
+  {short()} run --impl sdpa,mykernel:attend             your own kernel, beside eager
+  {short()} run --layer timm.layers:Attention          a layer of a package, as it is
 
   How options and grids combine: with --sweep, an option replaces its column in every grid of the sweep.
   Without it, options of shape make one product; what they leave out is 8 items of 197 tokens, 384 channels, 6 heads.
@@ -87,13 +69,10 @@ EXAMPLES = f"""Measure attention layers:
   Lists are separated by commas; whole numbers may be ranges, first:last:step or first:last:xfactor, the last included.
 """
 
-MEASURED, KEPT, SPENT = "what to measure", "where results go", "how long, and how surely"
-"""The titles of the groups of options."""
-
 
 def add(group: Callable[[str], AddOption]) -> None:
     """Add the options of a sweep, each to the group of its title."""
-    add_option = group(MEASURED)
+    add_option = group("what to measure")
     add_option(
         "--sweep",
         metavar="NAME|FILE.toml",
@@ -107,8 +86,8 @@ def add(group: Callable[[str], AddOption]) -> None:
         "--no-control", action="store_true", help="don't measure the baseline a second time, as a check of the machine"
     )
     add_columns(add_option)
-    _add_effort(group(SPENT))
-    add_option = group(KEPT)
+    add_effort(group("how long, and how surely"), *(name for name in SETTINGS if name != "oversubscribe"))
+    add_option = group("where results go")
     _add_of_folder(add_option)
     add_option(
         "--fail-on",
@@ -126,40 +105,12 @@ def _add_of_folder(add_option: AddOption) -> None:
         "--extend", action="store_true", help="add the points and implementations asked for to the run in --run DIR"
     )
     add_option("--shard", metavar="I/N", help=f"measure the I-th of N parts of the sweep; `{short()} merge` joins them")
-    add_option("--machine-name", metavar="NAME", help="how tables call this machine (default: its processor)")
     add_option(
         "--no-frontier", action="store_true", help="try a case that ran out of memory with fewer tokens all the same"
     )
     add_option("--retry-failed", action="store_true", help="measure the cases again that failed in --run DIR")
-
-
-def _add_effort(add_option: AddOption) -> None:
-    """Add the options that say how precisely a point is measured, and how long that may take."""
-    add_race(add_option)
-    add_option(
-        "--no-race",
-        dest="race",
-        action="store_false",
-        default=None,
-        help="give every implementation an equal share of the time, and all rows the same precision",
-    )
-    add_option(
-        "--processes",
-        type=int,
-        metavar="K",
-        help="worker processes that measure each implementation; in a race, at least so many",
-    )
-    add_option("--budget-s", type=float, metavar="S", help="seconds for the rounds of a point in these processes")
-    add_option(
-        "--spread",
-        dest="spread_s",
-        metavar="1h",
-        help="time over which the replicates are spread, such as 90s, 30m or 1h",
-    )
-    add_timeout(add_option)
-    add_option(
-        "--check-memory", action="store_true", default=None, help="ask the operating system for the peak memory too"
-    )
+    for name in options_of_run():
+        add_option(name, action=Gone, nargs="?", help=argparse.SUPPRESS)
 
 
 def add_run(add_option: AddOption, name: str) -> None:
@@ -167,30 +118,19 @@ def add_run(add_option: AddOption, name: str) -> None:
     add_option("--run", metavar="DIR", help=f"run folder, resumed if it exists (default: results/{name})")
 
 
-def add_python(add_option: AddOption, meaning: str) -> None:
-    """Add the option that names an interpreter, to be given twice."""
-    add_option("--python", metavar="PATH", action="append", default=[], help=meaning)
+def add_columns(add_option: AddOption, names: Iterable[str] = LISTS) -> None:
+    """Add the options that replace these columns of the sweep, and the one that lifts the limit of threads."""
+    for column in (LISTS[name] for name in names):
+        choices = [*LAYERS, *MODULES] if column.name == "layer" else column.choices
+        meaning = f"{column.meaning}; {', '.join(choices)}" if choices else column.meaning
+        add_option(flag(column.name), metavar="A,B,…", help=f"{column.option}: {meaning}")
+    add_effort(add_option, "oversubscribe")
 
 
-def add_columns(add_option: AddOption) -> None:
-    """Add the options that replace a column of the sweep, and the one that lifts the limit of threads."""
-    for title, columns in (("shape", SHAPES), ("execution", SETTINGS)):
-        for name, (_, meaning) in columns.items():
-            add_option(flag(name), metavar="A,B,…", help=f"{title}: {meaning}")
-    add_option("--oversubscribe", action="store_true", default=None, help="allow more threads than cores")
-
-
-def add_race(add_option: AddOption) -> None:
-    """Add the options that say when a race ends."""
-    add_option("--bound", metavar="2%", help="what the named implementation may cost before a race ends")
-    add_option("--within", dest="within_s", metavar="4m", help="time after which a race ends")
-
-
-def add_timeout(add_option: AddOption) -> None:
-    """Add the option for the longest time without a sign of life."""
-    add_option(
-        "--timeout-s", type=float, metavar="S", help="seconds without a sign of life after which a case is given up"
-    )
+def add_effort(add_option: AddOption, *names: str) -> None:
+    """Add the options of these settings of an effort."""
+    for name in names:
+        SETTINGS[name].add_to(add_option)
 
 
 def sweep(option: argparse.Namespace) -> Sweep:
@@ -212,14 +152,13 @@ def sweep(option: argparse.Namespace) -> Sweep:
 def request(option: argparse.Namespace) -> Request:
     """Return what the options ask for; raises WrongRequest for values that can't be read."""
     implementations, given, wished, shard = all_of(
-        lambda: _list(option, "impl", str),
+        lambda: _list(option, "impl"),
         lambda: overrides(option),
         lambda: effort(option),
         lambda: parse_shard(option.shard) if option.shard else None,
     )
     return facts.here(
         default_sweep(given.get("device", ())) if option.sweep is None else option.sweep,
-        accelerators=facts.available_devices(),
         overrides=given,
         implementations=implementations,
         baseline=option.baseline,
@@ -277,7 +216,7 @@ def fail_on(option: argparse.Namespace) -> tuple[str, ...] | None:
     """
     if option.fail_on is None:
         return None
-    names = _list(option, "fail_on", str)
+    names = _list(option, "fail_on")
     if names == ["none"]:
         return ()
     statuses = [status for status in STATUSES if status != "ok"]
@@ -288,41 +227,16 @@ def fail_on(option: argparse.Namespace) -> tuple[str, ...] | None:
 
 def overrides(option: argparse.Namespace) -> dict[str, Any]:
     """Return the columns that the options of a command replace; raises WrongRequest for numbers that can't be read."""
-    lists = all_of(*(partial(_list, option, name, kind) for name, (kind, _) in LISTS.items()))
+    lists = all_of(*(partial(_list, option, name, column.kind) for name, column in LISTS.items()))
     return {name: values for name, values in zip(LISTS, lists, strict=True) if values}
 
 
 def effort(option: argparse.Namespace) -> dict[str, Any]:
     """Return the values of an effort that were given, by name; raises WrongRequest for texts that can't be read."""
-    given = {name: value for name in EFFORT_KEYS if (value := getattr(option, name, None)) is not None}
-    texts = [name for name in READERS if isinstance(given.get(name), str)]
-    read = all_of(*(partial(READERS[name], given[name]) for name in texts))
+    given = {name: value for name in SETTINGS if (value := getattr(option, name, None)) is not None}
+    texts = [name for name, value in given.items() if isinstance(value, str)]
+    read = all_of(*(partial(SETTINGS[name].read, given[name]) for name in texts))
     return {**given, **dict(zip(texts, read, strict=True))}
-
-
-def _seconds(option: str, text: str) -> float:
-    """Return the seconds of a duration such as `90s`, `30m` or `1h`; without a unit they are seconds."""
-    number, unit = (text[:-1], text[-1]) if text[-1:] in SECONDS_OF else (text, "s")
-    try:
-        return float(number) * SECONDS_OF[unit]
-    except ValueError:
-        raise WrongRequest(f"{option} {text} must be a duration such as 90s, 30m or 1h") from None
-
-
-def share(option: str, text: str) -> float:
-    """Return the share of a text such as `2%` or `0.02`."""
-    try:
-        return float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-    except ValueError:
-        raise WrongRequest(f"{option} {text} must be a share such as 2% or 0.02") from None
-
-
-READERS = {
-    "bound": partial(share, "--bound"),
-    "within_s": partial(_seconds, "--within"),
-    "spread_s": partial(_seconds, "--spread"),
-}
-"""How the values of an effort are read whose option may have a unit."""
 
 
 def run_folder(option: argparse.Namespace, name: str) -> Path:
@@ -330,7 +244,7 @@ def run_folder(option: argparse.Namespace, name: str) -> Path:
     return Path(option.run) if option.run else files.new(Path("results"), f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{name}")
 
 
-def _list(option: argparse.Namespace, name: str, kind: type) -> list[Any]:
+def _list(option: argparse.Namespace, name: str, kind: ValueKind = ValueKind.TEXT) -> list[Any]:
     """Return the values in a comma list, none if the command has no such option; ranges stay text."""
     text = getattr(option, name, None)
     if text is None:
@@ -341,8 +255,10 @@ def _list(option: argparse.Namespace, name: str, kind: type) -> list[Any]:
         raise WrongRequest(f"{flag(name)} {text} must be {RULES[kind]}, separated by commas") from None
 
 
-def _value(word: str, kind: type) -> Any:
+def _value(word: str, kind: ValueKind) -> Any:
     """Return the value of a word; raises ValueError or KeyError if it isn't of the kind."""
-    if kind is bool:
+    if kind is ValueKind.TRUTH:
         return TRUTHS[word]
-    return word if kind is int and is_range(word) else kind(word)
+    if kind is ValueKind.COUNT:
+        return word if is_range(word) else int(word)
+    return float(word) if kind is ValueKind.NUMBER else word

@@ -11,7 +11,6 @@ import sys
 from collections import Counter
 from collections.abc import Generator
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
@@ -20,12 +19,11 @@ import pytest
 from bench.engine import admission
 from bench.engine.pool import Pool
 from bench.harness import options
-from bench.harness.apart import done_apart
 from bench.harness.progress import Progress, put, say
 from bench.machine.signals import Handlers, on_end, restore
 from bench.plan.case import Point
 from bench.plan.errors import CannotWrite, WrongRequest, refusing
-from bench.plan.invocation import pytest_bench, suite
+from bench.plan.invocation import suite
 from bench.plan.sweep import Sweep
 from bench.show.text import counted
 
@@ -37,7 +35,7 @@ if TYPE_CHECKING:
     from bench.engine.run import Run
     from bench.show.failures import Reason
 
-QUIET = -2
+VERBOSITY = -2
 """pytest's verbosity unless one is asked for: no header, no file before each line, no count of tests; -v has them."""
 
 FAILED = "points failed"
@@ -52,10 +50,7 @@ CANNOT_GO_ON = 3
 READ_BY = ("benchmark_json", "benchmark_save", "benchmark_autosave")
 """Options of pytest-benchmark for whose files the tests of a run that had to stop run too; they take a while."""
 
-MADE = (("page", "report"), ("pictures", "plot"), ("pictures of profiles", "plot"))
-"""What is made of a run at its end, and the command that makes it later."""
-
-FIRST_GROUP = "_anonymous"
+BEFORE_OURS = "_anonymous"
 """The group of pytest's options after which ours come first in `--help`."""
 
 
@@ -64,7 +59,6 @@ class State:
     """What was asked for, and what became of it: a run that was interrupted or had to stop has a status."""
 
     sweep: Sweep
-    detail: int
     points: tuple[Point, ...] = ()
     handlers: Handlers = field(default_factory=dict)
     progress: Progress | None = None
@@ -77,13 +71,13 @@ STATE = pytest.StashKey[State]()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the sweep's options, in groups that come first in the help."""
-    after = FIRST_GROUP
+    after = BEFORE_OURS
 
     def group(title: str) -> options.AddOption:
         nonlocal after
         name, before = f"attention-bench: {title}", after
         after = name
-        examples = f"{options.EXAMPLES}\n" if before == FIRST_GROUP else ""
+        examples = f"{options.EXAMPLES}\n" if before == BEFORE_OURS else ""
         return parser.getgroup(name, f"{examples}{name}", after=before).addoption
 
     options.add(group)
@@ -93,17 +87,16 @@ def pytest_configure(config: pytest.Config) -> None:
     """Read the sweep, so that a wrong request ends before anything is collected."""
     from bench.harness import pytest_bridge
 
-    verbosity = config.option.verbose
     try:
         with config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():  # it may say what it does
             sweep = options.sweep(config.option)
-        config.stash[STATE] = State(sweep, max(-1, min(verbosity, 1)))
+        config.stash[STATE] = State(sweep)
     except WrongRequest as error:
         raise pytest.UsageError(*str(error).splitlines()) from None
     pytest_bridge.quiet_unless_asked(config)
     config.addinivalue_line("filterwarnings", "ignore:Benchmark fixture was not used")  # as when Ctrl-C comes first
-    if verbosity <= 0 and not config.option.collectonly:
-        config.option.verbose = QUIET
+    if config.option.verbose <= 0 and not config.option.collectonly:
+        config.option.verbose = VERBOSITY
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -170,7 +163,7 @@ def _measure(config: pytest.Config, state: State) -> list[Point]:
 def _stop(config: pytest.Config, state: State, error: CannotWrite) -> None:
     """Say why a run has to stop, and how to go on; one that was never open begins anew with the same command."""
     if state.progress:
-        state.progress.close(keep=True)
+        state.progress.close()
     console, state.status = _console(config), CANNOT_GO_ON
     if state.run is None:
         say(console, f"{error}. Mend that, or use another folder.")
@@ -232,72 +225,70 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     if run is None or not run.records.contents.entries or state.status is not None:
         return
     from bench.show import summary
-    from bench.show.failures import blocks
     from bench.show.terminal.console import PLAIN_WIDTH, render, rendered
-    from bench.show.terminal.results import results
 
     saved = run.run_folder.saved
-    is_long = state.detail > 0
-    if is_long:
-        terminalreporter.section("attention-bench")
-    width = shutil.get_terminal_size((PLAIN_WIDTH, 24)).columns
-    if is_long:
-        parts = [
-            results(saved.whole, run.sweep.baseline, planned=run.sweep.points),
-            render(blocks(saved.whole, run.sweep)),
-        ]
-    else:
-        width = min(width, summary.WIDEST)
-        parts = [render(summary.blocks(saved.whole, run.sweep.baseline, saved.changes, run.sweep))]
-    for part in parts:
-        terminalreporter.write(rendered(part, width=width, colour=terminalreporter.hasmarkup))
+    width = min(shutil.get_terminal_size((PLAIN_WIDTH, 24)).columns, summary.WIDEST)
+    end = render(summary.blocks(saved.whole, run.sweep.baseline, run.sweep))
+    terminalreporter.write(rendered(end, width=width, colour=terminalreporter.hasmarkup))
     for warning in run.late_warnings():
         terminalreporter.write_line(f"warning: {warning}", yellow=True)
     for line in summary.go_on(_command(run), run.sweep.effort, run.summary, state.points):
         terminalreporter.write_line(line)
     terminalreporter.flush()  # the answer is here before its pictures and its page
     is_drawn = not run.records.has_new and saved.page.exists() and not saved.traces.exists()
-    pictures, page = ([], saved.page) if is_drawn else _drawn(saved, terminalreporter)
-    if is_long:
-        lines = summary.closing(saved.whole, run.folder, pictures, saved.changes)
-    else:
-        lines = summary.where(run.folder, page, saved.choices)
-    for line in lines:
+    page = saved.page if is_drawn else _drawn(saved, terminalreporter)
+    for line in summary.where(run.folder, page, saved.choices):
         terminalreporter.write_line(line)
     _print_failures(terminalreporter, len(state.points), _console(config))
 
 
-def _drawn(saved: "AnalysedRun", terminalreporter: pytest.TerminalReporter) -> tuple[list[Path], Path | None]:
-    """Draw the pictures of a run and write its page, and return their files.
+def _drawn(saved: "AnalysedRun", terminalreporter: pytest.TerminalReporter) -> Path | None:
+    """Write the page of a run, which is returned, and draw its pictures.
 
     A line says what could not be made, why, and how to make it later.
     """
-    of_profiles = [partial(_pictures, saved, "profiles")] if saved.traces.exists() else []
-    works = (partial(_page, saved), partial(_pictures, saved, "results"), *of_profiles)
-    made = done_apart(*works)
-    (page, _), *drawn = made
-    again = shlex.quote(str(saved.folder))
-    for (_, why), (what, command) in zip(made, MADE, strict=False):
-        if why:
+    again, page = shlex.quote(str(saved.folder)), None
+    for what, command, make in MADE_AT_END:
+        try:
+            page = make(saved) or page
+        except Exception as error:  # whatever a library of charts raises
+            kind = "" if isinstance(error, WrongRequest) else f"{type(error).__name__}: "
+            why = f"{kind}{str(error).strip()}".partition("\n")[0].removesuffix(": ")
             terminalreporter.write_line(f"No {what}: {why}. To make it later: {suite()} {command} {again}")
-    return [picture for files, _ in drawn for picture in files], next(iter(page), None)
+    return page
 
 
-def _pictures(saved: "AnalysedRun", of: str) -> list[Path]:
-    """Draw the pictures of the results of a run, or of its profiles."""
-    from bench.show.charts import catalogue
-
-    with refusing(f"{saved.plots} can't be written"):
-        if of == "profiles":
-            return catalogue.draw(saved.plots, profiles=saved.profiles)
-        return catalogue.draw(saved.plots, results=saved.table)
-
-
-def _page(saved: "AnalysedRun") -> list[Path]:
+def _page(saved: "AnalysedRun") -> Path:
     """Write the page of a run."""
     from bench.show.pages import run as page
 
-    return [page.write(saved)]
+    return page.write(saved)
+
+
+def _pictures(saved: "AnalysedRun") -> None:
+    """Draw the pictures of the results of a run."""
+    from bench.show.charts import catalogue
+
+    with refusing(f"{saved.plots} can't be written"):
+        catalogue.draw(saved.plots, results=saved.table)
+
+
+def _pictures_of_profiles(saved: "AnalysedRun") -> None:
+    """Draw the pictures of the profiles of a run, if it has some."""
+    from bench.show.charts import catalogue
+
+    if saved.traces.exists():
+        with refusing(f"{saved.plots} can't be written"):
+            catalogue.draw(saved.plots, profiles=saved.profiles)
+
+
+MADE_AT_END = (
+    ("page", "report", _page),
+    ("pictures", "plot", _pictures),
+    ("pictures of profiles", "plot", _pictures_of_profiles),
+)
+"""What is made of a run at its end, the command that makes it later, and what makes it."""
 
 
 def _print_failures(terminalreporter: pytest.TerminalReporter, points: int, console: "Console") -> None:
@@ -319,7 +310,7 @@ def _open(config: pytest.Config, state: State) -> "tuple[Run, Progress]":
     sweep, option = state.sweep, config.option
     name = f"{sweep.name}-{sweep.shard.number}of{sweep.shard.count}" if sweep.shard else sweep.name
     folder = options.run_folder(option, name)
-    progress = state.progress = Progress(sweep, state.points, _console(config), detail=state.detail)
+    progress = state.progress = Progress(sweep, state.points, _console(config))
     progress.opened(folder)
     pool = Pool.of(sweep)
     if not option.run or not folder.exists():  # the servers import torch while this process imports the engine
@@ -332,7 +323,6 @@ def _open(config: pytest.Config, state: State) -> "tuple[Run, Progress]":
         pools=[pool],
         extend=option.extend,
         retry_failed=option.retry_failed,
-        machine_name=option.machine_name or "",
         frontier=not option.no_frontier,
     )
     try:
@@ -359,7 +349,7 @@ def _interrupt(config: pytest.Config) -> None:
     if state.run:  # first, because the terminal may be gone
         state.run.close()
     if state.progress:
-        state.progress.close(keep=True)
+        state.progress.close()
     console, run = _console(config), state.run
     put(console, "")
     if run is None:
@@ -385,7 +375,7 @@ def _write_nowhere() -> None:
 
 def _command(run: "Run") -> str:
     """Return the command that goes on with a run."""
-    return f"{pytest_bench()} --run {shlex.quote(str(run.folder))}"
+    return f"{suite()} run --run {shlex.quote(str(run.folder))}"
 
 
 def _console(config: pytest.Config) -> "Console":

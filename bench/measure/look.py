@@ -26,16 +26,15 @@ from bench.plan import layers
 from bench.plan.case import Point
 from bench.plan.device import CPU, HOST
 from impls.catalogue import GRAPH, parse
+from impls.contract import parameters_of
 from impls.graph import cores
-from impls.graph.hints import hinted
-from impls.graph.lines import written_lines
+from impls.graph.source import written_lines
 from impls.graph.tracing import Traced, Untraceable, traced
 from impls.lookup import check
 from impls.modules.core import FUSED_ATTN, OF_TRANSFORMERS, is_torchs_own, switch_of
 from impls.modules.counted import WHOLE_LAYER
 from impls.modules.wrapper import Wrapper, copied, wrapped
 from impls.sameness import SAME
-from impls.signatures import parameters_of
 
 CALLS, LEAST_CALLS, BUDGET_S = 7, 3, 4.0
 """The profiled calls of a look, and how many are made after BUDGET_S."""
@@ -93,9 +92,7 @@ def look(request: Mapping[str, Any], channel: Channel) -> dict[str, Any]:
         tried = _settings(model, work, request["settings"], channel)
     return {
         "cores": _facts(of, graph, tried, work),
-        "others": [
-            {"layer": _in_model(each.layer), "lines": each.lines, "reason": hinted(each)} for each in of.unknown
-        ],
+        "others": [{"layer": _in_model(each.layer), "lines": each.lines, "reason": each.hinted} for each in of.unknown],
         "untraced": untraced,
         "calls": timed,
         "kernels": plain,

@@ -17,12 +17,14 @@ from bench.plan.errors import WrongRequest, suggestion
 
 
 class ValueKind(Enum):
-    """The kind of a column's values; the text is the rule that users see."""
+    """The kind of the values of a column or a setting; the text is the rule that users see."""
 
     TEXT = "text"
     COUNT = "a whole number of at least 1"
     NUMBER = "a number"
     TRUTH = "true or false"
+    SECONDS = "a number above 0"
+    SHARE = "a share above 0 and below 1, such as 0.02 for 2 %"
 
 
 KINDS = {
@@ -33,6 +35,19 @@ KINDS = {
     bool: ValueKind.TRUTH,
 }
 """The kind of a column by the type of its field."""
+
+
+class Role(Enum):
+    """What a column says of a call; whatever depends on the kind of a column asks for its role."""
+
+    LAYER = "the layer"
+    X = "a size of the input x"
+    IMAGE = "a size of an image, whose parts are the tokens"
+    CONTEXT = "a size of the context, a second input"
+    CORE = "what changes the attention core"
+    QUERIES = "what changes queries and keys before the core"
+    FUNCTION = "what else changes the function"
+    EXECUTION = "how the function is computed"
 
 
 class _NoValue(Enum):
@@ -49,31 +64,40 @@ class PointColumn:
     """One column of a point.
 
     `meaning` explains the value in one line; `choices` maps each allowed value to its meaning.
-    `default` is the value if a sweep gives none, or REQUIRED, or DERIVED. `absent` is the value in lines of a journal
+    `default` is the value if a sweep gives none, or DERIVED, or REQUIRED. `absent` is the value in lines of a journal
     and of plans that lack the column, REQUIRED if they all have it.
     `short` is the value in a file name and `words` the value for people, as a format or a function of the value.
     `usual` is a value, or a function from a point to it, that both leave out.
     `described_with` names the column whose `words` include this one.
-    `changes_function` is true if a layer without the column computes another function than the point means;
-    such a layer is unsupported unless the value is usual.
-    `option` is the group of the command-line option of this name: shape, unless the column says execution.
     `is_ok` is an additional check of a value; `rule` is the text that users see if it fails.
     """
 
     name: str = ""
     kind: ValueKind = ValueKind.TEXT
     meaning: str
-    default: Any = REQUIRED
+    role: Role
+    default: Any = DERIVED
     absent: Any = REQUIRED
     choices: Mapping[str, str] = dataclasses.field(default_factory=lambda: MappingProxyType({}))
     short: str | Callable[[Any], str] = "{}"
     words: str | Callable[[Any], str] = "{}"
     usual: Any = REQUIRED
     described_with: str = ""
-    changes_function: bool = False
-    option: str = "shape"
     is_ok: Callable[[Any], object] = lambda _value: True
     rule: str = ""
+
+    @property
+    def option(self) -> str:
+        """The group of the command-line option of this name."""
+        return "execution" if self.role is Role.EXECUTION else "shape"
+
+    @property
+    def changes_function(self) -> bool:
+        """Whether a layer without the column computes another function than a point means whose value isn't usual.
+
+        Such a layer is unsupported.
+        """
+        return self.role in (Role.CONTEXT, Role.CORE, Role.QUERIES, Role.FUNCTION)
 
     def check(self, value: object) -> None:
         """Raise WrongRequest with the rule and the value if the column can't have this value."""
@@ -84,8 +108,7 @@ class PointColumn:
 
     def is_possible(self, value: object) -> bool:
         """Return whether the column can have this value."""
-        is_of_kind = _is_of_kind(self.kind, value)
-        return bool(is_of_kind and (not self.choices or value in self.choices) and self.is_ok(value))
+        return bool(is_of_kind(self.kind, value) and (not self.choices or value in self.choices) and self.is_ok(value))
 
     def is_usual(self, point: Any) -> bool:
         """Return whether a point's value is the usual one, or None because the layer doesn't use the column."""
@@ -107,6 +130,10 @@ class PointColumn:
         return self.words(value)
 
 
+TRUTHS = {"true": True, "false": False}
+"""The values of a truth by their texts."""
+
+
 def written(value: Any) -> str:
     """Return a value as a sweep file and the command line have it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
@@ -117,12 +144,12 @@ def flag(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-def column(meaning: str, **facts: Any) -> Any:
+def column(meaning: str, role: Role, **facts: Any) -> Any:
     """Return a dataclass field that declares a column; the field's name and type are the column's name and kind.
 
     The field has a default if the column has an `absent` value.
     """
-    declared = PointColumn(meaning=meaning, **facts)
+    declared = PointColumn(meaning=meaning, role=role, **facts)
     if declared.absent is REQUIRED:
         return dataclasses.field(metadata={"column": declared})
     return dataclasses.field(default=declared.absent, metadata={"column": declared})
@@ -137,11 +164,14 @@ def columns_of(point_type: type) -> dict[str, PointColumn]:
     }
 
 
-def _is_of_kind(kind: ValueKind, value: object) -> bool:
+def is_of_kind(kind: ValueKind, value: object) -> bool:
+    """Return whether a value is of a kind."""
     if kind is ValueKind.TRUTH or isinstance(value, bool):
         return kind is ValueKind.TRUTH and isinstance(value, bool)
     if kind is ValueKind.COUNT:
         return isinstance(value, int) and value >= 1
-    if kind is ValueKind.NUMBER:
-        return isinstance(value, int | float) and math.isfinite(value)
-    return isinstance(value, str)
+    if kind is ValueKind.TEXT:
+        return isinstance(value, str)
+    above = -math.inf if kind is ValueKind.NUMBER else 0
+    below = 1 if kind is ValueKind.SHARE else math.inf
+    return isinstance(value, int | float) and above < value < below

@@ -5,9 +5,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bench.plan.cards import model
-from bench.plan.case import COLUMNS, POINT_COLUMNS, Point
+from bench.plan.case import COLUMNS, POINT_COLUMNS, Point, of_role
+from bench.plan.columns import Role
 from bench.plan.errors import WrongRequest, unknown
-from bench.plan.layers.layer import ATTENTION_ALONE, visible_share
+from bench.plan.layers.layer import visible_share
+from bench.plan.verdicts import EQUIVALENT, FASTER, SLOWER
 
 FIGURES = ("latency_s", "items_per_s", "core_flops_per_s")
 """The kinds of figures: seconds per call, batch items per second, or operations of the attention core per second."""
@@ -15,7 +17,7 @@ FIGURES = ("latency_s", "items_per_s", "core_flops_per_s")
 PARTS = {"layer": "whole layer", "core": "core alone"}
 """The measured part: the whole layer, or only attention with q, k and v given."""
 
-NOT_GIVEN = {name: COLUMNS[name].absent for name in ("mask", *ATTENTION_ALONE)}
+NOT_GIVEN = {name: COLUMNS[name].absent for name in ("mask", *of_role(Role.CONTEXT, Role.CORE, Role.QUERIES))}
 """The columns that a figure need not name, with the values that it means then: the plain core."""
 
 FORWARD_PASSES = {"backward": 2.5, "train": 3.5}
@@ -27,7 +29,7 @@ TEXTS = ("source", "machine", "card", "called", "implementation")
 KEYS = (*TEXTS, "part", "at", *FIGURES)
 
 AGREES = 1.1
-"""Two times agree if the longer one is at most so many times the other."""
+"""Two times are equivalent if the longer one is at most so many times the other."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,10 @@ class Published:
         return self.value
 
     def verdict(self, point: Point, device_name: str, latency_s: float) -> str:
-        """Return whether a latency agrees with the figure, or why they can't be compared; empty without a card."""
+        """Return the verdict on a latency, or why there is none; empty without a card.
+
+        It is EQUIVALENT if neither time is more than AGREES times the other.
+        """
         if not self.card:
             return ""
         if model(device_name) != self.card:
@@ -72,10 +77,9 @@ class Published:
         if self.part == "core" and point.layer != "core":
             return "the core alone against a whole layer: no comparison"
         ratio = latency_s / self.latency_s(point)
-        factor = max(ratio, 1 / ratio)
-        if factor <= AGREES:
-            return f"within {AGREES - 1:.0%}: agrees"
-        return f"{factor - 1:.1%} {'slower' if ratio > 1 else 'faster'} than published"
+        if max(ratio, 1 / ratio) <= AGREES:
+            return EQUIVALENT
+        return SLOWER if ratio > 1 else FASTER
 
 
 def core_flops(point: Point) -> float:

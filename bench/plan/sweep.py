@@ -1,16 +1,15 @@
 """Sweep files: a named set of points and implementations."""
 
 import dataclasses
-import math
 import tomllib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from bench.plan import names
-from bench.plan.case import AS_IS, CONTROL, RETAINED, Case, Point
-from bench.plan.device import CPU
+from bench.plan.case import AS_IS, CONTROL, Case, Point
+from bench.plan.columns import ValueKind
 from bench.plan.errors import WrongRequest, all_of, refuse, unknown, unknown_names
 from bench.plan.grid import DEFAULTS, MODEL_COLUMNS, Shard, Values, expand, expand_models, mistakes_in, part
 from bench.plan.invocation import suite
@@ -18,6 +17,8 @@ from bench.plan.layers import usable
 from bench.plan.names import IMPLEMENTATIONS, is_implementation, known_names
 from bench.plan.published import Published
 from bench.plan.published import read as read_published
+from bench.plan.removed import gone
+from bench.plan.settings import setting, settings_of
 from impls import table
 from impls.catalogue import IMPLEMENTATIONS as CATALOGUE
 from impls.catalogue import parse
@@ -45,15 +46,26 @@ class Effort:
     `oversubscribe` allows more threads than there are cores.
     """
 
-    processes: int = 3
-    budget_s: float = 12.0
-    race: bool = False
-    bound: float = 0.02
-    within_s: float | None = None
-    spread_s: float | None = None
-    timeout_s: float = 300.0
-    check_memory: bool = False
-    oversubscribe: bool = False
+    processes: int = setting(
+        3, ValueKind.COUNT, "worker processes that measure each implementation; in a race, at least so many", "K"
+    )
+    budget_s: float = setting(12.0, ValueKind.SECONDS, "time for the rounds of a point in these processes", "12s")
+    race: bool = setting(
+        False,
+        ValueKind.TRUTH,
+        "give every implementation an equal share of the time, and all rows the same precision",
+        option="--no-race",
+    )
+    bound: float = setting(0.02, ValueKind.SHARE, "what the named implementation may cost before a race ends", "2%")
+    within_s: float | None = setting(None, ValueKind.SECONDS, "time after which a race ends", "4m", "--within")
+    spread_s: float | None = setting(
+        None, ValueKind.SECONDS, "time over which the replicates are spread, such as 90s, 30m or 1h", "1h", "--spread"
+    )
+    timeout_s: float = setting(
+        300.0, ValueKind.SECONDS, "time without a sign of life after which a case is given up", "5m"
+    )
+    check_memory: bool = setting(False, ValueKind.TRUTH, "ask the operating system for the peak memory too")
+    oversubscribe: bool = setting(False, ValueKind.TRUTH, "allow more threads than cores")
 
     def seconds(self, points: int) -> float:
         """Return the seconds that a race over so many points takes at most, if its base doesn't take longer."""
@@ -102,17 +114,15 @@ class Sweep:
                 yield Case(point, implementation)
 
 
-EFFORT_KEYS = tuple(f.name for f in dataclasses.fields(Effort))
-IF_CPU = "if_cpu"
-"""The key of a grid with flags of CPUs: the grid counts only on a CPU that has one of them."""
+SETTINGS = settings_of(Effort)
+"""The settings of an effort by name."""
 
-AVAILABLE, ACCELERATED = "available", ("float32", "bfloat16")
-"""The value of `device` that means the CPU and each kind of accelerator, and the dtypes on the latter."""
+EFFORT_KEYS = tuple(SETTINGS)
 
 CUSTOM = "custom"
 """The name of a sweep whose points are a product of options."""
 
-SWITCHES = ("race", "check_memory", "oversubscribe")
+SWITCHES = tuple(name for name, each in SETTINGS.items() if each.kind is ValueKind.TRUTH)
 SWEEP_KEYS = ("implementations", "baseline", "control", "defaults", "grid", "published", *EFFORT_KEYS)
 
 
@@ -125,9 +135,8 @@ def shipped_names() -> list[str]:
 class Request:
     """What is asked for: a sweep, by a shipped name or a TOML file, what takes the place of its values, and the run.
 
-    `threads` and `allocator` are used if the file gives none, the second on a CPU only. `cpu` has the CPU's flags: a
-    grid with IF_CPU counts only if one of them is among its own. `accelerators` are the devices that AVAILABLE means
-    besides the CPU. `overrides`, `implementations`, `baseline`, `control` and `effort` replace the file's values.
+    `threads` are used if the file gives none.
+    `overrides`, `implementations`, `baseline`, `control` and `effort` replace the file's values.
     An override, which may name a `model`, replaces its column in every grid.
     With `product` the overrides are the only grid, and the file's defaults give the columns that they leave out.
     `path` has the folders that must contain the modules of a user's implementations; None skips this check.
@@ -138,9 +147,6 @@ class Request:
 
     sweep: str
     threads: int = 1
-    allocator: str = RETAINED
-    cpu: Collection[str] = ()
-    accelerators: Sequence[str] = ()
     overrides: Values = field(default_factory=dict)
     implementations: Sequence[str] = ()
     baseline: str = ""
@@ -247,7 +253,6 @@ def _points(document: dict[str, Any], asked: Request) -> tuple[Point, ...]:
     grids, defaults = document.get("grid", []), document.get("defaults", {})
     if not isinstance(grids, list) or not all(isinstance(grid, dict) for grid in grids):
         raise WrongRequest("grid must be written as [[grid]], one table for each product")
-    grids = [{key: grid[key] for key in grid if key != IF_CPU} for grid in grids if _is_for_cpu(grid, asked.cpu)]
     if not isinstance(defaults, dict):
         raise WrongRequest("defaults must be written as a table, [defaults]")
     if not grids:
@@ -261,25 +266,8 @@ def _points(document: dict[str, Any], asked: Request) -> tuple[Point, ...]:
         expanded = [each for grid in grids for each in _with_defaults_by_model(defaults, grid)]
         reduced = [{key: value for key, value in grid.items() if key not in replaced} for grid in expanded]
         merged = [{**grid, **each} for grid in reduced for each in overrides]
-    merged = [each for values in merged for each in _on_each_device(values, asked.accelerators)]
     usual = {**DEFAULTS, "threads": asked.threads}
-    return tuple(dict.fromkeys(point for values in merged for point in expand(values, asked.allocator, usual)))
-
-
-def _is_for_cpu(grid: dict[str, Any], cpu: Collection[str]) -> bool:
-    """Return whether a grid counts on a CPU with these flags."""
-    flags = grid.get(IF_CPU, [])
-    if not isinstance(flags, list) or not all(isinstance(flag, str) for flag in flags):
-        raise WrongRequest(f"{IF_CPU} = {flags!r} must be a list of flags, as /proc/cpuinfo has them")
-    return IF_CPU not in grid or not {*flags}.isdisjoint(cpu)
-
-
-def _on_each_device(values: dict[str, Any], accelerators: Sequence[str]) -> list[dict[str, Any]]:
-    """Return a grid once for the CPU, and once for each accelerator in its dtypes, if its device is AVAILABLE."""
-    if values.get("device") != AVAILABLE:
-        return [values]
-    on_accelerators = [{**values, "device": device, "dtype": list(ACCELERATED)} for device in accelerators]
-    return [{**values, "device": CPU.name}, *on_accelerators]
+    return tuple(dict.fromkeys(point for values in merged for point in expand(values, usual)))
 
 
 def _with_defaults_by_layer(defaults: dict[str, Any], overrides: dict[str, Any]) -> list[dict[str, Any]]:
@@ -330,6 +318,8 @@ def _mistakes_of(name: str, path: Sequence[str] | None) -> list[str] | None:
     base, is_known = parsed.base, is_implementation(name)
     if (":" in base or not is_known) and (line := names.misspelled(base)):
         return [line]
+    if line := gone("implementation", base):
+        return [] if path is None else [line]  # a stored plan may have it, and another checkout
     if not is_known:
         return None
     if ":" in base:
@@ -361,21 +351,10 @@ def _raced(of_file: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, An
 
 def effort_of(values: Mapping[str, Any]) -> Effort:
     """Return the effort with these values; raises WrongRequest for those that can't be."""
-    refuse(line for key, value in values.items() if (line := _mistake_of_effort(key, value)))
+    refuse(line for key, value in values.items() if (line := SETTINGS[key].mistake(value)))
     effort = Effort(**values)
     if effort.race and effort.spread_s is not None:
         raise WrongRequest("race and spread_s can't both be given: spread_s gives all points equal shares of the time")
     if effort.within_s is not None and not effort.race:
         raise WrongRequest("within_s needs a race: with equal shares budget_s says how long a point takes")
     return effort
-
-
-def _mistake_of_effort(key: str, value: object) -> str:
-    if key in SWITCHES:
-        return "" if isinstance(value, bool) else f"{key} = {value!r} must be true or false"
-    if key == "bound" and not (isinstance(value, int | float) and 0 < value < 1):
-        return f"bound = {value!r} must be a share above 0 and below 1, such as 0.02 for 2 %"
-    whole = key == "processes"
-    if isinstance(value, bool) or not isinstance(value, int if whole else int | float) or not 0 < value < math.inf:
-        return f"{key} = {value!r} must be {'a whole number of at least 1' if whole else 'a number above 0'}"
-    return ""

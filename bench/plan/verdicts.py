@@ -1,31 +1,47 @@
-"""The verdicts of a comparison of two runs: their names, what each means, and the margin of a change."""
+"""The verdicts of comparisons: of two runs, of the sides of a duel, and beside published figures."""
+
+from typing import Final
 
 from bench.plan.errors import unknown
 
 MARGIN = 0.01
 """A change of 1 % or less is not worth acting on: builds and memory layouts alone move a ratio by some 0.2 %."""
 
-INCONCLUSIVE = "inconclusive"
-CHANGED = ("slower", "faster")
-JUDGED = (*CHANGED, INCONCLUSIVE, "equivalent")
-"""The verdicts of statistics; the others follow from statuses alone."""
+FASTER: Final = "faster"
+SLOWER: Final = "slower"
+EQUIVALENT: Final = "equivalent"
+AS_FAST: Final = "as fast"
+OPEN: Final = "open"
+NOT_MEASURED: Final = "not measured"
+DIFFERENT: Final = "different"
+NEWLY_FAILING, FIXED, MISSING, NEW, BASELINE = "newly failing", "fixed", "missing", "new", "baseline"
+
+CHANGED = (SLOWER, FASTER)
+JUDGED = (*CHANGED, OPEN, EQUIVALENT)
+"""The verdicts of statistics on a row of two runs; the others follow from statuses alone."""
 
 VERDICTS = {
-    "slower": "slower by more than the margin",
-    "newly failing": "ok in BASE, not in NEW",
-    "missing": "only in BASE",
-    INCONCLUSIVE: "nothing is shown, neither a change nor its absence",
-    "not measured": "ok in neither run",
-    "new": "only in NEW",
-    "fixed": "ok in NEW, not in BASE",
-    "faster": "faster by more than the margin",
-    "equivalent": "any change is within the bounds of equivalence",
-    "baseline": "1 by construction, not judged",
+    SLOWER: "slower by more than the margin",
+    NEWLY_FAILING: "ok in BASE, not in NEW",
+    MISSING: "only in BASE",
+    OPEN: "nothing is shown, neither a change nor its absence",
+    NOT_MEASURED: "ok in neither run",
+    NEW: "only in NEW",
+    FIXED: "ok in NEW, not in BASE",
+    FASTER: "faster by more than the margin",
+    EQUIVALENT: "any change is within the bounds of equivalence",
+    BASELINE: "1 by construction, not judged",
 }
-"""Every verdict with its meaning, worst first."""
+"""The verdicts on a row of two runs with their meanings, worst first."""
 
-REGRESSIONS = ("slower", "newly failing")
+OF_SIDES = (DIFFERENT, NOT_MEASURED, SLOWER, OPEN, AS_FAST, FASTER)
+"""The verdicts on the second side of a duel, worst first: `as fast` is not slower by more than was asked for."""
+
+REGRESSIONS = (SLOWER, NEWLY_FAILING)
 """The verdicts that end with status 1 if nothing else is asked for."""
+
+EARLIER = {"inconclusive": OPEN}
+"""Names that earlier versions gave to verdicts."""
 
 
 def hyphened(verdict: str) -> str:
@@ -38,6 +54,6 @@ def named(words: str) -> tuple[str, ...]:
     verdicts = {hyphened(verdict): verdict for verdict in VERDICTS}
     names = [word.strip() for word in words.split(",") if word.strip()]
     for name in names:
-        if name not in verdicts:
+        if name not in verdicts | EARLIER:
             raise unknown("verdict", name, verdicts)
-    return tuple(verdicts[name] for name in names)
+    return tuple((verdicts | EARLIER)[name] for name in names)

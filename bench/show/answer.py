@@ -28,12 +28,12 @@ from bench.plan.sweep import Sweep
 from bench.show import blocks
 from bench.show.columns import latency_text, speedup_text
 from bench.show.rows import Row, by_point, measured, unmeasured
-from bench.show.text import MOST, any_of, by, capital, counted, duration, faster, listed, more, names, share_of, times
+from bench.show.text import MOST, any_of, by, capital, counted, faster, listed, more, names, share_of, times
 from bench.stats.best import GOOD
 from bench.store import units
 from bench.store.table import without_control
 
-MOST_POINTS = 3
+MOST_NAMED = 3
 """At most this number of points is named in a sentence; more are counted."""
 
 UNSURE = 1.15
@@ -42,7 +42,7 @@ UNSURE = 1.15
 FASTEST_MEANS = "fastest: all others are shown to be slower, the next one by so much"
 """What it means that one is the fastest."""
 
-FEW = {
+OF_FEW_PROCESSES = {
     1: ("One process gives no bound.", "in one process, which gives no bound"),
     2: (
         "Two processes alone give no scatter: bounds lean on what all points have in common.",
@@ -153,7 +153,8 @@ def _sentences(of: Choice) -> Iterator[str]:
 
 
 def _until_good(further_s: float, what: str) -> str:
-    return f"{duration(further_s)} more of measuring would bring {what} below {more(GOOD)}"
+    about_s = float(f"{max(1.0, further_s):.2g}")
+    return f"{units.duration(about_s)} more of measuring would bring {what} below {more(GOOD)}"
 
 
 def tone(of: Choice) -> str:
@@ -311,7 +312,7 @@ def _alone(points: Sequence[At]) -> str:
 
 def _labels(points: Sequence[At], many: str) -> str:
     """Return the names of a few points, or how many there are."""
-    return ", ".join(at.label for at in points) if len(points) <= MOST_POINTS else f"{len(points)} {many}"
+    return ", ".join(at.label for at in points) if len(points) <= MOST_NAMED else f"{len(points)} {many}"
 
 
 def everywhere(points: Sequence[At]) -> str:
@@ -372,9 +373,9 @@ def _except(beaten: Sequence[tuple[At, Row]], absent: Sequence[At]) -> str:
     parts = [
         f"at {at.label} {at.choice.name if at.choice.standing == FASTEST else 'another'} is "
         f"{times(row['slowdown_low'], up=False)} to {times(row['slowdown_high'])} as fast"
-        for at, row in worst[:MOST_POINTS]
+        for at, row in worst[:MOST_NAMED]
     ]
-    if rest := worst[MOST_POINTS:]:
+    if rest := worst[MOST_NAMED:]:
         least, most = min(row["slowdown_low"] for _, row in rest), max(row["slowdown_high"] for _, row in rest)
         number = counted(len(rest), "other point")
         parts.append(f"at {number} others are {times(least, up=False)} to {times(most)} as fast")
@@ -412,12 +413,12 @@ def _sureness(compared: Sequence[At], points: Sequence[At]) -> str:
 def _few_processes(points: Sequence[At]) -> str:
     """Return what to think of bounds from one process, which are none, and from two: of the rows that are named."""
     numbers = [row["processes"] for at in points if (row := at.first)]
-    return " ".join(_of_few(number, numbers) for number in FEW if number in numbers)
+    return " ".join(_of_few(number, numbers) for number in OF_FEW_PROCESSES if number in numbers)
 
 
 def _of_few(number: int, numbers: Sequence[int]) -> str:
     """Return what so few processes tell, and at how many points of those that have a name."""
-    of_all, of_some = FEW[number]
+    of_all, of_some = OF_FEW_PROCESSES[number]
     count = numbers.count(number)
     if count == len(numbers):
         return of_all

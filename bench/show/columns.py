@@ -86,7 +86,7 @@ def of_page(rows: Sequence[Row], baseline: str | None) -> list[Column]:
     The page fills in the points.
     """
     others = [each for each in columns(baseline) if each.key != "implementation"]
-    return [*FIRST_COLUMNS, *(each for each in others if any(of_any(each, row).text for row in rows))]
+    return [*OF_ALL, *(each for each in others if any(of_any(each, row).text for row in rows))]
 
 
 def of_any(column: Column, row: Row) -> Cell:
@@ -174,7 +174,7 @@ MEANINGS = {
 }
 """What the columns mean whose cells say more than the metric; the others have its meaning."""
 
-FIRST_COLUMNS = (
+OF_ALL = (
     Column("point", lambda _: "", key="point"),
     Column("implementation", lambda row: str(row["implementation"]), key="implementation", of_failures=True),
     Column("status", lambda row: ": ".join(filter(None, (row["status"], reason(row)))), key="status", of_failures=True),
@@ -198,7 +198,7 @@ ALGORITHMS = {
 MULTIPLY = ("mm", "bmm", "addmm", "baddbmm", "matmul", "gemm", "dot")
 """Names of matrix products."""
 
-LONGEST = 24
+LONGEST_KERNEL = 24
 """A kernel's own name is cut to this number of characters."""
 
 PRODUCTS = "products"
@@ -221,4 +221,4 @@ def _plain(names: list[str]) -> str:
         name.split()[0].removesuffix("_out").lower() in MULTIPLY or "gemm" in name or "conv" in name for name in names
     ):
         return PRODUCTS
-    return cut(names[0], LONGEST)
+    return cut(names[0], LONGEST_KERNEL)

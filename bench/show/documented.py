@@ -11,7 +11,7 @@ from bench.plan.case import COLUMNS
 from bench.plan.columns import DERIVED, REQUIRED, PointColumn, ValueKind
 from bench.plan.layers import LAYERS
 from bench.plan.layers.layer import Layer
-from bench.show.blocks import HEAD, Block, Lines, definitions
+from bench.show.blocks import Lines, Table, of_texts
 from bench.show.columns import columns as shown_columns
 from bench.store.files import replace
 from bench.store.metrics import COLUMNS as METRICS
@@ -112,29 +112,18 @@ def _table(headings: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines).replace("<", "&lt;")
 
 
-def listing(title: str, entries: Mapping[str, str]) -> list[Block]:
-    """Return a titled list of names with their meanings."""
-    return [Lines([title], HEAD), definitions(entries, indent=2)]
-
-
-def matrix(layers: Mapping[str, Layer], implementations: Mapping[str, Entry]) -> tuple[Lines, Lines]:
-    """Return a row for each implementation, a column for each layer, and below them why some pairs are unsupported.
-
-    The table is Markdown, and aligned.
-    """
+def matrix(layers: Mapping[str, Layer], implementations: Mapping[str, Entry]) -> tuple[Table, Lines]:
+    """Return a row for each implementation, a column for each layer, and below them why some pairs are unsupported."""
     refusals = {
         name: [entry.refusal(layer.class_name) for layer in layers.values()] for name, entry in implementations.items()
     }
     reasons = list(dict.fromkeys(reason for row in refusals.values() for reason in row if reason))
-    rows = [["implementation", *layers, "supported"]]
-    for name, entry in implementations.items():
-        cells = [f"no ({reasons.index(reason) + 1})" if reason else "yes" for reason in refusals[name]]
-        rows.append([name, *cells, entry.supports])
-    *widths, _ = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    widths.append(0)  # a terminal folds the last column
-    lines = [f"| {' | '.join(map(str.ljust, cells, widths))} |" for cells in rows]
-    lines.insert(1, f"|{'|'.join('-' * (width + 2) for width in widths)}|")
-    return Lines(lines), Lines([f"({number}) {reason}." for number, reason in enumerate(reasons, 1)])
+    rows = [
+        [name, *(f"no ({reasons.index(reason) + 1})" if reason else "yes" for reason in refusals[name]), entry.supports]
+        for name, entry in implementations.items()
+    ]
+    table = of_texts(["implementation", *layers, "supported"], rows)
+    return table, Lines([f"({number}) {reason}." for number, reason in enumerate(reasons, 1)])
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from bench.store.table import cases, without_control
 MOST_WARNINGS = 2
 """The most kinds of warnings about rows that are said in words at the end of a run."""
 
-FEW = 0.1
+FEW_ROWS = 0.1
 """A warning about a smaller share of the measured cases stands in the table and on the page alone."""
 
 
@@ -95,7 +95,7 @@ def advice(whole: pd.DataFrame) -> Iterator[str]:
     if of_machine := [each.flag for each in warned if each.flag.of_machine]:
         helps = next((flag.advice for flag in of_machine if flag.advice), "quiet the machine, and measure again")
         yield f"What helps: {helps}."
-    others = [each for each in warned if not each.flag.of_machine and each.rows >= FEW * each.of]
+    others = [each for each in warned if not each.flag.of_machine and each.rows >= FEW_ROWS * each.of]
     yield from (f"{each}." for each in others[:MOST_WARNINGS])
 
 

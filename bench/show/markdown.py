@@ -10,7 +10,7 @@ from bench.show.blocks import GAP, HEAD, Block, Code, Column, Folded, Lines, Tab
 MOST_CHARACTERS = 60_000
 """A comment on GitHub holds 65,536; the rest is left for what people write around it."""
 
-LONGEST = 400
+LONGEST_FOREIGN = 400
 """Characters of other programs' text that are shown; the run's journal has all of it."""
 
 RULE, FOLD, UNFOLD = "| ---", "<details><summary>", "</details>"
@@ -85,7 +85,7 @@ def _cell(column: Column, text: str) -> str:
 def _foreign(line: str) -> str:
     """Return a line with what follows its first colon as code, cut where it is long."""
     about, _, text = line.partition(": ")
-    return f"{FORMATTING.sub(ESCAPED, about)}: {_code(text[:LONGEST])}"
+    return f"{FORMATTING.sub(ESCAPED, about)}: {_code(text[:LONGEST_FOREIGN])}"
 
 
 def _code(text: str) -> str:

@@ -1,21 +1,21 @@
-"""Times side by side: in two precisions, beside published figures, on several machines, and from run to run."""
+"""Times side by side: in two precisions, beside published figures, and on several machines."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import pandas as pd
 
-from bench.analyse.history import History
 from bench.analyse.precision import WIDEST, Change
 from bench.plan.case import Case, Point
 from bench.plan.errors import WrongRequest
 from bench.plan.grid import machine_columns, without_columns
-from bench.plan.published import PARTS, Published, core_flops
+from bench.plan.published import AGREES, PARTS, Published, core_flops
+from bench.plan.verdicts import EQUIVALENT
 from bench.show import intervals
 from bench.show.answer import choice_of, words
-from bench.show.blocks import BAD, GAP, GOOD, HEAD, PLAIN, QUIET, Block, Column, Lines, Table, of_texts
+from bench.show.blocks import QUIET, Block, Lines, Table, of_texts
 from bench.show.rows import Row, by_point, measured, plain
-from bench.show.text import names, order, parts, shared
+from bench.show.text import names, order, parts
 from bench.store import units
 
 OF_PRECISIONS = (
@@ -25,8 +25,8 @@ OF_PRECISIONS = (
 )
 
 OF_REFERENCES = (
-    "ratio: published over measured, above 1 we are faster; a verdict needs the figure's own card and work, else it "
-    "is an order of magnitude",
+    "ratio: published over measured, above 1 we are faster; a verdict needs the figure's own card and work, else it is "
+    f"an order of magnitude; {EQUIVALENT}: neither time is more than {AGREES} times the other",
     "core alone: attention with q, k and v given; ours is the whole layer, with its projections, unless that is core",
     "FLOP/s of a core: 4·B·H·N·M·D operations forward, half of them with a causal mask, 2.5 times as many backward, as "
     "papers count; the column rate counts 2 times as many backward",
@@ -45,18 +45,6 @@ MOST_POINTS = 100
 """The most points of the table; those at which machines disagree come first."""
 
 
-ARROWS = {"faster": "▲", "slower": "▼"}
-"""The mark of a step."""
-
-TONES = {"faster": GOOD, "slower": BAD}
-
-MOST_LOST = 5
-"""The most cases that began to fail which are named; the table has all."""
-
-RECENT = 6
-"""The most runs in the terminal, the latest; the page has all."""
-
-
 def precisions(table: pd.DataFrame, changes: Sequence[Change]) -> list[Block]:
     """Return a row for each implementation and change of precision, the shapes one below the other.
 
@@ -67,58 +55,21 @@ def precisions(table: pd.DataFrame, changes: Sequence[Change]) -> list[Block]:
             f"no case was measured in {WIDEST} and in another dtype in the same rounds; "
             "a sweep that has both measures them so, for example --dtype float32,bfloat16"
         )
-    headings = ("point", "implementation", WIDEST, "error", "in", "", "error", "as fast")
-    rows = [
-        [
-            " ".join(parts(change.point, SHAPE)),
-            change.implementation,
-            *_time_and_error(wide),
-            change.dtype,
-            *_time_and_error(narrow),
-            intervals.ratio(change.speedup),
-        ]
-        for change, wide, narrow in _changed(table, changes)
-    ]
-    return [of_texts(headings, rows, numbers=(WIDEST, "error", "", "as fast")), Lines(OF_PRECISIONS, QUIET)]
-
-
-def precision_words(table: pd.DataFrame, changes: Iterable[Change]) -> list[str]:
-    """Return a line for each other dtype: what it brings at each shape to the implementation that is fastest in it."""
-    fastest: dict[str, dict[Point, tuple[Change, Row, Row]]] = {}
-    for change, wide, narrow in _changed(table, changes):
-        of_dtype = fastest.setdefault(change.dtype, {})
-        if change.point not in of_dtype or narrow["latency_s"] < of_dtype[change.point][2]["latency_s"]:
-            of_dtype[change.point] = change, wide, narrow
-    return [_sentence(dtype, [*of_dtype.values()]) for dtype, of_dtype in fastest.items()]
-
-
-def _changed(table: pd.DataFrame, changes: Iterable[Change]) -> Iterator[tuple[Change, Row, Row]]:
-    """Yield each change of precision with the row in WIDEST and the row in the other dtype, if both have a time."""
     rows = {Case.from_columns(row): row for row in measured(plain(table))}
+    lines = []
     for change in changes:
         points = change.point, replace(change.point, dtype=change.dtype)
         wide, narrow = (rows.get(Case(point, change.implementation)) for point in points)
-        if wide and narrow:
-            yield change, wide, narrow
+        if wide and narrow:  # neither failed later
+            point, ratio = " ".join(parts(change.point, SHAPE)), intervals.ratio(change.speedup)
+            times = *_time_and_error(wide), change.dtype, *_time_and_error(narrow)
+            lines.append([point, change.implementation, *times, ratio])
+    headings = ("point", "implementation", WIDEST, "error", "in", "", "error", "as fast")
+    return [of_texts(headings, lines, numbers=(WIDEST, "error", "", "as fast")), Lines(OF_PRECISIONS, QUIET)]
 
 
 def _time_and_error(row: Row) -> tuple[str, str]:
     return units.seconds(row["latency_s"]), "" if row["error"] is None else f"{row['error']:.1e}"
-
-
-def _sentence(dtype: str, cases: Sequence[tuple[Change, Row, Row]]) -> str:
-    """Return what a dtype brings, at one shape with the interval, else from the least to the most."""
-    least, most = (choose(cases, key=lambda each: each[0].speedup.value)[0] for choose in (min, max))
-    wide = max(row["error"] or 0.0 for _, row, _ in cases)
-    narrow = max(row["error"] or 0.0 for _, _, row in cases)
-    cost = f"with an error of {narrow:.1e} instead of {wide:.1e}"
-    name = least.implementation
-    if len(cases) == 1:
-        return f"{dtype} instead of {WIDEST}: {name} is {intervals.ratio(least.speedup)} as fast, {cost}."
-    return (
-        f"{dtype} instead of {WIDEST}, for what is fastest in it at each of {len(cases)} shapes: "
-        f"{least.speedup.value:.2f}x ({name}) to {most.speedup.value:.2f}x ({most.implementation}) as fast, {cost}."
-    )
 
 
 def references(table: pd.DataFrame, published: Iterable[Published]) -> list[Block]:
@@ -149,7 +100,7 @@ def references(table: pd.DataFrame, published: Iterable[Published]) -> list[Bloc
 
 def _compared(row: Row, figure: Published, point: Point) -> tuple[str, str, str, str]:
     """Return their time, our time or status, the ratio of both and the verdict; with rates if theirs is one."""
-    theirs_s = figure.latency_s(point)
+    theirs_s, ours_s = figure.latency_s(point), row["latency_s"]
     theirs = units.seconds(theirs_s)
     if figure.unit == "items_per_s":
         theirs = f"{figure.value:g} items/s = {theirs}"
@@ -157,7 +108,7 @@ def _compared(row: Row, figure: Published, point: Point) -> tuple[str, str, str,
         theirs = f"{units.rate(figure.value, 'FLOP/s')} = {theirs}"
     if row["status"] != "ok":
         return theirs, str(row["status"]), "", ""
-    ours_s, ours = row["latency_s"], units.seconds(row["latency_s"])
+    ours = units.seconds(ours_s)
     if figure.unit == "core_flops_per_s" and point.layer == "core":
         ours = f"{units.rate(core_flops(point) / ours_s, 'FLOP/s')} = {ours}"
     return theirs, ours, units.ratio(theirs_s / ours_s), figure.verdict(point, row["device_name"] or "", ours_s)
@@ -194,68 +145,3 @@ def _cell(rows: list[Row]) -> tuple[str, str]:
     first = next(row for row in rows if row["implementation"] == chosen.name)
     speedup = f" {units.ratio(first['speedup'])}" if first["speedup"] is not None else ""
     return chosen.name, f"{words(chosen, LONGEST_CHOICE)}{speedup}"
-
-
-def history_head(of: History) -> list[Block]:
-    """Return how many cases became faster and slower from one run to the next, and what all points share."""
-    steps = [entry.step for entries in of.entries.values() for entry in entries.values() if entry.step]
-    points = points_of_history(of)
-    lost, labels = of.lost, names(points)
-    parts = [f"{steps.count('faster')} became faster", f"{steps.count('slower')} slower"]
-    if lost:
-        parts.append(
-            f"{len(lost)} that {'was' if len(lost) == 1 else 'were'} ok {'fails' if len(lost) == 1 else 'fail'}"
-        )
-    begun = [
-        f"{case.implementation} {labels[case.point]}: {status} in run {number + 1}"
-        for case, number, status in lost[:MOST_LOST]
-    ]
-    return [
-        Lines([f"{len(of.runs)} runs, {len(of.cases)} cases: {', '.join(parts)}, from one run to the next"], HEAD),
-        Lines(begun, BAD, is_list=True, indent=2),
-        Lines([shared(points)] if points else []),
-    ]
-
-
-def history(of: History) -> list[Block]:
-    """Return the speed-ups of each case in the latest runs; a mark says that one is shown to have changed."""
-    recent = range(len(of.runs))[-RECENT:]
-    runs = [f"{number + 1}: {run_label(of, number)}, {of.runs[number].version}" for number in recent]
-    tables = [_table(of, point, name, recent) for point, name in names(points_of_history(of)).items()]
-    return [
-        *history_head(of),
-        Lines(runs, QUIET, indent=2),
-        Lines([f"Speed-ups over {of.baseline} of the same run. ▲ faster, ▼ slower: shown, by more than 1 %."], QUIET),
-        *(part for table in tables for part in (GAP, table)),
-    ]
-
-
-def points_of_history(of: History) -> list[Point]:
-    """Return the points of a history, each once."""
-    return [*dict.fromkeys(case.point for case in of.cases)]
-
-
-def run_label(of: History, number: int) -> str:
-    """Return the name of a run in a history: its day and its name."""
-    run = of.runs[number]
-    return f"{run.started_at[:10]} {run.name}".strip()
-
-
-def _table(of: History, point: Point, name: str, numbers: range) -> Table:
-    """Return the speed-ups at a point with the marks of steps, a column for each run."""
-
-    def run(number: int) -> Column:
-        def text(case: Case) -> str:
-            entry = of.entries.get(case, {}).get(number)
-            if entry is None:
-                return of.failures.get(case, {}).get(number, "")
-            return " ".join(filter(None, (intervals.ratio(entry.speedup), ARROWS.get(entry.step))))
-
-        def tone(case: Case) -> str:
-            entry = of.entries.get(case, {}).get(number)
-            return TONES.get(entry.step, PLAIN) if entry else BAD
-
-        return Column(f"run {number + 1}", text, tone=tone)
-
-    cases = [case for case in of.cases if case.point == point]
-    return Table([Column(name, lambda case: f"  {case.implementation}"), *map(run, numbers)], cases)

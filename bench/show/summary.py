@@ -2,7 +2,7 @@
 
 import math
 import shlex
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
@@ -11,8 +11,6 @@ import pandas as pd
 
 from bench.analyse import forecast
 from bench.analyse.choices import CoreChoice, gain
-from bench.analyse.growth import has_series
-from bench.analyse.precision import Change
 from bench.analyse.standing import ALONE, NOTHING, Choice, by_rank
 from bench.analyse.summary import Summary
 from bench.plan.case import Point
@@ -21,11 +19,11 @@ from bench.plan.names import is_own
 from bench.plan.sweep import Effort, Sweep
 from bench.show import answer as say
 from bench.show import by_graph, doubts, failures
-from bench.show.answer import At, choice_of, speedup_cell, tone, words
+from bench.show.answer import At, speedup_cell, tone, words
 from bench.show.blocks import BAD, GAP, HEAD, PLAIN, QUIET, WARNING, Block, Column, Lines, Table, right
+from bench.show.columns import speedup_text
 from bench.show.failures import reasons
-from bench.show.rows import Row, by_point, is_measured, measured, plain, reason, unmeasured
-from bench.show.side_by_side import precision_words
+from bench.show.rows import Row, measured, reason, unmeasured
 from bench.show.text import LONGEST_NAME, counted, cut, listed, middle, names, symbols
 from bench.store import units
 
@@ -44,7 +42,7 @@ WIDEST = 120
 LONGEST_REASON = 500
 """The reason of a failure is cut to this number of characters; the long table has all of it."""
 
-BOUNDS = (
+WHAT_BOUNDS_SAY = (
     f"{say.FASTEST_MEANS}. use: others may be faster, by so much at most. {say.OF_RATIOS}, and of this run: on another "
     "day, the ratio of two kernels can differ by 1 to 5 %."
 )
@@ -56,15 +54,11 @@ LEAST_WORDS = 12
 LEAST_NAME, USUAL_NAME = 8, 24
 """The fewest characters of a shortened name, and those that the name of a point in a log leaves to it."""
 
-UNMEASURED = "not measured"
 
-
-def blocks(
-    whole: pd.DataFrame, baseline: str | None, changes: Sequence[Change] = (), planned: Sweep | None = None
-) -> Iterator[Block]:
+def blocks(whole: pd.DataFrame, baseline: str | None, planned: Sweep | None = None) -> Iterator[Block]:
     """Yield the end of a run: the answer, a line for each point, failures, and warnings.
 
-    `whole` is the table with the rows of the control, `changes` are those of precision, `planned` is the run's plan.
+    `whole` is the table with the rows of the control, `planned` is the run's plan.
     """
     points = say.points_of(whole, planned)
     labels = names([at.point for at in points], LONGEST_NAME)
@@ -74,10 +68,9 @@ def blocks(
     begun = [replace(at, label=labels[at.point]) for at in points if at.rows]
     shown = begun[: _most(begun)]
     yield Table(point_columns(baseline), point_lines(shown))
-    yield Lines([symbols([at.point for at in points]), BOUNDS], QUIET)
+    yield Lines([symbols([at.point for at in points]), WHAT_BOUNDS_SAY], QUIET)
     if len(begun) > len(shown):
         yield Lines([f"… and {counted(len(begun) - len(shown), 'more point')}"])
-    yield Lines(precision_words(whole, changes))
     yield Lines(by_graph.words(whole, baseline))
     if any(at.failed or at.waits for at in points):
         yield Lines([failures.sentence(points)], WARNING)
@@ -124,23 +117,6 @@ def for_programs(choices: Sequence[CoreChoice], folder: Path) -> list[str]:
         return []
     faster = f"Another core is at least {units.percent(share, trim=True)} faster than sdpa somewhere"
     return [f"{faster}; for your programs: {suite()} export {shlex.quote(str(folder))}"]
-
-
-def closing(table: pd.DataFrame, folder: Path, pictures: Collection[Path], changes: Sequence[Change] = ()) -> list[str]:
-    """Return the files of a run, what changes of precision bring, and the commands that show more.
-
-    A picture counts once, however many files it has.
-    """
-    path = shlex.quote(str(folder))
-    number = len({picture.stem for picture in pictures})
-    plots = [counted(number, "picture")] if number else []
-    files = ", ".join(["results.csv", "journal.jsonl", "environment.json", *plots])
-    lines = [f"Everything is in {path}: {files}."]
-    if has_series([row for row in plain(table) if is_measured(row)]):
-        lines.append(f"How it grows: {suite()} scaling {path}")
-    if changes:
-        lines += [*precision_words(table, changes), f"Precisions in a table: {suite()} show --across dtype {path}"]
-    return lines
 
 
 @dataclass(frozen=True)
@@ -216,14 +192,7 @@ def _fitting(of: Choice, width: float) -> str:
 
 
 def _speedup(row: Row | None, baseline: str | None) -> tuple[str, str]:
-    value, _, interval = speedup_cell(row, baseline).partition(" ")
-    return value, interval
-
-
-def at_point(rows: pd.DataFrame, labels: Mapping[Point, str]) -> At:
-    """Return what the rows of one point say; `labels` has the names of the points of the sweep."""
-    ((point, members),) = by_point(rows).items()
-    return At(point, labels.get(point, point.layer), tuple(members), choice_of(members))
+    return speedup_text(row, baseline) if row else ("", "")
 
 
 def log_line(at: At, position: int, total: int, left: str, baseline: str | None, width: int) -> str:
@@ -239,12 +208,3 @@ def log_line(at: At, position: int, total: int, left: str, baseline: str | None,
     head = f"{place}{cut(at.label, max(LEAST_WORDS, width - len(place) - len(tail) - least - 2))}: "
     room = max(LEAST_WORDS, width - len(head) - len(tail))
     return cut(head + _fitting(at.choice, room) + tail, width)
-
-
-def outcomes(at: At, baseline: str) -> Iterator[str]:
-    """Yield each implementation of a point with its time and ratio, or how it ended, the one to use first."""
-    for row in (*by_rank(measured(at.rows)), *unmeasured(at.rows)):
-        name = str(row["implementation"])
-        ratio = "baseline" if name == baseline else units.ratio(row["speedup"])
-        numbers = (units.seconds(row["latency_s"]), ratio) if row["status"] == "ok" else (str(row["status"]),)
-        yield " ".join(filter(None, (name, *numbers)))

@@ -1,4 +1,4 @@
-"""Points, counts, lists, bounds and times to wait as text.
+"""Points, counts, lists and bounds as text.
 
 Bounds are rounded away from what they bound, so that no sentence says more than its numbers.
 """
@@ -10,7 +10,6 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any
 
 from bench.plan.case import COLUMNS, HUGE, OF_LAYERS, POINT_COLUMNS, RETAINED, Point
-from bench.store import units
 from impls.catalogue import is_model
 
 LONGEST_NAME = 34
@@ -177,14 +176,6 @@ def slower(ratio: float, limits: Collection[float] = ()) -> str:
 def more(ratio: float) -> str:
     """Return what a ratio is above 1, rounded up: `3.4%`, whole from 10 % on."""
     return f"{_percent(ratio, ROUND_CEILING)}%"
-
-
-def duration(seconds: float) -> str:
-    """Return a time to wait in few digits: `40 s`, `12 min`, `3 h`."""
-    for name, unit_s in (("h", 3600.0), ("min", 60.0)):
-        if seconds >= 2 * unit_s:
-            return f"{units.significant(seconds / unit_s, digits=2, trim=True)} {name}"
-    return f"{max(1, math.ceil(seconds))} s"
 
 
 def first(texts: Sequence[str], most: int) -> str:

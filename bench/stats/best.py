@@ -20,6 +20,9 @@ from bench.stats.estimates import PAIR, Array, t_quantile
 GOOD = 1.02
 """An implementation that costs no more than this is as good as the fastest: others decide, such as its memory."""
 
+STEP, ROUNDS = 0.15, 100
+"""The share of the way, in logarithms, that a round of `growth` goes: with few degrees of freedom more overshoots."""
+
 
 @dataclass(frozen=True)
 class Bounds:
@@ -50,15 +53,22 @@ def bounds(of: Contrasts) -> Bounds:
     high = np.maximum(np.max(most, axis=1), 0.0)
     low = np.maximum(np.max(np.where(others, behind, -math.inf), axis=1), 0.0)
     nearest = np.argmax(np.nan_to_num(most, nan=math.inf), axis=1)
-    needed = growth(of, most, math.log(GOOD))[np.arange(rivals + 1), nearest]
+    needed = growth(most - of.difference, math.log(GOOD) - of.difference)[np.arange(rivals + 1), nearest]
     further = np.where(high <= math.log(GOOD), 0.0, needed)
     return Bounds(np.exp(np.maximum(lead, 0.0)), np.exp(low), np.exp(high), further)
 
 
-def growth(of: Contrasts, most: Array, goal: float) -> Array:
-    """Return how many times the data so far must be measured in addition until the ends of pairs are `goal`.
+def growth(half: Array | float, goal: Array | float, freedom: float | None = None) -> Array:
+    """Return how many times the data so far must be measured in addition until half-widths fall to a goal.
 
-    NaN where that is not to be expected, because the difference itself is larger.
+    NaN where that is not to be expected, because the goal is not above 0. If the degrees of freedom are given they grow
+    with the data: then a half-width that has few of them falls faster than with the root of the time.
     """
-    room = goal - of.difference
-    return np.where(room > 0, ((most - of.difference) / np.where(room > 0, room, 1.0)) ** 2 - 1, np.nan)
+    times = np.where(np.asarray(goal) > 0, np.square(half / np.where(np.asarray(goal) > 0, goal, 1.0)), np.nan)
+    if freedom is None:
+        return times - 1
+    plain = times
+    for _ in range(ROUNDS):
+        needed = plain * np.square(t_quantile(freedom * times, PAIR) / t_quantile(freedom, PAIR))
+        times = np.maximum(times * (needed / times) ** STEP, 1.0)
+    return times - 1

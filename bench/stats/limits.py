@@ -8,7 +8,7 @@ import numpy.typing as npt
 from scipy import special
 
 from bench.plan.errors import WrongRequest
-from bench.plan.verdicts import INCONCLUSIVE, MARGIN
+from bench.plan.verdicts import EQUIVALENT, FASTER, MARGIN, OPEN, SLOWER
 from bench.stats.estimates import Array, Estimates
 
 EQUIVALENCE = 0.02
@@ -58,18 +58,15 @@ class Limits:
         return p_beyond(changes, math.log1p(self.margin))
 
 
-def judged(changes: Estimates, changed: Truths, limits: Limits, *, share: float = 1.0) -> Verdicts:
-    """Return the verdict of each change, given whether it is shown to exceed the margin.
-
-    `share` is the part of the level of equivalence that a test takes.
-    """
+def judged(changes: Estimates, changed: Truths, limits: Limits) -> Verdicts:
+    """Return the verdict of each change, given whether it is shown to exceed the margin."""
     return first_that_holds(
         {
-            "faster": changed & (changes.value > 0),
-            "slower": changed & (changes.value < 0),
-            "equivalent": p_within(changes, math.log1p(limits.bound)) < share * EQUIVALENCE_LEVEL,
+            FASTER: changed & (changes.value > 0),
+            SLOWER: changed & (changes.value < 0),
+            EQUIVALENT: p_within(changes, math.log1p(limits.bound)) < EQUIVALENCE_LEVEL,
         },
-        INCONCLUSIVE,
+        OPEN,
     )
 
 

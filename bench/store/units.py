@@ -88,15 +88,14 @@ def half_width(low: Number, high: Number) -> str:
 
 
 def duration(value_s: Number) -> str:
-    """Return a waiting time as `45s`, `2m10s` or `1h05m`."""
+    """Return a waiting time as `45s`, `2m10s`, `3m` or `1h05m`."""
     if is_missing(value_s):
         return ""
     whole = max(0, round(value_s))
     if whole < 60:
         return f"{whole}s"
-    if whole < 3600:
-        return f"{whole // 60}m{whole % 60:02d}s"
-    return f"{whole // 3600}h{whole % 3600 // 60:02d}m"
+    large, small, units = (whole // 60, whole % 60, "ms") if whole < 3600 else (whole // 3600, whole % 3600 // 60, "hm")
+    return f"{large}{units[0]}{f'{small:02d}{units[1]}' if small else ''}"
 
 
 def significant(value: float, *, digits: int = DIGITS, trim: bool = False) -> str:

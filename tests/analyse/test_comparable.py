@@ -9,13 +9,15 @@ import pytest
 from bench.analyse import comparable
 from bench.analyse.comparable import (
     CommonShift,
-    StateDifference,
     common_shift,
-    speed_change,
+    is_steady,
+    raw_change,
     state_differences,
     unmatched,
+    with_one_name,
 )
 from bench.analyse.comparison import compare
+from bench.plan.case import HUGE, RETAINED
 from bench.store import environment as environments
 from bench.store import table as store
 from bench.store.environment import Environment
@@ -68,6 +70,25 @@ def test_files_without_an_environment_are_compared_by_the_env_id_of_their_rows(
     assert (unlike_conditions(base, same), unlike_conditions(base, other)) == ([], ["env_id aaaa against bbbb"])
 
 
+def test_memory_in_huge_pages_has_one_name_in_a_comparison(tmp_path: Path) -> None:
+    """`retained-huge` of an older run is `retained` of a newer one; `retained` without huge pages is told from both."""
+    of = {"older": (HUGE, 1 << 21), "newer": (RETAINED, 1 << 22), "small": (RETAINED, None)}
+    runs = {}
+    for name, (allocator, huge_bytes) in of.items():
+        runs[name] = tmp_path / name
+        runs[name].mkdir()
+        rows = table(row(case("sdpa", allocator=allocator), [0.0, 0.1], huge_bytes=huge_bytes))
+        store.save(rows, runs[name])
+    tables = {name: store.load(path) for name, path in runs.items()}
+    for pair in (("older", "newer"), ("newer", "older")):
+        sides = with_one_name(*(tables[name] for name in pair))
+        assert [side["allocator"].tolist() for side in sides] == [[RETAINED]] * 2
+        assert unlike_conditions(*(runs[name] for name in pair)) == []
+    assert with_one_name(tables["older"], tables["older"])[0]["allocator"].tolist() == [HUGE]
+    (line,) = unlike_conditions(runs["small"], runs["newer"])
+    assert line.startswith("huge pages: ")
+
+
 def test_files_in_one_folder_are_told_apart_by_their_rows(tmp_path: Path) -> None:
     """One environment.json can't be that of two machines' files; a file of both is alike itself alone."""
     folder = run(tmp_path / "run", environment(), env_id="a")
@@ -93,7 +114,6 @@ QUIET: dict[str, Any] = {
     "preflight": {"others_cores": 0.02, "switches": 3, "spread": 0.04},
     "clock_hz": 1.98e9,
     "throttle": [],
-    "selfcheck": {"detectable": {"1": 0.02}},  # of an earlier version
 }
 
 
@@ -114,7 +134,8 @@ def state(**changes: Any) -> Environment:
 )
 def test_a_notable_difference_has_both_values(change: dict[str, Any], difference: tuple[str, Any, Any]) -> None:
     """Load, neighbours, an unsteady clock, another clock."""
-    assert state_differences(state(), state(**change)) == [StateDifference(*difference)]
+    name, *values = difference
+    assert state_differences(state(), state(**change)) == {name: tuple(values)}
 
 
 @pytest.mark.parametrize(
@@ -125,21 +146,20 @@ def test_a_notable_difference_has_both_values(change: dict[str, Any], difference
         {"available_bytes": 1 << 30},
         {"preflight": {"others_cores": 0.2, "switches": 900, "spread": 0.09}},
         {"clock_hz": 1.95e9},
-        {"selfcheck": {"detectable": {"1": 0.01}}},
         {"load_1min": None, "something_new": 7},
     ],
 )
 def test_what_differs_between_any_two_runs_is_no_difference(change: dict[str, Any]) -> None:
     """Small differences, memory that is free, switches, and facts that only one side recorded."""
     changed = {name: value for name, value in {**QUIET, **change}.items() if value is not None}
-    assert state_differences(state(), Environment({}, changed, {})) == []
+    assert state_differences(state(), Environment({}, changed, {})) == {}
 
 
 def test_differences_stand_in_the_order_of_base() -> None:
     """An environment that says nothing differs in nothing."""
     changed = state(load_1min=9.0, clock_hz=1e9)
-    assert [each.name for each in state_differences(state(), changed)] == ["load_1min", "clock_hz"]
-    assert state_differences(Environment({}, {}, {}), state()) == []
+    assert [*state_differences(state(), changed)] == ["load_1min", "clock_hz"]
+    assert state_differences(Environment({}, {}, {}), state()) == {}
 
 
 # shifts that rows have in common
@@ -200,21 +220,23 @@ def test_unjudged_rows_are_no_shift() -> None:
 
 
 @pytest.mark.parametrize(
-    ("factor", "changed", "shift"),
-    [(1.5, "mha", 1.5), (0.6, "mha", 0.6), (1.1, "mha", None), (0.95, "mha", None), (1.0, "eager", None)],
+    ("factor", "changed", "steady"),
+    [(1.5, "mha", False), (0.6, "mha", False), (1.1, "mha", True), (1.0, "eager", True)],
 )
-def test_where_all_took_longer_the_machine_may_have_changed(factor: float, changed: str, shift: float | None) -> None:
+def test_where_all_took_longer_the_machine_may_have_changed(factor: float, changed: str, *, steady: bool) -> None:
     """What most rows did counts, as far as it is more than everyday drift; one row is no other speed."""
     times = {"eager": 1.0, "sdpa": 0.5, "mha": 0.8}
     new = {name: factor * time_s * (2.0 if name == changed else 1.0) for name, time_s in times.items()}
     tables = (table(*(row(case(name), [0.0, 0.001], latency_s=of[name]) for name in of)) for of in (times, new))
-    assert speed_change(compare(*tables)) == (shift and pytest.approx(shift))
+    change = raw_change(compare(*tables))
+    assert change == pytest.approx(factor)
+    assert is_steady(factor) is steady
 
 
 def test_without_times_on_both_sides_no_speed_is_known() -> None:
     """A case that failed has none."""
     base = table(baseline(), row(case("sdpa"), [0.1, 0.2], latency_s=None))
-    assert speed_change(compare(base, table(failed(case("eager")), failed(case("sdpa"))))) is None
+    assert raw_change(compare(base, table(failed(case("eager")), failed(case("sdpa"))))) is None
 
 
 # which cases shared the rounds

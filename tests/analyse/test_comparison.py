@@ -61,7 +61,7 @@ def alarms(comparison: pd.DataFrame) -> int:
         (0.995, 0.1, {}, "equivalent"),
         (0.995, 0.1, {"margin": 0.0}, "slower"),
         (0.985, 0.1, {}, "slower"),
-        (1.0, 50, {}, "inconclusive"),
+        (1.0, 50, {}, "open"),
     ],
 )
 def test_a_change_counts_beyond_the_margin(
@@ -107,17 +107,17 @@ def test_an_interval_holds_the_between_run_component_of_the_rows() -> None:
     ("base", "new"),
     [([0.0], [0.7] * 3), (CLOSE, [0.7]), ([0.0], [0.7]), ([0.5] * 3, [1.2] * 3), ([-0.201, -0.2, -0.199], [0.5] * 3)],
 )
-def test_without_an_interval_on_both_sides_a_change_is_inconclusive(base: list[float], new: list[float]) -> None:
+def test_without_an_interval_on_both_sides_a_change_is_open(base: list[float], new: list[float]) -> None:
     """A single process has none, however large the change; processes that agree to the last bit come from no clock."""
     result = judged(row(SDPA, base), row(SDPA, new))
-    assert (result["verdict"], result["change"]) == ("inconclusive", pytest.approx(math.exp(0.7)))
+    assert (result["verdict"], result["change"]) == ("open", pytest.approx(math.exp(0.7)))
     assert result[["change_low", "change_high", "p", "p_holm"]].isna().all()
 
 
-def test_a_row_without_a_ratio_is_inconclusive() -> None:
+def test_a_row_without_a_ratio_is_open() -> None:
     """Where the baseline failed there is no speed-up."""
     result = judged(at(1.0), {**at(1.0), "speedup": None, "speedup_low": None, "speedup_high": None})
-    assert (result["verdict"], pd.isna(result["change"])) == ("inconclusive", True)
+    assert (result["verdict"], pd.isna(result["change"])) == ("open", True)
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_baseline_is_not_judged() -> None:
         assert comparison["p_holm"][1] == comparison["p"][1]
     first, second = cases(2)  # exactly 1 by chance at one point: the ratios don't refer to sdpa
     run = table(baseline(1), row(first, [0.0]), row(second, [0.3]))
-    assert compare(run, run)["verdict"].tolist() == ["baseline", "inconclusive", "inconclusive"]
+    assert compare(run, run)["verdict"].tolist() == ["baseline", "open", "open"]
 
 
 # whole tables
@@ -165,13 +165,13 @@ def test_holm_corrects_over_the_judged_rows_alone() -> None:
 
 
 def test_verdict_is_by_the_corrected_p_value() -> None:
-    """What is slower as the only row of a table is inconclusive beside a second one."""
+    """What is slower as the only row of a table is open beside a second one."""
     one, two = cases(2)
     base, new, noisy = at(1.0, one, scatter=10), at(0.9, one, scatter=10), at(1.0, two, scatter=50)
     level = 1.5 * compare(table(base), table(new))["p"][0]
     assert compare(table(base), table(new), level=level)["verdict"].tolist() == ["slower"]
     together = compare(table(base, noisy), table(new, noisy), level=level)
-    assert together["verdict"].tolist() == ["inconclusive", "inconclusive"]
+    assert together["verdict"].tolist() == ["open", "open"]
 
 
 def test_a_run_compared_with_itself_changed_nowhere() -> None:
@@ -268,6 +268,7 @@ def test_every_verdict_has_one_word_of_the_command_line() -> None:
     assert len({*words}) == len(VERDICTS)
     assert named(",".join(words)) == tuple(VERDICTS)
     assert (named(" missing , new ,"), named("")) == (("missing", "new"), ())
+    assert named("inconclusive") == ("open",)  # its earlier name
     for word in ("same", "newly failing", "Slower", "slower;missing"):
         line = refusal(named, f"missing,{word}")
         assert all(name in line for name in (repr(word), *words))
@@ -333,7 +334,7 @@ def test_a_baseline_that_a_table_does_not_name_is_not_guessed(names: tuple[str |
     """Without its name on both sides no row is the baseline's, and a row whose ratios are all 1 decides nothing."""
     run = table(baseline(), row(SDPA, CLOSE))
     sides = [run.assign(baseline=pd.array([name] * 2, dtype="string")) for name in names]
-    assert compare(*sides)["verdict"].tolist() == ["inconclusive", "equivalent"]
+    assert compare(*sides)["verdict"].tolist() == ["open", "equivalent"]
 
 
 def test_a_case_that_stands_twice_is_refused() -> None:

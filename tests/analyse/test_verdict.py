@@ -10,22 +10,10 @@ from hypothesis import strategies as st
 from scipy.stats import t
 
 from bench.analyse.rows import Row
-from bench.analyse.verdict import (
-    AS_FAST,
-    DIFFERENT,
-    FASTER,
-    OPEN,
-    SLOWER,
-    UNMEASURED,
-    LogRatio,
-    Verdict,
-    decided,
-    log_speedup,
-    may_end,
-    needed,
-    verdict,
-)
+from bench.analyse.standing import Answer
+from bench.analyse.verdict import LogRatio, Verdict, answer, may_end, needed, verdict
 from bench.plan.case import AFTER, BEFORE
+from bench.plan.verdicts import AS_FAST, DIFFERENT, FASTER, NOT_MEASURED, OPEN, SLOWER
 from bench.stats.contrasts import contrasts, prior, values
 from tests.make.points import point
 
@@ -76,10 +64,10 @@ def test_a_wider_bound_calls_more_as_fast() -> None:
     [
         (side(BEFORE, 1.0), side(AFTER, status="incorrect"), DIFFERENT),
         (side(BEFORE, status="skipped"), side(AFTER, status="incorrect"), DIFFERENT),
-        (side(BEFORE, 1.0), side(AFTER, status="crashed"), UNMEASURED),
-        (side(BEFORE, status="incorrect"), side(AFTER, status="skipped"), UNMEASURED),
-        (side(BEFORE, status="oom"), side(AFTER, None), UNMEASURED),
-        (side(BEFORE, 1.0), side(AFTER, None), UNMEASURED),
+        (side(BEFORE, 1.0), side(AFTER, status="crashed"), NOT_MEASURED),
+        (side(BEFORE, status="incorrect"), side(AFTER, status="skipped"), NOT_MEASURED),
+        (side(BEFORE, status="oom"), side(AFTER, None), NOT_MEASURED),
+        (side(BEFORE, 1.0), side(AFTER, None), NOT_MEASURED),
     ],
 )
 def test_a_side_without_a_time_has_no_speed_up(before: Row, after: Row, kind: str) -> None:
@@ -94,7 +82,7 @@ def test_a_side_without_a_time_has_no_speed_up(before: Row, after: Row, kind: st
 def test_a_point_without_rows_is_not_measured() -> None:
     """A point whose time was up before it began has no rows."""
     of = verdict(point(), [], BEFORE, AFTER, BOUND)
-    assert (of.kind, of.before, of.after) == (UNMEASURED, {}, {})
+    assert (of.kind, of.before, of.after) == (NOT_MEASURED, {}, {})
 
 
 def test_memory_is_relative_to_the_first_side() -> None:
@@ -115,15 +103,15 @@ def of(log: float, half: float, bound: float = BOUND) -> Verdict:
     return judged({**row, "log_ratio_freedom": 1e6}, bound=bound)
 
 
-@given(log=ratios.map(math.log), half=half_widths, allow=shares)
-def test_a_race_that_is_decided_shows_or_excludes_what_is_not_allowed(log: float, half: float, allow: float) -> None:
+@given(log=ratios.map(math.log), allow=shares)
+def test_a_race_that_may_end_shows_or_excludes_what_is_not_allowed(log: float, allow: float) -> None:
     """Else the second side may be slower by more, which is not shown."""
+    half = BOUND / 3
     assume(all(abs(log + end + math.log1p(allow)) > 1e-9 for end in (-half, half)))
-    each = of(log, half)
+    each, of_ratio = of(log, half), LogRatio(log, half, 5.0)
     assert each.exceeds(allow) <= each.may_exceed(allow)
-    of_ratio = LogRatio(log, half, 5.0)
-    assert decided(of_ratio, allow) == (each.exceeds(allow) or not each.may_exceed(allow))
-    assert decided(of_ratio, None)
+    assert may_end(of_ratio, BOUND, None)
+    assert may_end(of_ratio, BOUND, allow) == (each.exceeds(allow) or not each.may_exceed(allow))
 
 
 @pytest.mark.parametrize("true", [0.0, -0.05])
@@ -177,17 +165,24 @@ def test_nothing_is_needed_of_what_is_not_known() -> None:
     assert math.isinf(needed(judged(side(AFTER, 1.1, math.nan, math.nan)), BOUND))
 
 
-def test_the_log_speed_up_needs_both_sides() -> None:
-    """Half the time is twice as fast, within an interval that follows from the rounds."""
-    rounds = {process: {number: 1.0 + process + number for number in range(5)} for process in range(3)}
+def test_a_race_goes_on_between_both_sides_until_it_may_end() -> None:
+    """Its answer is how well the ratio is known; sides that share no replicate have none."""
+    rng = np.random.default_rng(3)
+    rounds = {process: dict(enumerate(rng.normal(1.0, 0.002, 5).tolist())) for process in range(4)}
     halved = {process: {number: time_s / 2 for number, time_s in own.items()} for process, own in rounds.items()}
-    found = values({BEFORE: rounds, AFTER: halved})
-    both = contrasts(found, prior([found]))
-    log = log_speedup(both, BEFORE, AFTER)
-    assert log is not None
-    assert log.value == pytest.approx(math.log(2))
-    assert 0 < log.half < 0.1
-    assert log.freedom > 0
-    assert log_speedup(both, BEFORE, "other") is None
-    apart = values({BEFORE: rounds, AFTER: {process + 3: own for process, own in halved.items()}})
-    assert log_speedup(contrasts(apart, prior([apart])), BEFORE, AFTER) is None
+    unsteady = {process: {number: time_s * (1 + process / 50) for number, time_s in own.items()}
+        for process, own in rounds.items()}  # fmt: skip
+
+    def answered(after: dict[int, dict[int, float]], allow: float | None = None, name: str = AFTER) -> Answer:
+        found = values({BEFORE: rounds, AFTER: after})
+        return answer(contrasts(found, prior([found])), BEFORE, name, BOUND, allow, 4)
+
+    good = answered(halved)
+    assert (good.named, good.is_good, good.replicates) == (BEFORE, True, 4)
+    assert 0 <= good.bound < 0.2
+    unsure = answered(unsteady)
+    assert unsure.candidates == (BEFORE, AFTER)
+    assert unsure.needed[0] == unsure.needed[1] > 0
+    assert unsure.bound > BOUND
+    assert not answered(halved, name="other").named
+    assert not answered({process + 4: own for process, own in halved.items()}).named

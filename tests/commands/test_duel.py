@@ -12,7 +12,6 @@ from typing import cast
 
 import pytest
 
-from bench.analyse.verdict import DIFFERENT, FASTER
 from bench.cli import main
 from bench.commands import duel
 from bench.engine.duel import Duel
@@ -22,7 +21,9 @@ from bench.machine.quiet import Preflight
 from bench.plan import names
 from bench.plan.case import AFTER, BEFORE, CONTROL
 from bench.plan.sweep import Sweep
+from bench.plan.verdicts import DIFFERENT, FASTER
 from bench.plan.weights import ADDED, NAMES
+from bench.store.saved_run import SavedRun
 from bench.store.table import load
 from tests.engine import threads
 from tests.engine.interpreters import two
@@ -132,7 +133,7 @@ def test_two_implementations_from_end_to_end(tiny: list[str], tmp_path: Path, pr
     assert not content["sides"]
     table = load(tmp_path / "run")
     assert table["implementation"].tolist() == ["sdpa", "test:half", CONTROL] * 2
-    effort = json.loads((tmp_path / "run" / "plan.json").read_text())["effort"]
+    effort = vars(SavedRun(tmp_path / "run").effort)
     assert (effort["race"], effort["within_s"], effort["processes"], effort["bound"]) == (True, 600, 2, 0.01)
     page, file = tmp_path / "page.html", tmp_path / "comment.md"
     line = printed("duel", "sdpa", "test:half", *tiny, "--bound", "3%", "--format", "markdown", "--to", file)
@@ -140,7 +141,7 @@ def test_two_implementations_from_end_to_end(tiny: list[str], tmp_path: Path, pr
     assert str(file) in line
     again = printed("duel", "sdpa", "test:half", *tiny, "--bound", "3%", "--report", page)
     (answer,) = [line for line in again.splitlines() if line.startswith("test:half is ")]
-    assert answer in page.read_text()
+    assert all(text in page.read_text() for text in (answer, "with its 99 % interval, from rounds in pairs"))
     assert load(tmp_path / "run").equals(table)
 
 

@@ -1,16 +1,15 @@
 """The command that writes which core to use at each point."""
 
-import dataclasses
 import json
 import runpy
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import jsonschema  # type: ignore[import-untyped]  # it has no types
 import pytest
 
-from bench.engine import table_check
+from bench.commands import duel
+from bench.engine.duel import Duel
 from bench.machine import facts
 from bench.plan.case import Case
 from bench.plan.sweep import Effort, Sweep
@@ -130,23 +129,23 @@ def raced(run: Path, within_s: float) -> Path:
 def test_a_check_measures_a_program_that_follows_the_table(
     run: Path, scripted_workers: Clock, printed: Printed
 ) -> None:
-    """At shapes between the points, beside the cores of the run; the table carries what following it cost there."""
+    """At shapes between the points, beside sdpa; the table carries the verdicts on it."""
     text = printed("export", raced(run, 3600), "table.json", "--check", 3)
     content = json.loads(Path("table.json").read_text())
     jsonschema.validate(content, SCHEMA)
     assert content["check"]["shapes"] == 3
-    assert {*content["check"]["regret"]} == {"table", "sdpa", "eager"}
+    assert sum(content["check"]["verdicts"].values()) == 3
     folder = Path("results", content["check"]["run"])
     assert str(folder) in text
     table = SavedRun(folder).table
-    assert {*table["implementation"]} == {"sdpa", "eager", "measured[table=table.json]"}
+    assert {*table["implementation"]} == {"sdpa", "measured[table=table.json]"}
     assert table["num_tokens"].between(64, 512).all()
-    assert "on average over 3 shapes" in text
-    assert load("table.json").checked.startswith("the table, checked at 3 shapes")
+    assert "measured[table=table.json] is " in text
+    assert load("table.json").checked.startswith("the table, checked at 3 shapes beside sdpa: ")
 
 
 def test_a_check_takes_the_time_that_its_race_has_left(
-    run: Path, scripted_workers: Clock, printed: Printed, refused: Printed, monkeypatch: pytest.MonkeyPatch
+    run: Path, scripted_workers: Clock, refused: Printed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With none left a line says so, and `--within` gives some; the table is not written for nothing."""
     line = refused("export", raced(run, 10), "table.json", "--check", 3)
@@ -155,15 +154,12 @@ def test_a_check_takes_the_time_that_its_race_has_left(
     assert not Path("table.json").exists()
     asked: list[float | None] = []
 
-    class Noted(table_check.TableCheck):
-        def __init__(self, sweep: Sweep, *others: Any) -> None:
-            asked.append(sweep.effort.within_s)
-            super().__init__(
-                dataclasses.replace(sweep, effort=dataclasses.replace(sweep.effort, within_s=1.0)), *others
-            )
+    def noted(race: Duel) -> float:
+        asked.append(race.sweep.effort.within_s)
+        return 0.0
 
-    monkeypatch.setattr("bench.commands.export.TableCheck", Noted)
-    printed("export", run, "table.json", "--check", 1, "--within", "2m")
+    monkeypatch.setattr(duel, "measure", noted)
+    assert "nothing was measured" in refused("export", run, "table.json", "--check", 1, "--within", "2m")
     assert asked == [120.0]
 
 

@@ -58,7 +58,7 @@ FIGURES = ("cudnn-h200", "fa3-paper", "sglang-vit")
 CARDS = {"cudnn-h200": "H200", "fa3-paper": "H100", "sglang-vit": "H100"}
 """Sweeps with figures that others published, and the card of each."""
 
-VERDICTS = r"agrees|\d+% (?:longer|shorter) than published|another card|layer: no comparison"
+VERDICTS = r"x +(equivalent|slower|faster|another card|the core alone)\b"
 """What `show --reference` says of a figure."""
 
 SMALL = ("--batch", "8", "--num-tokens", "197", "--channels", "384", "--num-heads", "6")
@@ -296,10 +296,9 @@ def published(drill: Drill) -> str:
         measured += 1
         verdicts = re.findall(VERDICTS, _said(sys.executable, "-m", "bench", "show", "--reference",
                                               str(drill.folder / name)))  # fmt: skip
-        agrees += ["agrees" in verdicts] if drill.is_gpu and CARDS[name] in card else []
-        counts = Counter(re.sub(r"\d+%", "…", verdict) for verdict in verdicts)
-        ended = Counter(table["status"])
-        said.append(f"{name}: {', '.join(f'{count} {verdict}' for verdict, count in (ended + counts).items())}")
+        agrees += ["equivalent" in verdicts] if drill.is_gpu and CARDS[name] in card else []
+        counts = Counter(table["status"]) + Counter(verdicts)
+        said.append(f"{name}: {', '.join(f'{count} {verdict}' for verdict, count in counts.items())}")
     text = "; ".join([*said, *absent])
     if not names:
         raise SkippedError(text)

@@ -22,7 +22,8 @@ from bench.analyse.verdict import verdict
 from bench.commands.export import content_of
 from bench.plan.case import CONTROL, Point
 from bench.plan.sweep import Sweep
-from bench.show import duel, failures, summary
+from bench.show import failures, summary
+from bench.show.comparison import duel
 from bench.show.markdown import markdown
 from bench.show.pages.run import page
 from bench.show.rows import by_point, plain
@@ -112,7 +113,7 @@ def contradictions(run: Path) -> Iterator[str]:
     saved = AnalysedRun(run)
     rows_at, sweep = by_point(saved.table), saved.planned
     texts = {"terminal": rendered(render(failures.blocks(saved.whole, sweep)), width=WIDE)}
-    texts["end"] = rendered(render(summary.blocks(saved.whole, saved.baseline, saved.changes, sweep)), width=WIDE)
+    texts["end"] = rendered(render(summary.blocks(saved.whole, saved.baseline, sweep)), width=WIDE)
     whole = page(saved)
     texts["page"] = "\n".join(_sentences_of(whole))
     said = {point: Said() for point in rows_at}
@@ -258,7 +259,7 @@ def _duel(said: Mapping[Point, Said], saved: AnalysedRun, texts: dict[str, str])
     rows = by_point(saved.whole)
     verdicts = [verdict(point, rows.get(point, ()), before, after, 0.01) for point in saved.planned.points]
     told = duel.Told(before, after, verdicts, saved.environment, "", saved.again, 0.01, 60.0)
-    texts["duel"] = markdown(duel.markdown_blocks(told)).replace("\\[", "[")
+    texts["duel"] = markdown(duel.blocks(told)).replace("\\[", "[")
     for each in verdicts:
         if each.speedup.is_known:
             (ratio,) = SPEEDUP.findall(duel.headline(duel.Told(

@@ -21,6 +21,7 @@ import bench.show.failures
 import bench.show.pages.run
 import bench.show.summary
 import bench.show.terminal.results
+from bench.analyse.analysed_run import load
 from bench.analyse.standing import Answer
 from bench.cli import main
 from bench.engine.run import Run
@@ -30,7 +31,7 @@ from bench.plan.case import CONTROL, Point
 from bench.plan.sweep import Sweep
 from bench.store import journal
 from bench.store.profile import SUFFIX
-from bench.store.saved_run import SavedRun, load
+from bench.store.saved_run import SavedRun
 from tests.store.disk import full_after
 
 pytestmark = pytest.mark.slow
@@ -126,7 +127,7 @@ def test_the_readmes_layer_from_end_to_end(
     assert (ok["error"] <= ok["tolerance"]).all()
     assert (ok["peak_bytes"] > 0).all()
     assert {*table["layer"]} == {layer}
-    assert "a race to 90% within 1m00s" in " ".join(done.stdout.split())
+    assert "a race to 90% within 1m" in " ".join(done.stdout.split())
     assert {*re.findall(r"^\[ *([12])/2\]", done.stdout, re.MULTILINE)} == {"1", "2"}
     assert re.search(r"exit status is 1: 2 of 2 points\n +broken:adapt error", done.stdout)
     assert {path.suffix for path in (run / "plots").iterdir()} == {".png"}
@@ -162,7 +163,7 @@ def test_a_folder_says_that_its_run_was_a_race(scripted: Bench, pytester: pytest
     assert lines[:2] == [("1", "B=1"), ("2", "B=2")]
     answer = done.text.rpartition("]")[0].rpartition("Use ")[2]
     assert answer
-    effort = json.loads((done.folder / "plan.json").read_text())["effort"]
+    effort = vars(SavedRun(done.folder).effort)
     assert (effort["race"], effort["bound"], effort["within_s"], effort["processes"]) == (True, 0.9, 15, 2)
     counts = Counter((record.case.point.batch, record.case.implementation) for record in journal.read(done.folder))
     assert [counts[batch, "sdpa"] for batch in (1, 2)] == [1, 1]
@@ -181,8 +182,8 @@ def test_a_folder_says_that_its_run_was_a_race(scripted: Bench, pytester: pytest
 def test_a_log_holds_the_sweeps_lines_and_nothing_of_pytests(scripted: Bench) -> None:
     """The first line says what comes, each point has a line of less than 120 characters, and the answer ends it.
 
-    With -v pytest's own words come back. A run that goes on draws what its profiles show; one that can't be read is
-    named in a line, and costs no table.
+    With -v pytest's own words come back, and it has colours if pytest has them. A run that goes on draws what its
+    profiles show; one that can't be read is named in a line, and costs no table.
     """
     done = scripted()
     assert done.status == 0
@@ -192,20 +193,15 @@ def test_a_log_holds_the_sweeps_lines_and_nothing_of_pytests(scripted: Bench) ->
     assert end - begin == 2
     assert max(map(len, done.lines[: end + 1])) < 120
     assert not any(word in done.text for word in ("rootdir", "plugins:", "test_sweep", "passed", "\r"))
-    verbose = scripted("-v").text
-    assert all(words in verbose for words in ("rootdir", "3 passed"))
+    verbose = scripted("-v", "--color=yes").text
+    assert all(words in verbose for words in ("rootdir", "3 passed", "\x1b["))
+    assert "\x1b[" not in done.text
     (done.folder / "traces").mkdir()
     (done.folder / "traces" / f"broken{SUFFIX}").write_text("rubbish")
     again = scripted()
     assert again.status == 0
     assert len([line for line in again.lines if f"broken{SUFFIX}" in line]) == 1
     assert any(line.startswith("The long table: ") for line in again.lines)
-
-
-def test_the_answer_has_colours_if_pytest_has_them(scripted: Bench) -> None:
-    """So it obeys `--color`, NO_COLOR and a terminal that can't show any."""
-    assert "\x1b[" in scripted("--color=yes").text
-    assert "\x1b[" not in scripted("--color=no").text
 
 
 def test_a_control_that_is_off_is_named_at_the_end(
@@ -238,14 +234,13 @@ def test_replicates_that_are_spread_end_as_the_same_rows(scripted: Bench) -> Non
 
 
 def test_an_own_implementation_that_is_not_ok_fails_its_points(scripted: Bench) -> None:
-    """The exit status is 1 and the reason is said once; --fail-on none makes it 0, and so does another status."""
+    """The exit status is 1 and the reason is said once; --fail-on none makes it 0."""
     done = scripted("--impl", "eager,test:raises")
     assert done.status == 1
     assert done.text.count("exit status is 1: 3 of 3 points") == 1
     assert "FAILURES" not in done.text
     assert all("1 not timed" in point for point in done.points)
     assert scripted("--impl", "eager,test:raises", "--fail-on", "none").status == 0
-    assert scripted("--impl", "eager,test:raises", "--fail-on", "oom,timeout").status == 0
 
 
 def test_with_x_nothing_is_measured_after_a_point_that_fails(scripted: Bench, tmp_path: Path) -> None:
@@ -284,7 +279,6 @@ def test_a_device_that_is_not_there_fails(scripted: Bench) -> None:
     done = scripted("--device", "cpu,cuda")
     assert done.status == 1
     assert "  eager, sdpa unsupported (at 3 points)" in done.lines
-    assert scripted("--device", "cpu,cuda", "--fail-on", "error").status == 0
     other = done.folder.with_name("other")
     assert scripted("--device", "cuda", "--run", str(other)).status == 4
     assert not other.exists()
@@ -340,7 +334,7 @@ def test_a_run_that_was_interrupted_goes_on_where_it_was(scripted: Bench, tmp_pa
     status, text = ended(interrupted)
     assert status == 2
     assert re.search(r"Interrupted\. \d of 3 points are finished, [24] of 6\s+cases", text)
-    assert f"python -m pytest bench --run '{run}'" in text
+    assert f"python -m bench run --run '{run}'" in text
     assert not any(word in text for word in ("KeyboardInterrupt", "Traceback", ".py:", "latency", "warning"))
 
     killed = begun(*options)

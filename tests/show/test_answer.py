@@ -29,7 +29,7 @@ WIDE = Choice(NAMED, "sdpa", 1.034, may_be_faster=("compiled_sdpa",), further_s=
         (CLOSE, "use sdpa: no other is more than 1.6% faster; compiled_sdpa is as good", ["sdpa", "within 1.6%"]),
         (
             WIDE,
-            "use sdpa: compiled_sdpa may be up to 3.4% faster; 40 s more of measuring would bring that below 2%",
+            "use sdpa: compiled_sdpa may be up to 3.4% faster; 40s more of measuring would bring that below 2%",
             ["sdpa", "within 3.4%"],
         ),
         (
@@ -190,7 +190,7 @@ ANSWERS: list[tuple[Callable[[], pd.DataFrame], list[str]]] = [
         "Nothing is compared at N=50, where one implementation was measured."]),
     (lambda: lost(3, 5), [
         "No implementation is named for all points: none is compared with others at more than 1 of 3 points.",
-        f"{WITHIN} 0 of 3 points, and within #% at the others; about # s more of measuring would bring all below 2%.",
+        f"{WITHIN} 0 of 3 points, and within #% at the others; about #s more of measuring would bring all below 2%.",
         "Nothing is compared at N=197, N=577, where one implementation was measured."]),
     (lambda: lost(processes=1), [
         "Use sdpa: at all 3 points its cost has no bound.", "sdpa is from #x (N=#) to #x (N=#) as fast as eager.",
@@ -253,13 +253,6 @@ def test_one_point_of_two_is_named_with_what_it_says() -> None:
     """Its own sentence has no word for the other one."""
     first, *_ = answer(points_of(timed(AT[:1], {"eager": 2.0, "sdpa": 1.0}), planned()), "eager")
     assert first.startswith("At N=50, the 1 of 3 points that was measured: fastest: sdpa")
-
-
-def test_an_implementation_that_failed_nearly_everywhere_is_not_named() -> None:
-    """Also if it is the only one that was compared with another; with times at two of three points it is."""
-    three = lost(1, 3)
-    assert answer(points_of(three), "eager")[0].endswith("compared with others at more than 1 of 3 points.")
-    assert answer(points_of(lost(1)), "eager")[0].startswith("Use sdpa: at 2 of 3 points")
 
 
 def test_the_baseline_has_no_speedup() -> None:

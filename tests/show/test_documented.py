@@ -9,8 +9,7 @@ import impls
 from bench.measure import workload
 from bench.plan.case import COLUMNS
 from bench.plan.layers import LAYERS
-from bench.show.documented import ROOT, TABLES, columns, implementations, listing, matrix, metrics, with_tables
-from bench.show.terminal.console import render, rendered
+from bench.show.documented import ROOT, TABLES, columns, implementations, matrix, metrics, with_tables
 from bench.store.metrics import COLUMNS as METRICS
 from impls.catalogue import IMPLEMENTATIONS, NOT_WRITTEN, Entry, Style
 from tests.make.points import of_layer
@@ -60,18 +59,12 @@ def test_a_row_says_what_an_implementation_supports() -> None:
         "z": Entry("m:z", "z", look, layers=("b",), supports="with luck"),
     }
     table, reasons = matrix(layers, entries)
-    assert [line.split()[1:-1] for line in table.lines[2:]] == [
-        ["x", "|", "yes", "|", "no", "(1)", "|", "everywhere"],
-        ["y", "|", "no", "(2)", "|", "yes", "|", "on", "a", "GPU"],
-        ["z", "|", "no", "(3)", "|", "yes", "|", "with", "luck"],
+    assert table.rows == [
+        ["x", "yes", "no (1)", "everywhere"],
+        ["y", "no (2)", "yes", "on a GPU"],
+        ["z", "no (3)", "yes", "with luck"],
     ]
     assert reasons.lines == ["(1) b has no x.", "(2) none here.", f"(3) {NOT_WRITTEN}."]
-
-
-def test_a_listing_says_what_names_stand_for() -> None:
-    """Names stand in a column under their title, meanings beside them."""
-    text = rendered(render(listing("modes", {"inference": "no graph", "train": "with [grad]"})))
-    assert text.splitlines() == ["modes", "  inference  no graph", "  train      with [grad]"]
 
 
 @pytest.mark.parametrize(("layer", "implementation"), REFUSED)

@@ -31,7 +31,7 @@ PARTS = {
     "nothing": "nothing was measured",
     "unbounded": rf"(?:: {LIST} took {NUMBER} times as long in (\d+) process(?:es)?, which gives)? no bound$",
     "lead": rf"by (?:over )?{NUMBER}(x?) to {NUMBER}([x%])",
-    "further": rf"; {NUMBER} (s|min|h) more of measuring would bring that below 2%",
+    "further": r"; (?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)? more of measuring would bring that below 2%",
     "close": rf"no other is more than {NUMBER}(%) faster",
     "within": rf"within {NUMBER}(%)",
     "open": rf": {LIST} (?:may be )?up to {NUMBER}([%x]) (?:as fast|faster)",
@@ -116,9 +116,10 @@ def printed(text: str, at: At) -> Iterator[str]:
             is_lower(low, min(row["slowdown_low"] for row in others), unit or end)
             and is_upper(most, min(row["slowdown_high"] for row in others), end)
         ),
-        "further": lambda number, unit: (
+        "further": lambda *parts: (
             high > GOOD
-            and float(number) * {"s": 1, "min": 60, "h": 3600}[unit] == pytest.approx(first["further_s"], 0.05, 1)
+            and sum(int(part or 0) * 60**power for power, part in enumerate(parts[::-1]))
+            == pytest.approx(first["further_s"], 0.06, 1)
         ),
         "close": lambda *bound: is_upper(bound[0], high, bound[1]),
         "within": lambda *bound: is_upper(bound[0], high, bound[1]),

@@ -85,11 +85,11 @@ def test_an_end_is_how_much_faster_another_may_be(rivals: int) -> None:
     assert np.exp(most.max(axis=1)) == pytest.approx(bounds(of(*logs)).high)
 
 
-def test_so_many_times_more_measuring_brings_an_end_to_any_goal() -> None:
-    """Where the difference itself is larger than the goal, none does."""
-    plain, goal = of(0.0, 0.01, 0.05, error=0.02), 0.03
-    needed = growth(plain, ends(plain), goal)
-    assert np.argwhere(np.isnan(needed)).tolist() == [[2, 0], [2, 1]]
-    for pair in ((0, 1), (1, 0), (0, 2)):
-        more = Contrasts(plain.names, plain.difference, plain.error / math.sqrt(1 + needed[pair]), plain.freedom)
-        assert ends(more)[pair] == pytest.approx(goal)
+@pytest.mark.parametrize("freedom", [None, 1.0, 4.0, 1e6])
+def test_so_many_times_more_measuring_brings_a_half_width_to_its_goal(freedom: float | None) -> None:
+    """Degrees of freedom grow with the data if they are given; a goal that is not above 0 is not to be expected."""
+    for half in (0.012, 0.02, 0.05):
+        times = 1 + float(growth(half, 0.01, freedom))
+        shrinks = 1.0 if freedom is None else stats.t.ppf(0.995, freedom * times) / stats.t.ppf(0.995, freedom)
+        assert half * shrinks / math.sqrt(times) == pytest.approx(0.01, rel=1e-3)
+    assert np.isnan(growth(0.02, np.array([0.0, -0.1]), freedom)).all()

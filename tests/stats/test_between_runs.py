@@ -15,7 +15,7 @@ def test_the_component_of_changes_is_right_in_the_median(real: float) -> None:
     rng = np.random.default_rng(3)
     errors, groups = np.repeat([0.01, 0.03], 40), np.tile(np.arange(8), 10)
     for component, least, most in ((0.02, 0.018, 0.022), (0.0, 0.0, 0.004)):
-        changes = rng.normal(0, np.hypot(errors, component), (400, 80)) + real * (groups == 0)
+        changes = rng.normal(0, np.hypot(errors, component), (150, 80)) + real * (groups == 0)
         estimates = [of_changes(Estimates(each, errors, np.full(80, 20.0)), groups.tolist()).sd for each in changes]
         assert least <= np.median(estimates) <= most
 

@@ -44,7 +44,7 @@ from bench.store import units
         ),
         (units.percent, {0.0084: "0.84%", 0.023: "2.3%", 0.144: "14%", 0: "0%", 1: "100%"}),
         (units.count, {0: "0", 0.02: "0.02", 4.1: "4.1", 1341.3: "1,341", 99_000: "99,000"}),
-        (units.duration, {0.2: "0s", 45: "45s", 59.7: "1m00s", 130: "2m10s", 3900: "1h05m", -3: "0s"}),
+        (units.duration, {0.2: "0s", 45: "45s", 59.7: "1m", 130: "2m10s", 3600: "1h", 3900: "1h05m", -3: "0s"}),
     ],
     ids=["time", "size", "tick", "ratio", "percent", "count", "duration"],
 )

@@ -10,6 +10,7 @@ import pandas as pd
 
 from bench.plan.again import MOST_COMMANDS
 from bench.plan.case import CASE_COLUMNS, Case
+from bench.plan.verdicts import NEWLY_FAILING
 from bench.show.blocks import BAD, GAP, HEAD, PLAIN, Block, Code, Column, Folded, Lines, Table, right
 from bench.show.comparison import report as texts
 from bench.show.comparison.report import EVENTS, ONE_SIDED, TONES, Report
@@ -50,7 +51,7 @@ def blocks(report: Report) -> list[Block]:
     """
     rows = [row for row in report.rows if not (report.few_shared and row["verdict"] in ONE_SIDED)]
     if not report.shows_all:
-        rows = [row for row in rows if row["verdict"] in EVENTS or row.get("rerun")]
+        rows = [row for row in rows if row["verdict"] in EVENTS]
     listed, of = rows[:MOST_ROWS], columns(report)
     shown = {id(row) for row in listed}
     rest = [row for row in report.rows if id(row) not in shown]
@@ -83,7 +84,7 @@ def head(report: Report) -> list[Block]:
 
 def failures(report: Report, rows: Sequence[Row]) -> Lines:
     """Return why those of the rows fail that failed in NEW alone."""
-    new = [row for row in rows if row["verdict"] == "newly failing"]
+    new = [row for row in rows if row["verdict"] == NEWLY_FAILING]
     lines = [
         f"newly failing: {row['implementation']} {report.point(row)}".rstrip() + f": {texts.failure(row)}"
         for row in new

@@ -1,13 +1,12 @@
 """Notes about the two runs of a comparison: the words of each kind, and what has to be true for it."""
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import pandas as pd
 
-from bench.analyse.comparable import common_shift, raw_change, speed_change, state_differences, unmatched
+from bench.analyse.comparable import common_shift, is_steady, raw_change, state_differences, unmatched
+from bench.plan.verdicts import FASTER, SLOWER
 from bench.show.text import counted
 from bench.stats.between_runs import BetweenRuns
 from bench.store import units
@@ -21,17 +20,14 @@ WORDS = {
     "rebased": "baseline: {} in place of {}; ratios to it are paired anew from the journals of both runs",
     "unknown baseline": "warning: the baseline of {} is not known, because an older results.csv alone doesn't name it: "
     "its own rows stand among the others, and the two sides may refer to different ones; give the run folder instead",
-    "state": "warning: the machine was in another state: {}: quiet it and measure again, or let --rerun measure both "
-    "sides alternately",
+    "state": "warning: the machine was in another state: {}: quiet it and measure again, or measure both "
+    "sides in a duel",
     "speed": "warning: the median row takes {:.2f} times as long in NEW as in BASE: if the machine's speed is what "
-    "changed, ratios between dissimilar kernels shifted with it; --rerun measures changed rows again side by side",
+    "changed, ratios between dissimilar kernels shifted with it; a duel measures both sides in turn",
     "raw": "raw times: the median row takes {:.2f} times as long in NEW as in BASE; changes leave that out",
     "scatter": "rows of these runs differ by {} (standard deviation) beyond their errors; intervals contain that",
     "shift": "hint: {} of {} judged rows, of {} implementations, became {} together: {}, which they refer to, may be "
     "what became {}; --baseline {} takes another one",
-    "rerun": "rerun: {} in dispute measured again side by side: {}; their change is that of the times themselves, with "
-    "a chance of error of its own; everything is in {}",
-    "no dispute": "rerun: no row is in dispute, so nothing was measured again",
 }
 """The words of each kind of note, with places for what it names."""
 
@@ -53,7 +49,7 @@ ASKED = {
 }
 """Settings of a run in words, that of BASE first."""
 
-OTHER_WAY = {"slower": "faster", "faster": "slower"}
+OTHER_WAY = {SLOWER: FASTER, FASTER: SLOWER}
 
 
 class Note(NamedTuple):
@@ -103,11 +99,9 @@ def about(
     elif unknown:
         yield Note("unknown baseline", (" and ".join(unknown),))
     if base.environment and new.environment and (differences := state_differences(base.environment, new.environment)):
-        yield Note("state", ("; ".join(_state(each.name).format(each.base, each.new) for each in differences),))
-    if factor := speed_change(comparison):
-        yield Note("speed", (factor,))
-    elif factor := raw_change(comparison):
-        yield Note("raw", (factor,))
+        yield Note("state", ("; ".join(_state(name).format(*values) for name, values in differences.items()),))
+    if factor := raw_change(comparison):
+        yield Note("raw" if is_steady(factor) else "speed", (factor,))
     if by_rows.sd > 0:
         yield Note("scatter", (units.percent(by_rows.sd),))
     if shift := common_shift(comparison):
@@ -126,9 +120,3 @@ def _origin(table: pd.DataFrame) -> str:
 def _state(name: str) -> str:
     plain = name.rpartition(".")[2].replace("_", " ")
     return STATE.get(name, f"{plain} was {{}} before BASE and {{}} before NEW")
-
-
-def rerun(verdicts: Sequence[str], folder: Path) -> Note:
-    """Return the verdicts of the rows that were measured again, and the folder of their results."""
-    became = ", ".join(f"{count} {verdict}" for verdict, count in Counter(verdicts).items())
-    return Note("rerun", (counted(len(verdicts), "row"), became, folder))

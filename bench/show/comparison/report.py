@@ -12,8 +12,9 @@ import pandas as pd
 from bench.analyse.comparison import WELL
 from bench.analyse.rows import point_of
 from bench.analyse.standing import FASTEST, NAMED
+from bench.plan import verdicts
 from bench.plan.again import Again
-from bench.plan.verdicts import CHANGED, INCONCLUSIVE, JUDGED, VERDICTS
+from bench.plan.verdicts import CHANGED, JUDGED, OPEN
 from bench.show import blocks
 from bench.show.intervals import UNBOUNDED
 from bench.show.rows import Row, plain, reason
@@ -25,20 +26,21 @@ from bench.store import units
 STAMP = "NOT COMPARABLE"
 """In every line of a forced comparison, so that no line can be quoted without it."""
 
-ONE_SIDED = ("missing", "new")
+ONE_SIDED = (verdicts.MISSING, verdicts.NEW)
 """Verdicts of cases that are in one of the two runs alone."""
 
-EVENTS = (*CHANGED, "newly failing", "fixed")
+EVENTS = (*CHANGED, verdicts.NEWLY_FAILING, verdicts.FIXED)
 """Verdicts of rows that a person should see."""
 
 TONES = {
-    "slower": blocks.BAD,
-    "newly failing": blocks.BAD,
-    "missing": blocks.WARNING,
-    INCONCLUSIVE: blocks.WARNING,
-    "fixed": blocks.GOOD,
-    "faster": blocks.GOOD,
-    "baseline": blocks.QUIET,
+    verdicts.SLOWER: blocks.BAD,
+    verdicts.NEWLY_FAILING: blocks.BAD,
+    verdicts.MISSING: blocks.WARNING,
+    OPEN: blocks.WARNING,
+    verdicts.FIXED: blocks.GOOD,
+    verdicts.FASTER: blocks.GOOD,
+    verdicts.AS_FAST: blocks.GOOD,
+    verdicts.BASELINE: blocks.QUIET,
 }
 """The tones of verdicts that stand out; every verdict is also said in words."""
 
@@ -53,8 +55,6 @@ CLAIM = 10
 
 MOST_NAMED = 3
 """The number of changed rows that are named, the worst first."""
-
-RERUN = ", except in rows that a rerun measured alternately"
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Report:
     @cached_property
     def rows(self) -> list[Row]:
         """The rows by verdict, worst first, and within a verdict by their change, slowest first."""
-        rank = list(VERDICTS).index
+        rank = list(verdicts.VERDICTS).index
         rows = plain(self.comparison)
         return sorted(rows, key=lambda row: (rank(row["verdict"]), 1 if row["change"] is None else row["change"]))
 
@@ -112,7 +112,7 @@ class Report:
     def baseline(self) -> str:
         """The implementation that all ratios refer to, empty if no row is of it."""
         rows = self.comparison
-        names = rows.loc[rows["verdict"] == "baseline", "implementation"].unique()
+        names = rows.loc[rows["verdict"] == verdicts.BASELINE, "implementation"].unique()
         return self.rebased_to or ", ".join(names)
 
     @property
@@ -129,12 +129,12 @@ class Report:
 def counts(rows: Sequence[Row]) -> str:
     """Return how many rows have each verdict, worst first: `2 slower, 1 missing, 40 equivalent`."""
     number = Counter(row["verdict"] for row in rows)
-    return ", ".join(f"{number[verdict]} {verdict}" for verdict in VERDICTS if number[verdict])
+    return ", ".join(f"{number[verdict]} {verdict}" for verdict in verdicts.VERDICTS if number[verdict])
 
 
 def change(row: Row) -> str:
     """Return the change with the half-width of its interval, `-5.0% ±0.23%`, empty if there is nothing to judge."""
-    if row["base_status"] != "ok" or row["new_status"] != "ok" or row["verdict"] == "baseline":
+    if row["base_status"] != "ok" or row["new_status"] != "ok" or row["verdict"] == verdicts.BASELINE:
         return ""
     if row["change"] is None:
         return "no ratio"
@@ -212,12 +212,10 @@ def explanations(report: Report) -> list[str]:
         _reference(rows, report.baseline),
         f"slower, faster: by more than {margin}, wrong about any of the rows with a chance of {level}; "
         f"equivalent: within {bound}",
-        f"base, new: raw times, shown and never judged{RERUN if any(row.get('rerun') for row in rows) else ''}",
+        "base, new: raw times, shown and never judged",
     ]
-    if any(row["verdict"] == INCONCLUSIVE for row in rows):
-        lines.append(
-            "inconclusive: neither a change nor its absence is shown; no change above: what 95 % intervals exclude"
-        )
+    if any(row["verdict"] == OPEN for row in rows):
+        lines.append("open: neither a change nor its absence is shown; no change above: what 95 % intervals exclude")
     return lines
 
 
@@ -255,7 +253,7 @@ def _unlike(report: Report) -> Iterator[str]:
 def _findings(report: Report) -> Iterator[str]:
     """Yield what changed in what to use and in rows, and the largest change that the others exclude."""
     yield from _use(report, is_changed=True)
-    for verdict in ("slower", "newly failing", "faster"):
+    for verdict in (verdicts.SLOWER, verdicts.NEWLY_FAILING, verdicts.FASTER):
         if affected := [row for row in report.rows if row["verdict"] == verdict]:
             yield _named(affected, f"{'is' if len(affected) == 1 else 'are'} {verdict}", report)
     yield from _use(report, is_changed=False)
@@ -266,7 +264,7 @@ def _findings(report: Report) -> Iterator[str]:
     left = [row for row in judged if row["verdict"] not in CHANGED]
     if not left:
         return
-    if not any(row["verdict"] == INCONCLUSIVE for row in left):
+    if not any(row["verdict"] == OPEN for row in left):
         others = "every other judged row" if len(left) < len(judged) else "every judged row"
         yield f"{others} is equivalent, within {units.percent(report.limits.bound, trim=True)}"
         return

@@ -1,1 +1,1 @@
-"""The pages of a run, of its profiles, of a comparison and of a history: one file each that needs no network."""
+"""The pages of a run, of its profiles, and of a comparison: one file each that needs no network."""

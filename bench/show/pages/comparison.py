@@ -1,23 +1,18 @@
-"""Pages of several runs: a comparison with both runs' samples of each row, and a history with its steps marked."""
+"""The page of a comparison, with the samples of both runs of each row."""
 
 from collections.abc import Sequence
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from bench.analyse.history import History, PastSpeed
 from bench.plan.case import Case
-from bench.show import intervals, side_by_side
-from bench.show.blocks import Column, Lines, Table
-from bench.show.charts import interactive
+from bench.show.blocks import Lines, Table
 from bench.show.charts.changes import changes, drawn_row, is_drawn
 from bench.show.columns import latency_text
 from bench.show.comparison import blocks
 from bench.show.comparison.report import Report, counts, explanations, implementations
-from bench.show.pages import shell
+from bench.show.pages import shell, vega
 from bench.show.pages.shell import ANY, Figure
 from bench.show.rows import Row, is_measured, plain
-from bench.show.text import names as labels_of
 from bench.store.saved_run import SavedRun
 
 MOST_ROWS = 1_500
@@ -89,7 +84,14 @@ def _changes(report: Report, rows: Sequence[Row]) -> Figure:
         note="NEW's speed by BASE's, each relative to the other implementations of its own run, or to the baseline if "
         "they are too few; left of 0 is slower. Bars are 95\u00a0% intervals. "
         "Click on a row to see the samples of both runs.",
-        charts={ANY: changes([row for row in rows if is_drawn(row)], report.limits)},
+        charts={
+            ANY: vega.spec(
+                changes([drawn_row(report, row) for row in rows if is_drawn(row)], report.limits, on_page=True),
+                "The change of each row with its interval",
+                list(dict.fromkeys(str(row["implementation"]) for row in rows)),
+                {"label": "row", "verdict": "verdict", "text": "change"},
+            )
+        },
         needs="change",
     )
 
@@ -100,58 +102,3 @@ def _side(row: Row | None) -> dict[str, Any]:
         return {"latency_s": None}
     numbers = {name: None if row[name] is None else float(row[name]) for name in TIMES}
     return {**numbers, "latency_text": latency_text(row)}
-
-
-def write_history(path: Path, of: History) -> Path:
-    """Write the page of a history, and return its file; raises WrongRequest if it can't be written."""
-    names = list(dict.fromkeys(case.implementation for case in of.entries))
-    labels = labels_of(side_by_side.points_of_history(of))
-    points = list(labels.values())
-    rows = [
-        _history_row(of, points.index(labels[case.point]), case, number, entry)
-        for case, entries in of.entries.items()
-        for number, entry in entries.items()
-    ]
-    columns = [
-        Column("point", lambda row: points[row["point"]], key="point"),
-        Column("implementation", itemgetter("implementation"), key="implementation"),
-        Column("run", itemgetter("run_label"), key="run"),
-        Column("versions", itemgetter("version"), key="version"),
-        Column("speed-up", itemgetter("speedup_text"), itemgetter("speedup"), key="speedup"),
-        Column("step", lambda row: f"{row['arrow']} {row['step']}".strip(), key="step"),
-    ]
-    figure = Figure(
-        kind="history",
-        title=f"Speed-up over {of.baseline} from run to run",
-        note="Bars are 99\u00a0% intervals. An arrow marks a step that is shown against the run before. The versions "
-        "of a run stand on its mark.",
-        charts={ANY: interactive.history(names)},
-    )
-    page = shell.render(
-        "comparison.html",
-        f"History of {len(of.runs)} runs",
-        names,
-        {"kind": "history", "points": points, "rows": shell.columns(rows)},
-        figures=[figure],
-        head=side_by_side.history_head(of),
-        stamp="",
-        table=Table(columns, rows),
-    )
-    return shell.write(path, page)
-
-
-def _history_row(of: History, point: int, case: Case, number: int, entry: PastSpeed) -> dict[str, Any]:
-    """Return what the page's script and its table read of a case in a run."""
-    run, version = side_by_side.run_label(of, number), of.runs[number].version
-    return {
-        "point": point,
-        "label": f"{number:04d}|{run}, {version}",
-        "implementation": case.implementation,
-        "status": "ok",
-        **intervals.as_numbers("speedup", entry.speedup),
-        "speedup_text": intervals.ratio(entry.speedup),
-        "version": version,
-        "run_label": run,
-        "step": entry.step,
-        "arrow": side_by_side.ARROWS.get(entry.step, ""),
-    }

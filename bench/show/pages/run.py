@@ -20,7 +20,6 @@ from bench.show.pages import run_data, shell
 from bench.show.pages.profiles import PAGE as PROFILES
 from bench.show.pages.run_data import Shown, View, view_of
 from bench.show.rows import against_data_sheets, gpu_state, measured, plain
-from bench.show.side_by_side import precision_words
 from bench.show.summary import for_programs
 from bench.show.text import counted, shared, symbols
 from bench.store import units
@@ -92,8 +91,7 @@ def _title(folder: Path, view: View) -> str:
 def _verdicts(view: View) -> Iterator[tuple[str, str]]:
     """Yield what else is said of each machine before the charts; sentences that judge are `good` or `bad`."""
     for name, run in view.machines.items():
-        gains = [*precision_words(run.whole, run.changes), *for_programs(run.choices, run.folder)]
-        yield from (("", view.of(name, sentence)) for sentence in gains)
+        yield from (("", view.of(name, sentence)) for sentence in for_programs(run.choices, run.folder))
     for name, points in view.points.items():
         yield (
             "bad" if any(at.failed or at.waits for at in points) else "good",

@@ -22,7 +22,7 @@ PLAIN_WIDTH = 180
 THEME = Theme({HEAD: "bold", PLAIN: "", WARNING: "yellow", BAD: "red", GOOD: "bold green", QUIET: "dim"})
 """The style of each tone."""
 
-GAP = "  "
+SPACING = "  "
 CODE_INDENT = 4
 
 LEAST, FEWEST = 40, 12
@@ -143,7 +143,7 @@ class Fitted:
         return [part for line in text.splitlines() for part in textwrap.wrap(line, self.width, break_on_hyphens=False)]
 
 
-def fit(columns: Iterable[Column], rows: Sequence[Any], width: int, gap: str = GAP) -> list[Fitted]:
+def fit(columns: Iterable[Column], rows: Sequence[Any], width: int, gap: str = SPACING) -> list[Fitted]:
     """Return the columns that aren't empty for these rows and fit side by side into `width` characters."""
     gaps, fitted = len(gap), []
     for column in _split(columns):
@@ -172,7 +172,7 @@ def _split(columns: Iterable[Column]) -> Iterator[Column]:
             yield Column(column.interval_heading, column.interval, rank=column.interval_rank)
 
 
-def row_line(fitted: Sequence[Fitted], row: Any, gap: str = GAP, tone: str = PLAIN, indent: int = 0) -> Text:
+def row_line(fitted: Sequence[Fitted], row: Any, gap: str = SPACING, tone: str = PLAIN, indent: int = 0) -> Text:
     """Return the cells of a row, or the headings, side by side: text to the left, numbers to the right."""
     whole = Text(style=tone)
     lines = itertools.zip_longest(*(each.lines(row) for each in fitted), fillvalue="")

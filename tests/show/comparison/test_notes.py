@@ -1,6 +1,5 @@
 """Notes about the two runs of a comparison: which kinds are said of what, and what they name."""
 
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -8,13 +7,10 @@ import pandas as pd
 import pytest
 
 from bench.analyse.comparison import compare
-from bench.plan.sweep import Effort, Sweep
-from bench.show.comparison.notes import WORDS, about, rerun, unlike
+from bench.plan.sweep import Effort
+from bench.show.comparison.notes import WORDS, about, unlike
 from bench.stats.between_runs import BetweenRuns
-from bench.store import plan
 from bench.store.environment import Environment
-from bench.store.saved_run import SavedRun
-from tests.make import runs
 from tests.make.records import case
 from tests.make.rows import at, baseline, cases, failed, row, table
 
@@ -46,7 +42,7 @@ def of_names(speed: float, *names: str) -> Any:
 
 
 PROCESSES = (row(case("sdpa"), [0.0, 0.1], commit="abc"), row(case("eager"), [0.0] * 3, commit="abc+"))
-ASKED = (Effort(processes=3, budget_s=4, timeout_s=300), Effort(processes=10, budget_s=4, timeout_s=60))
+ASKED = (Effort(processes=3, budget_s=4, timeout_s=300), Effort(processes=10, budget_s=4, timeout_s=60, bound=0.2))
 STATES = [
     {"load_1min": load, "preflight": {"spread": spread, "others_cores": others}, "gpu": {"clock_hz": clock}}
     for load, spread, others, clock in ((0.4, 0.28, 1.04, 2e9), (3.9, 0.05, 0.0, 1e9))
@@ -71,7 +67,7 @@ THREE = ("sdpa", "mha", "flex")
             "speed varied by 28% before BASE and 5% before NEW; other processes used 1.0 cores"),
         ([run(state=state) for state in STATES], {}, "state", "; clock hz was 2"),
         ([run(effort=ASKED[0]), run(sweep="full", effort=ASKED[1])], {}, "asked",
-            ": sweep quick against full; processes 3 against 10"),
+            ": sweep quick against full; processes 3 against 10; bound 2.0% against 20.0%"),
         ([of_names(1.0, "sdpa", name) for name in ("mha", "flex")], {}, "rounds", "(mha in BASE alone; flex in NEW "),
         ([of_names(1.0, *names) for names in (["sdpa"], ["sdpa", "flex"])], {}, "rounds", "(flex in NEW alone)"),
         ([run(), run(TABLE.assign(latency_s=1.5 * TABLE["latency_s"]))], {}, "speed", "1.50 times as long"),
@@ -94,18 +90,6 @@ def test_nothing_is_said_of_what_one_side_does_not_know() -> None:
     assert {*said(run(), older, sd=float("nan"))} == {"origins", "raw"}
 
 
-def test_runs_that_were_asked_for_differently_are_told_apart(tmp_path: Path) -> None:
-    """By the plans in their folders."""
-    cases_of_both = [case("eager"), case("sdpa")]
-    for name, effort in (("few", Effort(processes=2)), ("many", Effort(processes=99, bound=0.2))):
-        folder = runs.of(tmp_path / name, cases_of_both)
-        plan.save(Sweep("quick", (cases_of_both[0].point,), ("eager", "sdpa"), effort=effort), folder)
-    few, many = SavedRun(tmp_path / "few"), SavedRun(tmp_path / "many")
-    assert "processes 2 against 99; bound 2.0% against 20.0%" in said(few, many)["asked"]
-    assert "asked" not in said(few, few)
-
-
 def test_every_kind_of_note_is_one_line() -> None:
     """A note never breaks the list in which it stands."""
     assert not any("\n" in words for words in WORDS.values())
-    assert "2 rows in dispute measured again side by side: 2 slower; " in str(rerun(["slower"] * 2, Path("again")))

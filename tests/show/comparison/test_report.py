@@ -36,7 +36,7 @@ def test_each_implementation_has_a_line_of_its_judged_rows() -> None:
     report = Report(compare(table(baseline(), failed(case("online")), *run, *slow), table(baseline(), *new)))
     sdpa, mha = compared.implementations(report)
     assert (sdpa.name, sdpa.rows, sdpa.verdicts, sdpa.median, sdpa.excluded) == (
-        "sdpa", 3, "3 inconclusive", "+0.0%", "8%")  # fmt: skip
+        "sdpa", 3, "3 open", "+0.0%", "8%")  # fmt: skip
     assert (mha.name, mha.rows, mha.verdicts, mha.median) == ("mha", 4, "4 slower", "-20.0%")
     assert mha.excluded == "26%"  # at 0.8 less 0.2 % it takes 1.253 times as long
 
@@ -63,7 +63,7 @@ def test_only_words_that_occur_are_explained() -> None:
     """A comparison in which every row is equivalent doesn't explain what is open."""
     run = table(at(case(), 1.0))
     assert len(compared.explanations(Report(compare(run, run)))) == 3
-    assert "inconclusive: " in " ".join(compared.explanations(Report(every_verdict())))
+    assert "open: " in " ".join(compared.explanations(Report(every_verdict())))
 
 
 # The headline

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import altair
 import pytest
 
 from bench.analyse.analysed_run import AnalysedRun
@@ -25,7 +24,6 @@ from tests.make import runs
 from tests.make.points import of_layer
 from tests.make.records import ORIGIN, case, record
 from tests.make.records import environment as environment_of
-from tests.make.records import in_precision as measured
 from tests.make.results import modelled, of_wide
 from tests.make.runs import data_of, saved, unpacked
 from tests.refusals import refusal
@@ -104,14 +102,6 @@ def test_the_page_says_when_and_under_which_variables_it_was_measured(tmp_path: 
     assert {("measured", "2025-01-31 12:00 to 12:04 UTC"), ("TORCHINDUCTOR_FREEZING", "1")} <= {*facts}
 
 
-def test_a_change_of_precision_is_shown(text: str, tmp_path: Path) -> None:
-    """The change stands with the answer; a run in one dtype has no such line."""
-    both = [measured("eager", dtype, process) for dtype in ("float32", "bfloat16") for process in range(3)]
-    page_of_both = page(AnalysedRun(saved(tmp_path / "both", both)))
-    assert page_of_both.index("bfloat16 instead of float32: eager is 2.00x") < page_of_both.index("Point by point")
-    assert "instead of float32" not in text
-
-
 def test_every_case_is_in_the_table_and_in_the_data(text: str, data: dict[str, Any], quick: AnalysedRun) -> None:
     """Rows of both are in the same order, with what failed in full; the packed file is results.csv byte for byte."""
     names = data["rows"]["implementation"]
@@ -161,13 +151,13 @@ def test_a_cell_of_a_map_says_what_the_point_says(text: str, data: dict[str, Any
     assert len(cells) == 14
     for each in cells:
         assert f"<td>{each['words']}</td>" in text
-        assert each["lines"][0] == each["names"].split(",")[0]
+        assert each["first"][0] == each["names"][0] == each["name"]
     cases = [case(name, num_tokens=n, num_heads=h) for n in (50, 197) for h in (3, 6) for name in ("eager", "sdpa")]
     lost = [modelled(each, 0, ("oom", "") if each.point == cases[0].point else None) for each in cases]
     (part,) = data_of(page(AnalysedRun(saved(tmp_path / "lost", lost))))["figures"]["winners"]["parts"]
-    fills = {each["lines"][0]: each["fill"] for each in part["rows"]}
-    assert fills.pop("nothing was measured") == "var(--open)"
-    assert all("color-mix" in fill for fill in fills.values())
+    names = {each["first"][0]: each["name"] for each in part["rows"]}
+    assert names.pop("nothing was measured") == ""
+    assert all(first == name for first, name in names.items())
 
 
 def test_one_query_has_a_map_over_keys_on_its_page(tmp_path: Path) -> None:
@@ -256,12 +246,11 @@ def test_threads_that_a_sweep_varies_are_not_taken_for_the_machines(tmp_path: Pa
 def test_a_machine_without_rows_is_left_out_in_words(tmp_path: Path) -> None:
     """The other machines have their page; a merged run without any rows is refused."""
     run = merged(tmp_path, here=PAIR, there=PAIR)
-    empty = tmp_path / "there" / RESULTS
-    empty.write_bytes(empty.read_bytes().splitlines(keepends=True)[0])
+    (tmp_path / "there" / journal.JOURNAL).write_bytes(b"")
     text = page(run)
     assert data_of(text)["machines"] == ["here"]
     assert "holds no rows" in text
-    (tmp_path / "here" / RESULTS).write_bytes(empty.read_bytes())
+    (tmp_path / "here" / journal.JOURNAL).write_bytes(b"")
     assert "holds no rows" in refusal(page, run)
 
 
@@ -274,17 +263,3 @@ def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path, monkeypatch:
     run = AnalysedRun(runs.of(tmp_path / "run", PAIR))
     monkeypatch.setattr("bench.store.files.replace", full)
     assert refusal(write, run) == f"cannot write {run.page} (No space left on device)"
-
-
-@pytest.mark.slow
-def test_charts_are_valid_and_name_what_they_show(data: dict[str, Any]) -> None:
-    """Each follows Vega-Lite's schema, has a description for those who don't see it, and its data by name."""
-    charts = {kind: figure["charts"] for kind, figure in data["figures"].items()} | {"samples": {"any": data["strip"]}}
-    charts["winners"] = {part["title"]: part["chart"] for part in data["figures"]["winners"]["parts"]}
-    for kind, specs in charts.items():
-        for spec in specs.values():
-            assert spec["description"], kind
-            assert spec["data"] == {"name": "rows"}, kind
-        first, *_, last = specs.values() if len(specs) > 1 else [*specs.values()] * 2  # others have another axis alone
-        for spec in (first, last):
-            altair.Chart.from_dict(spec, validate=True)

@@ -6,20 +6,21 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from operator import itemgetter
 from typing import Any
 
 from bench.analyse.advice import Advice
 from bench.analyse.flags import is_opposed, launch_bound
 from bench.analyse.rows import grouped
-from bench.analyse.verdict import AS_FAST, DIFFERENT, FASTER, KINDS, OPEN, SLOWER, UNMEASURED, Verdict
+from bench.analyse.verdict import LOST, Verdict
 from bench.plan.again import MOST_COMMANDS, Again
 from bench.plan.case import AFTER, BEFORE, Case, Point
 from bench.plan.device import CPU
+from bench.plan.verdicts import AS_FAST, DIFFERENT, FASTER, NOT_MEASURED, OF_SIDES, OPEN, SLOWER
 from bench.plan.weights import ADDED, NAMES, ORDER, ROWS
 from bench.show import intervals
 from bench.show.answer import bound_by_host
-from bench.show.blocks import BAD, GOOD, HEAD, PLAIN, WARNING, Block, Code, Column, Folded, Lines, Table, right
+from bench.show.blocks import BAD, HEAD, PLAIN, WARNING, Block, Code, Column, Folded, Lines, Table, right
+from bench.show.comparison.report import TONES
 from bench.show.rows import Row, reason
 from bench.show.text import capital, memory_setting, more, names, share_of, shared, slower
 from bench.stats.estimates import Interval
@@ -44,15 +45,10 @@ WORDS = {
     AS_FAST: "not slower than {before} by more than {bound}",
     SLOWER: "slower than {before}",
     OPEN: "not known to be as fast as {before}",
-    UNMEASURED: "not measured",
+    NOT_MEASURED: "not measured",
     DIFFERENT: "different from {before}",
 }
 """What a verdict says of the second side."""
-
-TONES = {FASTER: GOOD, AS_FAST: GOOD, SLOWER: BAD, OPEN: WARNING, UNMEASURED: BAD, DIFFERENT: BAD}
-
-LOST = (DIFFERENT, UNMEASURED)
-"""The verdicts on a side that has no time, or not that of the same function."""
 
 KEPT, EXCEEDED, UNDECIDED = "kept", "exceeded", "not decided"
 """Whether the second side keeps within what is allowed."""
@@ -146,7 +142,7 @@ class Told:
     @property
     def worst(self) -> Verdict:
         """The point with the worst verdict; of several, the one with the least speed-up."""
-        return max(self.verdicts, key=lambda each: (KINDS.index(each.kind), -_value(each)))
+        return min(self.verdicts, key=lambda each: (OF_SIDES.index(each.kind), _value(each)))
 
 
 def _value(of: Verdict) -> float:
@@ -154,30 +150,18 @@ def _value(of: Verdict) -> float:
 
 
 def blocks(told: Told) -> Iterator[Block]:
-    """Yield what a duel says, the answer first."""
+    """Yield what a duel says, the answer first; a comment on a pull request folds the facts away."""
+    points = [each.point for each in told.verdicts]
     yield Lines([headline(told)], HEAD)
     yield Lines([*_allowed(told)], BAD if told.is_bad else PLAIN)
     yield Lines([*_doubts(told)], WARNING)
-    yield Lines([*_waiting(told)])
-    yield Table(_columns(told), told.verdicts)
-    yield Lines([*_opposed(told)])
-    yield Lines([*_failures(told)], BAD, is_list=True)
-    yield Lines([*_facts(told)], is_list=True)
-
-
-def markdown_blocks(told: Told) -> Iterator[Block]:
-    """Yield what a duel says for a comment on a pull request: the answer, and the rest folded away."""
-    yield Lines([headline(told)], HEAD)
-    yield Lines([*_allowed(told), *_doubts(told), *_waiting(told)])
-    points = [each.point for each in told.verdicts]
-    yield Lines([shared(points), *map(capital, memory_setting(points))])
+    yield Lines([*_waiting(told), shared(points), *map(capital, memory_setting(points))])
     yield Table(_columns(told), told.verdicts)
     yield Lines([*_opposed(told), *_conversion(told)])
-    yield Lines([*_failures(told)], is_list=True)
-    rows = [tuple(line.split(": ", 1)) for line in _facts(told, is_folded=True)]
-    details = Table([Column("what", itemgetter(0)), Column("", itemgetter(1), is_code=True)], rows)  # @main is no user
-    yield Folded("Kernels, attention, versions, machine", details)
-    every = [told.again.command(Case(each.point, told.after)) for each in told.verdicts]
+    yield Lines([*_failures(told)], BAD, is_list=True)
+    facts = Lines([*_facts(told)], is_list=True, is_foreign=True)  # the @main of a checkout is no user
+    yield Folded("Kernels, attention, versions, machine", Code([]), facts)
+    every = [told.again.command(Case(point, told.after)) for point in points]
     single = every[:MOST_COMMANDS] if len(every) > 1 else []
     yield Folded("Again", Code([told.command, *single], "sh"))
 
@@ -205,7 +189,9 @@ def _answer(told: Told) -> str:
     ratio = f"{_ratio(worst.speedup)} at {told.labels[worst.point]}"
     if worst.kind in (FASTER, AS_FAST):
         return f"{_said(worst.kind, told)} at all {count} points, by {ratio} at worst"
-    others = [f"{_said(kind, told)} at {kinds[kind]}" for kind in KINDS if kind != worst.kind and kinds[kind]]
+    others = [
+        f"{_said(kind, told)} at {kinds[kind]}" for kind in reversed(OF_SIDES) if kind != worst.kind and kinds[kind]
+    ]
     later = _later(told) if kinds[OPEN] else ""
     return f"{'; '.join([f'{_said(worst.kind, told)}{where}, by {ratio} at worst', *others])}{later}"
 
@@ -298,13 +284,17 @@ def _columns(told: Told) -> list[Column]:
     return [
         *([Column("point", lambda of: told.labels[of.point])] if len(told.labels) > 1 else []),
         Column("speed-up", lambda of: _ratio(of.speedup) if of.speedup.is_known else ""),
-        *([] if told.is_unmatched else [Column("verdict", lambda of: of.kind, tone=lambda of: TONES[of.kind])]),
+        *([] if told.is_unmatched else [Column("verdict", lambda of: of.kind, tone=_tone)]),
         Column(told.before, cell("latency_s", units.seconds, "before"), right),
         Column(told.after, cell("latency_s", units.seconds, "after"), right),
         Column(f"memory {told.before}", cell("memory_bytes", units.size, "before"), right, rank=2),
         Column(f"memory {told.after}", cell("memory_bytes", units.size, "after"), right, rank=2),
         Column("replicates", cell("processes", str, "after"), right, rank=3),
     ]  # fmt: skip
+
+
+def _tone(of: Verdict) -> str:
+    return BAD if of.kind in LOST else TONES[of.kind]
 
 
 def _opposed(told: Told) -> Iterator[str]:
@@ -326,15 +316,12 @@ def _failures(told: Told) -> Iterator[str]:
                 yield f"{told.labels[each.point]}: {name}: {reason(row)}"
 
 
-def _facts(told: Told, *, is_folded: bool = False) -> Iterator[str]:
-    """Yield what belongs to the answer: `what: …`; if it is folded away, without what stands above."""
-    if not is_folded:
-        yield f"point: {shared([each.point for each in told.verdicts])}"
+def _facts(told: Told) -> Iterator[str]:
+    """Yield what belongs to the answer: `what: …`."""
     yield "speed-up: with its 99 % interval, from rounds in pairs; times are medians, so their quotient may differ"
-    yield from (f"memory: {line}" for line in memory_setting([each.point for each in told.verdicts]) if not is_folded)
     yield from _kernels(told)
     yield from _attention(told)
-    yield from _function(told, is_folded=is_folded)
+    yield from _function(told)
     yield from _code(told)
     identity = told.here.identity
     software = f"Python {identity['python']}, torch {identity['torch']}"
@@ -385,20 +372,19 @@ def _conversion(told: Told) -> Iterator[str]:
         yield f"Weights of {told.after} are those of {told.before} so: {told.match}"
 
 
-def _function(told: Told, *, is_folded: bool) -> Iterator[str]:
+def _function(told: Told) -> Iterator[str]:
     if told.weights is None:
         yield "function: the sides are two layers or models, and nothing is said about their outputs"
     elif told.is_unmatched:
         yield f"function: different, or its weights are not matched: {told.match}"
     elif told.is_uncompared:
         yield f"function: outputs were not compared: {told.match or 'weights differ'}"
-    elif told.weights and any(each.kind != UNMEASURED for each in told.verdicts):
+    elif told.weights and any(each.kind != NOT_MEASURED for each in told.verdicts):
         what = "outputs and gradients" if told.verdicts[0].point.mode != "inference" else "outputs"
         errors = [(each.after["error"], each.after["tolerance"]) for each in told.verdicts if each.after.get("error")]
         error, tolerance = max(errors, key=lambda pair: pair[0] / pair[1], default=(None, None))
         figures = f": largest error {error:.1g}, tolerance {tolerance:.1g}" if error and tolerance else ""
-        match = f" ({told.match})" if told.match and not is_folded else ""
-        how = f"{OF_WEIGHTS[told.weights]}{match}"
+        how = OF_WEIGHTS[told.weights]
         yield f"function: {what} were judged by those of {told.before} in float64, {how}{figures}"
 
 

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from bench.analyse.advice import Advice, LayerKind
-from bench.analyse.verdict import DIFFERENT, FASTER, KINDS, OPEN, SLOWER, Verdict, verdict
+from bench.analyse.verdict import Verdict, verdict
 from bench.plan.again import Again
 from bench.plan.case import AFTER, BEFORE
+from bench.plan.verdicts import DIFFERENT, FASTER, OF_SIDES, OPEN, SLOWER
 from bench.plan.weights import NAMES, ROWS, WAYS
-from bench.show.duel import Told, as_json, blocks, differences, headline, markdown_blocks
+from bench.show.comparison.duel import Told, as_json, blocks, differences, headline
 from bench.show.markdown import MOST_CHARACTERS, markdown
 from bench.show.terminal.console import render, rendered
 from bench.show.text import faster
@@ -74,7 +75,7 @@ def test_medians_that_contradict_the_speedup_have_their_reason_beside_them() -> 
     """In the terminal and in the comment; those that agree with the ratio, or may, have none."""
     opposed = told(of(*FAST, latency_s=1.03e-3))
     assert "contradict the speed-up" in said(opposed)
-    assert "contradict the speed-up" in markdown(markdown_blocks(opposed)).partition("<details>")[0]
+    assert "contradict the speed-up" in markdown(blocks(opposed)).partition("<details>")[0]
     for each in (of(*FAST, latency_s=0.97e-3), of(*UNSURE, latency_s=1.03e-3), of(*SLOW), *LOST):
         assert "contradict the speed-up" not in said(told(each))
 
@@ -109,7 +110,7 @@ def test_the_answer_comes_first_everywhere(each: Verdict) -> None:
     assert answer[0].isupper()
     assert not answer.endswith((": ", ":"))
     assert said(of_one).startswith(answer)
-    assert markdown(markdown_blocks(of_one)).replace("\\", "").startswith(f"**{answer}**")
+    assert markdown(blocks(of_one)).replace("\\", "").startswith(f"**{answer}**")
     assert json.loads(as_json(of_one))["headline"] == answer
 
 
@@ -117,7 +118,7 @@ def test_no_two_verdicts_read_alike() -> None:
     """Without their numbers and reasons the answers still differ."""
     answers = [headline(told(each)).partition(":")[0] for each in (of(*FAST), of(*EQUAL), of(*UNSURE), of(*SLOW))]
     answers += [headline(told(each)).partition(":")[0] for each in LOST[:2]]
-    assert len({*answers}) == len(KINDS)
+    assert len({*answers}) == len(OF_SIDES)
 
 
 def test_a_side_that_is_an_implementation_is_named() -> None:
@@ -215,7 +216,7 @@ def test_what_is_allowed_is_said_beside_the_answer() -> None:
 
 
 def test_kernels_are_said_before_and_after() -> None:
-    """Once if they are the same; other points have other lines, and what has no time has none."""
+    """Once if they are the same, that of the core first; other points have other lines, what has no time has none."""
     new = of(*FAST, kernels="aten::_flash_attention")
     (line,) = facts(told(new), "kernels")
     assert line.index("aten::bmm") < line.index("aten::_flash_attention")
@@ -224,13 +225,8 @@ def test_kernels_are_said_before_and_after() -> None:
     assert len(facts(told(new, of(*FAST, tokens=9)), "kernels")) == 2
     assert facts(told(of(*FAST), LOST[0]), "kernels") == [line]
     assert not facts(told(ended("oom", "skipped")), "kernels")
-
-
-def test_the_kernel_of_the_core_is_named_among_those_of_a_model() -> None:
-    """A model runs more kernels than a line names, and that of attention may be the last."""
     row = {**of(*FAST).before, "kernels": "conv;cat;add;norm;addmm;gelu;mean;_flash_attention"}
-    both = dataclasses.replace(of(*FAST), before=row, after=row)
-    (line,) = facts(told(both), "kernels")
+    (line,) = facts(told(dataclasses.replace(of(*FAST), before=row, after=row)), "kernels")
     assert "in both _flash_attention, conv, cat, add, norm, addmm …" in line
 
 
@@ -250,38 +246,33 @@ def test_what_was_judged_is_said() -> None:
     assert "gradients" in facts(told(train), "function")[0]
 
 
-def test_outputs_that_were_not_compared_are_said_first() -> None:
-    """The first line has the reason, and a gate doesn't let the change pass; without one it is no failure."""
-    reason = "only after gamma"
-    here = Environment(IDENTITY, {}, {"weights": "", "match": reason})
-    for allow, is_bad in ((None, False), (0.5, True)):
-        unknown = told(of(*FAST), here=here, allow=allow)
-        assert reason in said(unknown, 500).splitlines()[0]
-        assert json.loads(as_json(unknown))["weights"] == ""
-        assert unknown.is_bad is is_bad
-    assert not told(of(*FAST), weights=None, allow=0.5).is_bad
+@pytest.mark.parametrize(
+    ("tried", "allow", "is_bad"), [(0, None, False), (0, 0.5, True), (36, None, True), (36, 0.5, True)]
+)
+def test_weights_that_are_not_matched_are_said_first(tried: int, allow: float | None, is_bad: bool) -> None:
+    """If none could be tried, outputs were not compared, which a gate doesn't let pass.
+
+    If they were tried in vain the side is different, and no verdict on its speed stands beside that.
+    """
+    reason = "no way gives its outputs; the nearest is off by 94%"
+    here = Environment(IDENTITY, {}, {"weights": "", "match": reason, "tried": tried})
+    unknown = told(of(*FAST), here=here, allow=allow)
+    first, *others = said(unknown, 500).splitlines()
+    assert reason in first
+    assert ("Different" in first) == bool(tried)
+    assert any(words in " ".join([first, *others]) for words in ("faster", "kept", "not compared")) != bool(tried)
+    assert unknown.is_bad is is_bad
+    content = json.loads(as_json(unknown))
+    assert (content["weights"], content["verdict"]) == ("", DIFFERENT if tried else FASTER)
     assert reason not in headline(told(ended("ok", "crashed"), here=here))
-
-
-def test_a_side_whose_weights_were_tried_in_vain_is_bad() -> None:
-    """Its first line says both that may be so, no verdict on its speed stands beside it, and the duel is different."""
-    tried = "no way of 36 gives its outputs; the nearest is off by 94%"
-    here = Environment(IDENTITY, {}, {"weights": "", "match": tried, "tried": 36})
-    for allow in (None, 0.5):
-        vain = told(of(*FAST), here=here, allow=allow)
-        text = said(vain, 500)
-        assert vain.is_bad
-        assert all(words in text.splitlines()[0] for words in ("Different", "not matched", tried))
-        assert not any(words in text for words in ("faster", "kept", "not compared"))
-        assert json.loads(as_json(vain))["verdict"] == DIFFERENT
-    assert tried not in headline(told(ended("ok", "crashed"), here=here))
+    assert not told(of(*FAST), weights=None, allow=0.5).is_bad
 
 
 def test_a_comment_shows_which_weights_are_which() -> None:
     """Above the fold, where a reviewer sees that two were swapped."""
     swapped = "to_q.weight is rows 0 to 7 of qkv.weight, to_v.weight rows 8 to 15"
     here = Environment(IDENTITY, {}, {"weights": ROWS, "match": swapped})
-    above, _, below = markdown(markdown_blocks(told(of(*FAST), here=here))).replace("\\", "").partition("<details>")
+    above, _, below = markdown(blocks(told(of(*FAST), here=here))).replace("\\", "").partition("<details>")
     assert swapped in above
     assert swapped not in below
 
@@ -290,7 +281,7 @@ def test_the_setting_of_memory_is_said_in_words() -> None:
     """A user's program has the C library's defaults, with which the difference can be another one."""
     kept = told(of(*FAST))
     assert "C library's defaults" in said(kept, 500)
-    comment = markdown(markdown_blocks(kept)).partition("<details>")
+    comment = markdown(blocks(kept)).partition("<details>")
     assert ["--allocator system" in part for part in (comment[0], comment[2])] == [True, False]
     usual = of(*FAST)
     usual = dataclasses.replace(usual, point=dataclasses.replace(usual.point, allocator="system"))
@@ -358,7 +349,7 @@ def test_what_weakens_the_answer_stands_below_it() -> None:
     """A machine that wasn't quiet and sides of the same code are said outside of the fold; a quiet one is a fact."""
     same = {BEFORE: side(), AFTER: side()}
     busy = told(of(*FAST), sides=same, machine=(False, "The machine was not quiet."))
-    above, _, _ = markdown(markdown_blocks(busy)).partition("<details>")
+    above, _, _ = markdown(blocks(busy)).partition("<details>")
     assert "not quiet" in above
     assert "No difference" in above
     assert facts(told(of(*FAST), machine=(True, "The machine was quiet.")), "control")
@@ -393,7 +384,7 @@ def test_the_comment_has_a_row_for_each_point_and_two_folds() -> None:
     """
     sides = {name: {**side(), "given": {**GIVEN, "checkout": f"../timm@{name}"}} for name in (BEFORE, AFTER)}
     many = [of(*FAST, tokens=5 + number) for number in range(3)]
-    text = markdown(markdown_blocks(told(*many, ended("ok", "incorrect", tokens=20), allow=0.02, sides=sides)))
+    text = markdown(blocks(told(*many, ended("ok", "incorrect", tokens=20), allow=0.02, sides=sides)))
     above, facts_of, again = text.split("<details>")
     table = [line for line in above.splitlines() if line.startswith("|")]
     assert len(table) == 2 + 4
