@@ -110,6 +110,11 @@ Serve = Callable[[dict[str, Any], Channel], dict[str, Any]]
 """A function that serves a request and returns the content of the reply."""
 
 
+def methods(role: object) -> dict[str, Serve]:
+    """Return the public methods of a role; each serves the requests of its name."""
+    return {name: getattr(role, name) for name in vars(type(role)) if not name.startswith("_")}
+
+
 def serve(requests_served: dict[str, Serve], channel: Channel) -> None:
     """Serve requests by their name until the parent closes the pipe; `start` gets an empty reply at once."""
     for request in channel.requests():

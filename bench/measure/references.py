@@ -15,7 +15,7 @@ from bench.measure import failure, function, memory, outputs, process_state, ref
 from bench.measure.correctness import Form
 from bench.measure.devices import device
 from bench.measure.failure import Outcome
-from bench.measure.forking import Channel, serve
+from bench.measure.forking import Channel, methods, serve
 from bench.measure.judge import all_cores
 from bench.measure.reference import Check, Computed, Target
 from bench.plan.case import Point
@@ -164,5 +164,4 @@ def obstacle(point: Point) -> str:
 
 def work(channel: Channel) -> None:
     """Serve the requests for what is expected until the parent closes the pipe."""
-    references = References()
-    serve({"expect": references.expect, "expect_timed": references.expect_timed}, channel)
+    serve(methods(References()), channel)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.machine import monotonic, sealed
-from bench.measure.forking import Channel, ForkServer, serve
+from bench.measure.forking import Channel, ForkServer, methods, serve
 from bench.sampling.inputs import PEAKED, TIMED
 from tests import attacks
 from tests.children import start_sibling
@@ -104,9 +104,8 @@ class Worker:
         if case["thorough"]:
             metrics["kernels"] = ["thorough"]
         outcome = self._outcome(metrics)
-        if self._name.startswith("test:large") and len(LIVING) > 2:
-            outcome |= {"status": "oom", "detail": "MemoryError"}
-        if self._name == "test:outgrows" and case["point"]["num_tokens"] >= OUTGROWN:
+        has_outgrown = self._name == "test:outgrows" and case["point"]["num_tokens"] >= OUTGROWN
+        if has_outgrown or (self._name.startswith("test:large") and len(LIVING) > 2):
             outcome |= {"status": "oom", "detail": "MemoryError"}
         free_bytes = 10 * GIB if case["point"]["device"] != "cpu" else None
         return {**outcome, "free_bytes": free_bytes, "call_s": _timing_s()}
@@ -373,19 +372,15 @@ LIVING: set[Worker] = set()
 def work(channel: Channel) -> None:
     """Serve the requests of a worker."""
     worker = Worker()
-    of_case = (worker.arrive, worker.prepare, worker.begin, worker.sample, worker.keep, worker.finish)
-    requests = (worker.check, worker.describe, worker.memory, *of_case, worker.do)
     try:
-        serve({request.__name__: request for request in requests}, channel)
+        serve(methods(worker), channel)
     finally:
         LIVING.discard(worker)
 
 
 def judge(channel: Channel) -> None:
     """Serve the requests of a judge."""
-    role = Judge()
-    requests = (role.hold, role.compare, role.compare_timed, role.rates, role.probe)
-    serve({request.__name__: request for request in requests}, channel)
+    serve(methods(Judge()), channel)
 
 
 def reference(channel: Channel) -> None:
