@@ -32,7 +32,7 @@ from impls.graph.source import written_lines
 from impls.graph.tracing import Traced, Untraceable, traced
 from impls.lookup import check
 from impls.modules.core import FUSED_ATTN, OF_TRANSFORMERS, is_torchs_own, switch_of
-from impls.modules.counted import WHOLE_LAYER
+from impls.modules.counted import WHOLE
 from impls.modules.wrapper import Wrapper, copied, wrapped
 from impls.sameness import SAME
 
@@ -96,7 +96,7 @@ def look(request: Mapping[str, Any], channel: Channel) -> dict[str, Any]:
         "untraced": untraced,
         "calls": timed,
         "kernels": plain,
-        "has_whole": any(map(WHOLE_LAYER.fullmatch, plain)),
+        "has_whole": any(map(WHOLE.fullmatch, plain)),
         "graph_kernels": in_graph,
         "settings": tried,
         "shape": {**_columns(of.cores, model, point), "batch": point.batch},

@@ -14,7 +14,7 @@ from impls.modules.wrapper import SDPAReplaced, Wrapper
 FUSED = re.compile(r"_scaled_dot_product_(?!.*backward)\w*attention\w*|flex_attention")
 """The operators that compute a core in one."""
 
-WHOLE_LAYER = re.compile(r"_native_multi_head_attention|_transformer_encoder_layer_fwd")
+WHOLE = re.compile(r"_native_multi_head_attention|_transformer_encoder_layer_fwd")
 """The operators that compute a layer in one: the fast paths of torch's own modules."""
 
 SOFTMAX = re.compile(r"_softmax|_safe_softmax|logsumexp|exp_?")
@@ -41,7 +41,7 @@ def counted(model: Wrapper, *xs: Tensor) -> Counts:
     with SDPAReplaced(counting.standing_in_for(F.scaled_dot_product_attention), model.names), counting:
         model(*xs)
     fused, whole, softmaxes = (
-        sum(kind.fullmatch(name) is not None for name in counting.names) for kind in (FUSED, WHOLE_LAYER, SOFTMAX)
+        sum(kind.fullmatch(name) is not None for name in counting.names) for kind in (FUSED, WHOLE, SOFTMAX)
     )
     return Counts(counting.by_function, fused, whole, softmaxes)
 
