@@ -9,7 +9,7 @@ import tarfile
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -52,6 +52,13 @@ def test_a_rehearsed_run_is_packed_with_all_that_a_run_has(tmp_path: Path) -> No
         names = {Path(name).relative_to("memory/memory").as_posix() for name in packed.getnames()}
     assert {"journal.jsonl", "results.csv", "environment.json", "report.html"} <= names
     assert any(name.startswith("plots/") for name in names)
+
+
+@pytest.mark.slow
+def test_a_part_that_takes_too_long_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such a part has failed; its line says so, and the last of its output is below."""
+    program = "import time\nprint('so far', flush=True)\ntime.sleep(60)"
+    assert ends(tmp_path, monkeypatch, program, most_s=2) == ["rows: failed: took longer than 2 s", "    so far"]
 
 
 def ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, most_s: float = 30) -> list[str]:
@@ -231,65 +238,64 @@ def faked(monkeypatch: pytest.MonkeyPatch, table: pd.DataFrame) -> None:
     monkeypatch.setattr(gpu_parts.Drill, "bench", lambda *_words, **_options: (table, 3.0))
 
 
-def told(part: Callable[[gpu_parts.Drill], str], folder: Path) -> str:
-    """Return what a part says on a GPU, or after `failed` why it has failed."""
-    try:
-        return part(gpu_parts.Drill("cuda", folder, time.monotonic() + 60))
-    except drill.FailedError as failure:
-        return f"failed: {failure}"
-
-
 @pytest.mark.parametrize(
-    ("left", "joined", "words"),
+    ("left", "joined", "said"),
     [("incorrect", "ok", ""), ("ok", "ok", "side_stream ok"), ("incorrect", "incorrect", "joined_stream incorrect")],
 )
 def test_work_on_another_stream_is_blamed_unless_it_is_joined(
-    left: str, joined: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    left: str, joined: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The part fails if work that was left is `ok`, or if work that was joined is not."""
     ends = {"eager": "ok", "tests.foreign:joined_stream": joined, "tests.hacks:side_stream": left}
     rows = [(tokens, name, status, 1e-5, "why") for tokens in (16, 1024) for name, status in ends.items()]
-    columns = ["num_tokens", "implementation", "status", "latency_s", "detail"]
-    faked(monkeypatch, pd.DataFrame(rows, columns=columns))
-    said = told(gpu_parts.streams, tmp_path)
-    assert said.startswith("failed: ") is bool(words)
-    assert words in said
-    assert words or said.count("incorrect") == 2
-
-
-HELD = "with a hold 1.019 at 30 us, 0.991 at 1000 us; without"
+    table = pd.DataFrame(rows, columns=["num_tokens", "implementation", "status", "latency_s", "detail"])
+    faked(monkeypatch, table)
+    on_gpu = gpu_parts.Drill("cuda", tmp_path, time.monotonic() + 60)
+    if not said:
+        assert gpu_parts.streams(on_gpu).count("incorrect") == 2
+        return
+    with pytest.raises(drill.FailedError, match=said):
+        gpu_parts.streams(on_gpu)
 
 
 @pytest.mark.parametrize(
-    ("at_30_us", "at_1_ms", "words"),
-    [(1.019, 0.991, [HELD, "0.840 to 0.840, 1.580 to 1.580"]), (0.979, 1.0, ["failed: "]), (1.0, 1.011, ["failed: "])],
+    ("at_30_us", "at_1_ms", "is_fine"), [(1.019, 0.991, True), (0.979, 1.0, False), (1.0, 1.011, False)]
 )
 def test_twins_are_within_one_percent_behind_a_hold(
-    at_30_us: float, at_1_ms: float, words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    at_30_us: float, at_1_ms: float, is_fine: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Within 2 % in short calls; the line has the ratios of both ways to time."""
     rows = [("control", speedup, time_s) for speedup, time_s in ((at_30_us, 3e-5), (at_1_ms, 1e-3))]
     faked(monkeypatch, pd.DataFrame([*rows, ("sdpa", 1.0, 1e-3)], columns=["implementation", "speedup", "latency_s"]))
     monkeypatch.setattr(gpu_parts, "TWINS", gpu_parts.TWINS[:2])
     monkeypatch.setattr(gpu_parts, "_said", lambda *_command: "ratio 0.84\nratio 1.58\n")
-    said = told(gpu_parts.twins, tmp_path)
-    assert all(each in said for each in words)
-    assert ("2 of 2 points, 1 off" in said) is said.startswith("failed: ") is (words == ["failed: "])
+    on_gpu = gpu_parts.Drill("cuda", tmp_path, time.monotonic() + 60)
+    if is_fine:
+        said = gpu_parts.twins(on_gpu)
+        assert "with a hold 1.019 at 30 us, 0.991 at 1000 us; without" in said
+        assert "0.840 to 0.840, 1.580 to 1.580" in said
+        return
+    with pytest.raises(drill.FailedError, match="2 of 2 points, 1 off"):
+        gpu_parts.twins(on_gpu)
 
 
-@pytest.mark.parametrize(("verdict", "agrees"), [("0.95x  equivalent", True), ("0.80x  slower", False)])
+@pytest.mark.parametrize(("verdict", "is_fine"), [("0.95x  equivalent", True), ("0.80x  slower", False)])
 def test_a_published_figure_of_the_card_must_agree(
-    verdict: str, agrees: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    verdict: str, is_fine: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Those of another card are shown, and decide nothing; a sweep that isn't there is named."""
     faked(monkeypatch, pd.DataFrame({"status": ["ok", "unsupported"]}))
     monkeypatch.setattr(gpu_parts, "shipped_names", lambda: ["cudnn-h200", "fa3-paper"])
     shown = {"cudnn-h200": verdict, "fa3-paper": "0.50x  another card, no comparison: published for H100"}
     monkeypatch.setattr(gpu_parts, "_said", lambda *command: shown.get(Path(command[-1]).name, "NVIDIA H200"))
-    said = told(gpu_parts.published, tmp_path)
-    of_both = "cudnn-h200: 1 ok, 1 unsupported, 1 equivalent; fa3-paper: 1 ok, 1 unsupported, 1 another card"
-    assert ("no figure of this card agrees" not in said) is (of_both in said) is agrees
-    assert said.endswith("there is no sweep sglang-vit") or not agrees
+    on_gpu = gpu_parts.Drill("cuda", tmp_path, time.monotonic() + 60)
+    if is_fine:
+        said = gpu_parts.published(on_gpu)
+        assert "cudnn-h200: 1 ok, 1 unsupported, 1 equivalent; fa3-paper: 1 ok, 1 unsupported, 1 another card" in said
+        assert said.endswith("there is no sweep sglang-vit")
+        return
+    with pytest.raises(drill.FailedError, match="no figure of this card agrees"):
+        gpu_parts.published(on_gpu)
 
 
 @pytest.mark.parametrize(("share", "is_fine"), [(1.04, True), (0.97, True), (1.1, False), (float("nan"), False)])
@@ -305,9 +311,12 @@ def test_peaks_are_those_of_the_tensors(
         for case, bytes_ in zip(own, of_cpu, strict=True)
     ]
     faked(monkeypatch, pd.DataFrame(rows))
-    said = told(gpu_parts.memory, tmp_path)
-    assert said.startswith("eager " if is_fine else "failed: eager ")
-    assert "its tensors" in said
+    on_gpu = gpu_parts.Drill("cuda", tmp_path, time.monotonic() + 60)
+    if is_fine:
+        assert gpu_parts.memory(on_gpu).startswith("eager ")
+        return
+    with pytest.raises(drill.FailedError, match="its tensors"):
+        gpu_parts.memory(on_gpu)
 
 
 def test_a_peak_of_a_row_that_failed_is_missing_for_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -318,7 +327,8 @@ def test_a_peak_of_a_row_that_failed_is_missing_for_its_reason(tmp_path: Path, m
         for name, (status, detail) in ends.items()
     ]
     faked(monkeypatch, pd.DataFrame(rows))
-    assert "sdpa error: it changed the order of backends" in told(gpu_parts.memory, tmp_path)
+    with pytest.raises(drill.FailedError, match="sdpa error: it changed the order of backends"):
+        gpu_parts.memory(gpu_parts.Drill("cuda", tmp_path, time.monotonic() + 60))
 
 
 def test_torchs_warnings_are_not_in_the_log_of_checks(monkeypatch: pytest.MonkeyPatch) -> None:
