@@ -38,7 +38,6 @@ from bench.store import environment, journal
 from bench.store.record import Record
 from bench.store.table import RESULTS, load
 from tests.clock import Clock, wait_by_hand
-from tests.engine import threads
 from tests.machine.test_gpus import A_GPU
 from tests.make.points import point
 from tests.refusals import refusal
@@ -73,13 +72,8 @@ def ran(sweep: Sweep, folder: Path, *, extend: bool = False) -> pd.DataFrame:
     return load(folder)
 
 
-@pytest.fixture
-def _in_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    threads.use_processes(monkeypatch)
-
-
 scripted = pytest.mark.usefixtures("scripted_workers")
-in_processes = pytest.mark.usefixtures("_in_processes")
+in_processes = pytest.mark.usefixtures("scripted_processes")
 
 FOREIGN = {"wrong": "incorrect", "raises": "error", "exits": "crashed", "talkative": "ok", "nothing": "error"}
 MUTANTS = ("mean_of_values", "stale_output", "edits_its_input", "one_nan")
