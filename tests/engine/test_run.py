@@ -73,7 +73,6 @@ def ran(sweep: Sweep, folder: Path, *, extend: bool = False) -> pd.DataFrame:
 
 
 scripted = pytest.mark.usefixtures("scripted_workers")
-in_processes = pytest.mark.usefixtures("scripted_processes")
 
 FOREIGN = {"wrong": "incorrect", "raises": "error", "exits": "crashed", "talkative": "ok", "nothing": "error"}
 MUTANTS = ("mean_of_values", "stale_output", "edits_its_input", "one_nan")
@@ -235,7 +234,7 @@ FAULTS = {
 """The status of each fault, and a part of what is said of it."""
 
 
-@in_processes
+@pytest.mark.usefixtures("scripted_processes")
 def test_a_process_that_dies_or_hangs_takes_one_case_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A crash, a signal in the rounds and a time-out are rows that say at which stage; the others go on.
 
