@@ -54,8 +54,8 @@ def _show(saved: AnalysedRun, arguments: argparse.Namespace) -> None:
     top = arguments.top or (TOP if sys.stdout.isatty() and count > MOST_POINTS else count)
     shown = most_important(chosen, top) if arguments.top or top < count else chosen
     planned = saved.planned if shown is saved.whole else None
-    console().print(results(shown, saved.baseline, saved.whole, planned.points if planned else ()))
-    console().print(render(blocks(shown, planned)))
+    by_point = results(shown, saved.baseline, saved.whole, planned.points if planned else ())
+    console().print(render([*by_point, *blocks(shown, planned)]))
     if arguments.where:
         _tell_commands(shown, saved.again)
     if top < count:

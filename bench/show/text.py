@@ -3,7 +3,6 @@
 Bounds are rounded away from what they bound, so that no sentence says more than its numbers.
 """
 
-import dataclasses
 import math
 from collections.abc import Collection, Iterable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
@@ -31,8 +30,7 @@ MOST = 1e6
 def varying(points: Iterable[Point]) -> set[str]:
     """Return the columns in which the points differ, without those that models don't have, if all are models."""
     points = [*points]
-    columns = zip(*(dataclasses.astuple(point) for point in points), strict=True)
-    different = {name for name, values in zip(POINT_COLUMNS, columns, strict=False) if len(set(values)) > 1}
+    different = {name for name in POINT_COLUMNS if len({getattr(point, name) for point in points}) > 1}
     return different - {*OF_LAYERS} if all(is_model(point.layer) for point in points) else different
 
 

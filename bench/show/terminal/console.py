@@ -22,7 +22,6 @@ PLAIN_WIDTH = 180
 THEME = Theme({HEAD: "bold", PLAIN: "", WARNING: "yellow", BAD: "red", GOOD: "bold green", QUIET: "dim"})
 """The style of each tone."""
 
-SPACING = "  "
 CODE_INDENT = 4
 
 LEAST, FEWEST = 40, 12
@@ -112,10 +111,10 @@ class Fitting:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         """Yield the table, line by line; without headings it has no line of them."""
         of = self.table
-        fitted = fit(of.columns, of.rows, options.max_width - of.indent, of.gap)
+        fitted = _fit(of.columns, of.among or of.rows, options.max_width - of.indent, len(of.gap))
         if any(each.column.heading for each in fitted):
-            yield row_line(fitted, None, of.gap, HEAD, of.indent)
-        yield from (row_line(fitted, row, of.gap, of.tone(row) if of.tone else PLAIN, of.indent) for row in of.rows)
+            yield _row_line(fitted, None, of)
+        yield from (_row_line(fitted, row, of) for row in of.rows)
 
 
 @dataclass(frozen=True)
@@ -143,9 +142,9 @@ class Fitted:
         return [part for line in text.splitlines() for part in textwrap.wrap(line, self.width, break_on_hyphens=False)]
 
 
-def fit(columns: Iterable[Column], rows: Sequence[Any], width: int, gap: str = SPACING) -> list[Fitted]:
+def _fit(columns: Iterable[Column], rows: Sequence[Any], width: int, gaps: int) -> list[Fitted]:
     """Return the columns that aren't empty for these rows and fit side by side into `width` characters."""
-    gaps, fitted = len(gap), []
+    fitted = list[Fitted]()
     for column in _split(columns):
         if any(cells := [column.text(row) for row in rows]):
             lines = (line for cell in (column.heading, *cells) for line in cell.splitlines())
@@ -172,15 +171,15 @@ def _split(columns: Iterable[Column]) -> Iterator[Column]:
             yield Column(column.interval_heading, column.interval, rank=column.interval_rank)
 
 
-def row_line(fitted: Sequence[Fitted], row: Any, gap: str = SPACING, tone: str = PLAIN, indent: int = 0) -> Text:
+def _row_line(fitted: Sequence[Fitted], row: Any, table: Table) -> Text:
     """Return the cells of a row, or the headings, side by side: text to the left, numbers to the right."""
-    whole = Text(style=tone)
+    whole = Text(style=table.head if row is None else table.tone(row) if table.tone else PLAIN)
     lines = itertools.zip_longest(*(each.lines(row) for each in fitted), fillvalue="")
     for number, parts in enumerate(lines):
-        whole.append("\n" * bool(number) + " " * indent)
+        whole.append("\n" * bool(number) + " " * table.indent)
         for each, part in zip(fitted, parts, strict=True):
             of, is_number = each.column.tone, each.column.number is not None
             aligned = part.rjust(each.width) if is_number else part.ljust(each.width)
-            whole.append(aligned + gap, of(row) if of and row is not None else "")
+            whole.append(aligned + table.gap, of(row) if of and row is not None else "")
         whole.rstrip()
     return whole
