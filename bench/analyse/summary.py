@@ -16,7 +16,6 @@ from bench.analyse.standing import (
     LEAST_REPLICATES,
     MOST_FURTHER_S,
     NAMED,
-    OPEN,
     Answer,
     Place,
     answer,
@@ -27,6 +26,7 @@ from bench.analyse.standing import (
 )
 from bench.plan.case import CONTROL, Case, Point
 from bench.plan.device import HOST
+from bench.plan.verdicts import OPEN
 from bench.stats.best import GOOD
 from bench.stats.contrasts import Common, Contrasts, Prior, Values, common, contrasts, own_errors, prior, values
 from bench.stats.estimates import MEDIAN_EFFICIENCY, PAIR, Array, Estimates, half_widths, interval, mean, t_quantile

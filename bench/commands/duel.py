@@ -27,11 +27,11 @@ from bench.machine.doctor import LEAST_TORCH
 from bench.machine.facts import here
 from bench.plan.again import Again
 from bench.plan.case import AFTER, BEFORE
+from bench.plan.columns import ValueKind, read
 from bench.plan.device import default_sweep
 from bench.plan.errors import WrongRequest, refusing
 from bench.plan.invocation import suite, without_options
 from bench.plan.names import check_layers, is_module, search_path
-from bench.plan.settings import share
 from bench.plan.sides import Side, sides_of
 from bench.plan.sweep import Sweep, load_sweep
 from bench.show import doubts
@@ -83,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _allowed(text: str) -> float:
-    allow = share("--allow", text)
+    allow = float(read(ValueKind.SHARE, "--allow", text))
     if not 0 <= allow < 1:
         raise WrongRequest(f"--allow {text} must be a share from 0 to below 1, such as 2% or 0.02")
     return allow

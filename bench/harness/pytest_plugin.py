@@ -266,27 +266,22 @@ def _page(saved: "AnalysedRun") -> Path:
     return page.write(saved)
 
 
-def _pictures(saved: "AnalysedRun") -> None:
-    """Draw the pictures of the results of a run."""
+def _pictures(saved: "AnalysedRun", **material: Any) -> None:
+    """Draw the pictures of some material of a run."""
     from bench.show.charts import catalogue
 
     with refusing(f"{saved.plots} can't be written"):
-        catalogue.draw(saved.plots, results=saved.table)
-
-
-def _pictures_of_profiles(saved: "AnalysedRun") -> None:
-    """Draw the pictures of the profiles of a run, if it has some."""
-    from bench.show.charts import catalogue
-
-    if saved.traces.exists():
-        with refusing(f"{saved.plots} can't be written"):
-            catalogue.draw(saved.plots, profiles=saved.profiles)
+        catalogue.draw(saved.plots, **material)
 
 
 MADE_AT_END = (
     ("page", "report", _page),
-    ("pictures", "plot", _pictures),
-    ("pictures of profiles", "plot", _pictures_of_profiles),
+    ("pictures", "plot", lambda saved: _pictures(saved, results=saved.table)),
+    (
+        "pictures of profiles",
+        "plot",
+        lambda saved: _pictures(saved, profiles=saved.profiles) if saved.traces.exists() else None,
+    ),
 )
 """What is made of a run at its end, the command that makes it later, and what makes it."""
 

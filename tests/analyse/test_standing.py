@@ -17,8 +17,6 @@ from bench.analyse.standing import (
     NAMED,
     NOT_TOLD,
     NOTHING,
-    OPEN,
-    SLOWER,
     Answer,
     Choice,
     Place,
@@ -29,6 +27,7 @@ from bench.analyse.standing import (
     places,
 )
 from bench.plan.case import CONTROL
+from bench.plan.verdicts import OPEN, SLOWER
 from bench.stats.best import GOOD
 from bench.stats.contrasts import Contrasts, Values, contrasts, prior
 from bench.stats.estimates import Array, Interval

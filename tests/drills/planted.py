@@ -12,11 +12,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from bench.analyse.standing import FASTEST, NAMED, SLOWER
+from bench.analyse.standing import FASTEST, NAMED
 from bench.engine.run import run
 from bench.machine import facts
 from bench.plan.case import POINT_COLUMNS
 from bench.plan.sweep import Request, load_sweep
+from bench.plan.verdicts import SLOWER
 from bench.store.saved_run import load
 from tests.planted import SHARES
 

@@ -6,7 +6,7 @@ import os
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import IO, Any
+from typing import Any
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.segment import Segment
@@ -42,9 +42,9 @@ class Safe(Console):
         raise BrokenPipeError
 
 
-def console(file: IO[str] | None = None, *, stderr: bool = False) -> Console:
-    """Return a console on a file, standard output by default; if it is no terminal, it is wide and without colour."""
-    target = Safe(file=file, stderr=stderr, highlight=False, theme=THEME)
+def console(*, stderr: bool = False) -> Console:
+    """Return a console on standard output or errors; if that is no terminal, it is wide and without colour."""
+    target = Safe(stderr=stderr, highlight=False, theme=THEME)
     if not target.is_terminal and "COLUMNS" not in os.environ:
         target.width = PLAIN_WIDTH
     return target

@@ -82,8 +82,8 @@ def _point(name: str, rows: list[Row], shown: Sequence[Column], among: Sequence[
     """Yield the rows of a point below its name and what to use, in columns that fit the rows of all points."""
     chosen, others = choice_of(rows), unmeasured(rows)
     of_chosen = tone(chosen)
-    yield GAP
-    yield Table([Column("", lambda _: name, tone=lambda _: HEAD), Column("", words, tone=lambda _: of_chosen)], [chosen])
+    head = Column("", lambda _: name, tone=lambda _: HEAD), Column("", words, tone=lambda _: of_chosen)
+    yield from (GAP, Table(head, [chosen]))
     yield Table(
         shown,
         by_rank(measured(rows)),

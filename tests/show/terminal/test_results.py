@@ -1,6 +1,5 @@
 """The table of results in the terminal."""
 
-import io
 import re
 from dataclasses import replace
 from typing import Any
@@ -184,12 +183,12 @@ def test_failures_of_a_point_are_gathered_by_their_reason() -> None:
     assert "[/red] x[0]" in shown(results([*cases(vit_s()), odd], {odd: ("error", "IndexError: [/red] x[0]")}))
 
 
-def test_colours_are_for_terminals_only() -> None:
+def test_colours_are_for_terminals_only(capsys: pytest.CaptureFixture[str]) -> None:
     """What to use stands out in green and what failed in red; a file has none, and room for every column."""
-    table, file = some({Case(vit_s(), "mha"): ("oom", "")}), io.StringIO()
-    console(file).print(render(table_of(table, "eager")))
-    assert "\x1b" not in file.getvalue()
-    assert "faults/call" in file.getvalue()
+    table = some({Case(vit_s(), "mha"): ("oom", "")})
+    console().print(render(table_of(table, "eager")))
+    printed = capsys.readouterr().out
+    assert ("\x1b" in printed, "faults/call" in printed) == (False, True)
     assert "\x1b[31m" in shown(table, colour=True)
     assert "\x1b[1;32m" in shown(results(cases(vit_s()), processes=10), colour=True)
 
