@@ -35,17 +35,20 @@ LEAST: dict[str, Any] = {**DEFAULTS, "threads": 1, "num_tokens": 10, "channels":
 ALL = {name: value for name, value in VIT_S.items() if value is not None}
 """All columns of a point of the vit layer."""
 
-TIMM = {
-    "deit_ti_16_224": ("deit_tiny_patch16_224", 224),
-    "deit_s_16_224": ("deit_small_patch16_224", 224),
-    "vit_b_16_224": ("vit_base_patch16_224", 224),
-    "vit_b_16_384": ("vit_base_patch16_384", 384),
-    "vit_l_16_224": ("vit_large_patch16_224", 224),
-    "vit_l_16_384": ("vit_large_patch16_384", 384),
-    "vit_h_14_224": ("vit_huge_patch14_224", 224),
-    "vit_b_16_1024": ("vit_base_patch16_224", 1024),
+TIMM: dict[str, tuple[str, dict[str, int], dict[str, str]]] = {
+    "deit_ti_16_224": ("deit_tiny_patch16_224", {}, {}),
+    "deit_s_16_224": ("deit_small_patch16_224", {}, {}),
+    "vit_b_16_224": ("vit_base_patch16_224", {}, {}),
+    "vit_b_16_384": ("vit_base_patch16_384", {}, {}),
+    "vit_l_16_224": ("vit_large_patch16_224", {}, {}),
+    "vit_l_16_384": ("vit_large_patch16_384", {}, {}),
+    "vit_h_14_224": ("vit_huge_patch14_224", {}, {}),
+    "vit_b_16_1024": ("vit_base_patch16_224", {"img_size": 1024}, {}),
+    "beit_base": ("beit_base_patch16_224", {}, {"attn_bias": "relative"}),
+    "dinov3_vits16": ("vit_small_patch16_dinov3", {"img_size": 224}, {"rope": "axial"}),
+    "eva02_small_336": ("eva02_small_patch14_336", {}, {"rope": "axial"}),
 }
-"""Our name, timm's, and the side of the image."""
+"""Our name, timm's, its options, and the columns beside the shape, which make it a layer `attention`."""
 
 EXPECTED = f"expected one of {', '.join(MODELS)}"
 
@@ -214,20 +217,21 @@ def timm() -> Any:
 
 @pytest.mark.parametrize("name", TIMM)
 def test_shapes_are_timms(timm: Any, name: str) -> None:
-    """Tokens with the class token, width, heads and QKV bias are those of the model that timm builds."""
-    theirs, side = TIMM[name]
+    """Tokens with their prefix, width, heads, and whether queries have a bias, beside the projection if not in it."""
+    theirs, options, own = TIMM[name]
     with torch.device("meta"):
-        model = timm.create_model(theirs, img_size=side, depth=1)  # its blocks are alike
+        model = timm.create_model(theirs, depth=1, **options)  # its blocks are alike
     attention = model.blocks[0].attn
-
     assert attention.qkv.in_features == attention.proj.out_features
     assert MODELS[name] == {
-        "layer": "vit",
-        "num_tokens": model.patch_embed.num_patches + model.num_prefix_tokens,
+        "layer": "attention" if own else "vit",
+        "num_tokens": model.patch_embed.num_patches + getattr(model, "num_prefix_tokens", 1),
         "channels": attention.proj.out_features,
         "num_heads": attention.num_heads,
-        "qkv_bias": attention.qkv.bias is not None,
+        "qkv_bias": attention.qkv.bias is not None or getattr(attention, "q_bias", None) is not None,
+        **own,
     }
+    assert ("rope" in own) == (getattr(model, "rope", None) is not None)
 
 
 def test_shapes_of_swin_are_timms(timm: Any) -> None:
@@ -246,29 +250,6 @@ def test_shapes_of_swin_are_timms(timm: Any) -> None:
             "attn_bias": "relative",
             "window_size": block.window_size[0],
         }
-
-
-@pytest.mark.parametrize(
-    ("name", "theirs", "options"),
-    [
-        ("beit_base", "beit_base_patch16_224", {}),
-        ("dinov3_vits16", "vit_small_patch16_dinov3", {"img_size": 224}),
-        ("eva02_small_336", "eva02_small_patch14_336", {}),
-    ],
-)
-def test_shapes_with_a_bias_or_rotary_embeddings_are_timms(
-    timm: Any, name: str, theirs: str, options: dict[str, int]
-) -> None:
-    """Tokens with their prefix, width, heads, and whether queries have a bias, beside the projection if not in it."""
-    with torch.device("meta"):
-        model = timm.create_model(theirs, depth=1, **options)
-    attention, ours = model.blocks[0].attn, MODELS[name]
-    prefix = getattr(model, "num_prefix_tokens", 1)
-    has_bias = attention.qkv.bias is not None or attention.q_bias is not None
-    assert (ours["num_tokens"], ours["channels"], ours["num_heads"], ours["qkv_bias"]) == (
-        *(model.patch_embed.num_patches + prefix, attention.qkv.in_features, attention.num_heads, has_bias),
-    )
-    assert ("rope" in ours) == (getattr(model, "rope", None) is not None)
 
 
 def test_shapes_of_sam_are_timms(timm: Any) -> None:
