@@ -19,6 +19,12 @@ Row = dict[str, Any]
 UNTRIED = ("unsupported", "skipped")
 """Statuses of cases that were never tried; nothing went wrong."""
 
+
+def known(value: Any) -> Any:
+    """Return the value of a row, None for NaN."""
+    return None if value != value else value
+
+
 Item = TypeVar("Item")
 Key = TypeVar("Key", bound=Hashable)
 

@@ -27,7 +27,6 @@ from bench.show import advice as show
 from bench.show import model_sweep
 from bench.show.blocks import GAP, Block, Lines
 from bench.show.markdown import markdown
-from bench.show.rows import plain
 from bench.show.terminal.console import console, render
 from bench.store import saved_run as stored
 from bench.store import units
@@ -179,7 +178,7 @@ def _compared(
         known = {
             each.point: analyse.compared(
                 each,
-                plain(run.records.rows(each.point)),
+                run.records.rows(each.point),
                 run.summary.contrasts(each.point),
                 dict.fromkeys([*controls, *each.first["settings"], *compiled, *extra]),
             )

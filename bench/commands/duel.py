@@ -38,7 +38,6 @@ from bench.show import doubts
 from bench.show.comparison import duel as show
 from bench.show.comparison.duel import Told
 from bench.show.markdown import markdown
-from bench.show.rows import by_point
 from bench.show.terminal.console import console, render
 from bench.show.text import listed
 from bench.store.table import of_rows
@@ -106,8 +105,8 @@ def measure(duel: Duel, *, is_quiet: bool = False) -> float:
 def told(duel: Duel, spent_s: float) -> Told:
     """Return what a duel says that took so many seconds."""
     bound, rows = duel.sweep.effort.bound, of_rows(duel.summary.all_rows())
-    measured = by_point(rows)
-    verdicts = [verdict(point, measured.get(point, ()), *duel.names, bound) for point in duel.sweep.points]
+    rows_at = {point: duel.summary.rows(point) for point in duel.summary}
+    verdicts = [verdict(point, rows_at.get(point, ()), *duel.names, bound) for point in duel.sweep.points]
     times = sum(max(1.0, needed(each, bound, duel.allow)) for each in verdicts) / len(verdicts)
     return Told(
         *duel.names,

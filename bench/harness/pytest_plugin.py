@@ -28,7 +28,6 @@ from bench.plan.sweep import Sweep
 from bench.show.text import counted
 
 if TYPE_CHECKING:
-    import pandas as pd
     from rich.console import Console
 
     from bench.analyse.analysed_run import AnalysedRun
@@ -147,7 +146,7 @@ def _measure(config: pytest.Config, state: State) -> list[Point]:
             if not run.records.entries(point):  # its base waits
                 continue
             progress.told(point)
-            failed += bool(config.option.maxfail and reasons(config, run, point, run.records.rows(point)))
+            failed += bool(config.option.maxfail and reasons(config, run, point))
             if failed and failed == config.option.maxfail:
                 break
     except KeyboardInterrupt:
@@ -172,15 +171,13 @@ def _stop(config: pytest.Config, state: State, error: CannotWrite) -> None:
     put(console, _command(state.run))
 
 
-def reasons(config: pytest.Config, run: "Run", point: Point, rows: "pd.DataFrame") -> "list[Reason]":
-    """Return why a point with these rows fails by `--fail-on`."""
+def reasons(config: pytest.Config, run: "Run", point: Point) -> "list[Reason]":
+    """Return why a point fails by `--fail-on`."""
     from bench.show.failures import failing
-    from bench.show.rows import plain
-    from bench.store.table import without_control
 
     lacks_device = bool(admission.missing_devices([point], run.environment.identity["gpus"]))
     fail_on, baseline = options.fail_on(config.option), run.sweep.baseline
-    return failing(plain(without_control(rows)), fail_on, lacks_device=lacks_device, baseline=baseline)
+    return failing(run.records.rows(point), fail_on, lacks_device=lacks_device, baseline=baseline)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -12,10 +12,8 @@ from bench.analyse.rows import Row, by, log_latencies, pair
 from bench.analyse.summary import of_records
 from bench.plan.case import Case
 from bench.plan.verdicts import FASTER, OPEN, SLOWER
-from bench.show.rows import plain
 from bench.stats.contrasts import Contrasts
 from bench.stats.estimates import PAIR, half_widths, interval
-from bench.store.table import of_rows
 from tests.make.points import vit_s
 from tests.make.records import samples
 from tests.make.results import modelled
@@ -57,7 +55,7 @@ def drawn(seed: int) -> tuple[Contrasts, dict[str, Row]]:
         for scatter in [rng.normal(0, 0.02) + rng.normal(0, 0.01, 6)]
     ]
     summary = of_records(records, "eager")
-    return summary.contrasts(point), {row["implementation"]: row for row in plain(of_rows(summary.rows(point)))}
+    return summary.contrasts(point), {row["implementation"]: row for row in summary.rows(point)}
 
 
 def test_a_pair_with_the_baseline_has_the_interval_of_its_contrast() -> None:
