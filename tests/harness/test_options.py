@@ -90,11 +90,6 @@ def test_effort_can_be_changed() -> None:
     )
 
 
-def test_the_default_sweep_is_a_race_unless_options_say_no() -> None:
-    """What becomes of the time of a file's race is a test of sweeps."""
-    assert [asked(line).effort.race for line in ("", "--no-race", "--spread 1h")] == [True, False, False]
-
-
 # what can't be met
 
 
@@ -199,9 +194,10 @@ def test_other_options_are_refused_with_two_ways_out(run: str) -> None:
     assert all(words in message for words in ("asked for: ", *differences, "; use a new folder, or --extend"))
 
 
-def test_a_new_run_has_a_control_unless_the_options_say_no(run: str) -> None:
-    """A run that began without one stays so."""
+def test_a_new_run_is_a_race_with_a_control_unless_the_options_say_no(run: str) -> None:
+    """A run that began without a control stays so."""
     assert [asked(line).control for line in ("", "--no-control", run, f"{run} --no-control")] == [True] + [False] * 3
+    assert [asked(line).effort.race for line in ("", "--no-race", "--spread 1h")] == [True, False, False]
 
 
 def test_the_baseline_can_be_another_implementation(run: str) -> None:

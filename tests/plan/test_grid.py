@@ -292,10 +292,20 @@ def test_shapes_are_those_of_transformers() -> None:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_a_model_is_a_point(name: str) -> None:
-    """Its layer has all columns that the model gives, and no other is missing."""
-    (only,) = expand({**DEFAULTS, "threads": 1, **MODELS[name]})
+def test_a_model_is_a_point_that_is_known_by_its_columns(name: str) -> None:
+    """Its layer has all columns that the model gives, and no other is missing; batch, dtype and mode are free."""
+    (only,) = expand({**DEFAULTS, "threads": 1, "mode": "train", "dtype": "bfloat16", "batch": 3, **MODELS[name]})
     assert {column: getattr(only, column) for column in MODELS[name]} == MODELS[name]
+    assert model_of(only) == name
+
+
+@pytest.mark.parametrize(
+    ("name", "other"), [("dinov3_vits16", {"attn_bias": "alibi"}), ("vit_b_16_224", {"channels": 600})]
+)
+def test_a_model_with_a_bias_that_it_lacks_or_other_channels_is_none(name: str, other: dict[str, Any]) -> None:
+    """Whatever else it has of the model."""
+    (only,) = expand({**DEFAULTS, "threads": 1, **MODELS[name], **other})
+    assert model_of(only) == ""
 
 
 def test_shapes_of_t2t_are_those_of_its_soft_splits() -> None:
@@ -379,15 +389,3 @@ def test_what_is_no_shard_is_refused(text: str) -> None:
     assert refusal(parse_shard, text).startswith(f"--shard {text} must be I/N with whole numbers")
     assert parse_shard("2/3") == Shard(2, 3)
     assert "at most 13 shards, got 14" in refusal(part, POINTS, Shard(14, 14))
-
-
-def test_a_point_of_a_model_is_known_by_its_columns() -> None:
-    """Whatever its batch, dtype and mode; with a bias that the model lacks, or with other channels, it is no model."""
-    usual = {"device": "cpu", "mode": "train", "dtype": "bfloat16", "batch": 3, "threads": 1, "mask": "none"}
-    for name, columns in MODELS.items():
-        (point,) = expand({**usual, **columns})
-        assert model_of(point) == name
-    biased = {**MODELS["dinov3_vits16"], "attn_bias": "alibi"}
-    for columns in (biased, {**MODELS["vit_b_16_224"], "channels": 600}):
-        (point,) = expand({**usual, **columns})
-        assert model_of(point) == ""
