@@ -38,7 +38,7 @@ from bench.show import doubts
 from bench.show.comparison import duel as show
 from bench.show.comparison.duel import Told
 from bench.show.markdown import markdown
-from bench.show.terminal.console import console, render
+from bench.show.terminal.console import console
 from bench.show.text import listed
 from bench.store.table import of_rows
 
@@ -141,7 +141,7 @@ def _looks(duel: Duel) -> Iterator[tuple[str, Advice]]:
 def _put(told: Told, arguments: argparse.Namespace, folder: Path) -> int:
     """Print what a duel says in the format that was asked for, write its page, and return the exit status."""
     is_read = arguments.format == FORMATS[0]
-    put(render(show.blocks(told)) if is_read else TEXTS[arguments.format](told), arguments.to, show.headline(told))
+    put(show.blocks(told) if is_read else TEXTS[arguments.format](told), arguments.to, show.headline(told))
     if is_read:
         say(f"Again: {told.command}")
         say(f"Everything is in {folder}: results.csv, journal.jsonl, environment.json.")

@@ -4,18 +4,17 @@ import argparse
 import sys
 
 import pandas as pd
-from rich.text import Text
 
 from bench.analyse.analysed_run import AnalysedRun
 from bench.analyse.selection import most_important, point_count, went_wrong, where
-from bench.commands import FINE, say, to_summarise
+from bench.commands import FINE, put, say, to_summarise
 from bench.commands.arguments import MOST_POINTS, TOP
 from bench.plan.again import MOST_COMMANDS, Again
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import load_sweep, shipped_names
+from bench.show.blocks import HEAD, Lines
 from bench.show.failures import blocks
 from bench.show.side_by_side import machines, precisions, references
-from bench.show.terminal.console import console, render
 from bench.show.terminal.results import results
 from bench.store import files
 from bench.store.saved_run import runs_of
@@ -29,12 +28,12 @@ def run(arguments: argparse.Namespace) -> int:
     runs = runs_of(arguments.run)
     for name, saved in runs.items():
         if len(runs) > 1:
-            console().print(Text(f"machine {name}", "bold"))
+            put([Lines([f"machine {name}"], HEAD)])
         _show(saved, arguments)
         if len(runs) > 1:
-            console().print()
+            say("")
     if len(runs) > 1:
-        console().print(render([machines({name: saved.table for name, saved in runs.items()})]))
+        put([machines({name: saved.table for name, saved in runs.items()})])
     return FINE
 
 
@@ -43,11 +42,11 @@ def _show(saved: AnalysedRun, arguments: argparse.Namespace) -> None:
     if saved.is_behind:
         say(f"warning: {_behind(saved)}", stderr=True)
     if arguments.across:
-        console().print(render(precisions(saved.table, saved.changes)))
+        put(precisions(saved.table, saved.changes))
         return
     if arguments.reference:
         published = [figure for name in shipped_names() for figure in load_sweep(name).published]
-        console().print(render(references(saved.table, published)))
+        put(references(saved.table, published))
         return
     chosen = where(saved.whole, arguments.where) if arguments.where else saved.whole
     count = point_count(chosen)
@@ -55,7 +54,7 @@ def _show(saved: AnalysedRun, arguments: argparse.Namespace) -> None:
     shown = most_important(chosen, top) if arguments.top or top < count else chosen
     planned = saved.planned if shown is saved.whole else None
     by_point = results(shown, saved.baseline, saved.whole, planned.points if planned else ())
-    console().print(render([*by_point, *blocks(shown, planned)]))
+    put([*by_point, *blocks(shown, planned)])
     if arguments.where:
         _tell_commands(shown, saved.again)
     if top < count:
