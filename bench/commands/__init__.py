@@ -44,7 +44,7 @@ def put(answer: str | Iterable[Block], path: Path | None = None, *headline: str,
     Raises WrongRequest if the file can't be written.
     """
     if path:
-        write(path, answer if isinstance(answer, str) else rendered(render(answer, stamp)))
+        write(path, answer if isinstance(answer, str) else rendered(answer, stamp))
         say(*(f"{stamp} | {path}: {line}" if stamp else f"{path}: {line}" for line in headline))
     elif isinstance(answer, str):
         sys.stdout.write(answer)

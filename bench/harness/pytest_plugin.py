@@ -222,11 +222,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     if run is None or not run.records.contents.entries or state.status is not None:
         return
     from bench.show import summary
-    from bench.show.terminal.console import PLAIN_WIDTH, render, rendered
+    from bench.show.terminal.console import PLAIN_WIDTH, rendered
 
     saved = run.run_folder.saved
     width = min(shutil.get_terminal_size((PLAIN_WIDTH, 24)).columns, summary.WIDEST)
-    end = render(summary.blocks(saved.whole, run.sweep.baseline, run.sweep))
+    end = summary.blocks(saved.whole, run.sweep.baseline, run.sweep)
     terminalreporter.write(rendered(end, width=width, colour=terminalreporter.hasmarkup))
     for warning in run.late_warnings():
         terminalreporter.write_line(f"warning: {warning}", yellow=True)

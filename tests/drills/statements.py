@@ -27,7 +27,7 @@ from bench.show.comparison import duel
 from bench.show.markdown import markdown
 from bench.show.pages.run import page
 from bench.show.rows import by_point, plain
-from bench.show.terminal.console import render, rendered
+from bench.show.terminal.console import rendered
 from bench.show.terminal.results import results
 from bench.store.table import cases
 from impls.catalogue import compiled_from
@@ -112,8 +112,8 @@ def contradictions(run: Path) -> Iterator[str]:
     """Yield a line for each two statements on a run that can't both be true, and for each wrong count."""
     saved = AnalysedRun(run)
     rows_at, sweep = by_point(saved.table), saved.planned
-    texts = {"terminal": rendered(render(failures.blocks(saved.whole, sweep)), width=WIDE)}
-    texts["end"] = rendered(render(summary.blocks(saved.whole, saved.baseline, sweep)), width=WIDE)
+    texts = {"terminal": rendered(failures.blocks(saved.whole, sweep), width=WIDE)}
+    texts["end"] = rendered(summary.blocks(saved.whole, saved.baseline, sweep), width=WIDE)
     whole = page(saved)
     texts["page"] = "\n".join(_sentences_of(whole))
     said = {point: Said() for point in rows_at}
@@ -137,7 +137,7 @@ def contradictions(run: Path) -> Iterator[str]:
 
 def _terminal(of: Said, table: pd.DataFrame, baseline: str | None) -> None:
     """Read the table of a point as `show` prints it."""
-    lines = rendered(render(results(table, baseline)), width=WIDE).splitlines()
+    lines = rendered(results(table, baseline), width=WIDE).splitlines()
     names = sorted((str(name) for name in table["implementation"] if name != CONTROL), key=len, reverse=True)
     head = next((number for number, line in enumerate(lines) if " latency " in line), None)
     if head is None:  # nothing was measured

@@ -7,7 +7,7 @@ import pytest
 from bench.show import columns, documented
 from bench.show.columns import algorithm
 from bench.show.rows import plain
-from bench.show.terminal.console import render, rendered
+from bench.show.terminal.console import rendered
 from bench.show.terminal.results import results as table_of
 from bench.store.metrics import COLUMNS, Heading, Metric, Unit
 from tests.make.points import vit_s
@@ -19,7 +19,7 @@ def test_a_metric_is_shown_everywhere_by_its_entry_alone(monkeypatch: pytest.Mon
     new = Metric("rounds", meaning="what it means", unit=Unit.COUNT, kind=int, heading=Heading("new", 21, 0))
     monkeypatch.setattr(columns, "METRICS", {**COLUMNS, "rounds": new})
     table = timed([vit_s()], {"eager": 0.02, "sdpa": 0.01})
-    assert "  new " in rendered(render(table_of(table, "eager")))
+    assert "  new " in rendered(table_of(table, "eager"))
     assert "| new | what it means |" in documented.shown()
 
 
@@ -70,7 +70,7 @@ def test_how_a_core_got_in_is_a_column() -> None:
     table = timed([vit_s(num_tokens=50)], {"eager": 0.01, "sdpa": 0.005})
     way = "graph, 1 of 3 softmaxes stay, as that at a_long_name_of_a_package/file.py:3"
     tables = [table_of(table.assign(adapted_by=each), "eager") for each in (None, "graph", way)]
-    shown = [rendered(render(each), width=200) for each in tables]
+    shown = [rendered(each, width=200) for each in tables]
     assert ["core by" in each for each in shown] == [False, True, True]
     assert "graph, 1 of 3 softmaxes stay" in shown[2]
     assert way not in shown[2]

@@ -50,23 +50,6 @@ def console(*, stderr: bool = False) -> Console:
     return target
 
 
-def rendered(renderable: RenderableType, *, width: int = PLAIN_WIDTH, colour: bool = False) -> str:
-    """Return what a console of this width would show, with ANSI codes only if `colour` is set."""
-    target = Safe(
-        file=io.StringIO(),
-        width=width,
-        highlight=False,
-        force_terminal=colour,
-        color_system="standard" if colour else None,
-        no_color=not colour,
-        legacy_windows=False,
-        theme=THEME,
-    )
-    with target.capture() as capture:
-        target.print(renderable)
-    return "\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n"
-
-
 @dataclass(frozen=True)
 class Stamped:
     """A renderable with a stamp at the start of every line, also of the parts of a wrapped line."""
@@ -87,6 +70,23 @@ def render(blocks: Iterable[Block], stamp: str = "") -> RenderableType:
     """Return blocks for rich; every line begins with the stamp, if there is one."""
     content = Group(*(part for block in blocks for part in _parts(block)))
     return Stamped(content, f"{stamp} |") if stamp else content
+
+
+def rendered(blocks: Iterable[Block], stamp: str = "", *, width: int = PLAIN_WIDTH, colour: bool = False) -> str:
+    """Return blocks as a console of this width would show them, with ANSI codes only if `colour` is set."""
+    target = Safe(
+        file=io.StringIO(),
+        width=width,
+        highlight=False,
+        force_terminal=colour,
+        color_system="standard" if colour else None,
+        no_color=not colour,
+        legacy_windows=False,
+        theme=THEME,
+    )
+    with target.capture() as capture:
+        target.print(render(blocks, stamp))
+    return "\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n"
 
 
 def _parts(block: Block) -> Iterator[RenderableType]:

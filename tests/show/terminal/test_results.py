@@ -36,7 +36,7 @@ def shown(
     table: pd.DataFrame, width: int = 140, baseline: str | None = "eager", *, colour: bool = False, **options: Any
 ) -> str:
     """Return the results as a console of this width shows them."""
-    return rendered(render(table_of(table, baseline, **options)), width=width, colour=colour)
+    return rendered(table_of(table, baseline, **options), width=width, colour=colour)
 
 
 def test_what_to_use_and_by_how_much_others_are_slower_is_said() -> None:
