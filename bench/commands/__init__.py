@@ -4,13 +4,11 @@ The arguments of each, with its help, are in `arguments.py`. `run(arguments)` do
 status, or raises WrongRequest or NotComparable.
 """
 
-import shlex
 import sys
 from collections.abc import Iterable
 from pathlib import Path
 
 from bench.plan.errors import refusing
-from bench.plan.invocation import suite
 from bench.show.blocks import Block
 from bench.show.terminal.console import console, render, rendered
 
@@ -50,8 +48,3 @@ def put(answer: str | Iterable[Block], path: Path | None = None, *headline: str,
         sys.stdout.write(answer)
     else:
         console().print(render(answer, stamp))
-
-
-def to_summarise(folder: Path) -> str:
-    """Return the command that writes the table of a run anew."""
-    return f"{suite()} summarise {shlex.quote(str(folder))}"

@@ -104,7 +104,6 @@ def test_effort_can_be_changed() -> None:
         ("--processes few", ["--processes few must be a whole number of at least 1"]),
         ("--fail-on incorect", ["unknown status of --fail-on 'incorect'; expected one of", "did you mean incorrect?"]),
         ("--layer mylayer:MyAttention", ["layer 'mylayer:MyAttention': there is no module mylayer"]),
-        ("--layer tests.own_layers:Stateing", ["did you mean Stating?"]),
         ("--layer mylayer.py", ["layer 'mylayer.py' must be spelled module:attribute"]),
         ("--extend", ["--extend adds to a run"]),
         ("--shard 5/4", ["--shard 5/4 must be I/N"]),
