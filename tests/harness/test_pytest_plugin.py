@@ -111,7 +111,7 @@ def test_the_readmes_layer_from_end_to_end(
     run, layer, report = tmp_path / "run", "mylayer:MyAttention", tmp_path / "out.json"
     shape = ["--num-tokens", "5,7", "--channels", "12", "--num-heads", "3", "--batch", "2"]
     shape += ["--num-kv-tokens", "6", "--context-dim", "10"]
-    effort = ["--bound", "90%", "--within", "60s", "--processes", "2", "--budget-s", "0.2"]
+    effort = ["--bound", "90%", "--within", "60s", "--processes", "2", "--budget-s", "0.2", "--no-control"]
     asked = ["--layer", layer, "--impl", "eager,sdpa,mha,broken:adapt", *shape, *effort]
     command = [sys.executable, "-m", "pytest", str(ROOT / "bench"), *asked, "--run", str(run)]
     done = subprocess.run(
