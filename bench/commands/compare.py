@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
             from bench.show.pages import comparison as web  # slow to import
 
             web.write(page, report, base, new)
-        regressed |= comparing.regressed(report.comparison, failing)
+        regressed |= comparing.regressed(report.changes, failing)
     return BAD if regressed else FINE
 
 
@@ -85,18 +85,18 @@ def _report(arguments: argparse.Namespace, base: SavedRun, new: SavedRun) -> Rep
         )
     baseline = arguments.baseline
     judged = comparing.rebased(_records(base), _records(new), baseline) if baseline else (base.table, new.table)
-    comparison, by_rows = comparing.compared(*judged, limits, by_level=not baseline)
-    if not comparing.is_compared(comparison):
-        shared = int((~comparison["verdict"].isin(ONE_SIDED)).sum())
+    changes, by_rows = comparing.compared(*judged, limits, by_level=not baseline)
+    if not comparing.is_compared(changes):
+        shared = sum(change.verdict not in ONE_SIDED for change in changes)
         raise NotComparable(
             f"nothing can be compared: BASE and NEW share {counted(shared, 'case')}, "
             "none of them with a speed-up on both sides besides the baseline"
         )
-    about = tuple(map(str, notes.about(base, new, baseline, comparison, by_rows)))
+    about = tuple(map(str, notes.about(base, new, baseline, changes, by_rows)))
     unlike_runs = tuple(map(str, notes.unlike(base, new)))
     sides = zip(SIDES, (base, new), strict=True)
     doubts = tuple(f"in {side} {words}" for side, run in sides if (words := control_warning(run.whole)))
-    return Report(comparison, limits, baseline, tuple(unlike), doubts, unlike_runs, about, arguments.all, new.again)
+    return Report(changes, limits, baseline, tuple(unlike), doubts, unlike_runs, about, arguments.all, new.again)
 
 
 def _records(saved: SavedRun) -> list[Record]:

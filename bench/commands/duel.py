@@ -15,7 +15,7 @@ from pathlib import Path
 from bench.analyse import advice
 from bench.analyse.advice import Advice
 from bench.analyse.analysed_run import AnalysedRun
-from bench.analyse.verdict import needed, verdict
+from bench.analyse.verdict import change, needed
 from bench.commands import BAD, FINE, put, say, write
 from bench.commands.arguments import FORMATS
 from bench.engine.duel import Duel, Ground, grounds
@@ -107,11 +107,11 @@ def told(duel: Duel, spent_s: float) -> Told:
     """Return what a duel says that took so many seconds."""
     bound, rows = duel.sweep.effort.bound, of_rows(duel.summary.all_rows())
     measured = by_point(rows)
-    verdicts = [verdict(point, measured.get(point, ()), *duel.names, bound) for point in duel.sweep.points]
-    times = sum(max(1.0, needed(each, bound, duel.allow)) for each in verdicts) / len(verdicts)
+    changes = [change(point, measured.get(point, ()), *duel.names, bound) for point in duel.sweep.points]
+    times = sum(max(1.0, needed(each, bound, duel.allow)) for each in changes) / len(changes)
     return Told(
+        changes,
         *duel.names,
-        verdicts,
         here=duel.environment,
         # in its run folder the same words would measure nothing new
         command=f"{suite()} {shlex.join(without_options(sys.argv[1:], '--run', '--report', '--to'))}",

@@ -9,9 +9,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import t
 
+from bench.analyse.change import Change
 from bench.analyse.rows import Row
 from bench.analyse.standing import Answer
-from bench.analyse.verdict import LogRatio, Verdict, answer, may_end, needed, verdict
+from bench.analyse.verdict import LogRatio, answer, change, may_end, needed
 from bench.plan.case import AFTER, BEFORE
 from bench.plan.verdicts import AS_FAST, DIFFERENT, FASTER, NOT_MEASURED, OPEN, SLOWER
 from bench.stats.contrasts import contrasts, prior, values
@@ -26,9 +27,9 @@ def side(name: str, *speedup: float | None, status: str = "ok", memory: int | No
     return {"implementation": name, "status": status, "memory_bytes": memory, **ends}
 
 
-def judged(after: Row, before: Row | None = None, bound: float = BOUND) -> Verdict:
+def judged(after: Row, before: Row | None = None, bound: float = BOUND) -> Change:
     """Return the verdict on a side."""
-    return verdict(point(), [before or side(BEFORE, 1.0), after], BEFORE, AFTER, bound)
+    return change(point(), [before or side(BEFORE, 1.0), after], BEFORE, AFTER, bound)
 
 
 @pytest.mark.parametrize(
@@ -51,12 +52,12 @@ def judged(after: Row, before: Row | None = None, bound: float = BOUND) -> Verdi
 )
 def test_a_verdict_follows_from_the_interval(speedup: tuple[float | None, ...], kind: str) -> None:
     """Without an interval nothing is known."""
-    assert judged(side(AFTER, *speedup)).kind == kind
+    assert judged(side(AFTER, *speedup)).verdict == kind
 
 
 def test_a_wider_bound_calls_more_as_fast() -> None:
     """A side that may be 2 % slower is as fast as the other if 3 % don't matter."""
-    assert judged(side(AFTER, 1.0, 0.98, 1.02), bound=0.03).kind == AS_FAST
+    assert judged(side(AFTER, 1.0, 0.98, 1.02), bound=0.03).verdict == AS_FAST
 
 
 @pytest.mark.parametrize(
@@ -73,16 +74,16 @@ def test_a_wider_bound_calls_more_as_fast() -> None:
 def test_a_side_without_a_time_has_no_speed_up(before: Row, after: Row, kind: str) -> None:
     """Only outputs of the second that aren't those of the first are another function."""
     of = judged(after, before)
-    assert (of.kind, of.before, of.after) == (kind, before, after)
-    assert not of.speedup.is_known
+    assert (of.verdict, of.base, of.new) == (kind, before, after)
+    assert not of.ratio.is_known
     assert not of.exceeds(0.0)
     assert of.may_exceed(0.0)
 
 
 def test_a_point_without_rows_is_not_measured() -> None:
     """A point whose time was up before it began has no rows."""
-    of = verdict(point(), [], BEFORE, AFTER, BOUND)
-    assert (of.kind, of.before, of.after) == (NOT_MEASURED, {}, {})
+    of = change(point(), [], BEFORE, AFTER, BOUND)
+    assert (of.verdict, of.base, of.new) == (NOT_MEASURED, {}, {})
 
 
 def test_memory_is_relative_to_the_first_side() -> None:
@@ -97,7 +98,7 @@ shares = st.floats(0.001, 0.3)
 half_widths = st.floats(1e-4, 0.3)
 
 
-def of(log: float, half: float, bound: float = BOUND) -> Verdict:
+def of(log: float, half: float, bound: float = BOUND) -> Change:
     """Return the verdict on a side by its log speed-up."""
     row = side(AFTER, *(math.exp(log + end) for end in (0, -half, half)))
     return judged({**row, "log_ratio_freedom": 1e6}, bound=bound)
@@ -128,7 +129,7 @@ def test_a_race_that_may_end_says_what_is_so(true: float) -> None:
     for race in zip(means[:, 3:].tolist(), halves.tolist(), strict=True):
         looks = [LogRatio(value, half, 5.0) for value, half in zip(*race, strict=True)]
         last = next((look for look in looks if may_end(look, BOUND, None)), looks[-1])
-        kinds[of(last.value, last.half).kind] += 1
+        kinds[of(last.value, last.half).verdict] += 1
     if true:
         assert kinds == {SLOWER: 2000}
     else:
@@ -140,11 +141,11 @@ def test_a_race_that_may_end_says_what_is_so(true: float) -> None:
 def test_what_is_still_needed_decides(log: float, half: float, bound: float) -> None:
     """An interval narrows with the root of the time: with a little more than needed it is decided, with less not."""
     before = of(log, half, bound)
-    assume(before.kind == OPEN)
+    assume(before.verdict == OPEN)
     times = needed(before, bound)
     assume(math.isfinite(times))
-    assert of(log, half / math.sqrt(times * 1.01), bound).kind != OPEN
-    assert of(log, half / math.sqrt(times / 1.02), bound).kind == OPEN
+    assert of(log, half / math.sqrt(times * 1.01), bound).verdict != OPEN
+    assert of(log, half / math.sqrt(times / 1.02), bound).verdict == OPEN
 
 
 @given(log=ratios.map(math.log), half=half_widths, allow=shares)
@@ -154,9 +155,9 @@ def test_what_is_needed_decides_what_is_allowed_too(log: float, half: float, all
     times = needed(before, BOUND, allow)
     assume(math.isfinite(times))
     after = of(log, half / math.sqrt(times * 1.01))
-    assert after.kind != OPEN
+    assert after.verdict != OPEN
     assert after.exceeds(allow) or not after.may_exceed(allow)
-    is_decided = before.kind != OPEN and (before.exceeds(allow) or not before.may_exceed(allow))
+    is_decided = before.verdict != OPEN and (before.exceeds(allow) or not before.may_exceed(allow))
     assert (times == 1) >= is_decided
 
 

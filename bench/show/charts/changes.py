@@ -1,17 +1,19 @@
 """The chart of a comparison: every judged row with its interval, and the limits by which it is judged."""
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import altair as alt
 
+from bench.analyse.change import Change
 from bench.plan.verdicts import EQUIVALENT, FASTER, OPEN, SLOWER
 from bench.show.charts import base
 from bench.show.charts.base import Sheet, Spec
-from bench.show.comparison.report import STAMP, Report, change, counts
+from bench.show.comparison.changes import counts
+from bench.show.comparison.report import STAMP, Report, percent
 from bench.show.figures import layout
-from bench.show.rows import Row
 from bench.stats.limits import Limits
 from bench.store import units
 from impls.catalogue import SOLID, Style
@@ -41,7 +43,7 @@ WIDTH_PX = 440
 
 def sheets(report: Report) -> Iterator[tuple[str, Sheet]]:
     """Yield the name and the picture of a comparison, nothing if no row is judged."""
-    rows = sorted(filter(is_drawn, report.rows), key=lambda row: float(row["change"]))
+    rows = sorted(filter(is_drawn, report.rows), key=lambda row: row.ratio.value)
     if not rows:
         return
     drawn = [{**drawn_row(report, row), "id": number} for number, row in enumerate(rows)]
@@ -63,33 +65,32 @@ def sheets(report: Report) -> Iterator[tuple[str, Sheet]]:
     )
 
 
-def is_drawn(row: Row) -> bool:
+def is_drawn(row: Change) -> bool:
     """Return whether a row is judged and has a change."""
-    return row["verdict"] in MARKS and row["change"] is not None
+    return row.verdict in MARKS and not math.isnan(row.ratio.value)
 
 
-def drawn_row(report: Report, row: Row) -> dict[str, Any]:
+def drawn_row(report: Report, row: Change) -> dict[str, Any]:
     """Return a row of a comparison as its chart draws it."""
-    ends = {name: row[name] if is_drawn(row) else None for name in ("change", "change_low", "change_high")}
     return {
-        "label": f"{row['implementation']} {report.point(row)}".strip(),
-        "implementation": str(row["implementation"]),
-        "verdict": str(row["verdict"]),
-        "text": change(row),
-        "colour": MARKS[row["verdict"]].colour if is_drawn(row) else "",
-        **{name: None if value is None else float(value) for name, value in ends.items()},
+        "label": report.named(row),
+        "implementation": row.case.implementation,
+        "verdict": row.verdict,
+        "text": percent(row),
+        "colour": MARKS[row.verdict].colour if is_drawn(row) else "",
+        **(row.numbers() if is_drawn(row) else dict.fromkeys(row.numbers())),
     }
 
 
-def changes(rows: Sequence[Row], limits: Limits, *, in_file: bool = False) -> Spec:
+def changes(rows: Sequence[Change], limits: Limits, *, in_file: bool = False) -> Spec:
     """Return the chart of the changes of some rows: marks with intervals, the margin, and the bounds of equivalence.
 
     In a file each row has its verdict beside it in words; a page shows it on pointing, and wraps labels.
     """
     bound = 1 + limits.bound
     ends = layout.limits(
-        [1 / bound, bound, *(row["change"] for row in rows)],
-        *([row[name] for row in rows if row[name] is not None] for name in ("change_low", "change_high")),
+        [1 / bound, bound, *(row.ratio.value for row in rows)],
+        *([end for row in rows if not math.isnan(end := getattr(row.ratio, name))] for name in ("low", "high")),
     )
     height = alt.Step(ROW_PX if in_file else WRAPPED_ROW_PX)
     layers = [*_limits(limits, ends), *_rows(rows, ends, in_file=in_file)]
@@ -110,7 +111,7 @@ def _limits(limits: Limits, ends: tuple[float, float]) -> Iterator[alt.Chart]:
     yield once.mark_rule(color="var(--ink)").encode(x=x(1.0))
 
 
-def _rows(rows: Sequence[Row], ends: tuple[float, float], *, in_file: bool) -> Iterator[alt.Chart]:
+def _rows(rows: Sequence[Change], ends: tuple[float, float], *, in_file: bool) -> Iterator[alt.Chart]:
     """Yield the interval of each row with its caps, its mark, and in a file its verdict in words."""
     drawn = base.chart().transform_filter("isValid(datum.change) && indexof(kept, datum.id) >= 0")
     labels = {"labelLimit": 600} if in_file else {"labelLimit": 190, **base.in_lines(LABEL_CHARACTERS)}
@@ -140,22 +141,22 @@ def _rows(rows: Sequence[Row], ends: tuple[float, float], *, in_file: bool) -> I
         )
 
 
-def _looks(rows: Sequence[Row]) -> dict[str, Any]:
+def _looks(rows: Sequence[Change]) -> dict[str, Any]:
     """Return colour, marker, and whether it is hollow, of verdicts, with a legend that counts them."""
-    numbers = Counter(row["verdict"] for row in rows)
+    numbers = Counter(row.verdict for row in rows)
     styles = {name: mark for name, mark in MARKS.items() if name in numbers}
     words = [f"{numbers[name]} {name}" for name in styles]
     return base.marks("verdict:N", styles, orient="bottom", labelExpr=f"{words}[indexof({[*styles]}, datum.value)]")
 
 
-def _notes(report: Report, rows: Sequence[Row]) -> list[str]:
+def _notes(report: Report, rows: Sequence[Change]) -> list[str]:
     others = [row for row in report.rows if not is_drawn(row)]
     notes = [
         f"shaded: the margin of {units.percent(report.limits.margin, trim=True)}",
         f"dashed: the bounds of equivalence, {units.percent(report.limits.bound, trim=True)}",
         "bar: 95 % interval over processes; without a cap it goes on beyond the axis",
     ]
-    if any(row["change_low"] is None for row in rows):
+    if not all(row.ratio.is_known for row in rows):
         notes.append("mark without a bar: too few processes for an interval")
     return [*notes, *([f"not drawn: {counts(others)}"] if others else [])]
 

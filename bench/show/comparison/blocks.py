@@ -2,19 +2,19 @@
 
 import json
 import math
+from collections import Counter
 from collections.abc import Sequence
-from operator import itemgetter
 from typing import Any
 
 import pandas as pd
 
+from bench.analyse.change import Change
 from bench.plan.again import MOST_COMMANDS
-from bench.plan.case import CASE_COLUMNS, Case
 from bench.plan.verdicts import NEWLY_FAILING
-from bench.show.blocks import BAD, GAP, HEAD, PLAIN, Block, Code, Column, Folded, Lines, Table, right
+from bench.show.blocks import BAD, GAP, HEAD, Block, Code, Column, Folded, Lines, Table, right
 from bench.show.comparison import report as texts
-from bench.show.comparison.report import EVENTS, ONE_SIDED, TONES, Report
-from bench.show.rows import Row
+from bench.show.comparison.changes import VERDICT, counts, time
+from bench.show.comparison.report import EVENTS, ONE_SIDED, Report
 
 MOST_ROWS = 1_000
 """The most rows that are listed, the worst."""
@@ -28,19 +28,16 @@ SUMMARY = (
 )
 """The columns of the table with a line for each implementation."""
 
-FIRST = ("stamp", "baseline", "verdict")
-"""Columns before those of the case; with them a row can be quoted alone."""
-
 
 def columns(report: Report) -> list[Column]:
     """Return the columns of the rows; a narrow terminal drops the raw times."""
     return [
-        Column("verdict", itemgetter("verdict"), key="verdict", tone=lambda row: TONES.get(row["verdict"], PLAIN)),
-        Column("implementation", itemgetter("implementation"), key="implementation", is_code=True),
-        Column("point", report.point, key="point"),
-        Column("change", texts.change, lambda row: row["change"], key="change"),
-        _time("base"),
-        _time("new"),
+        VERDICT,
+        Column("implementation", lambda of: of.case.implementation, key="implementation", is_code=True),
+        Column("point", report.label, key="point"),
+        Column("change", texts.percent, lambda of: of.numbers()["change"], key="change"),
+        Column("base", lambda of: time(of.base), lambda of: of.base.get("latency_s"), rank=2, key="base"),
+        Column("new", lambda of: time(of.new), lambda of: of.new.get("latency_s"), rank=2, key="new"),
     ]
 
 
@@ -49,13 +46,13 @@ def blocks(report: Report) -> list[Block]:
 
     With `shows_all` all rows are in the open, worst first, but not those of one run alone if they are most.
     """
-    rows = [row for row in report.rows if not (report.few_shared and row["verdict"] in ONE_SIDED)]
+    rows = [row for row in report.rows if not (report.few_shared and row.verdict in ONE_SIDED)]
     if not report.shows_all:
-        rows = [row for row in rows if row["verdict"] in EVENTS]
+        rows = [row for row in rows if row.verdict in EVENTS]
     listed, of = rows[:MOST_ROWS], columns(report)
     shown = {id(row) for row in listed}
     rest = [row for row in report.rows if id(row) not in shown]
-    title = f"the other {len(rest)} rows: {texts.counts(rest)}" if rest else "legend"
+    title = f"the other {len(rest)} rows: {counts(rest)}" if rest else "legend"
     notes = Lines(texts.explanations(report), is_list=True)
     return [
         *head(report),
@@ -66,7 +63,7 @@ def blocks(report: Report) -> list[Block]:
         Folded(title, Table(of, rest), notes, _not_listed(report, len(rows), listed)),
         *_commands(report, listed),
         Lines(report.notes, is_list=True),
-        Lines([texts.counts(report.rows)]),
+        Lines([counts(report.rows)]),
     ]
 
 
@@ -82,29 +79,26 @@ def head(report: Report) -> list[Block]:
     ]  # fmt: skip
 
 
-def failures(report: Report, rows: Sequence[Row]) -> Lines:
+def failures(report: Report, rows: Sequence[Change]) -> Lines:
     """Return why those of the rows fail that failed in NEW alone."""
-    new = [row for row in rows if row["verdict"] == NEWLY_FAILING]
-    lines = [
-        f"newly failing: {row['implementation']} {report.point(row)}".rstrip() + f": {texts.failure(row)}"
-        for row in new
-    ]
+    new = [row for row in rows if row.verdict == NEWLY_FAILING]
+    lines = [f"newly failing: {report.named(row)}: {texts.failure(row)}" for row in new]
     return Lines(lines, is_list=True, is_foreign=True)
 
 
-def _commands(report: Report, rows: Sequence[Row]) -> list[Block]:
+def _commands(report: Report, rows: Sequence[Change]) -> list[Block]:
     """Return the commands that measure those of the rows again that changed; none if none did.
 
     A forced comparison has none: its stamp would stand in them.
     """
-    changed = [row for row in rows if row["verdict"] in EVENTS and not report.mark]
+    changed = [row for row in rows if row.verdict in EVENTS and not report.mark]
     worst = changed[:MOST_COMMANDS]
     which = "each changed row" if worst == changed else f"the worst {len(worst)} of {len(changed)} changed rows"
-    commands = [report.again.command(Case.from_columns(row)) for row in worst]
+    commands = [report.again.command(row.case) for row in worst]
     return [Folded(f"measure {which} again", Code(commands, "sh"))] if commands else []
 
 
-def _not_listed(report: Report, rows: int, listed: Sequence[Row]) -> str:
+def _not_listed(report: Report, rows: int, listed: Sequence[Change]) -> str:
     """Return how many rows a terminal does not list; `rows` is the number that it might."""
     if len(listed) < rows:
         return f"not listed: {rows - len(listed):,} more rows, none worse; --format csv has them"
@@ -112,10 +106,6 @@ def _not_listed(report: Report, rows: int, listed: Sequence[Row]) -> str:
         return ""
     how = "" if report.shows_all else "--all lists them, "
     return f"not listed: {len(report.rows) - len(listed):,} rows; {how}--format csv has them"
-
-
-def _time(name: str) -> Column:
-    return Column(name, lambda row: texts.side(row, name), lambda row: row[f"{name}_latency_s"], rank=2, key=name)
 
 
 def as_csv(report: Report) -> str:
@@ -131,7 +121,6 @@ def as_json(report: Report) -> str:
 
     A number that doesn't apply is null.
     """
-    verdicts = [row["verdict"] for row in report.rows]
     about = {
         "stamp": report.stamp or None,
         "baseline": report.baseline or None,
@@ -140,17 +129,16 @@ def as_json(report: Report) -> str:
         "equivalence": report.limits.bound,
         "level": report.limits.level,
         "summary": texts.headline(report),
-        "counts": {verdict: verdicts.count(verdict) for verdict in dict.fromkeys(verdicts)},
+        "counts": Counter(row.verdict for row in report.rows),
         "notes": list(report.notes),
     }
     return json.dumps({**about, "rows": _data(report)}, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _data(report: Report) -> list[dict[str, Any]]:
-    others = [str(name) for name in report.comparison.columns if name not in (*CASE_COLUMNS, *FIRST)]
-    columns = [*FIRST, *CASE_COLUMNS, *sorted(others, key=lambda name: name.startswith(("base_", "new_")))]
+    """Return the columns of each row behind those with which a row can be quoted alone."""
     same = {"stamp": report.stamp or None, "baseline": report.baseline or None}
-    return [{name: _plain({**row, **same}[name]) for name in columns} for row in report.rows]
+    return [{name: _plain(value) for name, value in {**same, **row.columns()}.items()} for row in report.rows]
 
 
 def _plain(value: Any) -> Any:

@@ -4,15 +4,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.plan.case import Case
+from bench.analyse.change import Change
 from bench.show.blocks import Lines, Table
 from bench.show.charts.changes import changes, drawn_row, is_drawn
 from bench.show.columns import latency_text
 from bench.show.comparison import blocks
-from bench.show.comparison.report import Report, counts, explanations, implementations
+from bench.show.comparison.changes import counts
+from bench.show.comparison.report import Report, explanations, implementations
 from bench.show.pages import shell
 from bench.show.pages.shell import ANY, Figure
-from bench.show.rows import Row, is_measured, plain
+from bench.show.rows import Row, is_measured
 from bench.store.saved_run import SavedRun
 
 MOST_ROWS = 1_500
@@ -28,7 +29,7 @@ def write(path: Path, report: Report, base: SavedRun, new: SavedRun) -> Path:
     page = shell.render(
         "comparison.html",
         f"Comparison of {' and '.join(_names(base, new))}",
-        list(dict.fromkeys(str(row["implementation"]) for row in rows)),
+        list(dict.fromkeys(row.case.implementation for row in rows)),
         _data(report, rows, base, new),
         figures=[_changes(report, rows)] if any(map(is_drawn, rows)) else [],
         stamp=report.mark,
@@ -53,31 +54,32 @@ def _names(base: SavedRun, new: SavedRun) -> tuple[str, str]:
     return "/".join(first[-count:]), "/".join(second[-count:])
 
 
-def _data(report: Report, rows: Sequence[Row], base: SavedRun, new: SavedRun) -> dict[str, Any]:
+def _data(report: Report, rows: Sequence[Change], base: SavedRun, new: SavedRun) -> dict[str, Any]:
     """Return what the page's script reads; rows of the table are in the same order as here."""
-    labels = [report.point(row) or "the only point" for row in rows]
-    points = list(dict.fromkeys(labels))
-    cases = [Case.from_columns(row) for row in rows]
-    sides = [{Case.from_columns(row): row for row in plain(run.table) if is_measured(row)} for run in (base, new)]
+    points = list(dict.fromkeys(row.point for row in rows))
     drawn_rows = [
-        {**drawn_row(report, row), "point": points.index(label), "sides": [_side(side.get(case)) for side in sides]}
-        for row, label, case in zip(rows, labels, cases, strict=True)
+        {
+            **drawn_row(report, row),
+            "point": points.index(row.point),
+            "sides": [_side(side) for side in (row.base, row.new)],
+        }
+        for row in rows
     ]
-    records = [shell.by_case(run.records) for run in (base, new)]
+    in_base, in_new = (shell.by_case(run.records) for run in (base, new))
     return {
         "kind": "comparison",
-        "points": points,
+        "points": [report.labels[point] for point in points],
         "rows": shell.columns(drawn_rows),
         "sides": ["BASE", "NEW"],
-        "commands": shell.packed(shell.as_data([report.again.command(case) for case in cases])),
+        "commands": shell.packed(shell.as_data([report.again.command(row.case) for row in rows])),
         **shell.samples([
-            {number: (side[case], of.get(case, [])) for number, case in enumerate(cases) if case in side}
-            for side, of in zip(sides, records, strict=True)
+            {number: (row.base, in_base.get(row.case, [])) for number, row in enumerate(rows) if _is_timed(row.base)},
+            {number: (row.new, in_new.get(row.case, [])) for number, row in enumerate(rows) if _is_timed(row.new)},
         ]),
     }  # fmt: skip
 
 
-def _changes(report: Report, rows: Sequence[Row]) -> Figure:
+def _changes(report: Report, rows: Sequence[Change]) -> Figure:
     return Figure(
         kind="changes",
         title="What changed",
@@ -89,9 +91,14 @@ def _changes(report: Report, rows: Sequence[Row]) -> Figure:
     )
 
 
-def _side(row: Row | None) -> dict[str, Any]:
+def _is_timed(row: Row) -> bool:
+    """Return whether a side has a row with a time."""
+    return bool(row) and is_measured(row)
+
+
+def _side(row: Row) -> dict[str, Any]:
     """Return the latency of a row on one side of a comparison, with its interval and in words."""
-    if row is None:
+    if not _is_timed(row):
         return {"latency_s": None}
     numbers = {name: None if row[name] is None else float(row[name]) for name in TIMES}
     return {**numbers, "latency_text": latency_text(row)}

@@ -1,5 +1,6 @@
 """A comparison in the terminal, as Markdown, CSV and JSON: worst first, and nothing open reads as equal."""
 
+import dataclasses
 import io
 import json
 import math
@@ -9,7 +10,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from bench.analyse.comparison import compare
+from bench.analyse.change import Change
 from bench.plan.again import MOST_COMMANDS, Again
 from bench.plan.case import CASE_COLUMNS
 from bench.plan.verdicts import VERDICTS
@@ -17,8 +18,9 @@ from bench.show.comparison.blocks import as_csv, as_json, blocks
 from bench.show.comparison.report import EVENTS, STAMP, Report
 from bench.show.markdown import MOST_CHARACTERS, markdown
 from bench.show.terminal.console import render, rendered
+from bench.stats.estimates import Interval
 from bench.stats.limits import Limits
-from tests.make.comparisons import NOISY, every_verdict
+from tests.make.comparisons import NOISY, compare, every_verdict
 from tests.make.records import case
 from tests.make.rows import Row as Values
 from tests.make.rows import at, baseline, cases, failed, of_layers, row, table
@@ -138,13 +140,13 @@ def test_no_line_is_wider_than_the_console(width: int) -> None:
     assert len(re.findall("^slower.*127 ms 18.1 ms$", shown(compare(base, new), width=80), re.MULTILINE)) == 3
 
 
-def shown(comparison: pd.DataFrame | Report, width: int = 120) -> str:
+def shown(comparison: list[Change] | Report, width: int = 120) -> str:
     """Return what a console without colours shows."""
     report = comparison if isinstance(comparison, Report) else Report(comparison)
     return rendered(render(blocks(report), report.mark), width=width)
 
 
-def line_of(comparison: pd.DataFrame, word: str) -> str:
+def line_of(comparison: list[Change], word: str) -> str:
     """Return the first line of the table that holds the word."""
     text = shown(Report(comparison, shows_all=True))
     return next(line for line in text.partition("\nverdict ")[2].splitlines() if word in line)
@@ -260,8 +262,8 @@ def test_csv_and_json_hold_every_row_in_full() -> None:
             cell = cells[name][place]
             assert pd.isna(cell) if value is None else str(cell) == str(value) or float(cell) == pytest.approx(value)
     third = Report(compare(table(at(case("sdpa"), 3.0)), table(at(case("sdpa"), 1.0))))
-    assert json.loads(as_json(third))["rows"][0]["change"] == third.comparison["change"][0]
-    assert float(read(as_csv(third))["change"][0]) == third.comparison["change"][0]
+    assert json.loads(as_json(third))["rows"][0]["change"] == third.changes[0].ratio.value
+    assert float(read(as_csv(third))["change"][0]) == third.changes[0].ratio.value
 
 
 def test_json_says_limits_counts_and_notes() -> None:
@@ -276,7 +278,9 @@ def test_json_says_limits_counts_and_notes() -> None:
 def test_json_has_no_infinity_and_the_columns_of_all_layers() -> None:
     """An endless interval is null; cases of all layers come out as they went in."""
     wild = table(row(case("sdpa"), [0.0, 1.0]))
-    content = json.loads(as_json(Report(compare(wild, wild).assign(change_low=0.0, change_high=math.inf))))
+    content = json.loads(
+        as_json(Report([dataclasses.replace(*compare(wild, wild), ratio=Interval(1.0, 0.0, math.inf))]))
+    )
     (one,) = content["rows"]
     assert (one["change_high"], one["change_low"]) == (None, 0)
     assert "excludes no change" in content["summary"][0]
