@@ -3,7 +3,6 @@
 from functools import cached_property
 
 from bench.analyse.choices import CoreChoice, choices
-from bench.analyse.precision import Change, changes
 from bench.analyse.rows import grouped
 from bench.analyse.summary import Summary
 from bench.store.saved_run import SavedRun
@@ -22,9 +21,3 @@ class AnalysedRun(SavedRun):
     def choices(self) -> list[CoreChoice]:
         """The core to use at each point at which sdpa was measured."""
         return choices(self.summary)
-
-    @cached_property
-    def changes(self) -> list[Change]:
-        """The change to each narrower precision, if the run has several."""
-        dtypes = {entry.case.point.dtype for entry in self.contents.entries}
-        return changes(self.records) if len(dtypes) > 1 else []

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from bench.plan.case import Case, Point
+from bench.plan.verdicts import FASTER, OPEN, SLOWER
 from bench.stats.contrasts import MOST_FREEDOM
 from bench.stats.estimates import PAIR, Array, Estimates, Interval, of_ratios, t_quantile
 
@@ -71,9 +72,6 @@ def numbers(rows: Sequence[Row], column: str) -> Array:
     return np.array([math.nan if row.get(column) is None else row[column] for row in rows], dtype=np.float64)
 
 
-FASTER, SLOWER, OPEN = "faster", "slower", "open"
-
-
 @dataclass(frozen=True)
 class Pair:
     """Two implementations of a point: how many times as fast `one` is as `other`, with its interval of PAIR.
@@ -88,7 +86,12 @@ class Pair:
     @property
     def verdict(self) -> str:
         """FASTER or SLOWER if `one` is shown to be so, else OPEN."""
-        return FASTER if self.times.low > 1 else SLOWER if self.times.high < 1 else OPEN
+        return shown_by(self.times)
+
+
+def shown_by(ratio: Interval) -> str:
+    """Return FASTER or SLOWER if the interval of a speed-up shows it, else OPEN."""
+    return FASTER if ratio.low > 1 else SLOWER if ratio.high < 1 else OPEN
 
 
 def pair(one: Row, other: Row) -> Pair:

@@ -7,6 +7,8 @@ import pandas as pd
 from rich.text import Text
 
 from bench.analyse.analysed_run import AnalysedRun
+from bench.analyse.precision import changes
+from bench.analyse.rows import plain
 from bench.analyse.selection import most_important, point_count, went_wrong, where
 from bench.commands import FINE, say, to_summarise
 from bench.commands.arguments import MOST_POINTS, TOP
@@ -43,7 +45,7 @@ def _show(saved: AnalysedRun, arguments: argparse.Namespace) -> None:
     if saved.is_behind:
         say(f"warning: {_behind(saved)}", stderr=True)
     if arguments.across:
-        console().print(render(precisions(saved.table, saved.changes)))
+        console().print(render(precisions(changes(saved.records, plain(saved.table)))))
         return
     if arguments.reference:
         published = [figure for name in shipped_names() for figure in load_sweep(name).published]

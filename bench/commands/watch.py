@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.analyse.flags import launch_bound
+from bench.analyse.rows import shown_by
 from bench.commands import FINE, say
 from bench.engine.member import Member
 from bench.engine.trial import Trial
@@ -28,6 +29,7 @@ from bench.plan.device import GRAPH
 from bench.plan.errors import WrongRequest
 from bench.plan.invocation import suite
 from bench.plan.sweep import Sweep
+from bench.plan.verdicts import FASTER, OPEN, SLOWER
 from bench.show import intervals
 from bench.show.answer import bound_by_host
 from bench.show.text import shared
@@ -41,6 +43,9 @@ POLL_S = 0.2
 
 COPY = "_save_"
 """What stands between the name of a module and the number of its version; messages name the module."""
+
+WORDS = {FASTER: "faster than", SLOWER: "slower than", OPEN: "not shown to differ from"}
+"""What is said of a version beside another one."""
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -155,8 +160,7 @@ def _judged(of: Values, name: str, others: Mapping[str, str]) -> Iterator[str]:
     for other, words in others.items():
         if {name, other} <= {*judged.names}:
             ratio = interval(judged.speedup(name, other), PAIR).exp()
-            verdict = "slower than" if ratio.high < 1 else "not shown to differ from"
-            yield f"{'faster than' if ratio.low > 1 else verdict} {words}: {intervals.ratio(ratio)}"
+            yield f"{WORDS[shown_by(ratio)]} {words}: {intervals.ratio(ratio)}"
 
 
 def _asked(arguments: argparse.Namespace) -> list[str]:

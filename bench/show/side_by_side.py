@@ -1,20 +1,21 @@
 """Times side by side: in two precisions, beside published figures, and on several machines."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 
 import pandas as pd
 
-from bench.analyse.precision import WIDEST, Change
-from bench.plan.case import Case, Point
+from bench.analyse.change import Change
+from bench.analyse.precision import WIDEST
+from bench.plan.case import Point
 from bench.plan.errors import WrongRequest
 from bench.plan.grid import machine_columns, without_columns
 from bench.plan.published import AGREES, PARTS, Published, core_flops
 from bench.plan.verdicts import EQUIVALENT
 from bench.show import intervals
 from bench.show.answer import choice_of, words
-from bench.show.blocks import QUIET, Block, Lines, Table, of_texts
-from bench.show.rows import Row, by_point, measured, plain
+from bench.show.blocks import QUIET, Block, Column, Lines, Table, of_texts, right
+from bench.show.comparison.changes import time
+from bench.show.rows import Row, by_point
 from bench.show.text import names, order, parts
 from bench.store import units
 
@@ -45,7 +46,7 @@ MOST_POINTS = 100
 """The most points of the table; those at which machines disagree come first."""
 
 
-def precisions(table: pd.DataFrame, changes: Sequence[Change]) -> list[Block]:
+def precisions(changes: Sequence[Change]) -> list[Block]:
     """Return a row for each implementation and change of precision, the shapes one below the other.
 
     Raises WrongRequest if nothing was measured in several precisions.
@@ -55,21 +56,21 @@ def precisions(table: pd.DataFrame, changes: Sequence[Change]) -> list[Block]:
             f"no case was measured in {WIDEST} and in another dtype in the same rounds; "
             "a sweep that has both measures them so, for example --dtype float32,bfloat16"
         )
-    rows = {Case.from_columns(row): row for row in measured(plain(table))}
-    lines = []
-    for change in changes:
-        points = change.point, replace(change.point, dtype=change.dtype)
-        wide, narrow = (rows.get(Case(point, change.implementation)) for point in points)
-        if wide and narrow:  # neither failed later
-            point, ratio = " ".join(parts(change.point, SHAPE)), intervals.ratio(change.speedup)
-            times = *_time_and_error(wide), change.dtype, *_time_and_error(narrow)
-            lines.append([point, change.implementation, *times, ratio])
-    headings = ("point", "implementation", WIDEST, "error", "in", "", "error", "as fast")
-    return [of_texts(headings, lines, numbers=(WIDEST, "error", "", "as fast")), Lines(OF_PRECISIONS, QUIET)]
+    columns = [
+        Column("point", lambda of: " ".join(parts(of.point, SHAPE)), folds=True),
+        Column("implementation", lambda of: of.case.implementation, folds=True),
+        Column(WIDEST, lambda of: time(of.base), right),
+        Column("error", lambda of: _error(of.base), right),
+        Column("in", lambda of: of.point.dtype, folds=True),
+        Column("", lambda of: time(of.new), right),
+        Column("error", lambda of: _error(of.new), right),
+        Column("as fast", lambda of: intervals.ratio(of.ratio), right),
+    ]
+    return [Table(columns, changes), Lines(OF_PRECISIONS, QUIET)]
 
 
-def _time_and_error(row: Row) -> tuple[str, str]:
-    return units.seconds(row["latency_s"]), "" if row["error"] is None else f"{row['error']:.1e}"
+def _error(row: Row) -> str:
+    return "" if row["error"] is None else f"{row['error']:.1e}"
 
 
 def references(table: pd.DataFrame, published: Iterable[Published]) -> list[Block]:

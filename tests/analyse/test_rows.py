@@ -8,9 +8,10 @@ import math
 import numpy as np
 import pytest
 
-from bench.analyse.rows import FASTER, OPEN, SLOWER, Row, by, log_latencies, log_speedups, pair
+from bench.analyse.rows import Row, by, log_latencies, log_speedups, pair
 from bench.analyse.summary import of_records
 from bench.plan.case import Case
+from bench.plan.verdicts import FASTER, OPEN, SLOWER
 from bench.show.rows import plain
 from bench.stats.contrasts import Contrasts
 from bench.stats.estimates import PAIR, half_widths, interval

@@ -125,26 +125,15 @@ def excluded(rows: Sequence[Change]) -> tuple[str, int]:
     return f"{bound:.0%}", sum(end <= bound for end in ends)
 
 
-@dataclass(frozen=True)
-class Implementation:
-    """What a comparison says of one implementation: its judged rows, their verdicts, and their changes."""
-
-    name: str
-    rows: int
-    verdicts: str
-    median: str
-    excluded: str
-
-
-def implementations(report: Report) -> list[Implementation]:
-    """Return what the judged rows of each implementation say together, in the order of the table."""
-    lines = []
+def implementations(report: Report) -> list[tuple[str, ...]]:
+    """Return each implementation with its judged rows, middle change, what nearly all exclude, and verdicts."""
+    lines: list[tuple[str, ...]] = []
     for name in dict.fromkeys(change.case.implementation for change in report.changes):
         if rows := [change for change in report.judged if change.case.implementation == name]:
             bound, number = excluded(rows)
             middle = math.exp(statistics.median(math.log(change.ratio.value) for change in rows))
             few = "" if number in (0, len(rows)) else f" in {number}"
-            lines.append(Implementation(name, len(rows), counts(rows), signed_percent(middle), f"{bound}{few}"))
+            lines.append((name, str(len(rows)), signed_percent(middle), f"{bound}{few}", counts(rows)))
     return lines
 
 
