@@ -6,13 +6,16 @@ status, or raises WrongRequest or NotComparable.
 
 import shlex
 import sys
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from rich.console import RenderableType
 
 from bench.plan.errors import refusing
 from bench.plan.invocation import suite
-from bench.show.terminal.console import console, rendered
+from bench.show.blocks import Block
+from bench.show.markdown import markdown
+from bench.show.terminal.console import console, render, rendered
 
 USUAL = ("run", "show", "compare", "duel", "advise", "doctor")
 """The commands that most people need."""
@@ -50,6 +53,15 @@ def put(answer: RenderableType, path: Path | None, *headline: str, prefix: str =
         sys.stdout.write(answer)
     else:
         console().print(answer)
+
+
+def in_format(
+    form: str, blocks: Iterable[Block], data: Mapping[str, Callable[[], str]], mark: str = ""
+) -> RenderableType:
+    """Return blocks for a terminal or as Markdown, or what `data` has for another format."""
+    if form in data:
+        return data[form]()
+    return markdown(blocks, mark) if form == "markdown" else render(blocks, mark)
 
 
 def to_summarise(folder: Path) -> str:

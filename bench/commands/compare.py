@@ -1,11 +1,11 @@
 """Compare two runs by the speed of each row relative to the other implementations of its own run."""
 
 import argparse
-from collections.abc import Callable, Mapping
+from functools import partial
 
 from bench.analyse import comparison as comparing
 from bench.analyse.comparable import unlike_conditions
-from bench.commands import BAD, FINE, put, say
+from bench.commands import BAD, FINE, in_format, put, say
 from bench.commands.arguments import COMPARE_FORMATS
 from bench.plan.case import CONTROL
 from bench.plan.errors import NotComparable, WrongRequest
@@ -14,19 +14,11 @@ from bench.show.comparison import notes
 from bench.show.comparison.blocks import as_csv, as_json, blocks
 from bench.show.comparison.report import ONE_SIDED, Report, headline
 from bench.show.doubts import control_warning
-from bench.show.markdown import markdown
-from bench.show.terminal.console import render
 from bench.show.text import counted
 from bench.stats.limits import Limits
 from bench.store import journal, saved_run
 from bench.store.record import Record
 from bench.store.saved_run import SavedRun
-
-TEXTS: Mapping[str, Callable[[Report], str]] = {
-    "markdown": lambda report: markdown(blocks(report), report.mark),
-    "csv": as_csv,
-    "json": as_json,
-}
 
 SIDES = ("BASE", "NEW")
 
@@ -115,8 +107,8 @@ def _put(report: Report, arguments: argparse.Namespace) -> None:
     prefix, lines = _prefix(report), headline(report)
     if arguments.format == "csv":  # which has no place for them
         say(*(f"{prefix}{line}" for line in (*lines, *report.notes)), stderr=True)
-    text = TEXTS[arguments.format](report) if arguments.format in TEXTS else render(blocks(report), report.mark)
-    put(text, arguments.to, *lines, prefix=prefix)
+    data = {"csv": partial(as_csv, report), "json": partial(as_json, report)}
+    put(in_format(arguments.format, blocks(report), data, report.mark), arguments.to, *lines, prefix=prefix)
 
 
 def _prefix(report: Report) -> str:

@@ -16,7 +16,7 @@ from bench.analyse import advice
 from bench.analyse.advice import Advice
 from bench.analyse.analysed_run import AnalysedRun
 from bench.analyse.verdict import change, needed
-from bench.commands import BAD, FINE, put, say, write
+from bench.commands import BAD, FINE, in_format, put, say, write
 from bench.commands.arguments import FORMATS
 from bench.engine.duel import Duel, Ground, grounds
 from bench.engine.model_look import NotSeen, asked, shaped
@@ -37,9 +37,8 @@ from bench.plan.sweep import Sweep, load_sweep
 from bench.show import doubts
 from bench.show.comparison import duel as show
 from bench.show.comparison.duel import Told
-from bench.show.markdown import markdown
 from bench.show.rows import by_point
-from bench.show.terminal.console import console, render
+from bench.show.terminal.console import console
 from bench.show.text import listed
 from bench.store.table import of_rows
 
@@ -51,8 +50,6 @@ BOUND, POINT_S = 0.01, 40.0
 
 PROCESSES, BUDGET_S = 2, 4.0
 """The replicates of a duel's base, and the seconds of rounds in all of them."""
-
-TEXTS = {"markdown": lambda told: markdown(show.blocks(told)), "json": show.as_json}
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -141,9 +138,9 @@ def _looks(duel: Duel) -> Iterator[tuple[str, Advice]]:
 
 def _put(told: Told, arguments: argparse.Namespace, folder: Path) -> int:
     """Print what a duel says in the format that was asked for, write its page, and return the exit status."""
-    is_read = arguments.format == FORMATS[0]
-    put(render(show.blocks(told)) if is_read else TEXTS[arguments.format](told), arguments.to, show.headline(told))
-    if is_read:
+    said = in_format(arguments.format, show.blocks(told), {"json": partial(show.as_json, told)})
+    put(said, arguments.to, show.headline(told))
+    if arguments.format == FORMATS[0]:
         say(f"Again: {told.command}")
         say(f"Everything is in {folder}: results.csv, journal.jsonl, environment.json.")
     if arguments.report:

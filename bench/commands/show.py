@@ -15,8 +15,8 @@ from bench.commands.arguments import MOST_POINTS, TOP
 from bench.plan.again import MOST_COMMANDS, Again
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import load_sweep, shipped_names
+from bench.show.comparison.side_by_side import machines, precisions, references
 from bench.show.failures import blocks
-from bench.show.side_by_side import machines, precisions, references
 from bench.show.terminal.console import console, render
 from bench.show.terminal.results import results
 from bench.store import files

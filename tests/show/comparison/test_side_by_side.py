@@ -12,7 +12,7 @@ from bench.plan.case import Case
 from bench.plan.errors import WrongRequest
 from bench.plan.published import read
 from bench.show.blocks import Block, Table
-from bench.show.side_by_side import machines, precisions, references
+from bench.show.comparison.side_by_side import machines, precisions, references
 from bench.store import units
 from tests.make.points import vit_s
 from tests.make.records import in_precision as measured
