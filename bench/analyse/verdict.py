@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from bench.analyse.change import Change
 from bench.analyse.rows import Row, speedup_of
@@ -11,7 +10,7 @@ from bench.plan.case import Case, Point
 from bench.plan.verdicts import AS_FAST, DIFFERENT, FASTER, NOT_MEASURED, OPEN, SLOWER
 from bench.stats.best import growth
 from bench.stats.contrasts import Contrasts
-from bench.stats.estimates import PAIR, Interval, half_widths
+from bench.stats.estimates import PAIR, Interval, interval
 
 LOST = (DIFFERENT, NOT_MEASURED)
 """The verdicts on a side that has no time, or not that of the same function."""
@@ -47,35 +46,28 @@ def _kind(speedup: Interval, bound: float) -> str:
     return SLOWER if speedup.high < 1 else OPEN
 
 
-class LogRatio(NamedTuple):
-    """The logarithm of a speed-up, the half-width of its interval, and its degrees of freedom."""
-
-    value: float
-    half: float
-    freedom: float
-
-
 def answer(of: Contrasts, before: str, after: str, bound: float, allow: float | None, replicates: int) -> Answer:
     """Return what is known of the ratio of two sides: both are measured until the race may end."""
     if not {before, after} <= {*of.names}:
         return Answer()
     speedup = of.speedup(after, before)
-    log = LogRatio(float(speedup.value), float(half_widths(speedup, PAIR)), float(speedup.freedom))
+    log = interval(speedup, PAIR)
     if math.isnan(log.value):
         return Answer()
+    half = log.high - log.value
     if may_end(log, bound, allow):
-        return Answer(before, math.expm1(log.half), replicates=replicates)
-    further = float(growth(log.half, _goal(log, bound), log.freedom))
-    return Answer(before, math.expm1(log.half), (before, after), (further, further), replicates)
+        return Answer(before, math.expm1(half), replicates=replicates)
+    further = float(growth(half, _goal(log, bound), float(speedup.freedom)))
+    return Answer(before, math.expm1(half), (before, after), (further, further), replicates)
 
 
-def may_end(log: LogRatio, bound: float, allow: float | None) -> bool:
-    """Return whether a race may end: the ratio is known well enough, and on one side of what is allowed."""
+def may_end(log: Interval, bound: float, allow: float | None) -> bool:
+    """Return whether a race may end: the log ratio is known well enough, and on one side of what is allowed."""
     limit = math.nan if allow is None else -math.log1p(allow)
-    return log.half <= _goal(log, bound) and not log.value - log.half < limit <= log.value + log.half
+    return log.high - log.value <= _goal(log, bound) and not log.low < limit <= log.high
 
 
-def _goal(log: LogRatio, bound: float) -> float:
+def _goal(log: Interval, bound: float) -> float:
     """Return the half-width to which a ratio is measured: the bound, or a third of a change that is larger than that.
 
     It is half of the bound if no verdict follows: the interval is not above `1 / (1 + bound)`, and would not be below 1
@@ -83,7 +75,7 @@ def _goal(log: LogRatio, bound: float) -> float:
     slower.
     """
     usual = math.log1p(bound)
-    is_clear = log.value - log.half >= -usual or log.value + 2 * log.half < 0
+    is_clear = log.low >= -usual or 2 * log.high < log.value
     return max(usual if is_clear else usual / 2, abs(log.value) * SHARE_OF_CHANGE)
 
 

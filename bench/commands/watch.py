@@ -4,7 +4,6 @@ import argparse
 import dataclasses
 import importlib.util
 import re
-import shlex
 import shutil
 import statistics
 import sys
@@ -23,11 +22,10 @@ from bench.engine.trial import Trial
 from bench.harness import options
 from bench.harness.progress import imported, waiting
 from bench.plan import names
+from bench.plan.again import Again
 from bench.plan.case import AS_IS
-from bench.plan.columns import flag
 from bench.plan.device import GRAPH
 from bench.plan.errors import WrongRequest
-from bench.plan.invocation import suite
 from bench.plan.sweep import Sweep
 from bench.plan.verdicts import FASTER, OPEN, SLOWER
 from bench.show import intervals
@@ -62,7 +60,8 @@ def run(arguments: argparse.Namespace) -> int:
                 say(f"{name} beside {baseline}: {shared([point])}", f"watching {file}; Ctrl-C ends it")
                 _watched(trial, Versions(name, file, Path(folder)), baseline)
         except KeyboardInterrupt:
-            say("", f"A claim: {suite()} {shlex.join(['duel', baseline, name, *_asked(arguments)])}")
+            sides = tuple({"implementation": each} for each in (baseline, name))
+            say("", f"A claim: {Again(sides=sides).duel(point)}{_effort(arguments)}")
         finally:
             sys.path.remove(folder)
     return FINE
@@ -163,12 +162,10 @@ def _judged(of: Values, name: str, others: Mapping[str, str]) -> Iterator[str]:
             yield f"{WORDS[shown_by(ratio)]} {words}: {intervals.ratio(ratio)}"
 
 
-def _asked(arguments: argparse.Namespace) -> list[str]:
-    """Return the options that were given, as words: `duel` makes the same point of them."""
-    given = {name: getattr(arguments, name) for name in options.LISTS if getattr(arguments, name)}
-    words = [word for name, text in given.items() for word in (flag(name), text)]
-    words += ["--timeout-s", arguments.timeout_s] if arguments.timeout_s else []
-    return [*words, *(["--oversubscribe"] if arguments.oversubscribe else [])]
+def _effort(arguments: argparse.Namespace) -> str:
+    """Return the options beside the point that were given, for a command."""
+    timeout = f" --timeout-s {arguments.timeout_s}" if arguments.timeout_s else ""
+    return f"{timeout}{' --oversubscribe' if arguments.oversubscribe else ''}"
 
 
 def _sweep(arguments: argparse.Namespace) -> Sweep:

@@ -12,10 +12,11 @@ from scipy.stats import t
 from bench.analyse.change import Change
 from bench.analyse.rows import Row
 from bench.analyse.standing import Answer
-from bench.analyse.verdict import LogRatio, answer, change, may_end, needed
+from bench.analyse.verdict import answer, change, may_end, needed
 from bench.plan.case import AFTER, BEFORE
 from bench.plan.verdicts import AS_FAST, DIFFERENT, FASTER, NOT_MEASURED, OPEN, SLOWER
 from bench.stats.contrasts import contrasts, prior, values
+from bench.stats.estimates import Interval
 from tests.make.points import point
 
 BOUND = 0.01
@@ -104,12 +105,17 @@ def of(log: float, half: float, bound: float = BOUND) -> Change:
     return judged({**row, "log_ratio_freedom": 1e6}, bound=bound)
 
 
+def log_of(value: float, half: float) -> Interval:
+    """Return a log ratio with the half-width of its interval."""
+    return Interval(value, value - half, value + half)
+
+
 @given(log=ratios.map(math.log), allow=shares)
 def test_a_race_that_may_end_shows_or_excludes_what_is_not_allowed(log: float, allow: float) -> None:
     """Else the second side may be slower by more, which is not shown."""
     half = BOUND / 3
     assume(all(abs(log + end + math.log1p(allow)) > 1e-9 for end in (-half, half)))
-    each, of_ratio = of(log, half), LogRatio(log, half, 5.0)
+    each, of_ratio = of(log, half), log_of(log, half)
     assert each.exceeds(allow) <= each.may_exceed(allow)
     assert may_end(of_ratio, BOUND, None)
     assert may_end(of_ratio, BOUND, allow) == (each.exceeds(allow) or not each.may_exceed(allow))
@@ -127,9 +133,9 @@ def test_a_race_that_may_end_says_what_is_so(true: float) -> None:
     halves = t.ppf(0.995, counts[3:] - 1) * np.sqrt(squares[:, 3:] / (counts[3:] - 1) / counts[3:])
     kinds = Counter[str]()
     for race in zip(means[:, 3:].tolist(), halves.tolist(), strict=True):
-        looks = [LogRatio(value, half, 5.0) for value, half in zip(*race, strict=True)]
+        looks = [log_of(value, half) for value, half in zip(*race, strict=True)]
         last = next((look for look in looks if may_end(look, BOUND, None)), looks[-1])
-        kinds[of(last.value, last.half).verdict] += 1
+        kinds[of(last.value, last.high - last.value).verdict] += 1
     if true:
         assert kinds == {SLOWER: 2000}
     else:
@@ -187,3 +193,10 @@ def test_a_race_goes_on_between_both_sides_until_it_may_end() -> None:
     assert unsure.bound > BOUND
     assert not answered(halved, name="other").named
     assert not answered({process + 4: own for process, own in halved.items()}).named
+
+
+def test_a_race_goes_on_if_one_replicate_tells_no_interval() -> None:
+    """Nothing is decided by it."""
+    found = values({BEFORE: {0: {0: 1.0, 1: 1.0}}, AFTER: {0: {0: 2.0, 1: 2.0}}})
+    of = answer(contrasts(found, prior([found])), BEFORE, AFTER, BOUND, None, 1)
+    assert (of.candidates, of.is_good) == ((BEFORE, AFTER), False)

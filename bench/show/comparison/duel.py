@@ -111,14 +111,18 @@ class Told(Comparison):
         return self.weights == "" and self.worst.verdict not in LOST and not self.is_unmatched
 
     @property
+    def beyond(self) -> tuple[list[Change], list[Change]]:
+        """The changes that are shown to exceed what is allowed, and those that may; none if nothing is allowed."""
+        allow = math.inf if self.allow is None else self.allow
+        shown = [each for each in self.changes if each.exceeds(allow)]
+        return shown, [each for each in self.changes if self.allow is not None and each.may_exceed(allow)]
+
+    @property
     def allowed(self) -> str | None:
         """Whether what is allowed is KEPT, EXCEEDED or UNDECIDED; None if nothing is, or if a point can't be judged."""
-        allow = self.allow
-        if allow is None or self.verdict in LOST:
-            return None
-        if any(each.exceeds(allow) for each in self.changes):
-            return EXCEEDED
-        return UNDECIDED if any(each.may_exceed(allow) for each in self.changes) else KEPT
+        exceeding, unsure = self.beyond
+        kind = EXCEEDED if exceeding else UNDECIDED if unsure else KEPT
+        return None if self.allow is None or self.verdict in LOST else kind
 
     @property
     def is_bad(self) -> bool:
@@ -238,14 +242,11 @@ def _allowed(told: Told) -> Iterator[str]:
     """Yield whether the second side keeps within what is allowed, if anything is said to be."""
     if told.allow is None or not told.allowed:
         return
-    where = {
-        EXCEEDED: [each for each in told.changes if each.exceeds(told.allow)],
-        UNDECIDED: [each for each in told.changes if each.may_exceed(told.allow)],
-        KEPT: [],
-    }[told.allowed]
+    exceeding, unsure = told.beyond
+    where = told.at(exceeding or unsure)
     later = _later(told) if told.allowed == UNDECIDED and told.worst.verdict != OPEN else ""
     unknown = "; outputs that were not compared are not allowed" if told.is_uncompared else ""
-    yield f"At most {_exact(told.allow)} slower is allowed: {told.allowed}{told.at(where)}{later}{unknown}"
+    yield f"At most {_exact(told.allow)} slower is allowed: {told.allowed}{where}{later}{unknown}"
 
 
 def _doubts(told: Told) -> Iterator[str]:

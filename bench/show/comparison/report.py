@@ -161,15 +161,13 @@ def _reference(rows: Sequence[Change], baseline: str) -> str:
     """Return what a change is relative to."""
     to = f"to {baseline}" if baseline else "to the baseline"
     by_level = sum(change.by_level for change in rows)
-    if not by_level:
-        return f"change: how much faster a row became from BASE to NEW, relative {to}; minus is slower"
     others = sum(change.ratio.is_known for change in rows) - by_level
     beside = f", or in {counted(others, 'row')} {to}" if others else ""
-    return (
-        "change: how much faster a row became from BASE to NEW, relative to the other rows of its point"
-        f"{beside}; minus is slower. If all rows of a point became slower alike, the change is 0, and only raw times "
-        "show it"
-    )
+    of, warning = to, ""
+    if by_level:
+        of = f"to the other rows of its point{beside}"
+        warning = ". If all rows of a point became slower alike, the change is 0, and only raw times show it"
+    return f"change: how much faster a row became from BASE to NEW, relative {of}; minus is slower{warning}"
 
 
 def headline(report: Report) -> list[str]:
