@@ -11,8 +11,7 @@ from bench.plan.case import CONTROL
 from bench.plan.errors import NotComparable, WrongRequest
 from bench.plan.verdicts import named
 from bench.show.comparison import notes
-from bench.show.comparison.blocks import as_csv, as_json, blocks
-from bench.show.comparison.report import ONE_SIDED, Report, headline
+from bench.show.comparison.report import ONE_SIDED, Report, as_csv, as_json, blocks, headline
 from bench.show.doubts import control_warning
 from bench.show.text import counted
 from bench.stats.limits import Limits
@@ -84,11 +83,18 @@ def _report(arguments: argparse.Namespace, base: SavedRun, new: SavedRun) -> Rep
             f"nothing can be compared: BASE and NEW share {counted(shared, 'case')}, "
             "none of them with a speed-up on both sides besides the baseline"
         )
-    about = tuple(map(str, notes.about(base, new, baseline, changes, by_rows)))
-    unlike_runs = tuple(map(str, notes.unlike(base, new)))
     sides = zip(SIDES, (base, new), strict=True)
-    doubts = tuple(f"in {side} {words}" for side, run in sides if (words := control_warning(run.whole)))
-    return Report(changes, limits, baseline, tuple(unlike), doubts, unlike_runs, about, arguments.all, new.again)
+    doubts = [f"in {side} {words}" for side, run in sides if (words := control_warning(run.whole))]
+    return Report(
+        changes,
+        limits,
+        rebased_to=baseline,
+        unlike=tuple(unlike),
+        warnings=(*doubts, *map(str, notes.unlike(base, new))),
+        notes=tuple(map(str, notes.about(base, new, baseline, changes, by_rows))),
+        shows_all=arguments.all,
+        again=new.again,
+    )
 
 
 def _records(saved: SavedRun) -> list[Record]:

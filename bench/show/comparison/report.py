@@ -1,17 +1,24 @@
-"""What all outputs of a comparison share: the headline, rows, worst first, their texts, and the stamp."""
+"""A comparison of two runs, all of which has a stamp if it was forced: the headline, the rows, and their data."""
 
+import json
 import math
 import statistics
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import itemgetter
+from typing import Any
+
+import pandas as pd
 
 from bench.analyse.change import WELL, Change
 from bench.analyse.standing import FASTEST, NAMED
 from bench.plan import verdicts
-from bench.plan.again import Again
+from bench.plan.again import MOST_COMMANDS, Again
 from bench.plan.verdicts import CHANGED, OPEN
-from bench.show.comparison.changes import Comparison, counts
+from bench.show.blocks import BAD, GAP, HEAD, Block, Code, Column, Folded, Lines, Table, right
+from bench.show.comparison.changes import VERDICT, Comparison, counts, time
 from bench.show.rows import reason
 from bench.show.text import MOST, counted, first, more
 from bench.stats.best import GOOD
@@ -39,22 +46,33 @@ CLAIM = 10
 MOST_NAMED = 3
 """The number of changed rows that are named, the worst first."""
 
+MOST_ROWS = 1_000
+"""The most rows that are listed, the worst."""
+
+SUMMARY = (
+    Column("implementation", itemgetter(0), is_code=True),
+    Column("rows", itemgetter(1), right),
+    Column("middle change", itemgetter(2), right),
+    Column("no change above", itemgetter(3), right),
+    Column("verdicts", itemgetter(4), rank=1),
+)
+"""The columns of the table with a line for each implementation."""
+
 
 @dataclass(frozen=True)
 class Report(Comparison):
     """A comparison of two runs with the notes about it.
 
     `rebased_to` is the implementation that replaced the baseline. `unlike` holds the conditions that differ if the
-    comparison was forced, `doubts` a line for each run in which identical code differs too much, `unlike_runs` lines
-    about settings that differ, and `notes` lines about both runs. With `shows_all` every row is listed.
+    comparison was forced, `warnings` the lines that come first, on identical code that differs and on settings that
+    differ, and `notes` lines about both runs. With `shows_all` every row is listed.
     `again` measures single rows as NEW did.
     """
 
     limits: Limits = field(default_factory=Limits)
     rebased_to: str = ""
     unlike: tuple[str, ...] = ()
-    doubts: tuple[str, ...] = ()
-    unlike_runs: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     shows_all: bool = False
     again: Again = field(default_factory=Again)
@@ -63,9 +81,7 @@ class Report(Comparison):
     def rows(self) -> list[Change]:
         """The changes by verdict, worst first, and within a verdict by their ratio, slowest first."""
         rank = list(verdicts.VERDICTS).index
-        return sorted(
-            self.changes, key=lambda of: (rank(of.verdict), 1 if math.isnan(of.ratio.value) else of.ratio.value)
-        )
+        return sorted(self.changes, key=lambda of: (rank(of.verdict), of.numbers()["change"] or 1))
 
     @cached_property
     def judged(self) -> list[Change]:
@@ -96,6 +112,125 @@ class Report(Comparison):
     def named(self, change: Change) -> str:
         """Return the implementation and the point of a change."""
         return f"{change.case.implementation} {self.label(change)}".rstrip()
+
+
+def columns(report: Report) -> list[Column]:
+    """Return the columns of the rows; a narrow terminal drops the raw times."""
+    return [
+        VERDICT,
+        Column("implementation", lambda of: of.case.implementation, key="implementation", is_code=True),
+        Column("point", report.label, key="point"),
+        Column("change", percent, lambda of: of.numbers()["change"], key="change"),
+        Column("base", lambda of: time(of.base), lambda of: of.base.get("latency_s"), rank=2, key="base"),
+        Column("new", lambda of: time(of.new), lambda of: of.new.get("latency_s"), rank=2, key="new"),
+    ]
+
+
+def blocks(report: Report) -> list[Block]:
+    """Return the whole comparison.
+
+    With `shows_all` all rows are in the open, worst first, but not those of one run alone if they are most.
+    """
+    rows = [row for row in report.rows if not (report.few_shared and row.verdict in ONE_SIDED)]
+    if not report.shows_all:
+        rows = [row for row in rows if row.verdict in EVENTS]
+    listed, of = rows[:MOST_ROWS], columns(report)
+    shown = {id(row) for row in listed}
+    rest = [row for row in report.rows if id(row) not in shown]
+    title = f"the other {len(rest)} rows: {counts(rest)}" if rest else "legend"
+    notes = Lines(explanations(report), is_list=True)
+    return [
+        *head(report),
+        Table(SUMMARY, implementations(report)),
+        *([GAP] if listed else []),
+        Table(of, listed, gap=" "),
+        failures(report, listed),
+        Folded(title, Table(of, rest), notes, _not_listed(report, len(rows), listed)),
+        *_commands(report, listed),
+        Lines(report.notes, is_list=True),
+        Lines([counts(report.rows)]),
+    ]
+
+
+def head(report: Report) -> list[Block]:
+    """Return under which conditions the runs were measured if they differ, the headline, and what all points share."""
+    over = [f"by speed-ups over {report.baseline}"] if report.baseline else []
+    return [
+        Lines([f"measured under different conditions: {'; '.join(report.unlike)}"] * bool(report.unlike), BAD,
+            is_foreign=True),
+        Lines(headline(report), HEAD),
+        GAP,
+        Lines([" · ".join([report.shared, *over])]),
+    ]  # fmt: skip
+
+
+def failures(report: Report, rows: Sequence[Change]) -> Lines:
+    """Return why those of the rows fail that failed in NEW alone."""
+    new = [row for row in rows if row.verdict == verdicts.NEWLY_FAILING]
+    lines = [f"newly failing: {report.named(row)}: {failure(row)}" for row in new]
+    return Lines(lines, is_list=True, is_foreign=True)
+
+
+def _commands(report: Report, rows: Sequence[Change]) -> list[Block]:
+    """Return the commands that measure those of the rows again that changed; none if none did.
+
+    A forced comparison has none: its stamp would stand in them.
+    """
+    changed = [row for row in rows if row.verdict in EVENTS and not report.mark]
+    worst = changed[:MOST_COMMANDS]
+    which = "each changed row" if worst == changed else f"the worst {len(worst)} of {len(changed)} changed rows"
+    commands = [report.again.command(row.case) for row in worst]
+    return [Folded(f"measure {which} again", Code(commands, "sh"))] if commands else []
+
+
+def _not_listed(report: Report, rows: int, listed: Sequence[Change]) -> str:
+    """Return how many rows a terminal does not list; `rows` is the number that it might."""
+    if len(listed) < rows:
+        return f"not listed: {rows - len(listed):,} more rows, none worse; --format csv has them"
+    if len(listed) == len(report.rows):
+        return ""
+    how = "" if report.shows_all else "--all lists them, "
+    return f"not listed: {len(report.rows) - len(listed):,} rows; {how}--format csv has them"
+
+
+def as_csv(report: Report) -> str:
+    """Return one line per row; `stamp` says why the row is not comparable, `baseline` what its ratios refer to.
+
+    A number that doesn't apply is empty.
+    """
+    return pd.DataFrame(_data(report), dtype=object).to_csv(index=False, lineterminator="\n")
+
+
+def as_json(report: Report) -> str:
+    """Return one object on one line: limits, summary, counts and notes, and `rows`, each with stamp and baseline.
+
+    A number that doesn't apply is null.
+    """
+    about = {
+        "stamp": report.stamp or None,
+        "baseline": report.baseline or None,
+        "rebased": bool(report.rebased_to),
+        "margin": report.limits.margin,
+        "equivalence": report.limits.bound,
+        "level": report.limits.level,
+        "summary": headline(report),
+        "counts": Counter(row.verdict for row in report.rows),
+        "notes": list(report.notes),
+    }
+    return json.dumps({**about, "rows": _data(report)}, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _data(report: Report) -> list[dict[str, Any]]:
+    """Return the columns of each row behind those with which a row can be quoted alone."""
+    same = {"stamp": report.stamp or None, "baseline": report.baseline or None}
+    return [{name: _plain(value) for name, value in {**same, **row.columns()}.items()} for row in report.rows]
+
+
+def _plain(value: Any) -> Any:
+    """Return a value that fits on one line and into JSON."""
+    if isinstance(value, str):
+        return " ".join(value.split())
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def percent(change: Change) -> str:
@@ -172,18 +307,14 @@ def _reference(rows: Sequence[Change], baseline: str) -> str:
 
 def headline(report: Report) -> list[str]:
     """Return the first lines of a comparison: in which runs identical code differs, how they differ, what changed."""
-    return [*report.doubts, *_unlike(report), "; ".join(_findings(report))]
-
-
-def _unlike(report: Report) -> Iterator[str]:
-    rows = report.rows
+    rows, lines = report.rows, [*report.warnings]
     if report.few_shared:
         base, new = (sum(change.verdict == verdict for change in rows) for verdict in ONE_SIDED)
-        yield (
+        lines.append(
             f"BASE and NEW are different runs: they share {len(rows) - base - new} of {len(rows)} cases; "
             f"{base} are in BASE alone and {new} in NEW alone"
         )
-    yield from report.unlike_runs
+    return [*lines, "; ".join(_findings(report))]
 
 
 def _findings(report: Report) -> Iterator[str]:

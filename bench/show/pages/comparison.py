@@ -8,9 +8,8 @@ from bench.analyse.change import Change
 from bench.show.blocks import Lines, Table
 from bench.show.charts.changes import changes, drawn_row, is_drawn
 from bench.show.columns import latency_text
-from bench.show.comparison import blocks
 from bench.show.comparison.changes import counts
-from bench.show.comparison.report import Report, explanations, implementations
+from bench.show.comparison.report import SUMMARY, Report, columns, explanations, failures, head, implementations
 from bench.show.pages import shell
 from bench.show.pages.shell import ANY, Figure
 from bench.show.rows import Row, is_measured
@@ -28,30 +27,22 @@ def write(path: Path, report: Report, base: SavedRun, new: SavedRun) -> Path:
     left = len(report.rows) - len(rows)
     page = shell.render(
         "comparison.html",
-        f"Comparison of {' and '.join(_names(base, new))}",
+        f"Comparison of {base.path} and {new.path}",
         list(dict.fromkeys(row.case.implementation for row in rows)),
         _data(report, rows, base, new),
         figures=[_changes(report, rows)] if any(map(is_drawn, rows)) else [],
         stamp=report.mark,
-        head=blocks.head(report),
+        head=head(report),
         left_out=f"This page has the first {len(rows)} rows; --format csv has the other {left} too." if left else "",
-        summary=[Table(blocks.SUMMARY, implementations(report))],
-        table=Table(blocks.columns(report), rows),
+        summary=[Table(SUMMARY, implementations(report))],
+        table=Table(columns(report), rows),
         notes=[
             Lines([counts(report.rows)]),
-            blocks.failures(report, rows),
+            failures(report, rows),
             Lines([*explanations(report), *report.notes], is_list=True),
         ],
     )
     return shell.write(path, page)
-
-
-def _names(base: SavedRun, new: SavedRun) -> tuple[str, str]:
-    """Return the names of two runs, with as many of their folders as it takes to distinguish them."""
-    first, second = (saved.path.resolve().parts for saved in (base, new))
-    longest = max(len(first), len(second))
-    count = next((count for count in range(1, longest + 1) if first[-count:] != second[-count:]), 1)
-    return "/".join(first[-count:]), "/".join(second[-count:])
 
 
 def _data(report: Report, rows: Sequence[Change], base: SavedRun, new: SavedRun) -> dict[str, Any]:
