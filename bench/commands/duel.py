@@ -8,18 +8,15 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from bench.analyse import advice
-from bench.analyse.advice import Advice
 from bench.analyse.analysed_run import AnalysedRun
 from bench.analyse.verdict import change, needed
 from bench.commands import BAD, FINE, in_format, put, say, write
 from bench.commands.arguments import FORMATS
 from bench.engine.duel import Duel, Ground, grounds
-from bench.engine.model_look import NotSeen, asked, shaped
+from bench.engine.model_look import NotSeen, shaped
 from bench.harness import options
 from bench.harness.progress import Progress, waiting
 from bench.machine import monotonic
@@ -30,7 +27,7 @@ from bench.plan.case import AFTER, BEFORE
 from bench.plan.device import default_sweep
 from bench.plan.errors import WrongRequest, refusing
 from bench.plan.invocation import suite, without_options
-from bench.plan.names import check_layers, is_module, search_path
+from bench.plan.names import check_layers, search_path
 from bench.plan.settings import share
 from bench.plan.sides import Side, sides_of
 from bench.plan.sweep import Sweep, load_sweep
@@ -116,24 +113,9 @@ def told(duel: Duel, spent_s: float) -> Told:
         bound=bound,
         spent_s=spent_s,
         allow=duel.allow,
-        looks=dict(_looks(duel)),
         machine=doubts.machine(rows),
         needed_s=times * spent_s,
     )
-
-
-def _looks(duel: Duel) -> Iterator[tuple[str, Advice]]:
-    """Yield what is seen of attention in the model of each side at the first point, if it is one and has any."""
-    first = duel.sweep.points[0]
-    for at, ground in enumerate(duel.sides if first in duel.summary else ()):
-        point = duel.point(at, first)
-        if not is_module(point.layer) or duel.summary.rows(first)[at]["status"] != "ok":
-            continue
-        try:
-            seen = asked(ground.pool, "look", point, 0, duel.sweep.effort.timeout_s, settings=[])
-        except (NotSeen, WrongRequest):  # it has no attention that is found
-            continue
-        yield ground.side.name, advice.seen(point, [seen])
 
 
 def _put(told: Told, arguments: argparse.Namespace, folder: Path) -> int:

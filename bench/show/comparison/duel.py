@@ -4,11 +4,10 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from bench.analyse.advice import Advice
 from bench.analyse.change import Change
 from bench.analyse.flags import is_opposed, launch_bound
 from bench.analyse.rows import grouped
@@ -67,7 +66,7 @@ OF_WEIGHTS = {
 class Told(Comparison):
     """What is known at the end of a duel.
 
-    `looks` are those at the model of each side. `machine` says whether it was quiet, and why.
+    `machine` says whether it was quiet, and why.
     `spent_s` are the seconds of the race, and `needed_s` those it is expected to need in all until it is decided.
     """
 
@@ -79,7 +78,6 @@ class Told(Comparison):
     bound: float
     spent_s: float
     allow: float | None = None
-    looks: Mapping[str, Advice] = field(default_factory=dict)
     machine: tuple[bool, str] = (True, "")
     needed_s: float = math.nan
 
@@ -158,7 +156,7 @@ def blocks(told: Told) -> Iterator[Block]:
     yield Lines([*_opposed(told), *_conversion(told)])
     yield Lines([*_failures(told)], BAD, is_list=True)
     facts = Lines([*_facts(told)], is_list=True, is_foreign=True)  # the @main of a checkout is no user
-    yield Folded("Kernels, attention, versions, machine", Code([]), facts)
+    yield Folded("Kernels, versions, machine", Code([]), facts)
     every = [told.again.command(each.case) for each in told.changes]
     single = every[:MOST_COMMANDS] if len(every) > 1 else []
     yield Folded("Again", Code([told.command, *single], "sh"))
@@ -302,7 +300,6 @@ def _facts(told: Told) -> Iterator[str]:
     """Yield what belongs to the answer: `what: …`."""
     yield "speed-up: with its 99 % interval, from rounds in pairs; times are medians, so their quotient may differ"
     yield from _kernels(told)
-    yield from _attention(told)
     yield from _function(told)
     yield from _code(told)
     identity = told.here.identity
@@ -334,17 +331,6 @@ def _kernels(told: Told) -> Iterator[str]:
 
 def _listed(row: Row) -> tuple[str, ...]:
     return tuple(each for each in (row.get("kernels") or "").split(";") if each)
-
-
-def _attention(told: Told) -> Iterator[str]:
-    """Yield the share of attention in a model, and the most that is left to gain there."""
-    at = told.at(told.changes[:1])
-    for name, advice in told.looks.items():
-        if not advice.bound.is_known:
-            yield f"attention {name}{at}: its share of the time is not known yet"
-            continue
-        share, most = units.percent(advice.share.value), units.ratio(advice.bound.value)
-        yield f"attention {name}{at}: {share} of the time, so at most {most} is left to gain there"
 
 
 def _conversion(told: Told) -> Iterator[str]:
@@ -419,7 +405,6 @@ def as_json(told: Told) -> str:
         AFTER: told.after,
         "weights": told.weights,
         "match": told.match,
-        "attention_share": {name: intervals.finite(advice.share.value) for name, advice in told.looks.items()},
         "points": points,
         "sides": told.sides,
         "machine": told.here.identity,

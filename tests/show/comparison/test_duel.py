@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from bench.analyse.advice import Advice, LayerKind
 from bench.analyse.change import Change
 from bench.analyse.verdict import change
 from bench.plan.again import Again
@@ -19,7 +18,6 @@ from bench.show.comparison.duel import Told, as_json, blocks, differences, headl
 from bench.show.markdown import MOST_CHARACTERS, markdown
 from bench.show.terminal.console import render, rendered
 from bench.show.text import faster
-from bench.stats.estimates import UNKNOWN, Interval
 from bench.store.environment import Environment
 from tests.make.points import point
 
@@ -287,17 +285,6 @@ def test_the_setting_of_memory_is_said_in_words() -> None:
     usual = of(*FAST)
     usual = dataclasses.replace(usual, case=Case(dataclasses.replace(usual.point, allocator="system"), AFTER))
     assert "C library" not in said(told(usual), 500)
-
-
-def test_the_share_of_attention_says_what_is_left_to_gain() -> None:
-    """A fifth of the time is at most a gain of 1.25."""
-    kind = LayerKind("a", 1, 1, {}, 0.2)
-    look = Advice(point(), [{"has_whole": False}], Interval(0.2, 0.19, 0.21), UNKNOWN, (kind,), ())
-    (line,) = facts(told(of(*FAST), looks={AFTER: look}), "attention after")
-    assert "20%" in line
-    assert "1.25x" in line
-    (line,) = facts(told(of(*FAST), looks={AFTER: dataclasses.replace(look, share=UNKNOWN)}), "attention after")
-    assert "not known yet" in line
 
 
 def package(digest: str, version: str = "1.0", commit: str = "") -> dict[str, str]:
