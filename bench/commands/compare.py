@@ -84,13 +84,13 @@ def _report(arguments: argparse.Namespace, base: SavedRun, new: SavedRun) -> Rep
             "none of them with a speed-up on both sides besides the baseline"
         )
     sides = zip(SIDES, (base, new), strict=True)
-    doubts = [f"in {side} {words}" for side, run in sides if (words := control_warning(run.whole))]
     return Report(
         changes,
         limits,
         rebased_to=baseline,
         unlike=tuple(unlike),
-        warnings=(*doubts, *map(str, notes.unlike(base, new))),
+        doubts=tuple(f"in {side} {words}" for side, run in sides if (words := control_warning(run.whole))),
+        unlike_runs=tuple(map(str, notes.unlike(base, new))),
         notes=tuple(map(str, notes.about(base, new, baseline, changes, by_rows))),
         shows_all=arguments.all,
         again=new.again,

@@ -64,15 +64,16 @@ class Report(Comparison):
     """A comparison of two runs with the notes about it.
 
     `rebased_to` is the implementation that replaced the baseline. `unlike` holds the conditions that differ if the
-    comparison was forced, `warnings` the lines that come first, on identical code that differs and on settings that
-    differ, and `notes` lines about both runs. With `shows_all` every row is listed.
+    comparison was forced, `doubts` a line for each run in which identical code differs too much, `unlike_runs` lines
+    about settings that differ, and `notes` lines about both runs. With `shows_all` every row is listed.
     `again` measures single rows as NEW did.
     """
 
     limits: Limits = field(default_factory=Limits)
     rebased_to: str = ""
     unlike: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
+    unlike_runs: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     shows_all: bool = False
     again: Again = field(default_factory=Again)
@@ -307,14 +308,14 @@ def _reference(rows: Sequence[Change], baseline: str) -> str:
 
 def headline(report: Report) -> list[str]:
     """Return the first lines of a comparison: in which runs identical code differs, how they differ, what changed."""
-    rows, lines = report.rows, [*report.warnings]
+    rows, lines = report.rows, [*report.doubts]
     if report.few_shared:
         base, new = (sum(change.verdict == verdict for change in rows) for verdict in ONE_SIDED)
         lines.append(
             f"BASE and NEW are different runs: they share {len(rows) - base - new} of {len(rows)} cases; "
             f"{base} are in BASE alone and {new} in NEW alone"
         )
-    return [*lines, "; ".join(_findings(report))]
+    return [*lines, *report.unlike_runs, "; ".join(_findings(report))]
 
 
 def _findings(report: Report) -> Iterator[str]:

@@ -152,7 +152,7 @@ def test_what_differs_between_the_runs_stands_first() -> None:
     first_line, _ = headline(Report(compare(base, few)))
     assert "share 2 of 6 cases; 2 are in BASE alone and 2 in NEW alone" in first_line
     assert len(headline(Report(compare(base, most)))) == 1
-    assert headline(Report(compare(base, base), warnings=("one", "two")))[:2] == ["one", "two"]
+    assert headline(Report(compare(base, base), unlike_runs=("one", "two")))[:2] == ["one", "two"]
 
 
 # As blocks
