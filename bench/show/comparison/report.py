@@ -167,8 +167,11 @@ def head(report: Report) -> list[Block]:
 
 def failures(report: Report, rows: Sequence[Change]) -> Lines:
     """Return why those of the rows fail that failed in NEW alone."""
-    new = [row for row in rows if row.verdict == verdicts.NEWLY_FAILING]
-    lines = [f"newly failing: {report.named(row)}: {failure(row)}" for row in new]
+    lines = [
+        f"newly failing: {report.named(row)}: {row.new['status']}: {reason(row.new) or 'no detail'}"
+        for row in rows
+        if row.verdict == verdicts.NEWLY_FAILING
+    ]
     return Lines(lines, is_list=True, is_foreign=True)
 
 
@@ -271,11 +274,6 @@ def implementations(report: Report) -> list[tuple[str, ...]]:
             few = "" if number in (0, len(rows)) else f" in {number}"
             lines.append((name, str(len(rows)), signed_percent(middle), f"{bound}{few}", counts(rows)))
     return lines
-
-
-def failure(change: Change) -> str:
-    """Return how a row fails in NEW, on one line."""
-    return f"{change.new['status']}: {reason(change.new) or 'no detail'}"
 
 
 def explanations(report: Report) -> list[str]:

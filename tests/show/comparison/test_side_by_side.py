@@ -36,8 +36,8 @@ def only(blocks: list[Block]) -> list[str]:
     """Return the cells of the only row."""
     table, _ = blocks
     assert isinstance(table, Table)
-    (row,) = table.rows
-    return list(row)
+    (row,) = table.cells
+    return [cell.text for cell in row]
 
 
 def test_a_row_of_two_precisions_has_both_times_and_the_ratio() -> None:
@@ -47,9 +47,7 @@ def test_a_row_of_two_precisions_has_both_times_and_the_ratio() -> None:
     """
     records = [measured("eager", dtype, process) for dtype in ("float32", "bfloat16") for process in range(3)]
     found = changes(records, plain(summarise(records, "eager")))
-    table, _ = precisions(found)
-    assert isinstance(table, Table)
-    ((point, name, wide, _, dtype, narrow, _, ratio),) = [[cell.text for cell in cells] for cells in table.cells]
+    point, name, wide, _, dtype, narrow, _, ratio = only(precisions(found))
     assert (name, dtype, ratio[:5]) == ("eager", "bfloat16", "2.00x")
     assert [units.seconds(side["latency_s"]) for side in (found[0].base, found[0].new)] == [wide, narrow]
     assert "N=" in point
