@@ -4,10 +4,10 @@ import math
 from collections.abc import Sequence
 
 from bench.analyse.change import Change
-from bench.analyse.rows import Row, speedup_of
+from bench.analyse.rows import Row, shown_by, speedup_of
 from bench.analyse.standing import LEAST_REPLICATES, Answer
 from bench.plan.case import Case, Point
-from bench.plan.verdicts import AS_FAST, DIFFERENT, FASTER, NOT_MEASURED, OPEN, SLOWER
+from bench.plan.verdicts import AS_FAST, DIFFERENT, NOT_MEASURED, OPEN
 from bench.stats.best import growth
 from bench.stats.contrasts import Contrasts
 from bench.stats.estimates import PAIR, Interval, interval
@@ -39,11 +39,8 @@ def change(point: Point, rows: Sequence[Row], before: str, after: str, bound: fl
 
 
 def _kind(speedup: Interval, bound: float) -> str:
-    if speedup.low > 1:
-        return FASTER
-    if speedup.low * (1 + bound) >= 1:
-        return AS_FAST
-    return SLOWER if speedup.high < 1 else OPEN
+    is_as_fast = speedup.low <= 1 <= speedup.low * (1 + bound)
+    return AS_FAST if is_as_fast else shown_by(speedup)
 
 
 def answer(of: Contrasts, before: str, after: str, bound: float, allow: float | None, replicates: int) -> Answer:

@@ -102,7 +102,7 @@ def told(duel: Duel, spent_s: float) -> Told:
     bound, rows = duel.sweep.effort.bound, of_rows(duel.summary.all_rows())
     measured = by_point(rows)
     changes = [change(point, measured.get(point, ()), *duel.names, bound) for point in duel.sweep.points]
-    times = sum(max(1.0, needed(each, bound, duel.allow)) for each in changes) / len(changes)
+    times = sum(needed(each, bound, duel.allow) for each in changes) / len(changes)
     return Told(
         changes,
         *duel.names,

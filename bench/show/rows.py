@@ -34,7 +34,7 @@ def unmeasured(rows: Sequence[Row]) -> list[Row]:
 
 def is_measured(row: Row) -> bool:
     """Return whether a row is ok and holds a time."""
-    return row["status"] == "ok" and row["latency_s"] is not None
+    return row.get("status") == "ok" and row.get("latency_s") is not None
 
 
 def reason(row: Row) -> str:

@@ -28,9 +28,7 @@ TONES = {
 }
 """The tones of verdicts that stand out; every verdict is also said in words."""
 
-VERDICT = Column(
-    "verdict", lambda of: of.verdict, key="verdict", tone=lambda of: TONES.get(of.verdict, blocks.PLAIN)
-)  # fmt: skip
+VERDICT = Column("verdict", lambda of: of.verdict, key="verdict", tone=lambda of: TONES.get(of.verdict, blocks.PLAIN))
 """The column of verdicts."""
 
 

@@ -27,7 +27,7 @@ def write(path: Path, report: Report, base: SavedRun, new: SavedRun) -> Path:
     left = len(report.rows) - len(rows)
     page = shell.render(
         "comparison.html",
-        f"Comparison of {base.path} and {new.path}",
+        f"Comparison of {' and '.join(_names(base, new))}",
         list(dict.fromkeys(row.case.implementation for row in rows)),
         _data(report, rows, base, new),
         figures=[_changes(report, rows)] if any(map(is_drawn, rows)) else [],
@@ -43,6 +43,14 @@ def write(path: Path, report: Report, base: SavedRun, new: SavedRun) -> Path:
         ],
     )
     return shell.write(path, page)
+
+
+def _names(base: SavedRun, new: SavedRun) -> tuple[str, str]:
+    """Return the names of two runs, with as many of their folders as it takes to distinguish them."""
+    first, second = (saved.path.resolve().parts for saved in (base, new))
+    longest = max(len(first), len(second))
+    count = next((count for count in range(1, longest + 1) if first[-count:] != second[-count:]), 1)
+    return "/".join(first[-count:]), "/".join(second[-count:])
 
 
 def _data(report: Report, rows: Sequence[Change], base: SavedRun, new: SavedRun) -> dict[str, Any]:
@@ -64,8 +72,8 @@ def _data(report: Report, rows: Sequence[Change], base: SavedRun, new: SavedRun)
         "sides": ["BASE", "NEW"],
         "commands": shell.packed(shell.as_data([report.again.command(row.case) for row in rows])),
         **shell.samples([
-            {number: (row.base, in_base.get(row.case, [])) for number, row in enumerate(rows) if _is_timed(row.base)},
-            {number: (row.new, in_new.get(row.case, [])) for number, row in enumerate(rows) if _is_timed(row.new)},
+            {number: (row.base, in_base.get(row.case, [])) for number, row in enumerate(rows) if is_measured(row.base)},
+            {number: (row.new, in_new.get(row.case, [])) for number, row in enumerate(rows) if is_measured(row.new)},
         ]),
     }  # fmt: skip
 
@@ -82,14 +90,9 @@ def _changes(report: Report, rows: Sequence[Change]) -> Figure:
     )
 
 
-def _is_timed(row: Row) -> bool:
-    """Return whether a side has a row with a time."""
-    return bool(row) and is_measured(row)
-
-
 def _side(row: Row) -> dict[str, Any]:
     """Return the latency of a row on one side of a comparison, with its interval and in words."""
-    if not _is_timed(row):
+    if not is_measured(row):
         return {"latency_s": None}
     numbers = {name: None if row[name] is None else float(row[name]) for name in TIMES}
     return {**numbers, "latency_text": latency_text(row)}
