@@ -10,12 +10,13 @@ from bench.stats.estimates import UNKNOWN, Interval
 
 SIDES = ("base", "new")
 
-SPEEDUP = ("speedup", "speedup_low", "speedup_high", "log_ratio_freedom")
-
 SHOWN = (
     "status",
     "detail",
-    *SPEEDUP,
+    "speedup",
+    "speedup_low",
+    "speedup_high",
+    "log_ratio_freedom",
     "log_time_error",
     "processes",
     "latency_s",

@@ -1,7 +1,7 @@
 """Comparisons of two tables of results: changes of speed with intervals, and verdicts."""
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -12,7 +12,7 @@ from bench.analyse.summary import summarise
 from bench.plan import verdicts
 from bench.plan.case import CASE_COLUMNS, Case
 from bench.plan.errors import NotComparable, WrongRequest, unknown
-from bench.plan.verdicts import MARGIN, REGRESSIONS
+from bench.plan.verdicts import MARGIN
 from bench.stats.between_runs import BetweenRuns, of_changes
 from bench.stats.estimates import Array, Estimates, Interval, combined, ratios
 from bench.stats.levels import relative
@@ -63,13 +63,12 @@ def compare(
 
 
 def compared(
-    base: pd.DataFrame, new: pd.DataFrame, limits: Limits | None = None, *, by_level: bool = True
+    base: pd.DataFrame, new: pd.DataFrame, limits: Limits, *, by_level: bool = True
 ) -> tuple[list[Change], BetweenRuns]:
     """Return the changes of `compare`, and what two runs differ by beyond the errors of their rows.
 
     The machine's state differs from one run to another, and with it the ratios of unlike kernels.
     """
-    limits = limits or Limits()
     pairs = _matched(base, new)
     baseline = _shared_baseline(base, new)
     within, is_by_level = _log_changes(pairs, baseline if by_level else None)
@@ -87,11 +86,6 @@ def compared(
     tests = p.tolist(), p_holm.tolist(), is_by_level.tolist()
     changes = [*map(Change, pairs, of_rows, in_base, in_new, of_ratios, *tests)]
     return changes, between
-
-
-def regressed(changes: Iterable[Change], verdicts: Collection[str] = REGRESSIONS) -> bool:
-    """Return whether any change has one of these verdicts."""
-    return any(change.verdict in verdicts for change in changes)
 
 
 def is_compared(changes: Iterable[Change]) -> bool:

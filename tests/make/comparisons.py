@@ -5,6 +5,7 @@ import pandas as pd
 from bench.analyse.change import Change
 from bench.analyse.comparison import compared
 from bench.plan.verdicts import VERDICTS
+from bench.stats.limits import Limits
 from tests.make.records import case
 from tests.make.rows import at, baseline, failed, row, table
 
@@ -13,7 +14,7 @@ NOISY = (-0.03, 0.0, 0.03)
 
 def compare(base: pd.DataFrame, new: pd.DataFrame) -> list[Change]:
     """Return the changes between two tables."""
-    return compared(base, new)[0]
+    return compared(base, new, Limits())[0]
 
 
 def every_verdict() -> list[Change]:

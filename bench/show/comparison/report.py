@@ -189,12 +189,9 @@ def _commands(report: Report, rows: Sequence[Change]) -> list[Block]:
 
 def _not_listed(report: Report, rows: int, listed: Sequence[Change]) -> str:
     """Return how many rows a terminal does not list; `rows` is the number that it might."""
-    if len(listed) < rows:
-        return f"not listed: {rows - len(listed):,} more rows, none worse; --format csv has them"
-    if len(listed) == len(report.rows):
-        return ""
-    how = "" if report.shows_all else "--all lists them, "
-    return f"not listed: {len(report.rows) - len(listed):,} rows; {how}--format csv has them"
+    left = len(report.rows) - len(listed)
+    how = "" if report.shows_all or len(listed) < rows else "--all lists them, "
+    return f"not listed: {left:,} rows; {how}--format csv has them" if left else ""
 
 
 def as_csv(report: Report) -> str:
