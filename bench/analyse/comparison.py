@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from bench.analyse.change import SHOWN, SIDES, WELL, Change
+from bench.analyse.comparable import with_one_name
 from bench.analyse.rows import Row, grouped, log_speedups, numbers, plain
 from bench.analyse.summary import summarise
 from bench.plan import verdicts
@@ -114,7 +115,8 @@ def _matched(base: pd.DataFrame, new: pd.DataFrame) -> Pairs:
 
     Raises NotComparable if no case is shared, WrongRequest if a table holds a case twice.
     """
-    in_base, in_new = (_by_case(side, table) for side, table in (("BASE", base), ("NEW", new)))
+    sides = zip(("BASE", "NEW"), with_one_name(base, new), strict=True)
+    in_base, in_new = (_by_case(side, table) for side, table in sides)
     if not in_base.keys() & in_new.keys():
         raise NotComparable(f"BASE and NEW share no case{_disjoint([*in_base], [*in_new])}")
     return {case: (in_base.get(case, {}), in_new.get(case, {})) for case in dict.fromkeys([*in_base, *in_new])}

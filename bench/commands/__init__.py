@@ -4,7 +4,6 @@ The arguments of each, with its help, are in `arguments.py`. `run(arguments)` do
 status, or raises WrongRequest or NotComparable.
 """
 
-import shlex
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -12,7 +11,6 @@ from pathlib import Path
 from rich.console import RenderableType
 
 from bench.plan.errors import refusing
-from bench.plan.invocation import suite
 from bench.show.blocks import Block
 from bench.show.markdown import markdown
 from bench.show.terminal.console import console, render, rendered
@@ -62,8 +60,3 @@ def in_format(
     if form in data:
         return data[form]()
     return markdown(blocks, mark) if form == "markdown" else render(blocks, mark)
-
-
-def to_summarise(folder: Path) -> str:
-    """Return the command that writes the table of a run anew."""
-    return f"{suite()} summarise {shlex.quote(str(folder))}"

@@ -23,7 +23,7 @@ from bench.harness import options
 from bench.harness.progress import imported, waiting
 from bench.plan import names
 from bench.plan.again import Again
-from bench.plan.case import AS_IS
+from bench.plan.case import AS_IS, Case
 from bench.plan.device import GRAPH
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Sweep
@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
                 _watched(trial, Versions(name, file, Path(folder)), baseline)
         except KeyboardInterrupt:
             sides = tuple({"implementation": each} for each in (baseline, name))
-            say("", f"A claim: {Again(sides=sides).duel(point)}{_effort(arguments)}")
+            say("", f"A claim: {Again(sides=sides).command(Case(point, name))}{_effort(arguments)}")
         finally:
             sys.path.remove(folder)
     return FINE

@@ -1,4 +1,4 @@
-"""Along an axis: its ends and its ticks, and places of labels and marks that don't touch."""
+"""Along an axis: its ends and its ticks, and places of labels that don't touch."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,13 +27,9 @@ LEAST_GAP = 0.05
 BAND_ROOM = 1.5
 """The factor by which an interval may stretch the axis beyond the values: one wide interval must not flatten lines."""
 
-MARGIN = 0.06
+AXIS_ROOM = 0.06
 LEAST_SPAN = 1.1
 """An axis spans at least this factor, so that noise doesn't look like a result."""
-
-
-Span = tuple[float, float]
-"""The lower and the upper end of a mark with its interval."""
 
 
 def limits(values: Sequence[float], lows: Sequence[float], highs: Sequence[float]) -> tuple[float, float]:
@@ -44,7 +40,7 @@ def limits(values: Sequence[float], lows: Sequence[float], highs: Sequence[float
     return padded(low, high)
 
 
-def padded(low: float, high: float, margin: float = MARGIN) -> tuple[float, float]:
+def padded(low: float, high: float, margin: float = AXIS_ROOM) -> tuple[float, float]:
     """Return the ends of a logarithmic axis with a margin on both sides, as a share of its length."""
     middle, span = math.sqrt(low * high), max(high / low, LEAST_SPAN)
     reach = math.sqrt(span) * span**margin
@@ -121,17 +117,3 @@ def spread(targets: Sequence[float], gap: float, low: float, high: float) -> lis
     positions = np.empty(len(targets))
     positions[order] = np.minimum(np.maximum(with_gaps, low + steps), high - steps[::-1])
     return list(map(float, positions))
-
-
-def sideways_steps(spans: Sequence[Span]) -> list[int]:
-    """Return by how many steps each mark moves to the right, so that none overlaps another; below 0 is to the left.
-
-    A mark that overlaps no other stays at 0, and so does a missing one, whose ends are NaN.
-    """
-    steps, ends = [0] * len(spans), dict[int, float]()
-    for index in sorted((index for index, span in enumerate(spans) if not math.isnan(span[0])), key=spans.__getitem__):
-        low, ends_at = spans[index]
-        free = (step for step in range(-len(spans), len(spans)) if ends.get(step, -math.inf) < low)
-        steps[index] = min(free, key=abs)
-        ends[steps[index]] = ends_at
-    return steps
