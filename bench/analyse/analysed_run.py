@@ -8,7 +8,6 @@ from typing import TypeVar
 import pandas as pd
 
 from bench.analyse.choices import CoreChoice, choices
-from bench.analyse.precision import Change, changes
 from bench.analyse.rows import grouped
 from bench.analyse.summary import Summary
 from bench.plan.errors import WrongRequest
@@ -51,12 +50,6 @@ class AnalysedRun(SavedRun):
     def choices(self) -> list[CoreChoice]:
         """The core to use at each point at which sdpa was measured."""
         return choices(self.summary)
-
-    @cached_property
-    def changes(self) -> list[Change]:
-        """The change to each narrower precision, if the run has several."""
-        dtypes = {entry.case.point.dtype for entry in self.contents.entries}
-        return changes(self.records) if len(dtypes) > 1 else []
 
 
 def in_order(records: Iterable[Ended], sweep: Sweep) -> list[Ended]:

@@ -1,17 +1,20 @@
 """Whether two runs can be compared: their conditions, the machine's state, and other causes of changes."""
 
 import math
-from collections.abc import Iterator, Mapping
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from bench.plan.case import CASE_COLUMNS, HUGE, POINT_COLUMNS, RETAINED
-from bench.plan.verdicts import BASELINE, CHANGED
+from bench.analyse.change import Change
+from bench.analyse.rows import grouped
+from bench.plan.case import CASE_COLUMNS, HUGE, RETAINED
+from bench.plan.verdicts import CHANGED
 from bench.store.environment import Environment, differences
 from bench.store.saved_run import SavedRun
+from bench.store.table import cases
 
 TOLERATED = {"load_1min": 1.0, "preflight.others_cores": 0.25, "preflight.spread": 0.1}
 """Smaller differences are ignored: a busy process, other work, or an unsteady clock makes larger ones."""
@@ -101,25 +104,25 @@ class CommonShift:
     baseline: str
 
 
-def common_shift(comparison: pd.DataFrame) -> CommonShift | None:
+def common_shift(changes: Sequence[Change]) -> CommonShift | None:
     """Return the shift if most judged rows, of several implementations, became slower, or became faster; else None.
 
     It proposes as baseline the implementation with the most judged rows; of several, the one that changed most like
     all others, because one that also changed by itself would mislead.
     """
-    rows = comparison[comparison["p"].notna() & comparison["verdict"].ne(BASELINE)]
+    rows = [change for change in changes if not math.isnan(change.p)]
     for verdict in CHANGED:
-        moved = rows[rows["verdict"] == verdict]
-        names = moved["implementation"].nunique()
+        moved = [change for change in rows if change.verdict == verdict]
+        names = len({change.case.implementation for change in moved})
         if len(moved) > MOST * len(rows) and names >= FEWEST:
             return CommonShift(verdict, len(moved), len(rows), names, _typical(rows))
     return None
 
 
-def raw_change(comparison: pd.DataFrame) -> float | None:
+def raw_change(changes: Sequence[Change]) -> float | None:
     """Return how many times as long the median row takes in NEW, None if that is not known."""
-    factor = (comparison["new_latency_s"].astype("Float64") / comparison["base_latency_s"].astype("Float64")).median()
-    return None if pd.isna(factor) else float(factor)
+    times = [(change.new.get("latency_s"), change.base.get("latency_s")) for change in changes]
+    return statistics.median(known) if (known := [new / base for new, base in times if new and base]) else None
 
 
 def is_steady(factor: float) -> bool:
@@ -131,11 +134,11 @@ def is_steady(factor: float) -> bool:
     return abs(math.log(factor)) <= math.log1p(STEADY)
 
 
-def _typical(rows: pd.DataFrame) -> str:
-    logs = pd.Series(np.log(rows["change"].to_numpy(dtype=np.float64)), index=rows.index)
-    by_name = (logs - logs.median()).groupby(rows["implementation"], sort=False)
-    order = pd.DataFrame({"rows": -by_name.size(), "distance": by_name.median().abs()})
-    return str(order.sort_values(["rows", "distance"], kind="stable").index[0])
+def _typical(rows: Sequence[Change]) -> str:
+    middle = statistics.median(math.log(change.ratio.value) for change in rows)
+    of = grouped(rows, lambda change: change.case.implementation)
+    apart = {name: abs(statistics.median(math.log(each.ratio.value) - middle for each in of[name])) for name in of}
+    return min(of, key=lambda name: (-len(of[name]), apart[name]))
 
 
 def unmatched(base: pd.DataFrame, new: pd.DataFrame) -> tuple[list[str], list[str]]:
@@ -145,12 +148,10 @@ def unmatched(base: pd.DataFrame, new: pd.DataFrame) -> tuple[list[str], list[st
     processes each: a speed-up of sdpa of 1.15 in two runs with manual, stepwise and online, and of 1.20 and 1.21 in two
     with manual, online and two compiled layers.
     """
-    point = list(POINT_COLUMNS)
-    in_base, in_new = (table.loc[table["status"] == "ok", [*point, "implementation"]] for table in (base, new))
-    shared = in_base[point].merge(in_new[point], on=point).drop_duplicates()
-    sides = (in_base.merge(shared, on=point), in_new.merge(shared, on=point))
-    both = sides[0].merge(sides[1], how="outer", on=[*point, "implementation"], indicator=True)
+    in_base, in_new = ({*cases(table[table["status"] == "ok"])} for table in (base, new))
+    shared = {case.point for case in in_base} & {case.point for case in in_new}
     only_base, only_new = (
-        sorted(both.loc[both["_merge"] == side, "implementation"].unique()) for side in ("left_only", "right_only")
+        sorted({case.implementation for case in alone if case.point in shared})
+        for alone in (in_base - in_new, in_new - in_base)
     )
     return only_base, only_new

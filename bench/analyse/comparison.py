@@ -1,59 +1,40 @@
 """Comparisons of two tables of results: changes of speed with intervals, and verdicts."""
 
 import math
-from collections.abc import Collection, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 
+from bench.analyse.change import SHOWN, SIDES, WELL, Change
 from bench.analyse.comparable import with_one_name
+from bench.analyse.rows import Row, grouped, log_speedups, numbers, plain
 from bench.analyse.summary import summarise
 from bench.plan import verdicts
-from bench.plan.case import CASE_COLUMNS, POINT_COLUMNS
+from bench.plan.case import CASE_COLUMNS, Case
 from bench.plan.errors import NotComparable, WrongRequest, unknown
-from bench.plan.verdicts import JUDGED, MARGIN, REGRESSIONS
+from bench.plan.verdicts import MARGIN
 from bench.stats.between_runs import BetweenRuns, of_changes
-from bench.stats.estimates import PAIR, Array, Estimates, combined, of_ratios, ratios
+from bench.stats.estimates import Array, Estimates, Interval, combined, ratios
 from bench.stats.levels import relative
-from bench.stats.limits import (
-    EQUIVALENCE,
-    LEVEL,
-    Limits,
-    Truths,
-    Verdicts,
-    first_that_holds,
-    holm,
-    judged,
-)
+from bench.stats.limits import EQUIVALENCE, LEVEL, Limits, Truths, holm, judged
 from bench.store.record import Record
-from bench.store.table import baseline_of, cases
+from bench.store.table import COLUMNS, NUMBER, TEXT, TRUTH, baseline_of
 
-SIDES = ("base", "new")
-
-SPEEDUP = ("speedup", "speedup_low", "speedup_high", "log_ratio_freedom")
-
-SHOWN = (
-    "status",
-    "detail",
-    *SPEEDUP,
-    "log_time_error",
-    "processes",
-    "latency_s",
-    "standing",
-    "slowdown_low",
-    "slowdown_high",
-)
-"""Columns of both sides that a comparison keeps."""
-
-COLUMNS = (*CASE_COLUMNS, *(f"{side}_{name}" for name in SHOWN for side in SIDES))
-
-WELL = 3
-"""A row that both runs measured in so many processes was measured well. In a race these are the ones that may be the
-fastest."""
+TYPES = {
+    **{name: COLUMNS[name] for name in CASE_COLUMNS},
+    **{f"{side}_{name}": COLUMNS[name] for side in SIDES for name in SHOWN},
+    **dict.fromkeys(("change", "change_low", "change_high", "p", "p_holm"), NUMBER),
+    "verdict": TEXT,
+    "by_level": TRUTH,
+}
+"""The pandas type of each column of a comparison."""
 
 MOST_NAMED = 4
 """The most values of a column that an error names, so that it stays one line."""
+
+Pairs = Mapping[Case, tuple[Row, Row]]
+"""The rows of each case on both sides, empty if a side has none."""
 
 
 def compare(
@@ -78,43 +59,43 @@ def compare(
     Raises NotComparable if no case is shared or the baselines differ, WrongRequest for impossible limits or a repeated
     case.
     """
-    return compared(base, new, Limits(margin, equivalence, level), by_level=by_level)[0]
+    changes, _ = compared(base, new, Limits(margin, equivalence, level), by_level=by_level)
+    return pd.DataFrame([change.columns() for change in changes], dtype=object).astype(TYPES)
 
 
 def compared(
     base: pd.DataFrame, new: pd.DataFrame, limits: Limits, *, by_level: bool = True
-) -> tuple[pd.DataFrame, BetweenRuns]:
-    """Return the rows of `compare`, and what two runs differ by beyond the errors of their rows.
+) -> tuple[list[Change], BetweenRuns]:
+    """Return the changes of `compare`, and what two runs differ by beyond the errors of their rows.
 
     The machine's state differs from one run to another, and with it the ratios of unlike kernels.
     """
-    matched = _match(base, new)
+    pairs = _matched(base, new)
     baseline = _shared_baseline(base, new)
-    by_status = _by_status(matched, baseline)
-    within, is_by_level = _changes(matched, baseline if by_level else None)
-    between = of_changes(within, matched["implementation"].tolist())
-    changes = _sum((1, 1), within, _run_errors(between, len(matched)))
-    p = limits.p_changed(changes)
+    within, is_by_level = _log_changes(pairs, baseline if by_level else None)
+    between = of_changes(within, [case.implementation for case in pairs])
+    logs = _sum((1, 1), within, _run_errors(between, len(pairs)))
+    p = limits.p_changed(logs)
     p_holm = holm(p)
-    of_rows = np.where(by_status == "", judged(changes, p_holm < limits.level, limits), by_status)
-    columns = zip(("change", "change_low", "change_high", "p", "p_holm"), (*ratios(changes), p, p_holm), strict=True)
-    rows = matched[list(COLUMNS)].assign(
-        **{name: pd.array(values, dtype="Float64") for name, values in columns},
-        verdict=pd.array(of_rows, dtype="string"),
-        by_level=pd.array(is_by_level, dtype="boolean"),
+    by_statistics = judged(logs, p_holm < limits.level, limits)
+    of_ratios = [Interval(*ends) for ends in np.stack(ratios(logs), axis=-1).tolist()]
+    of_rows = [
+        _by_status(*rows, is_baseline=case.implementation == baseline) or str(verdict)
+        for (case, rows), verdict in zip(pairs.items(), by_statistics, strict=True)
+    ]
+    in_base, in_new = zip(*pairs.values(), strict=True)
+    tests = p.tolist(), p_holm.tolist(), is_by_level.tolist()
+    changes = [*map(Change, pairs, of_rows, in_base, in_new, of_ratios, *tests)]
+    return changes, between
+
+
+def is_compared(changes: Iterable[Change]) -> bool:
+    """Return whether any change compares both runs: by a ratio, or by a status that changed."""
+    by_status = (verdicts.NEWLY_FAILING, verdicts.FIXED)
+    return any(
+        change.verdict in by_status or (change.verdict in verdicts.JUDGED and not math.isnan(change.ratio.value))
+        for change in changes
     )
-    return rows, between
-
-
-def regressed(comparison: pd.DataFrame, verdicts: Collection[str] = REGRESSIONS) -> bool:
-    """Return whether any row of a comparison has one of these verdicts."""
-    return bool(comparison["verdict"].isin(list(verdicts)).any())
-
-
-def is_compared(comparison: pd.DataFrame) -> bool:
-    """Return whether any row compares both runs: by a ratio, or by a status that changed."""
-    judged_rows = comparison["verdict"].isin(JUDGED) & comparison["change"].notna()
-    return bool((judged_rows | comparison["verdict"].isin([verdicts.NEWLY_FAILING, verdicts.FIXED])).any())
 
 
 def rebased(base: Sequence[Record], new: Sequence[Record], baseline: str) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -129,40 +110,41 @@ def rebased(base: Sequence[Record], new: Sequence[Record], baseline: str) -> tup
     return summarise(base, baseline), summarise(new, baseline)
 
 
-def _match(base: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
-    """Return every case of either table once, with the columns of both sides under the prefixes base_ and new_.
+def _matched(base: pd.DataFrame, new: pd.DataFrame) -> Pairs:
+    """Return the rows of every case of either table.
 
     Raises NotComparable if no case is shared, WrongRequest if a table holds a case twice.
     """
-    keys = list(CASE_COLUMNS)
-    base, new = with_one_name(base, new)
-    matched = pd.concat([base[keys], new[keys]], ignore_index=True).drop_duplicates(ignore_index=True)
-    for side, table in zip(SIDES, (base, new), strict=True):
-        if (repeated := table.duplicated(keys)).any():
-            name = cases(table[repeated])[0].name
-            raise WrongRequest(f"{side.upper()} holds the case {name} more than once; expected one row per case")
-        columns = {name: f"{side}_{name}" for name in SHOWN}
-        values = table[[*keys, *columns]].rename(columns=columns).assign(**{f"{side}_present": True})
-        matched = matched.merge(values, how="left", on=keys)
-    if not (_present(matched, "base") & _present(matched, "new")).any():
-        raise NotComparable(f"BASE and NEW share no case{_disjoint(base, new)}")
-    return matched
+    sides = zip(("BASE", "NEW"), with_one_name(base, new), strict=True)
+    in_base, in_new = (_by_case(side, table) for side, table in sides)
+    if not in_base.keys() & in_new.keys():
+        raise NotComparable(f"BASE and NEW share no case{_disjoint([*in_base], [*in_new])}")
+    return {case: (in_base.get(case, {}), in_new.get(case, {})) for case in dict.fromkeys([*in_base, *in_new])}
 
 
-def _present(matched: pd.DataFrame, side: str) -> Truths:
-    return matched[f"{side}_present"].notna().to_numpy(dtype=bool)
+def _by_case(side: str, table: pd.DataFrame) -> dict[Case, Row]:
+    rows = grouped(plain(table), Case.from_columns)
+    for case, own in rows.items():
+        if own[1:]:
+            raise WrongRequest(f"{side} holds the case {case.name} more than once; expected one row per case")
+    return {case: row for case, (row,) in rows.items()}
 
 
-def _disjoint(base: pd.DataFrame, new: pd.DataFrame) -> str:
-    """Return the columns in which the tables share no value, with the values."""
-    columns = [name for name in CASE_COLUMNS if not set(base[name]) & set(new[name])]
-    parts = [f"{name} is {_values(base[name])} in BASE and {_values(new[name])} in NEW" for name in columns]
+def _disjoint(base: Sequence[Case], new: Sequence[Case]) -> str:
+    """Return the columns in which the sides share no value, with the values."""
+    sides = [[case.columns() for case in cases] for cases in (base, new)]
+    values = {name: [dict.fromkeys(row[name] for row in rows) for rows in sides] for name in CASE_COLUMNS}
+    parts = [
+        f"{name} is {_listed(in_base)} in BASE and {_listed(in_new)} in NEW"
+        for name, (in_base, in_new) in values.items()
+        if not in_base.keys() & in_new.keys()
+    ]
     return f": {'; '.join(parts)}" if parts else ""
 
 
-def _values(column: "pd.Series[Any]") -> str:
-    values = ["empty" if pd.isna(value) else str(value) for value in column.unique()]
-    return ", ".join(values[:MOST_NAMED]) + (" …" if len(values) > MOST_NAMED else "")
+def _listed(values: Iterable[object]) -> str:
+    texts = ["empty" if value is None else str(value) for value in values]
+    return ", ".join(texts[:MOST_NAMED]) + (" …" if len(texts) > MOST_NAMED else "")
 
 
 def _shared_baseline(base: pd.DataFrame, new: pd.DataFrame) -> str | None:
@@ -176,57 +158,49 @@ def _shared_baseline(base: pd.DataFrame, new: pd.DataFrame) -> str | None:
     return in_base if in_new else None
 
 
-def _by_status(matched: pd.DataFrame, baseline: str | None) -> Verdicts:
-    """Return the verdicts that need no statistics, empty for the rows that are to be judged."""
-    in_base, in_new = (_present(matched, side) for side in SIDES)
-    base_ok, new_ok = (matched[f"{side}_status"].eq("ok").fillna(False).to_numpy(dtype=bool) for side in SIDES)
-    return first_that_holds(
-        {
-            verdicts.MISSING: in_base & ~in_new,
-            verdicts.NEW: in_new & ~in_base,
-            verdicts.NEWLY_FAILING: base_ok & ~new_ok,
-            verdicts.FIXED: new_ok & ~base_ok,
-            verdicts.NOT_MEASURED: ~base_ok & ~new_ok,
-            verdicts.BASELINE: matched["implementation"].isin([baseline]).to_numpy(dtype=bool),
-        },
-        default="",
-    )
+def _by_status(base: Row, new: Row, *, is_baseline: bool) -> str:
+    """Return the verdict that needs no statistics, empty for a row that is to be judged."""
+    if not (base and new):
+        return verdicts.MISSING if base else verdicts.NEW
+    base_ok, new_ok = (row["status"] == "ok" for row in (base, new))
+    if base_ok and new_ok:
+        return verdicts.BASELINE if is_baseline else ""
+    return verdicts.NEWLY_FAILING if base_ok else verdicts.FIXED if new_ok else verdicts.NOT_MEASURED
 
 
-def _changes(matched: pd.DataFrame, baseline: str | None) -> tuple[Estimates, Truths]:
+def _log_changes(pairs: Pairs, baseline: str | None) -> tuple[Estimates, Truths]:
     """Return the changes of the log speeds with the errors of both sides, and which are relative to a common level.
 
     The others, and all without a `baseline`, are those of speed-ups, as is the baseline's. What has no interval on a
     side can't be judged.
     """
-    sides = [of_ratios(*_numbers(matched, [f"{side}_{name}" for name in SPEEDUP]), confidence=PAIR) for side in SIDES]
-    times = [_numbers(matched, [f"{side}_log_time_error"])[0] for side in SIDES]
-    changes, alone = _difference(sides, [side.error for side in sides]), _difference(sides, times)
-    is_well = (matched[["base_processes", "new_processes"]].min(axis=1) >= WELL).fillna(False).to_numpy(dtype=bool)
-    is_baseline = matched["implementation"].isin([baseline]).to_numpy(dtype=bool)
-    is_by_level = np.zeros(len(matched), dtype=bool)
-    for places in matched.groupby(list(POINT_COLUMNS), sort=False, dropna=False).indices.values():
-        rows = np.asarray(places)
-        if not is_baseline[rows].any():
-            continue
-        place = int(np.argmax(is_baseline[rows]))
-        of = relative(Estimates(*(part[rows] for part in vars(alone).values())), is_well[rows], place)
-        if of is not None:
-            others = np.arange(len(rows)) != place
-            is_by_level[rows[others]] = True
-            for name, part in vars(of).items():
-                getattr(changes, name)[rows[others]] = part[others]
+    rows = [*zip(*pairs.values(), strict=True)]
+    sides = [log_speedups(of) for of in rows]
+    changes = _difference(sides, [side.error for side in sides])
+    alone = _difference(sides, [numbers(of, "log_time_error") for of in rows])
+    is_well = np.minimum(*(np.nan_to_num(numbers(of, "processes")) for of in rows)) >= WELL
+    names, points = [case.implementation for case in pairs], [case.point for case in pairs]
+    is_by_level = np.zeros(len(pairs), dtype=bool)
+    for own in grouped(range(len(pairs)), lambda place: points[place]).values():
+        of_baseline = [number for number, place in enumerate(own) if names[place] == baseline]
+        level = relative(_at(alone, own), is_well[own], of_baseline[0]) if of_baseline else None
+        if level is not None:
+            others = [number for number in range(len(own)) if number not in of_baseline]
+            at = np.array(own)[others]
+            is_by_level[at] = True
+            for name, part in vars(level).items():
+                getattr(changes, name)[at] = part[others]
     return changes, is_by_level
+
+
+def _at(of: Estimates, places: Sequence[int]) -> Estimates:
+    return Estimates(of.value[places], of.error[places], of.freedom[places])
 
 
 def _difference(sides: Sequence[Estimates], errors: Sequence[Array]) -> Estimates:
     """Return the second of two sides less the first, with these errors; one that is not above 0 is none."""
     pairs = zip(sides, errors, strict=True)
     return _sum((-1, 1), *(Estimates(of.value, np.where(error > 0, error, np.nan), of.freedom) for of, error in pairs))
-
-
-def _numbers(table: pd.DataFrame, columns: Sequence[str]) -> list[Array]:
-    return [table[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in columns]
 
 
 def _sum(signs: tuple[int, int], one: Estimates, other: Estimates) -> Estimates:

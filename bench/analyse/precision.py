@@ -3,13 +3,13 @@
 import dataclasses
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 
-from bench.analyse.rows import grouped
+from bench.analyse.change import Change
+from bench.analyse.rows import Row, grouped, shown_by
 from bench.analyse.summary import rounds_of
-from bench.plan.case import CONTROL, Point
+from bench.plan.case import CONTROL, Case, Point
 from bench.stats.contrasts import Contrasts, contrasts, prior, values
-from bench.stats.estimates import PAIR, Interval, interval
+from bench.stats.estimates import PAIR, interval
 from bench.store.journal import latest
 from bench.store.record import Record
 
@@ -17,29 +17,21 @@ WIDEST = "float32"
 """The precision to which the others are compared."""
 
 
-@dataclass(frozen=True)
-class Change:
-    """A change of precision: the time in `WIDEST` over the time in `dtype`; both have the same replicates."""
+def changes(records: Iterable[Record], rows: Iterable[Row]) -> list[Change]:
+    """Return the change to each narrower precision of each implementation that was measured in the same rounds.
 
-    point: Point
-    implementation: str
-    dtype: str
-    speedup: Interval
-
-
-def changes(records: Iterable[Record]) -> list[Change]:
-    """Return the change to each narrower precision, of each implementation that was measured in the same rounds.
-
-    `point` is that in WIDEST.
+    What has no time among the `rows` of the run in one of them, because it failed later, has none.
     """
-    all_changes = []
+    timed = {Case.from_columns(row): row for row in rows if row["latency_s"] is not None}
+    found = []
     for point, of in across_precisions(records).items():
         for name in of.names:
             implementation, _, dtype = name.rpartition(" ")
-            wide = in_precision(implementation, WIDEST)
-            if dtype != WIDEST and wide in of.names:
-                all_changes.append(Change(point, implementation, dtype, interval(of.speedup(name, wide), PAIR).exp()))
-    return [change for change in all_changes if not math.isnan(change.speedup.value)]
+            wide, case = Case(point, implementation), Case(dataclasses.replace(point, dtype=dtype), implementation)
+            if dtype != WIDEST and in_precision(implementation, WIDEST) in of.names and {wide, case} <= timed.keys():
+                ratio = interval(of.speedup(name, in_precision(implementation, WIDEST)), PAIR).exp()
+                found.append(Change(case, shown_by(ratio), timed[wide], timed[case], ratio))
+    return [change for change in found if not math.isnan(change.ratio.value)]
 
 
 def across_precisions(records: Iterable[Record]) -> dict[Point, Contrasts]:

@@ -1,17 +1,16 @@
-"""The verdict on the second side of a duel, whether it may take the place of the first, and when the race may stop."""
+"""The change from one side of a duel to the other, with its verdict, and when the race may stop."""
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
 
-from bench.analyse.rows import Row, speedup_of
+from bench.analyse.change import Change
+from bench.analyse.rows import Row, shown_by, speedup_of
 from bench.analyse.standing import LEAST_REPLICATES, Answer
-from bench.plan.case import Point
-from bench.plan.verdicts import AS_FAST, DIFFERENT, FASTER, NOT_MEASURED, OPEN, SLOWER
+from bench.plan.case import Case, Point
+from bench.plan.verdicts import AS_FAST, DIFFERENT, NOT_MEASURED, OPEN
 from bench.stats.best import growth
 from bench.stats.contrasts import Contrasts
-from bench.stats.estimates import PAIR, UNKNOWN, Interval, half_widths
+from bench.stats.estimates import PAIR, Interval, interval
 
 LOST = (DIFFERENT, NOT_MEASURED)
 """The verdicts on a side that has no time, or not that of the same function."""
@@ -23,57 +22,25 @@ MOST_TIMES = 100.0
 """To measure for more times as long is no advice."""
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """What a duel says of one point: the verdict, the speed-up of the second side over the first, and their rows.
+def change(point: Point, rows: Sequence[Row], before: str, after: str, bound: float) -> Change:
+    """Return the change from one side to the other at a point of a duel, given its rows.
 
-    `memory` is the second side's memory relative to the first's, NaN if one isn't known.
+    It is AS_FAST if the second can't be slower by more than `bound`.
     """
-
-    point: Point
-    kind: str
-    before: Row
-    after: Row
-    speedup: Interval = UNKNOWN
-    memory: float = math.nan
-
-    def exceeds(self, allow: float) -> bool:
-        """Return whether the second side is shown to be slower by more than this share."""
-        return self.speedup.high * (1 + allow) < 1
-
-    def may_exceed(self, allow: float) -> bool:
-        """Return whether it may be slower by more than this share."""
-        return not self.speedup.low * (1 + allow) >= 1
-
-
-def verdict(point: Point, rows: Sequence[Row], before: str, after: str, bound: float) -> Verdict:
-    """Return the verdict on a point from its rows; it is AS_FAST if the second can't be slower by more than `bound`."""
     by_name = {row["implementation"]: row for row in rows}
     old, new = by_name.get(before, {}), by_name.get(after, {})
+    case = Case(point, after)
     if new.get("status") == "incorrect":
-        return Verdict(point, DIFFERENT, old, new)
+        return Change(case, DIFFERENT, old, new)
     if {old.get("status"), new.get("status")} != {"ok"} or new.get("speedup") is None:
-        return Verdict(point, NOT_MEASURED, old, new)
+        return Change(case, NOT_MEASURED, old, new)
     speedup = speedup_of(new)
-    sizes = [row.get("memory_bytes") for row in (old, new)]
-    memory = sizes[1] / sizes[0] if all(sizes) else math.nan  # type: ignore[operator]
-    return Verdict(point, _kind(speedup, bound), old, new, speedup, memory)
+    return Change(case, _kind(speedup, bound), old, new, speedup)
 
 
 def _kind(speedup: Interval, bound: float) -> str:
-    if speedup.low > 1:
-        return FASTER
-    if speedup.low * (1 + bound) >= 1:
-        return AS_FAST
-    return SLOWER if speedup.high < 1 else OPEN
-
-
-class LogRatio(NamedTuple):
-    """The logarithm of a speed-up, the half-width of its interval, and its degrees of freedom."""
-
-    value: float
-    half: float
-    freedom: float
+    is_as_fast = speedup.low <= 1 <= speedup.low * (1 + bound)
+    return AS_FAST if is_as_fast else shown_by(speedup)
 
 
 def answer(of: Contrasts, before: str, after: str, bound: float, allow: float | None, replicates: int) -> Answer:
@@ -81,22 +48,23 @@ def answer(of: Contrasts, before: str, after: str, bound: float, allow: float | 
     if not {before, after} <= {*of.names}:
         return Answer()
     speedup = of.speedup(after, before)
-    log = LogRatio(float(speedup.value), float(half_widths(speedup, PAIR)), float(speedup.freedom))
+    log = interval(speedup, PAIR)
     if math.isnan(log.value):
         return Answer()
+    half = log.high - log.value
     if may_end(log, bound, allow):
-        return Answer(before, math.expm1(log.half), replicates=replicates)
-    further = float(growth(log.half, _goal(log, bound), log.freedom))
-    return Answer(before, math.expm1(log.half), (before, after), (further, further), replicates)
+        return Answer(before, math.expm1(half), replicates=replicates)
+    further = float(growth(half, _goal(log, bound), float(speedup.freedom)))
+    return Answer(before, math.expm1(half), (before, after), (further, further), replicates)
 
 
-def may_end(log: LogRatio, bound: float, allow: float | None) -> bool:
-    """Return whether a race may end: the ratio is known well enough, and on one side of what is allowed."""
+def may_end(log: Interval, bound: float, allow: float | None) -> bool:
+    """Return whether a race may end: the log ratio is known well enough, and on one side of what is allowed."""
     limit = math.nan if allow is None else -math.log1p(allow)
-    return log.half <= _goal(log, bound) and not log.value - log.half < limit <= log.value + log.half
+    return log.high - log.value <= _goal(log, bound) and not log.low < limit <= log.high
 
 
-def _goal(log: LogRatio, bound: float) -> float:
+def _goal(log: Interval, bound: float) -> float:
     """Return the half-width to which a ratio is measured: the bound, or a third of a change that is larger than that.
 
     It is half of the bound if no verdict follows: the interval is not above `1 / (1 + bound)`, and would not be below 1
@@ -104,23 +72,23 @@ def _goal(log: LogRatio, bound: float) -> float:
     slower.
     """
     usual = math.log1p(bound)
-    is_clear = log.value - log.half >= -usual or log.value + 2 * log.half < 0
+    is_clear = log.low >= -usual or 2 * log.high < log.value
     return max(usual if is_clear else usual / 2, abs(log.value) * SHARE_OF_CHANGE)
 
 
-def needed(of: Verdict, bound: float, allow: float | None = None) -> float:
+def needed(of: Change, bound: float, allow: float | None = None) -> float:
     """Return how many times as much measuring a point needs until it is decided, infinite if too little tells that.
 
     That is until its interval excludes that the second side is slower by more than `bound`, or that it is as fast, and
     lies on one side of `allow`. A point that is decided needs as much as it has.
     """
     is_unsure = allow is not None and of.may_exceed(allow) and not of.exceeds(allow)
-    if of.kind in LOST or not (is_unsure or of.kind == OPEN):
+    if of.verdict in LOST or not (is_unsure or of.verdict == OPEN):
         return 1.0
-    if not of.speedup.is_known or (of.after.get("processes") or LEAST_REPLICATES) < LEAST_REPLICATES:
+    if not of.ratio.is_known or (of.new.get("processes") or LEAST_REPLICATES) < LEAST_REPLICATES:
         return math.inf
-    log, half = math.log(of.speedup.value), math.log(of.speedup.high / of.speedup.value)
-    goals = [max(log + math.log1p(bound), -log)] if of.kind == OPEN else []
+    log, half = math.log(of.ratio.value), math.log(of.ratio.high / of.ratio.value)
+    goals = [max(log + math.log1p(bound), -log)] if of.verdict == OPEN else []
     goals += [abs(log + math.log1p(allow))] if is_unsure and allow is not None else []
-    times = 1 + float(growth(half, min(goals), float(of.after["log_ratio_freedom"])))
+    times = 1 + float(growth(half, min(goals), float(of.new["log_ratio_freedom"])))
     return max(1.0, times) if times <= MOST_TIMES else math.inf

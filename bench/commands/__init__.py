@@ -5,11 +5,12 @@ status, or raises WrongRequest or NotComparable.
 """
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from bench.plan.errors import refusing
 from bench.show.blocks import Block
+from bench.show.markdown import markdown
 from bench.show.terminal.console import console, render, rendered
 
 USUAL = ("run", "show", "compare", "duel", "advise", "doctor")
@@ -48,3 +49,12 @@ def put(answer: str | Iterable[Block], path: Path | None = None, *headline: str,
         sys.stdout.write(answer)
     else:
         console().print(render(answer, stamp))
+
+
+def in_format(
+    form: str, blocks: Iterable[Block], data: Mapping[str, Callable[[], str]], stamp: str = ""
+) -> str | Iterable[Block]:
+    """Return blocks for a terminal, or their text as Markdown or as `data` has it for another format."""
+    if form in data:
+        return data[form]()
+    return markdown(blocks, stamp) if form == "markdown" else blocks

@@ -1,31 +1,23 @@
 """Compare two runs by the speed of each row relative to the other implementations of its own run."""
 
 import argparse
-from collections.abc import Callable, Mapping
+from functools import partial
 
 from bench.analyse import comparison as comparing
 from bench.analyse.comparable import unlike_conditions
-from bench.commands import BAD, FINE, put, say
+from bench.commands import BAD, FINE, in_format, put, say
 from bench.commands.arguments import COMPARE_FORMATS
 from bench.plan.case import CONTROL
 from bench.plan.errors import NotComparable, WrongRequest
 from bench.plan.verdicts import named
 from bench.show.comparison import notes
-from bench.show.comparison.blocks import as_csv, as_json, blocks
-from bench.show.comparison.report import ONE_SIDED, Report, headline
+from bench.show.comparison.report import ONE_SIDED, Report, as_csv, as_json, blocks, headline
 from bench.show.doubts import control_warning
-from bench.show.markdown import markdown
 from bench.show.text import counted
 from bench.stats.limits import Limits
 from bench.store import journal, saved_run
 from bench.store.record import Record
 from bench.store.saved_run import SavedRun
-
-TEXTS: Mapping[str, Callable[[Report], str]] = {
-    "markdown": lambda report: markdown(blocks(report), report.mark),
-    "csv": as_csv,
-    "json": as_json,
-}
 
 SIDES = ("BASE", "NEW")
 
@@ -56,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
             from bench.show.pages import comparison as web  # slow to import
 
             web.write(page, report, base, new)
-        regressed |= comparing.regressed(report.comparison, failing)
+        regressed |= any(change.verdict in failing for change in report.changes)
     return BAD if regressed else FINE
 
 
@@ -84,18 +76,25 @@ def _report(arguments: argparse.Namespace, base: SavedRun, new: SavedRun) -> Rep
         )
     baseline = arguments.baseline
     judged = comparing.rebased(_records(base), _records(new), baseline) if baseline else (base.table, new.table)
-    comparison, by_rows = comparing.compared(*judged, limits, by_level=not baseline)
-    if not comparing.is_compared(comparison):
-        shared = int((~comparison["verdict"].isin(ONE_SIDED)).sum())
+    changes, by_rows = comparing.compared(*judged, limits, by_level=not baseline)
+    if not comparing.is_compared(changes):
+        shared = sum(change.verdict not in ONE_SIDED for change in changes)
         raise NotComparable(
             f"nothing can be compared: BASE and NEW share {counted(shared, 'case')}, "
             "none of them with a speed-up on both sides besides the baseline"
         )
-    about = tuple(map(str, notes.about(base, new, baseline, comparison, by_rows)))
-    unlike_runs = tuple(map(str, notes.unlike(base, new)))
     sides = zip(SIDES, (base, new), strict=True)
-    doubts = tuple(f"in {side} {words}" for side, run in sides if (words := control_warning(run.whole)))
-    return Report(comparison, limits, baseline, tuple(unlike), doubts, unlike_runs, about, arguments.all, new.again)
+    return Report(
+        changes,
+        limits,
+        rebased_to=baseline,
+        unlike=tuple(unlike),
+        doubts=tuple(f"in {side} {words}" for side, run in sides if (words := control_warning(run.whole))),
+        unlike_runs=tuple(map(str, notes.unlike(base, new))),
+        notes=tuple(map(str, notes.about(base, new, baseline, changes, by_rows))),
+        shows_all=arguments.all,
+        again=new.again,
+    )
 
 
 def _records(saved: SavedRun) -> list[Record]:
@@ -114,8 +113,8 @@ def _put(report: Report, arguments: argparse.Namespace) -> None:
     prefix, lines = _prefix(report), headline(report)
     if arguments.format == "csv":  # which has no place for them
         say(*(f"{prefix}{line}" for line in (*lines, *report.notes)), stderr=True)
-    answer = TEXTS[arguments.format](report) if arguments.format in TEXTS else blocks(report)
-    put(answer, arguments.to, *lines, stamp=report.mark)
+    data = {"csv": partial(as_csv, report), "json": partial(as_json, report)}
+    put(in_format(arguments.format, blocks(report), data, report.mark), arguments.to, *lines, stamp=report.mark)
 
 
 def _prefix(report: Report) -> str:

@@ -8,18 +8,15 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from bench.analyse import advice
-from bench.analyse.advice import Advice
 from bench.analyse.analysed_run import AnalysedRun
-from bench.analyse.verdict import needed, verdict
-from bench.commands import BAD, FINE, put, say, write
+from bench.analyse.verdict import change, needed
+from bench.commands import BAD, FINE, in_format, put, say, write
 from bench.commands.arguments import FORMATS
 from bench.engine.duel import Duel, Ground, grounds
-from bench.engine.model_look import NotSeen, asked, shaped
+from bench.engine.model_look import NotSeen, shaped
 from bench.harness import options
 from bench.harness.progress import Progress, waiting
 from bench.machine import monotonic
@@ -31,13 +28,12 @@ from bench.plan.columns import ValueKind, read
 from bench.plan.device import default_sweep
 from bench.plan.errors import WrongRequest, refusing
 from bench.plan.invocation import suite, without_options
-from bench.plan.names import check_layers, is_module, search_path
+from bench.plan.names import check_layers, search_path
 from bench.plan.sides import Side, sides_of
 from bench.plan.sweep import Sweep, load_sweep
 from bench.show import doubts
 from bench.show.comparison import duel as show
 from bench.show.comparison.duel import Told
-from bench.show.markdown import markdown
 from bench.show.terminal.console import console
 from bench.show.text import listed
 from bench.store.table import of_rows
@@ -50,8 +46,6 @@ BOUND, POINT_S = 0.01, 40.0
 
 PROCESSES, BUDGET_S = 2, 4.0
 """The replicates of a duel's base, and the seconds of rounds in all of them."""
-
-TEXTS = {"markdown": lambda told: markdown(show.blocks(told)), "json": show.as_json}
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -106,11 +100,11 @@ def told(duel: Duel, spent_s: float) -> Told:
     """Return what a duel says that took so many seconds."""
     bound, rows = duel.sweep.effort.bound, of_rows(duel.summary.all_rows())
     rows_at = {point: duel.summary.rows(point) for point in duel.summary}
-    verdicts = [verdict(point, rows_at.get(point, ()), *duel.names, bound) for point in duel.sweep.points]
-    times = sum(max(1.0, needed(each, bound, duel.allow)) for each in verdicts) / len(verdicts)
+    changes = [change(point, rows_at.get(point, ()), *duel.names, bound) for point in duel.sweep.points]
+    times = sum(needed(each, bound, duel.allow) for each in changes) / len(changes)
     return Told(
+        changes,
         *duel.names,
-        verdicts,
         here=duel.environment,
         # in its run folder the same words would measure nothing new
         command=f"{suite()} {shlex.join(without_options(sys.argv[1:], '--run', '--report', '--to'))}",
@@ -118,31 +112,16 @@ def told(duel: Duel, spent_s: float) -> Told:
         bound=bound,
         spent_s=spent_s,
         allow=duel.allow,
-        looks=dict(_looks(duel)),
         machine=doubts.machine(rows),
         needed_s=times * spent_s,
     )
 
 
-def _looks(duel: Duel) -> Iterator[tuple[str, Advice]]:
-    """Yield what is seen of attention in the model of each side at the first point, if it is one and has any."""
-    first = duel.sweep.points[0]
-    for at, ground in enumerate(duel.sides if first in duel.summary else ()):
-        point = duel.point(at, first)
-        if not is_module(point.layer) or duel.summary.rows(first)[at]["status"] != "ok":
-            continue
-        try:
-            seen = asked(ground.pool, "look", point, 0, duel.sweep.effort.timeout_s, settings=[])
-        except (NotSeen, WrongRequest):  # it has no attention that is found
-            continue
-        yield ground.side.name, advice.seen(point, [seen])
-
-
 def _put(told: Told, arguments: argparse.Namespace, folder: Path) -> int:
     """Print what a duel says in the format that was asked for, write its page, and return the exit status."""
-    is_read = arguments.format == FORMATS[0]
-    put(show.blocks(told) if is_read else TEXTS[arguments.format](told), arguments.to, show.headline(told))
-    if is_read:
+    said = in_format(arguments.format, show.blocks(told), {"json": partial(show.as_json, told)})
+    put(said, arguments.to, show.headline(told))
+    if arguments.format == FORMATS[0]:
         say(f"Again: {told.command}")
         say(f"Everything is in {folder}: results.csv, journal.jsonl, environment.json.")
     if arguments.report:

@@ -135,16 +135,16 @@ def _measured(check: Sweep, saved: AnalysedRun) -> dict[str, Any]:
                 f"a table is checked where its run was measured, and this is another machine: {'; '.join(unlike)}"
             )
         told = duel.told(race, duel.measure(race))
-    begun = [each for each in told.verdicts if each.after]
+    begun = [each for each in told.changes if each.new]
     if not begun:
         raise WrongRequest(f"nothing was measured at the shapes of the check; {folder} says why")
-    if len(begun) < len(told.verdicts):
-        say(f"{len(begun)} of {len(told.verdicts)} shapes were measured in the time; --within gives more")
-    told = dataclasses.replace(told, verdicts=begun)
+    if len(begun) < len(told.changes):
+        say(f"{len(begun)} of {len(told.changes)} shapes were measured in the time; --within gives more")
+    told = dataclasses.replace(told, changes=begun)
     put(show.blocks(told))
     say(f"Everything of the check is in {folder}")
-    kinds = Counter(each.kind for each in begun)
-    numbers = _rounded(intervals.as_numbers("speedup", told.worst.speedup))
+    kinds = Counter(each.verdict for each in begun)
+    numbers = _rounded(intervals.as_numbers("speedup", told.worst.ratio))
     return {"run": folder.name, "shapes": len(begun), "verdicts": kinds, **numbers}
 
 

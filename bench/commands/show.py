@@ -6,6 +6,8 @@ import sys
 import pandas as pd
 
 from bench.analyse.analysed_run import AnalysedRun
+from bench.analyse.precision import changes
+from bench.analyse.rows import plain
 from bench.analyse.selection import most_important, point_count, went_wrong, where
 from bench.commands import FINE, put, say
 from bench.commands.arguments import MOST_POINTS, TOP
@@ -13,8 +15,8 @@ from bench.plan.again import MOST_COMMANDS, Again
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import load_sweep, shipped_names
 from bench.show.blocks import HEAD, Lines
+from bench.show.comparison.side_by_side import machines, precisions, references
 from bench.show.failures import blocks
-from bench.show.side_by_side import machines, precisions, references
 from bench.show.terminal.results import results
 from bench.store.saved_run import runs_of
 from bench.store.table import cases, without_control
@@ -41,7 +43,7 @@ def _show(saved: AnalysedRun, arguments: argparse.Namespace) -> None:
     if not saved.is_alone:
         say(*(f"warning: {notice}" for notice in saved.notices), stderr=True)
     if arguments.across:
-        put(precisions(saved.table, saved.changes))
+        put(precisions(changes(saved.records, plain(saved.table))))
         return
     if arguments.reference:
         published = [figure for name in shipped_names() for figure in load_sweep(name).published]

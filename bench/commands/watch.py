@@ -4,7 +4,6 @@ import argparse
 import dataclasses
 import importlib.util
 import re
-import shlex
 import shutil
 import statistics
 import sys
@@ -16,18 +15,19 @@ from pathlib import Path
 from typing import Any
 
 from bench.analyse.flags import launch_bound
+from bench.analyse.rows import shown_by
 from bench.commands import FINE, say
 from bench.engine.member import Member
 from bench.engine.trial import Trial
 from bench.harness import options
 from bench.harness.progress import imported, waiting
 from bench.plan import names
-from bench.plan.case import AS_IS
-from bench.plan.columns import flag
+from bench.plan.again import Again
+from bench.plan.case import AS_IS, Case
 from bench.plan.device import GRAPH
 from bench.plan.errors import WrongRequest
-from bench.plan.invocation import suite
 from bench.plan.sweep import Sweep
+from bench.plan.verdicts import FASTER, OPEN, SLOWER
 from bench.show import intervals
 from bench.show.answer import bound_by_host
 from bench.show.text import shared
@@ -41,6 +41,9 @@ POLL_S = 0.2
 
 COPY = "_save_"
 """What stands between the name of a module and the number of its version; messages name the module."""
+
+WORDS = {FASTER: "faster than", SLOWER: "slower than", OPEN: "not shown to differ from"}
+"""What is said of a version beside another one."""
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -57,7 +60,8 @@ def run(arguments: argparse.Namespace) -> int:
                 say(f"{name} beside {baseline}: {shared([point])}", f"watching {file}; Ctrl-C ends it")
                 _watched(trial, Versions(name, file, Path(folder)), baseline)
         except KeyboardInterrupt:
-            say("", f"A claim: {suite()} {shlex.join(['duel', baseline, name, *_asked(arguments)])}")
+            sides = tuple({"implementation": each} for each in (baseline, name))
+            say("", f"A claim: {Again(sides=sides).command(Case(point, name))}{_effort(arguments)}")
         finally:
             sys.path.remove(folder)
     return FINE
@@ -155,16 +159,13 @@ def _judged(of: Values, name: str, others: Mapping[str, str]) -> Iterator[str]:
     for other, words in others.items():
         if {name, other} <= {*judged.names}:
             ratio = interval(judged.speedup(name, other), PAIR).exp()
-            verdict = "slower than" if ratio.high < 1 else "not shown to differ from"
-            yield f"{'faster than' if ratio.low > 1 else verdict} {words}: {intervals.ratio(ratio)}"
+            yield f"{WORDS[shown_by(ratio)]} {words}: {intervals.ratio(ratio)}"
 
 
-def _asked(arguments: argparse.Namespace) -> list[str]:
-    """Return the options that were given, as words: `duel` makes the same point of them."""
-    given = {name: getattr(arguments, name) for name in options.LISTS if getattr(arguments, name)}
-    words = [word for name, text in given.items() for word in (flag(name), text)]
-    words += ["--timeout-s", arguments.timeout_s] if arguments.timeout_s else []
-    return [*words, *(["--oversubscribe"] if arguments.oversubscribe else [])]
+def _effort(arguments: argparse.Namespace) -> str:
+    """Return the options beside the point that were given, for a command."""
+    timeout = f" --timeout-s {arguments.timeout_s}" if arguments.timeout_s else ""
+    return f"{timeout}{' --oversubscribe' if arguments.oversubscribe else ''}"
 
 
 def _sweep(arguments: argparse.Namespace) -> Sweep:

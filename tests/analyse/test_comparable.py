@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 
 from bench.analyse import comparable
+from bench.analyse.change import Change
 from bench.analyse.comparable import (
     CommonShift,
     common_shift,
@@ -16,12 +16,12 @@ from bench.analyse.comparable import (
     unmatched,
     with_one_name,
 )
-from bench.analyse.comparison import compare
 from bench.plan.case import HUGE, RETAINED
 from bench.store import environment as environments
 from bench.store import table as store
 from bench.store.environment import Environment
 from bench.store.saved_run import SavedRun
+from tests.make.comparisons import compare
 from tests.make.records import case, environment
 from tests.make.rows import at, baseline, cases, failed, of_layers, row, table
 
@@ -165,7 +165,7 @@ def test_differences_stand_in_the_order_of_base() -> None:
 # shifts that rows have in common
 
 
-def compared(changes: dict[str, float], failing: tuple[str, int] | None = None) -> pd.DataFrame:
+def compared(changes: dict[str, float], failing: tuple[str, int] | None = None) -> list[Change]:
     """Return a comparison in which each implementation changed by a factor at three points."""
     tokens = (50, 197, 577)
     of = [case(name, num_tokens=number) for name in changes for number in tokens]

@@ -9,12 +9,14 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import t
 
+from bench.analyse.change import Change
 from bench.analyse.rows import Row
 from bench.analyse.standing import Answer
-from bench.analyse.verdict import LogRatio, Verdict, answer, may_end, needed, verdict
+from bench.analyse.verdict import answer, change, may_end, needed
 from bench.plan.case import AFTER, BEFORE
 from bench.plan.verdicts import AS_FAST, DIFFERENT, FASTER, NOT_MEASURED, OPEN, SLOWER
 from bench.stats.contrasts import contrasts, prior, values
+from bench.stats.estimates import Interval
 from tests.make.points import point
 
 BOUND = 0.01
@@ -26,9 +28,9 @@ def side(name: str, *speedup: float | None, status: str = "ok", memory: int | No
     return {"implementation": name, "status": status, "memory_bytes": memory, **ends}
 
 
-def judged(after: Row, before: Row | None = None, bound: float = BOUND) -> Verdict:
+def judged(after: Row, before: Row | None = None, bound: float = BOUND) -> Change:
     """Return the verdict on a side."""
-    return verdict(point(), [before or side(BEFORE, 1.0), after], BEFORE, AFTER, bound)
+    return change(point(), [before or side(BEFORE, 1.0), after], BEFORE, AFTER, bound)
 
 
 @pytest.mark.parametrize(
@@ -51,12 +53,12 @@ def judged(after: Row, before: Row | None = None, bound: float = BOUND) -> Verdi
 )
 def test_a_verdict_follows_from_the_interval(speedup: tuple[float | None, ...], kind: str) -> None:
     """Without an interval nothing is known."""
-    assert judged(side(AFTER, *speedup)).kind == kind
+    assert judged(side(AFTER, *speedup)).verdict == kind
 
 
 def test_a_wider_bound_calls_more_as_fast() -> None:
     """A side that may be 2 % slower is as fast as the other if 3 % don't matter."""
-    assert judged(side(AFTER, 1.0, 0.98, 1.02), bound=0.03).kind == AS_FAST
+    assert judged(side(AFTER, 1.0, 0.98, 1.02), bound=0.03).verdict == AS_FAST
 
 
 @pytest.mark.parametrize(
@@ -73,16 +75,16 @@ def test_a_wider_bound_calls_more_as_fast() -> None:
 def test_a_side_without_a_time_has_no_speed_up(before: Row, after: Row, kind: str) -> None:
     """Only outputs of the second that aren't those of the first are another function."""
     of = judged(after, before)
-    assert (of.kind, of.before, of.after) == (kind, before, after)
-    assert not of.speedup.is_known
+    assert (of.verdict, of.base, of.new) == (kind, before, after)
+    assert not of.ratio.is_known
     assert not of.exceeds(0.0)
     assert of.may_exceed(0.0)
 
 
 def test_a_point_without_rows_is_not_measured() -> None:
     """A point whose time was up before it began has no rows."""
-    of = verdict(point(), [], BEFORE, AFTER, BOUND)
-    assert (of.kind, of.before, of.after) == (NOT_MEASURED, {}, {})
+    of = change(point(), [], BEFORE, AFTER, BOUND)
+    assert (of.verdict, of.base, of.new) == (NOT_MEASURED, {}, {})
 
 
 def test_memory_is_relative_to_the_first_side() -> None:
@@ -97,10 +99,15 @@ shares = st.floats(0.001, 0.3)
 half_widths = st.floats(1e-4, 0.3)
 
 
-def of(log: float, half: float, bound: float = BOUND) -> Verdict:
+def of(log: float, half: float, bound: float = BOUND) -> Change:
     """Return the verdict on a side by its log speed-up."""
     row = side(AFTER, *(math.exp(log + end) for end in (0, -half, half)))
     return judged({**row, "log_ratio_freedom": 1e6}, bound=bound)
+
+
+def log_of(value: float, half: float) -> Interval:
+    """Return a log ratio with the half-width of its interval."""
+    return Interval(value, value - half, value + half)
 
 
 @given(log=ratios.map(math.log), allow=shares)
@@ -108,7 +115,7 @@ def test_a_race_that_may_end_shows_or_excludes_what_is_not_allowed(log: float, a
     """Else the second side may be slower by more, which is not shown."""
     half = BOUND / 3
     assume(all(abs(log + end + math.log1p(allow)) > 1e-9 for end in (-half, half)))
-    each, of_ratio = of(log, half), LogRatio(log, half, 5.0)
+    each, of_ratio = of(log, half), log_of(log, half)
     assert each.exceeds(allow) <= each.may_exceed(allow)
     assert may_end(of_ratio, BOUND, None)
     assert may_end(of_ratio, BOUND, allow) == (each.exceeds(allow) or not each.may_exceed(allow))
@@ -126,9 +133,9 @@ def test_a_race_that_may_end_says_what_is_so(true: float) -> None:
     halves = t.ppf(0.995, counts[3:] - 1) * np.sqrt(squares[:, 3:] / (counts[3:] - 1) / counts[3:])
     kinds = Counter[str]()
     for race in zip(means[:, 3:].tolist(), halves.tolist(), strict=True):
-        looks = [LogRatio(value, half, 5.0) for value, half in zip(*race, strict=True)]
+        looks = [log_of(value, half) for value, half in zip(*race, strict=True)]
         last = next((look for look in looks if may_end(look, BOUND, None)), looks[-1])
-        kinds[of(last.value, last.half).kind] += 1
+        kinds[of(last.value, last.high - last.value).verdict] += 1
     if true:
         assert kinds == {SLOWER: 2000}
     else:
@@ -140,11 +147,11 @@ def test_a_race_that_may_end_says_what_is_so(true: float) -> None:
 def test_what_is_still_needed_decides(log: float, half: float, bound: float) -> None:
     """An interval narrows with the root of the time: with a little more than needed it is decided, with less not."""
     before = of(log, half, bound)
-    assume(before.kind == OPEN)
+    assume(before.verdict == OPEN)
     times = needed(before, bound)
     assume(math.isfinite(times))
-    assert of(log, half / math.sqrt(times * 1.01), bound).kind != OPEN
-    assert of(log, half / math.sqrt(times / 1.02), bound).kind == OPEN
+    assert of(log, half / math.sqrt(times * 1.01), bound).verdict != OPEN
+    assert of(log, half / math.sqrt(times / 1.02), bound).verdict == OPEN
 
 
 @given(log=ratios.map(math.log), half=half_widths, allow=shares)
@@ -154,9 +161,9 @@ def test_what_is_needed_decides_what_is_allowed_too(log: float, half: float, all
     times = needed(before, BOUND, allow)
     assume(math.isfinite(times))
     after = of(log, half / math.sqrt(times * 1.01))
-    assert after.kind != OPEN
+    assert after.verdict != OPEN
     assert after.exceeds(allow) or not after.may_exceed(allow)
-    is_decided = before.kind != OPEN and (before.exceeds(allow) or not before.may_exceed(allow))
+    is_decided = before.verdict != OPEN and (before.exceeds(allow) or not before.may_exceed(allow))
     assert (times == 1) >= is_decided
 
 
@@ -186,3 +193,10 @@ def test_a_race_goes_on_between_both_sides_until_it_may_end() -> None:
     assert unsure.bound > BOUND
     assert not answered(halved, name="other").named
     assert not answered({process + 4: own for process, own in halved.items()}).named
+
+
+def test_a_race_goes_on_if_one_replicate_tells_no_interval() -> None:
+    """Nothing is decided by it."""
+    found = values({BEFORE: {0: {0: 1.0, 1: 1.0}}, AFTER: {0: {0: 2.0, 1: 2.0}}})
+    of = answer(contrasts(found, prior([found])), BEFORE, AFTER, BOUND, None, 1)
+    assert (of.candidates, of.is_good) == ((BEFORE, AFTER), False)

@@ -7,14 +7,11 @@ import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
-from typing import cast
 
 import pytest
 
 from bench.cli import main
 from bench.commands import duel
-from bench.engine.duel import Duel
 from bench.harness import options
 from bench.machine import quiet
 from bench.machine.quiet import Preflight
@@ -28,7 +25,6 @@ from bench.store.table import load
 from tests.engine import threads
 from tests.engine.interpreters import two
 from tests.engine.test_checkout import git
-from tests.make.points import point
 
 Capture = pytest.CaptureFixture[str]
 Printed = Callable[..., str]
@@ -165,14 +161,6 @@ def test_two_environments_from_end_to_end(
     assert [side["torch"] for side in content["sides"].values()] == ["2.0", "2.1"]
 
 
-def test_no_look_at_a_model_whose_base_waits() -> None:
-    """Nothing of its first point was measured, so nothing is known of its sides there."""
-    waits = SimpleNamespace(
-        sides=(None, None), sweep=Sweep("duel", (point(layer="timm:vit"),), (BEFORE, AFTER)), summary=()
-    )
-    assert not [*duel._looks(cast(Duel, waits))]
-
-
 def test_a_side_that_cannot_be_measured_ends_with_1(tiny: list[str], printed: Printed) -> None:
     """The answer names it, and says why."""
     output = printed("duel", "sdpa", "test:raises", *tiny, status=1)
@@ -258,7 +246,6 @@ def test_branches_of_a_repository_from_end_to_end(
         ways[branch] = content["weights"]
         (each,) = content["points"]
         assert (each["verdict"] == DIFFERENT) == bool(status)
-        assert {*content["attention_share"]} == (set() if status else {BEFORE, AFTER})
         if status:
             assert "tokens 3 to 6" in each["after"]["detail"]
         told = json.loads((run / "environment.json").read_text())["context"]["sides"]

@@ -130,7 +130,7 @@ def test_a_check_measures_a_program_that_follows_the_table(
     run: Path, scripted_workers: Clock, printed: Printed
 ) -> None:
     """At shapes between the points, beside sdpa; the table carries the verdicts on it."""
-    text = printed("export", raced(run, 3600), "table.json", "--check", 3)
+    text = printed("export", raced(run, 100), "table.json", "--check", 3)
     content = json.loads(Path("table.json").read_text())
     jsonschema.validate(content, SCHEMA)
     assert content["check"]["shapes"] == 3

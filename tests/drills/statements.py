@@ -18,7 +18,7 @@ from pathlib import Path
 import pandas as pd
 
 from bench.analyse.analysed_run import AnalysedRun
-from bench.analyse.verdict import verdict
+from bench.analyse.verdict import change
 from bench.commands.export import content_of
 from bench.plan.case import CONTROL, Point
 from bench.plan.sweep import Sweep
@@ -256,13 +256,13 @@ def _duel(said: Mapping[Point, Said], saved: AnalysedRun, texts: dict[str, str])
         return
     before, after = sorted(saved.planned.implementations, key=lambda name: name != saved.baseline)
     rows = by_point(saved.whole)
-    verdicts = [verdict(point, rows.get(point, ()), before, after, 0.01) for point in saved.planned.points]
-    told = duel.Told(before, after, verdicts, saved.environment, "", saved.again, 0.01, 60.0)
+    changes = [change(point, rows.get(point, ()), before, after, 0.01) for point in saved.planned.points]
+    told = duel.Told(changes, before, after, saved.environment, "", saved.again, 0.01, 60.0)
     texts["duel"] = markdown(duel.blocks(told)).replace("\\[", "[")
-    for each in verdicts:
-        if each.speedup.is_known:
+    for each in changes:
+        if each.ratio.is_known:
             (ratio,) = SPEEDUP.findall(duel.headline(duel.Told(
-                before, after, [each], saved.environment, "", saved.again, 0.01, 60.0)))  # fmt: skip
+                [each], before, after, saved.environment, "", saved.again, 0.01, 60.0)))  # fmt: skip
             said[each.point].pairs.append(Told(after, before, Bound.of(ratio[1]), Bound.of(ratio[2]), "duel"))
 
 

@@ -124,8 +124,6 @@ class Worker:
         if self._samples == 2:
             attacks.IN_A_CALL.get(self._name, dict)()
             match self._name:
-                case "test:exits_in_rounds_of_b" if _is_b():
-                    end(1)
                 case "test:raises_in_rounds_of_b" if _is_b():
                     return {**self._outcome({}), "status": "error", "detail": "tired"}
                 case "test:alarm":

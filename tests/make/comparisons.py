@@ -2,16 +2,23 @@
 
 import pandas as pd
 
-from bench.analyse.comparison import compare
+from bench.analyse.change import Change
+from bench.analyse.comparison import compared
 from bench.plan.verdicts import VERDICTS
+from bench.stats.limits import Limits
 from tests.make.records import case
 from tests.make.rows import at, baseline, failed, row, table
 
 NOISY = (-0.03, 0.0, 0.03)
 
 
-def every_verdict() -> pd.DataFrame:
-    """Return a comparison that holds each verdict once, in an order of its own; `tokens` is in each implementation."""
+def compare(base: pd.DataFrame, new: pd.DataFrame) -> list[Change]:
+    """Return the changes between two tables."""
+    return compared(base, new, Limits())[0]
+
+
+def every_verdict() -> list[Change]:
+    """Return changes that hold each verdict once, in an order of its own; `tokens` is in each implementation."""
     ok = {name: case(f"tokens_{name}") for name in VERDICTS}
     base = table(
         {**baseline(), "implementation": "tokens_baseline"},

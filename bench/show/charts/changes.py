@@ -1,14 +1,16 @@
 """The picture of a comparison: every judged row with its interval, and the limits by which it is judged."""
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from bench.analyse.change import Change
 from bench.plan.verdicts import EQUIVALENT, FASTER, OPEN, SLOWER
-from bench.show.comparison.report import STAMP, Report, change, counts
+from bench.show.comparison.changes import counts
+from bench.show.comparison.report import STAMP, Report, percent
 from bench.show.figures import layout
 from bench.show.picture import Kind, Marks, Panel, Picture, Rows, Scale, Shape
-from bench.show.rows import Row
 from bench.stats.limits import Limits
 from bench.store import units
 from impls.catalogue import DASHED, SOLID, Style
@@ -35,7 +37,7 @@ ROW_IN, PAGE_ROW_IN, LEAST_IN, WIDTH = 0.22, 0.33, 0.6, 4.6
 
 def pictures(report: Report) -> Iterator[Picture]:
     """Yield the picture of a comparison, nothing if no row is judged."""
-    rows = sorted(filter(is_drawn, report.rows), key=lambda row: float(row["change"]))
+    rows = sorted(filter(is_drawn, report.rows), key=lambda row: row.ratio.value)
     if rows:
         yield Picture(
             name="changes",
@@ -49,21 +51,20 @@ def pictures(report: Report) -> Iterator[Picture]:
         )
 
 
-def is_drawn(row: Row) -> bool:
+def is_drawn(row: Change) -> bool:
     """Return whether a row is judged and has a change."""
-    return row["verdict"] in MARKS and row["change"] is not None
+    return row.verdict in MARKS and not math.isnan(row.ratio.value)
 
 
-def drawn_row(report: Report, row: Row) -> dict[str, Any]:
+def drawn_row(report: Report, row: Change) -> dict[str, Any]:
     """Return a row of a comparison as its chart draws it."""
-    ends = {name: row[name] if is_drawn(row) else None for name in ("change", "change_low", "change_high")}
     return {
-        "label": f"{row['implementation']} {report.point(row)}".strip(),
-        "implementation": str(row["implementation"]),
-        "verdict": str(row["verdict"]),
-        "text": change(row),
-        "words": f"{row['verdict']} {change(row)}",
-        **{name: None if value is None else float(value) for name, value in ends.items()},
+        "label": report.named(row),
+        "implementation": row.case.implementation,
+        "verdict": row.verdict,
+        "text": percent(row),
+        "words": f"{row.verdict} {percent(row)}",
+        **(row.numbers() if is_drawn(row) else dict.fromkeys(row.numbers())),
     }
 
 
@@ -95,20 +96,20 @@ def changes(rows: Rows, limits: Limits, *, on_page: bool = False) -> Panel:
     )
 
 
-def _numbers(rows: Sequence[Row]) -> dict[str, int]:
+def _numbers(rows: Sequence[Change]) -> dict[str, int]:
     """Return the numbers of the verdicts, in the order of MARKS."""
-    numbers = Counter(row["verdict"] for row in rows)
+    numbers = Counter(row.verdict for row in rows)
     return {name: numbers[name] for name in MARKS if name in numbers}
 
 
-def _notes(report: Report, rows: Sequence[Row]) -> list[str]:
+def _notes(report: Report, rows: Sequence[Change]) -> list[str]:
     others = [row for row in report.rows if not is_drawn(row)]
     notes = [
         f"shaded: the margin of {units.percent(report.limits.margin, trim=True)}",
         f"dashed: the bounds of equivalence, {units.percent(report.limits.bound, trim=True)}",
         "bar: 95 % interval over processes; without a cap it goes on beyond the axis",
     ]
-    if any(row["change_low"] is None for row in rows):
+    if not all(row.ratio.is_known for row in rows):
         notes.append("mark without a bar: too few processes for an interval")
     return [*notes, *([f"not drawn: {counts(others)}"] if others else [])]
 

@@ -4,25 +4,25 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from bench.analyse.advice import Advice
+from bench.analyse.change import Change
 from bench.analyse.flags import is_opposed, launch_bound
 from bench.analyse.rows import grouped
-from bench.analyse.verdict import LOST, Verdict
+from bench.analyse.verdict import LOST
 from bench.plan.again import MOST_COMMANDS, Again
-from bench.plan.case import AFTER, BEFORE, Case, Point
+from bench.plan.case import AFTER, BEFORE
 from bench.plan.device import CPU
 from bench.plan.verdicts import AS_FAST, DIFFERENT, FASTER, NOT_MEASURED, OF_SIDES, OPEN, SLOWER
 from bench.plan.weights import ADDED, NAMES, ORDER, ROWS
 from bench.show import intervals
 from bench.show.answer import bound_by_host
 from bench.show.blocks import BAD, HEAD, PLAIN, WARNING, Block, Code, Column, Folded, Lines, Table, right
-from bench.show.comparison.report import TONES
+from bench.show.comparison.changes import VERDICT, Comparison, time
 from bench.show.rows import Row, reason
-from bench.show.text import capital, memory_setting, more, names, share_of, shared, slower
+from bench.show.text import capital, memory_setting, more, share_of, slower
 from bench.stats.estimates import Interval
 from bench.store import units
 from bench.store.environment import Environment
@@ -63,30 +63,23 @@ OF_WEIGHTS = {
 
 
 @dataclass(frozen=True)
-class Told:
+class Told(Comparison):
     """What is known at the end of a duel.
 
-    `looks` are those at the model of each side. `machine` says whether it was quiet, and why.
+    `machine` says whether it was quiet, and why.
     `spent_s` are the seconds of the race, and `needed_s` those it is expected to need in all until it is decided.
     """
 
     before: str
     after: str
-    verdicts: Sequence[Verdict]
     here: Environment
     command: str
     again: Again
     bound: float
     spent_s: float
     allow: float | None = None
-    looks: Mapping[str, Advice] = field(default_factory=dict)
     machine: tuple[bool, str] = (True, "")
     needed_s: float = math.nan
-
-    @cached_property
-    def labels(self) -> Mapping[Point, str]:
-        """The names of the points."""
-        return names([each.point for each in self.verdicts])
 
     @property
     def sides(self) -> Mapping[str, Mapping[str, Any]]:
@@ -108,22 +101,26 @@ class Told:
     @property
     def is_unmatched(self) -> bool:
         """Whether no way that was tried to give the second side the weights of the first gives its outputs."""
-        return self.weights == "" and bool(self.here.context.get("tried")) and self.worst.kind not in LOST
+        return self.weights == "" and bool(self.here.context.get("tried")) and self.worst.verdict not in LOST
 
     @property
     def is_uncompared(self) -> bool:
         """Whether outputs were not compared although both sides have the same layer."""
-        return self.weights == "" and self.worst.kind not in LOST and not self.is_unmatched
+        return self.weights == "" and self.worst.verdict not in LOST and not self.is_unmatched
+
+    @property
+    def beyond(self) -> tuple[list[Change], list[Change]]:
+        """The changes that are shown to exceed what is allowed, and those that may; none if nothing is allowed."""
+        allow = math.inf if self.allow is None else self.allow
+        shown = [each for each in self.changes if each.exceeds(allow)]
+        return shown, [each for each in self.changes if self.allow is not None and each.may_exceed(allow)]
 
     @property
     def allowed(self) -> str | None:
         """Whether what is allowed is KEPT, EXCEEDED or UNDECIDED; None if nothing is, or if a point can't be judged."""
-        allow = self.allow
-        if allow is None or self.kind in LOST:
-            return None
-        if any(each.exceeds(allow) for each in self.verdicts):
-            return EXCEEDED
-        return UNDECIDED if any(each.may_exceed(allow) for each in self.verdicts) else KEPT
+        exceeding, unsure = self.beyond
+        kind = EXCEEDED if exceeding else UNDECIDED if unsure else KEPT
+        return None if self.allow is None or self.verdict in LOST else kind
 
     @property
     def is_bad(self) -> bool:
@@ -132,36 +129,35 @@ class Told:
         A side whose outputs were not compared may compute anything, which is allowed only if nothing is said to be.
         """
         is_unknown = self.is_uncompared and self.allow is not None
-        return self.kind in LOST or self.allowed == EXCEEDED or is_unknown
+        return self.verdict in LOST or self.allowed == EXCEEDED or is_unknown
 
     @property
-    def kind(self) -> str:
+    def verdict(self) -> str:
         """The verdict over all points: that of the worst, and DIFFERENT if no weights were found that fit."""
-        return DIFFERENT if self.is_unmatched else self.worst.kind
+        return DIFFERENT if self.is_unmatched else self.worst.verdict
 
-    @property
-    def worst(self) -> Verdict:
-        """The point with the worst verdict; of several, the one with the least speed-up."""
-        return min(self.verdicts, key=lambda each: (OF_SIDES.index(each.kind), _value(each)))
+    @cached_property
+    def worst(self) -> Change:
+        """The change with the worst verdict; of several, the one with the least speed-up."""
+        return min(self.changes, key=lambda of: (OF_SIDES.index(of.verdict), of.numbers()["change"] or math.inf))
 
-
-def _value(of: Verdict) -> float:
-    return of.speedup.value if of.speedup.is_known else math.inf
+    def at(self, changes: Sequence[Change]) -> str:
+        """Return the names of the points of some changes: ` at N=197, N=577`; empty if there is no other point."""
+        return f" at {', '.join(map(self.label, changes))}" if changes and len(self.changes) > 1 else ""
 
 
 def blocks(told: Told) -> Iterator[Block]:
     """Yield what a duel says, the answer first; a comment on a pull request folds the facts away."""
-    points = [each.point for each in told.verdicts]
     yield Lines([headline(told)], HEAD)
     yield Lines([*_allowed(told)], BAD if told.is_bad else PLAIN)
     yield Lines([*_doubts(told)], WARNING)
-    yield Lines([*_waiting(told), shared(points), *map(capital, memory_setting(points))])
-    yield Table(_columns(told), told.verdicts)
+    yield Lines([*_waiting(told), told.shared, *map(capital, memory_setting(told.points))])
+    yield Table(_columns(told), told.changes)
     yield Lines([*_opposed(told), *_conversion(told)])
     yield Lines([*_failures(told)], BAD, is_list=True)
     facts = Lines([*_facts(told)], is_list=True, is_foreign=True)  # the @main of a checkout is no user
-    yield Folded("Kernels, attention, versions, machine", Code([]), facts)
-    every = [told.again.command(Case(point, told.after)) for point in points]
+    yield Folded("Kernels, versions, machine", Code([]), facts)
+    every = [told.again.command(each.case) for each in told.changes]
     single = every[:MOST_COMMANDS] if len(every) > 1 else []
     yield Folded("Again", Code([told.command, *single], "sh"))
 
@@ -175,37 +171,37 @@ def headline(told: Told) -> str:
 
 
 def _answer(told: Told) -> str:
-    worst, count = told.worst, len(told.verdicts)
-    kinds = Counter(each.kind for each in told.verdicts)
-    where = f" at {kinds[worst.kind]} of {count} points" if count > 1 else ""
-    if worst.kind in LOST:
-        is_first = worst.after.get("status") in ("skipped", None)
-        row, name = (worst.before, told.before) if is_first else (worst.after, told.after)
+    worst, count = told.worst, len(told.changes)
+    kinds = Counter(each.verdict for each in told.changes)
+    where = f" at {kinds[worst.verdict]} of {count} points" if count > 1 else ""
+    if worst.verdict in LOST:
+        is_first = worst.new.get("status") in ("skipped", None)
+        row, name = (worst.base, told.before) if is_first else (worst.new, told.after)
         why = (reason(row) if row else "") or "no replicate has both sides"
-        is_named = why.startswith(f"{name} ") or worst.kind == DIFFERENT or told.after != AFTER
-        return f"{_said(worst.kind, told)}{where}: {why if is_named or not row else f'{name}: {why}'}"
+        is_named = why.startswith(f"{name} ") or worst.verdict == DIFFERENT or told.after != AFTER
+        return f"{_said(worst.verdict, told)}{where}: {why if is_named or not row else f'{name}: {why}'}"
     if count == 1:
         return f"{_single(worst, told)}{_memory(worst)}"
-    ratio = f"{_ratio(worst.speedup)} at {told.labels[worst.point]}"
-    if worst.kind in (FASTER, AS_FAST):
-        return f"{_said(worst.kind, told)} at all {count} points, by {ratio} at worst"
+    ratio = f"{_ratio(worst.ratio)} at {told.label(worst)}"
+    if worst.verdict in (FASTER, AS_FAST):
+        return f"{_said(worst.verdict, told)} at all {count} points, by {ratio} at worst"
     others = [
-        f"{_said(kind, told)} at {kinds[kind]}" for kind in reversed(OF_SIDES) if kind != worst.kind and kinds[kind]
+        f"{_said(kind, told)} at {kinds[kind]}" for kind in reversed(OF_SIDES) if kind != worst.verdict and kinds[kind]
     ]
     later = _later(told) if kinds[OPEN] else ""
-    return f"{'; '.join([f'{_said(worst.kind, told)}{where}, by {ratio} at worst', *others])}{later}"
+    return f"{'; '.join([f'{_said(worst.verdict, told)}{where}, by {ratio} at worst', *others])}{later}"
 
 
 def _said(kind: str, told: Told) -> str:
     return WORDS[kind].format(before=told.before, bound=_exact(told.bound))
 
 
-def _single(of: Verdict, told: Told) -> str:
-    ratio = _ratio(of.speedup)
-    if of.kind != OPEN:
-        return f"{_said(of.kind, told)}: {ratio}"
+def _single(of: Change, told: Told) -> str:
+    ratio = _ratio(of.ratio)
+    if of.verdict != OPEN:
+        return f"{_said(of.verdict, told)}: {ratio}"
     limits = [told.bound] if told.allow is None else [told.bound, told.allow]
-    most = f", so {slower(1 / of.speedup.low, limits)}" if of.speedup.low > 0 else ""
+    most = f", so {slower(1 / of.ratio.low, limits)}" if of.ratio.low > 0 else ""
     return f"not decided after {units.duration(told.spent_s)}: {ratio}{most}{_later(told)}"
 
 
@@ -231,7 +227,7 @@ def _later(told: Told) -> str:
     return f"; --within {f'{tens}0s' if tens < 12 else f'{math.ceil(tens / 6)}m'} should decide"
 
 
-def _memory(of: Verdict) -> str:
+def _memory(of: Change) -> str:
     change = of.memory - 1
     if math.isnan(change):
         return ""
@@ -244,15 +240,11 @@ def _allowed(told: Told) -> Iterator[str]:
     """Yield whether the second side keeps within what is allowed, if anything is said to be."""
     if told.allow is None or not told.allowed:
         return
-    where = {
-        EXCEEDED: [told.labels[each.point] for each in told.verdicts if each.exceeds(told.allow)],
-        UNDECIDED: [told.labels[each.point] for each in told.verdicts if each.may_exceed(told.allow)],
-        KEPT: [],
-    }[told.allowed]
-    later = _later(told) if told.allowed == UNDECIDED and told.worst.kind != OPEN else ""
-    at = f" at {', '.join(where)}" if where and len(told.verdicts) > 1 else ""
+    exceeding, unsure = told.beyond
+    where = told.at(exceeding or unsure)
+    later = _later(told) if told.allowed == UNDECIDED and told.worst.verdict != OPEN else ""
     unknown = "; outputs that were not compared are not allowed" if told.is_uncompared else ""
-    yield f"At most {_exact(told.allow)} slower is allowed: {told.allowed}{at}{later}{unknown}"
+    yield f"At most {_exact(told.allow)} slower is allowed: {told.allowed}{where}{later}{unknown}"
 
 
 def _doubts(told: Told) -> Iterator[str]:
@@ -266,67 +258,54 @@ def _doubts(told: Told) -> Iterator[str]:
 
 def _waiting(told: Told) -> Iterator[str]:
     """Yield for each timing at which points nobody sees the GPU's time of a side, because the host needs longer."""
-    of_timings = grouped(told.verdicts, lambda each: each.point.timing)
+    of_timings = grouped(told.changes, lambda each: each.point.timing)
     for verdicts in of_timings.values():
-        sides = [
-            [row for row in (each.before, each.after) if row.get("host_s") and launch_bound(row)] for each in verdicts
-        ]
+        sides = [[row for row in (each.base, each.new) if row.get("host_s") and launch_bound(row)] for each in verdicts]
         number = sum(map(bool, sides))
         where = f"At {share_of(number, len(verdicts))} points" if verdicts[1:] else "Here"
         yield from bound_by_host([row for rows in sides for row in rows], where, of_timings)
 
 
 def _columns(told: Told) -> list[Column]:
-
-    def cell(name: str, text: Any, side: str) -> Any:
-        return lambda of: text(value) if (value := getattr(of, side).get(name)) is not None else ""
-
-    return [
-        *([Column("point", lambda of: told.labels[of.point])] if len(told.labels) > 1 else []),
-        Column("speed-up", lambda of: _ratio(of.speedup) if of.speedup.is_known else ""),
-        *([] if told.is_unmatched else [Column("verdict", lambda of: of.kind, tone=_tone)]),
-        Column(told.before, cell("latency_s", units.seconds, "before"), right),
-        Column(told.after, cell("latency_s", units.seconds, "after"), right),
-        Column(f"memory {told.before}", cell("memory_bytes", units.size, "before"), right, rank=2),
-        Column(f"memory {told.after}", cell("memory_bytes", units.size, "after"), right, rank=2),
-        Column("replicates", cell("processes", str, "after"), right, rank=3),
-    ]  # fmt: skip
-
-
-def _tone(of: Verdict) -> str:
-    return BAD if of.kind in LOST else TONES[of.kind]
+    columns = [
+        Column("speed-up", lambda of: _ratio(of.ratio) if of.ratio.is_known else ""),
+        *([] if told.is_unmatched else [VERDICT]),
+        Column(told.before, lambda of: time(of.base), right),
+        Column(told.after, lambda of: time(of.new), right),
+        Column(f"memory {told.before}", lambda of: units.size(of.base.get("memory_bytes")), right, rank=2),
+        Column(f"memory {told.after}", lambda of: units.size(of.new.get("memory_bytes")), right, rank=2),
+        Column("replicates", lambda of: str(of.new.get("processes") or ""), right, rank=3),
+    ]
+    return [*([Column("point", told.label)] if len(told.changes) > 1 else []), *columns]
 
 
 def _opposed(told: Told) -> Iterator[str]:
     """Yield at which points the medians contradict the speed-up, and which of them counts."""
-    opposed = [told.labels[each.point] for each in told.verdicts if is_opposed(each.after, each.before)]
-    if opposed:
-        at = f" at {', '.join(opposed)}" if len(told.verdicts) > 1 else ""
+    if opposed := [each for each in told.changes if is_opposed(each.new, each.base)]:
         yield (
-            f"The times{at} contradict the speed-up: they are medians of all rounds, between which the "
+            f"The times{told.at(opposed)} contradict the speed-up: they are medians of all rounds, between which the "
             "machine's speed moved. The speed-up compares within each round, and counts."
         )
 
 
 def _failures(told: Told) -> Iterator[str]:
     """Yield which side is different, or has no time at a point, and why."""
-    for each in told.verdicts:
-        for name, row in ((told.before, each.before), (told.after, each.after)):
-            if len(told.verdicts) > 1 and row.get("status") not in ("ok", "skipped", None):
-                yield f"{told.labels[each.point]}: {name}: {reason(row)}"
+    for each in told.changes:
+        for name, row in ((told.before, each.base), (told.after, each.new)):
+            if len(told.changes) > 1 and row.get("status") not in ("ok", "skipped", None):
+                yield f"{told.label(each)}: {name}: {reason(row)}"
 
 
 def _facts(told: Told) -> Iterator[str]:
     """Yield what belongs to the answer: `what: …`."""
     yield "speed-up: with its 99 % interval, from rounds in pairs; times are medians, so their quotient may differ"
     yield from _kernels(told)
-    yield from _attention(told)
     yield from _function(told)
     yield from _code(told)
     identity = told.here.identity
     software = f"Python {identity['python']}, torch {identity['torch']}"
     gpus = dict.fromkeys(
-        told.here.device_name(each.point.device) for each in told.verdicts if each.point.kind is not CPU
+        told.here.device_name(each.point.device) for each in told.changes if each.point.kind is not CPU
     )
     yield f"machine: {', '.join([*gpus, identity['cpu']])}, {identity['cores']} cores, {software}"
     if commit := told.here.context.get("commit"):
@@ -337,10 +316,10 @@ def _facts(told: Told) -> Iterator[str]:
 
 
 def _kernels(told: Told) -> Iterator[str]:
-    timed = [each for each in told.verdicts if {each.before.get("status"), each.after.get("status")} == {"ok"}]
-    pairs = Counter((_listed(each.before), _listed(each.after)) for each in timed)
+    timed = [each for each in told.changes if {each.base.get("status"), each.new.get("status")} == {"ok"}]
+    pairs = Counter((_listed(each.base), _listed(each.new)) for each in timed)
     for (old, new), count in pairs.items():
-        where = f" ({count} of {len(told.verdicts)} points)" if len(pairs) > 1 else ""
+        where = f" ({count} of {len(told.changes)} points)" if len(pairs) > 1 else ""
         gone, come, kept = ([each for each in of if (each in among) is is_in] for of, among, is_in in (
             (old, new, False), (new, old, False), (new, old, True)
         ))  # fmt: skip
@@ -352,18 +331,6 @@ def _kernels(told: Told) -> Iterator[str]:
 
 def _listed(row: Row) -> tuple[str, ...]:
     return tuple(each for each in (row.get("kernels") or "").split(";") if each)
-
-
-def _attention(told: Told) -> Iterator[str]:
-    """Yield the share of attention in a model, and the most that is left to gain there."""
-    label = told.labels[told.verdicts[0].point]
-    at = f" at {label}" if len(told.verdicts) > 1 else ""
-    for name, advice in told.looks.items():
-        if not advice.bound.is_known:
-            yield f"attention {name}{at}: its share of the time is not known yet"
-            continue
-        share, most = units.percent(advice.share.value), units.ratio(advice.bound.value)
-        yield f"attention {name}{at}: {share} of the time, so at most {most} is left to gain there"
 
 
 def _conversion(told: Told) -> Iterator[str]:
@@ -379,9 +346,9 @@ def _function(told: Told) -> Iterator[str]:
         yield f"function: different, or its weights are not matched: {told.match}"
     elif told.is_uncompared:
         yield f"function: outputs were not compared: {told.match or 'weights differ'}"
-    elif told.weights and any(each.kind != NOT_MEASURED for each in told.verdicts):
-        what = "outputs and gradients" if told.verdicts[0].point.mode != "inference" else "outputs"
-        errors = [(each.after["error"], each.after["tolerance"]) for each in told.verdicts if each.after.get("error")]
+    elif told.weights and any(each.verdict != NOT_MEASURED for each in told.changes):
+        what = "outputs and gradients" if told.changes[0].point.mode != "inference" else "outputs"
+        errors = [(each.new["error"], each.new["tolerance"]) for each in told.changes if each.new.get("error")]
         error, tolerance = max(errors, key=lambda pair: pair[0] / pair[1], default=(None, None))
         figures = f": largest error {error:.1g}, tolerance {tolerance:.1g}" if error and tolerance else ""
         how = OF_WEIGHTS[told.weights]
@@ -420,17 +387,17 @@ def as_json(told: Told) -> str:
     points = [
         {
             "point": {name: value for name, value in vars(each.point).items() if value is not None},
-            "verdict": each.kind,
-            **intervals.as_numbers("speedup", each.speedup),
+            "verdict": each.verdict,
+            **intervals.as_numbers("speedup", each.ratio),
             "memory_ratio": intervals.finite(each.memory),
-            BEFORE: _row(each.before),
-            AFTER: _row(each.after),
+            BEFORE: _row(each.base),
+            AFTER: _row(each.new),
         }
-        for each in told.verdicts
+        for each in told.changes
     ]
     content = {
         "headline": headline(told),
-        "verdict": told.kind,
+        "verdict": told.verdict,
         "allow": told.allow,
         "allowed": told.allowed,
         "bound": told.bound,
@@ -438,7 +405,6 @@ def as_json(told: Told) -> str:
         AFTER: told.after,
         "weights": told.weights,
         "match": told.match,
-        "attention_share": {name: intervals.finite(advice.share.value) for name, advice in told.looks.items()},
         "points": points,
         "sides": told.sides,
         "machine": told.here.identity,

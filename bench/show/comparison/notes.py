@@ -1,10 +1,11 @@
 """Notes about the two runs of a comparison: the words of each kind, and what has to be true for it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import pandas as pd
 
+from bench.analyse.change import Change
 from bench.analyse.comparable import common_shift, is_steady, raw_change, state_differences, unmatched
 from bench.plan.verdicts import FASTER, SLOWER
 from bench.show.text import counted
@@ -86,7 +87,7 @@ def _asked(run: SavedRun) -> dict[str, Any]:
 
 
 def about(
-    base: SavedRun, new: SavedRun, rebased_to: str, comparison: pd.DataFrame, by_rows: BetweenRuns
+    base: SavedRun, new: SavedRun, rebased_to: str, changes: Sequence[Change], by_rows: BetweenRuns
 ) -> Iterator[Note]:
     """Yield origins, baseline, the machine's state and speed, the scatter between runs, and a shift of most rows.
 
@@ -100,11 +101,11 @@ def about(
         yield Note("unknown baseline", (" and ".join(unknown),))
     if base.environment and new.environment and (differences := state_differences(base.environment, new.environment)):
         yield Note("state", ("; ".join(_state(name).format(*values) for name, values in differences.items()),))
-    if factor := raw_change(comparison):
+    if factor := raw_change(changes):
         yield Note("raw" if is_steady(factor) else "speed", (factor,))
     if by_rows.sd > 0:
         yield Note("scatter", (units.percent(by_rows.sd),))
-    if shift := common_shift(comparison):
+    if shift := common_shift(changes):
         baseline, other = rebased_to or base.baseline or "the baseline", OTHER_WAY[shift.verdict]
         of = shift.moved, shift.judged, shift.implementations, shift.verdict
         yield Note("shift", (*of, baseline, other, shift.baseline))

@@ -4,15 +4,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.plan.case import Case
+from bench.analyse.change import Change
 from bench.show.blocks import Lines, Table
 from bench.show.charts.changes import changes, drawn_row, is_drawn
 from bench.show.columns import latency_text
-from bench.show.comparison import blocks
-from bench.show.comparison.report import Report, counts, explanations, implementations
+from bench.show.comparison.changes import counts
+from bench.show.comparison.report import SUMMARY, Report, columns, explanations, failures, head, implementations
 from bench.show.pages import shell, vega
 from bench.show.pages.shell import ANY, Figure
-from bench.show.rows import Row, is_measured, plain
+from bench.show.rows import Row, is_measured
 from bench.store.saved_run import SavedRun
 
 MOST_ROWS = 1_500
@@ -28,17 +28,17 @@ def write(path: Path, report: Report, base: SavedRun, new: SavedRun) -> Path:
     page = shell.render(
         "comparison.html",
         f"Comparison of {' and '.join(_names(base, new))}",
-        list(dict.fromkeys(str(row["implementation"]) for row in rows)),
+        list(dict.fromkeys(row.case.implementation for row in rows)),
         _data(report, rows, base, new),
         figures=[_changes(report, rows)] if any(map(is_drawn, rows)) else [],
         stamp=report.mark,
-        head=blocks.head(report),
+        head=head(report),
         left_out=f"This page has the first {len(rows)} rows; --format csv has the other {left} too." if left else "",
-        summary=[Table(blocks.SUMMARY, implementations(report))],
-        table=Table(blocks.columns(report), rows),
+        summary=[Table(SUMMARY, implementations(report))],
+        table=Table(columns(report), rows),
         notes=[
             Lines([counts(report.rows)]),
-            blocks.failures(report, rows),
+            failures(report, rows),
             Lines([*explanations(report), *report.notes], is_list=True),
         ],
     )
@@ -53,31 +53,32 @@ def _names(base: SavedRun, new: SavedRun) -> tuple[str, str]:
     return "/".join(first[-count:]), "/".join(second[-count:])
 
 
-def _data(report: Report, rows: Sequence[Row], base: SavedRun, new: SavedRun) -> dict[str, Any]:
+def _data(report: Report, rows: Sequence[Change], base: SavedRun, new: SavedRun) -> dict[str, Any]:
     """Return what the page's script reads; rows of the table are in the same order as here."""
-    labels = [report.point(row) or "the only point" for row in rows]
-    points = list(dict.fromkeys(labels))
-    cases = [Case.from_columns(row) for row in rows]
-    sides = [{Case.from_columns(row): row for row in plain(run.table) if is_measured(row)} for run in (base, new)]
+    points = list(dict.fromkeys(row.point for row in rows))
     drawn_rows = [
-        {**drawn_row(report, row), "point": points.index(label), "sides": [_side(side.get(case)) for side in sides]}
-        for row, label, case in zip(rows, labels, cases, strict=True)
+        {
+            **drawn_row(report, row),
+            "point": points.index(row.point),
+            "sides": [_side(side) for side in (row.base, row.new)],
+        }
+        for row in rows
     ]
-    records = [shell.by_case(run.records) for run in (base, new)]
+    in_base, in_new = (shell.by_case(run.records) for run in (base, new))
     return {
         "kind": "comparison",
-        "points": points,
+        "points": [report.labels[point] for point in points],
         "rows": shell.columns(drawn_rows),
         "sides": ["BASE", "NEW"],
-        "commands": shell.packed(shell.as_data([report.again.command(case) for case in cases])),
+        "commands": shell.packed(shell.as_data([report.again.command(row.case) for row in rows])),
         **shell.samples([
-            {number: (side[case], of.get(case, [])) for number, case in enumerate(cases) if case in side}
-            for side, of in zip(sides, records, strict=True)
+            {number: (row.base, in_base.get(row.case, [])) for number, row in enumerate(rows) if is_measured(row.base)},
+            {number: (row.new, in_new.get(row.case, [])) for number, row in enumerate(rows) if is_measured(row.new)},
         ]),
     }  # fmt: skip
 
 
-def _changes(report: Report, rows: Sequence[Row]) -> Figure:
+def _changes(report: Report, rows: Sequence[Change]) -> Figure:
     return Figure(
         kind="changes",
         title="What changed",
@@ -88,7 +89,7 @@ def _changes(report: Report, rows: Sequence[Row]) -> Figure:
             ANY: vega.spec(
                 changes([drawn_row(report, row) for row in rows if is_drawn(row)], report.limits, on_page=True),
                 "The change of each row with its interval",
-                list(dict.fromkeys(str(row["implementation"]) for row in rows)),
+                list(dict.fromkeys(row.case.implementation for row in rows)),
                 {"label": "row", "verdict": "verdict", "text": "change"},
             )
         },
@@ -96,9 +97,9 @@ def _changes(report: Report, rows: Sequence[Row]) -> Figure:
     )
 
 
-def _side(row: Row | None) -> dict[str, Any]:
+def _side(row: Row) -> dict[str, Any]:
     """Return the latency of a row on one side of a comparison, with its interval and in words."""
-    if row is None:
+    if not is_measured(row):
         return {"latency_s": None}
     numbers = {name: None if row[name] is None else float(row[name]) for name in TIMES}
     return {**numbers, "latency_text": latency_text(row)}

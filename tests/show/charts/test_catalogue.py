@@ -68,7 +68,7 @@ def of_profiles(of: Sequence[Profile]) -> list[str]:
 
 def of_comparison(report: Report) -> list[str]:
     """Return the implementation and the verdict of each row that has a change."""
-    return [words for row in report.rows if is_drawn(row) for words in (row["implementation"], row["verdict"])]
+    return [words for row in report.rows if is_drawn(row) for words in (row.case.implementation, row.verdict)]
 
 
 EXPECTED: dict[str, tuple[set[str], Callable[[], Any], Callable[[Any], list[str]]]] = {

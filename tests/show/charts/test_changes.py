@@ -5,13 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench.analyse.comparison import compare
 from bench.show.charts.catalogue import draw_comparison as draw
 from bench.show.charts.changes import MARKS, pictures
 from bench.show.comparison.report import STAMP, Report
 from bench.show.picture import Panel, Picture
 from bench.stats.limits import Limits
-from tests.make.comparisons import NOISY, every_verdict
+from tests.make.comparisons import NOISY, compare, every_verdict
 from tests.make.records import case
 from tests.make.rows import at, failed, row, table
 from tests.make.rows import drawn as drawn_rows
@@ -55,7 +54,7 @@ def test_every_judged_row_has_its_mark_at_its_change() -> None:
     one, two = case("sdpa", num_tokens=1), case("sdpa", num_tokens=2)
     report = Report(compare(table(row(one, NOISY), row(two, [0.0])), table(row(one, NOISY), row(two, [0.3]))))
     of = picture(report)
-    low, high = report.comparison["change_low"][0], report.comparison["change_high"][0]
+    low, high = report.changes[0].ratio.low, report.changes[0].ratio.high
     assert {(each["change_low"], each["change_high"]) for each in panel(of).rows} == {(low, high), (None, None)}
     assert "mark without a bar: too few processes for an interval" in of.notes
 

@@ -8,17 +8,16 @@ from typing import Any
 
 import pytest
 
-from bench.analyse.advice import Advice, LayerKind
-from bench.analyse.verdict import Verdict, verdict
+from bench.analyse.change import Change
+from bench.analyse.verdict import change
 from bench.plan.again import Again
-from bench.plan.case import AFTER, BEFORE
+from bench.plan.case import AFTER, BEFORE, Case
 from bench.plan.verdicts import DIFFERENT, FASTER, OF_SIDES, OPEN, SLOWER
 from bench.plan.weights import NAMES, ROWS, WAYS
 from bench.show.comparison.duel import Told, as_json, blocks, differences, headline
 from bench.show.markdown import MOST_CHARACTERS, markdown
 from bench.show.terminal.console import rendered
 from bench.show.text import faster
-from bench.stats.estimates import UNKNOWN, Interval
 from bench.store.environment import Environment
 from tests.make.points import point
 
@@ -42,15 +41,15 @@ def row(name: str, status: str = "ok", **changes: Any) -> dict[str, Any]:
     return {"implementation": name, "status": status, "detail": None, **of_status, **changes}
 
 
-def of(*speedup: float, tokens: int = 7, **changes: Any) -> Verdict:
+def of(*speedup: float, tokens: int = 7, **changes: Any) -> Change:
     """Return the verdict on a side with this speed-up; changes are those of its row."""
     ends = dict(zip(("speedup", "speedup_low", "speedup_high"), speedup, strict=False))
-    return verdict(point(num_tokens=tokens), [row(BEFORE), row(AFTER, **{**ends, **changes})], BEFORE, AFTER, BOUND)
+    return change(point(num_tokens=tokens), [row(BEFORE), row(AFTER, **{**ends, **changes})], BEFORE, AFTER, BOUND)
 
 
-def ended(before: str, after: str, tokens: int = 7) -> Verdict:
+def ended(before: str, after: str, tokens: int = 7) -> Change:
     """Return the verdict on sides with these statuses."""
-    return verdict(point(num_tokens=tokens), [row(BEFORE, before), row(AFTER, after)], BEFORE, AFTER, BOUND)
+    return change(point(num_tokens=tokens), [row(BEFORE, before), row(AFTER, after)], BEFORE, AFTER, BOUND)
 
 
 LOST = (ended("ok", "incorrect"), ended("skipped", "crashed"), ended("oom", "skipped"), of())
@@ -60,10 +59,10 @@ LOST = (ended("ok", "incorrect"), ended("skipped", "crashed"), ended("oom", "ski
 AGAIN = Again(sides=({"implementation": "eager"}, {"implementation": "sdpa"}))
 
 
-def told(*verdicts: Verdict, sides: dict[str, Any] | None = None, weights: str | None = NAMES, **changes: Any) -> Told:
+def told(*changes: Change, sides: dict[str, Any] | None = None, weights: str | None = NAMES, **others: Any) -> Told:
     """Return what is known at the end of a duel of 40 seconds."""
     here = Environment(IDENTITY, {}, {"weights": weights, **({"sides": sides} if sides else {})})
-    return dataclasses.replace(Told(BEFORE, AFTER, verdicts, here, COMMAND, AGAIN, BOUND, 40.0), **changes)
+    return dataclasses.replace(Told(changes, BEFORE, AFTER, here, COMMAND, AGAIN, BOUND, 40.0), **others)
 
 
 def said(of: Told, width: int = 200) -> str:
@@ -102,8 +101,8 @@ def test_a_bound_beside_an_allowance_that_is_not_met_is_not_equal_to_it() -> Non
 # the answer
 
 
-@pytest.mark.parametrize("each", [of(*FAST), of(*EQUAL), of(*UNSURE), of(*SLOW), *LOST], ids=lambda of: of.kind)
-def test_the_answer_comes_first_everywhere(each: Verdict) -> None:
+@pytest.mark.parametrize("each", [of(*FAST), of(*EQUAL), of(*UNSURE), of(*SLOW), *LOST], ids=lambda of: of.verdict)
+def test_the_answer_comes_first_everywhere(each: Change) -> None:
     """The terminal, the comment and the JSON begin with the same sentence."""
     of_one = told(each)
     answer = headline(of_one)
@@ -148,7 +147,7 @@ def test_an_open_answer_says_how_well_it_is_known_and_what_decides() -> None:
     assert "--within" not in headline(told(of(*UNSURE)))
     assert "--within" not in headline(told(of(*SLOW), needed_s=107.0))
     unknown = told(of(1.1, math.nan, math.nan))
-    assert unknown.worst.kind == OPEN
+    assert unknown.worst.verdict == OPEN
     assert "nan" not in said(unknown)
 
 
@@ -161,10 +160,10 @@ def test_an_open_answer_says_how_well_it_is_known_and_what_decides() -> None:
     ],
     ids=lambda of: of if isinstance(of, str) else "",
 )
-def test_one_answer_over_all_points_is_the_worst(verdicts: list[Verdict], kind: str, label: str, ratio: str) -> None:
+def test_one_answer_over_all_points_is_the_worst(verdicts: list[Change], kind: str, label: str, ratio: str) -> None:
     """The answer names the point, and how many there are."""
     of_all = told(*verdicts)
-    assert of_all.worst.kind == kind
+    assert of_all.worst.verdict == kind
     answer = headline(of_all)
     assert all(words in answer for words in (label, ratio, str(len(verdicts))))
 
@@ -172,7 +171,7 @@ def test_one_answer_over_all_points_is_the_worst(verdicts: list[Verdict], kind: 
 def test_a_point_without_a_result_is_worse_than_any_time() -> None:
     """The reason is in the answer, and in a list that names point and side, but not who was skipped for another."""
     lost = told(of(*FAST), ended("skipped", "crashed", tokens=9), ended("ok", "incorrect", tokens=11))
-    assert lost.worst.kind == DIFFERENT
+    assert lost.worst.verdict == DIFFERENT
     assert "after incorrect: (*because*)" in headline(lost)
     lines = said(lost).splitlines()
     listed = [line for line in lines if "because" in line][1:]
@@ -195,7 +194,7 @@ def test_a_point_without_a_result_is_worse_than_any_time() -> None:
         *[([of(*FAST), each], allow, True, None) for each in LOST for allow in (None, 0.5)],
     ],
 )
-def test_what_is_bad(verdicts: list[Verdict], allow: float | None, is_bad: bool, allowed: str | None) -> None:
+def test_what_is_bad(verdicts: list[Change], allow: float | None, is_bad: bool, allowed: str | None) -> None:
     """Another function and a side without a time, and of times only one that is shown to be beyond what is allowed."""
     of_all = told(*verdicts, allow=allow)
     assert of_all.is_bad == is_bad
@@ -225,8 +224,8 @@ def test_kernels_are_said_before_and_after() -> None:
     assert len(facts(told(new, of(*FAST, tokens=9)), "kernels")) == 2
     assert facts(told(of(*FAST), LOST[0]), "kernels") == [line]
     assert not facts(told(ended("oom", "skipped")), "kernels")
-    row = {**of(*FAST).before, "kernels": "conv;cat;add;norm;addmm;gelu;mean;_flash_attention"}
-    (line,) = facts(told(dataclasses.replace(of(*FAST), before=row, after=row)), "kernels")
+    row = {**of(*FAST).base, "kernels": "conv;cat;add;norm;addmm;gelu;mean;_flash_attention"}
+    (line,) = facts(told(dataclasses.replace(of(*FAST), base=row, new=row)), "kernels")
     assert "in both _flash_attention, conv, cat, add, norm, addmm …" in line
 
 
@@ -242,7 +241,7 @@ def test_what_was_judged_is_said() -> None:
     assert len({*lines}) == 6
     assert ["4e-07" in line for line in lines] == [True] * 4 + [False] * 2
     train = of(*FAST, error=2e-7, tolerance=1e-5)
-    train = dataclasses.replace(train, point=dataclasses.replace(train.point, mode="train"))
+    train = dataclasses.replace(train, case=Case(dataclasses.replace(train.point, mode="train"), AFTER))
     assert "gradients" in facts(told(train), "function")[0]
 
 
@@ -284,19 +283,8 @@ def test_the_setting_of_memory_is_said_in_words() -> None:
     comment = markdown(blocks(kept)).partition("<details>")
     assert ["--allocator system" in part for part in (comment[0], comment[2])] == [True, False]
     usual = of(*FAST)
-    usual = dataclasses.replace(usual, point=dataclasses.replace(usual.point, allocator="system"))
+    usual = dataclasses.replace(usual, case=Case(dataclasses.replace(usual.point, allocator="system"), AFTER))
     assert "C library" not in said(told(usual), 500)
-
-
-def test_the_share_of_attention_says_what_is_left_to_gain() -> None:
-    """A fifth of the time is at most a gain of 1.25."""
-    kind = LayerKind("a", 1, 1, {}, 0.2)
-    look = Advice(point(), [{"has_whole": False}], Interval(0.2, 0.19, 0.21), UNKNOWN, (kind,), ())
-    (line,) = facts(told(of(*FAST), looks={AFTER: look}), "attention after")
-    assert "20%" in line
-    assert "1.25x" in line
-    (line,) = facts(told(of(*FAST), looks={AFTER: dataclasses.replace(look, share=UNKNOWN)}), "attention after")
-    assert "not known yet" in line
 
 
 def package(digest: str, version: str = "1.0", commit: str = "") -> dict[str, str]:
@@ -332,11 +320,11 @@ def test_the_code_of_each_side_is_said() -> None:
 def test_a_duel_on_a_gpu_names_it_and_says_what_nobody_sees() -> None:
     """The machine line has the card, and launch-bound sides that who calls them waits for the host."""
 
-    def on_gpu(host_s: float, tokens: int = 7) -> Verdict:
+    def on_gpu(host_s: float, tokens: int = 7) -> Change:
         at = point(num_tokens=tokens, device="cuda", timing="device-cold")
         columns: dict[str, Any] = {"host_s": host_s, "timing": at.timing}
         sides = [row(BEFORE, **columns), row(AFTER, speedup=1.5, speedup_low=1.4, speedup_high=1.6, **columns)]
-        return verdict(at, sides, BEFORE, AFTER, BOUND)
+        return change(at, sides, BEFORE, AFTER, BOUND)
 
     here = Environment({**IDENTITY, "gpus": {"cuda:0": "A GPU 80 GiB"}}, {}, {"weights": NAMES})
     text = said(dataclasses.replace(told(on_gpu(2e-3), on_gpu(1e-4, tokens=9)), here=here))

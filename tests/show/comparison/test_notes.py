@@ -6,11 +6,11 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from bench.analyse.comparison import compare
 from bench.plan.sweep import Effort
 from bench.show.comparison.notes import WORDS, about, unlike
 from bench.stats.between_runs import BetweenRuns
 from bench.store.environment import Environment
+from tests.make.comparisons import compare
 from tests.make.records import case
 from tests.make.rows import at, baseline, cases, failed, row, table
 

@@ -6,12 +6,14 @@ from typing import Any
 import pytest
 
 from bench.analyse.precision import changes
+from bench.analyse.rows import plain
 from bench.analyse.summary import summarise
 from bench.plan.case import Case
 from bench.plan.errors import WrongRequest
 from bench.plan.published import read
 from bench.show.blocks import Block, Table
-from bench.show.side_by_side import machines, precisions, references
+from bench.show.comparison.side_by_side import machines, precisions, references
+from bench.store import units
 from tests.make.points import vit_s
 from tests.make.records import in_precision as measured
 from tests.make.results import results, timed
@@ -34,8 +36,8 @@ def only(blocks: list[Block]) -> list[str]:
     """Return the cells of the only row."""
     table, _ = blocks
     assert isinstance(table, Table)
-    (row,) = table.rows
-    return list(row)
+    (row,) = table.cells
+    return [cell.text for cell in row]
 
 
 def test_a_row_of_two_precisions_has_both_times_and_the_ratio() -> None:
@@ -44,19 +46,13 @@ def test_a_row_of_two_precisions_has_both_times_and_the_ratio() -> None:
     Without a second one, the refusal says how to measure it.
     """
     records = [measured("eager", dtype, process) for dtype in ("float32", "bfloat16") for process in range(3)]
-    row = only(precisions(summarise(records, "eager"), changes(records)))
-    assert (row[1], row[4], row[7][:5]) == ("eager", "bfloat16", "2.00x")
-    assert "N=" in row[0]
+    found = changes(records, plain(summarise(records, "eager")))
+    point, name, wide, _, dtype, narrow, _, ratio = only(precisions(found))
+    assert (name, dtype, ratio[:5]) == ("eager", "bfloat16", "2.00x")
+    assert [units.seconds(side["latency_s"]) for side in (found[0].base, found[0].new)] == [wide, narrow]
+    assert "N=" in point
     with pytest.raises(WrongRequest, match="in the same rounds"):
-        precisions(summarise(records[:1], "eager"), changes(records[:1]))
-
-
-def test_a_change_of_precision_of_a_case_that_failed_later_is_left_out() -> None:
-    """Such a case has no time in the table, though its first process has."""
-    records = [measured(name, dtype, 0) for name in ("eager", "sdpa") for dtype in ("float32", "bfloat16")]
-    failed = replace(measured("sdpa", "bfloat16", 1), status="crashed")
-    records += [measured("eager", "bfloat16", 1), failed]
-    assert only(precisions(summarise(records, "eager"), changes(records)))[1] == "eager"
+        precisions([])
 
 
 def test_a_figure_stands_beside_our_time_or_status() -> None:

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pandas as pd
 
-from bench.analyse.precision import WIDEST, Change
+from bench.analyse.change import Change
+from bench.analyse.precision import WIDEST
 from bench.plan.case import Case, Point
 from bench.plan.errors import WrongRequest
 from bench.plan.grid import machine_columns, without_columns
@@ -13,9 +14,11 @@ from bench.plan.published import AGREES, PARTS, Published, core_flops
 from bench.plan.verdicts import EQUIVALENT
 from bench.show import intervals
 from bench.show.answer import choice_of, words
-from bench.show.blocks import QUIET, Block, Lines, Table, of_texts
-from bench.show.rows import Row, by_point, measured, plain
+from bench.show.blocks import PLAIN, QUIET, Block, Column, Lines, Table, of_texts, right
+from bench.show.comparison.changes import TONES, time
+from bench.show.rows import Row, by_point
 from bench.show.text import names, order, parts
+from bench.stats.estimates import UNKNOWN
 from bench.store import units
 
 OF_PRECISIONS = (
@@ -45,7 +48,7 @@ MOST_POINTS = 100
 """The most points of the table; those at which machines disagree come first."""
 
 
-def precisions(table: pd.DataFrame, changes: Sequence[Change]) -> list[Block]:
+def precisions(changes: Sequence[Change]) -> list[Block]:
     """Return a row for each implementation and change of precision, the shapes one below the other.
 
     Raises WrongRequest if nothing was measured in several precisions.
@@ -55,21 +58,21 @@ def precisions(table: pd.DataFrame, changes: Sequence[Change]) -> list[Block]:
             f"no case was measured in {WIDEST} and in another dtype in the same rounds; "
             "a sweep that has both measures them so, for example --dtype float32,bfloat16"
         )
-    rows = {Case.from_columns(row): row for row in measured(plain(table))}
-    lines = []
-    for change in changes:
-        points = change.point, replace(change.point, dtype=change.dtype)
-        wide, narrow = (rows.get(Case(point, change.implementation)) for point in points)
-        if wide and narrow:  # neither failed later
-            point, ratio = " ".join(parts(change.point, SHAPE)), intervals.ratio(change.speedup)
-            times = *_time_and_error(wide), change.dtype, *_time_and_error(narrow)
-            lines.append([point, change.implementation, *times, ratio])
-    headings = ("point", "implementation", WIDEST, "error", "in", "", "error", "as fast")
-    return [of_texts(headings, lines, numbers=(WIDEST, "error", "", "as fast")), Lines(OF_PRECISIONS, QUIET)]
+    columns = [
+        Column("point", lambda of: " ".join(parts(of.point, SHAPE)), folds=True),
+        Column("implementation", lambda of: of.case.implementation, folds=True),
+        Column(WIDEST, lambda of: time(of.base), right),
+        Column("error", lambda of: _error(of.base), right),
+        Column("in", lambda of: of.point.dtype, folds=True),
+        Column("", lambda of: time(of.new), right),
+        Column("error", lambda of: _error(of.new), right),
+        Column("as fast", lambda of: intervals.ratio(of.ratio), right),
+    ]
+    return [Table(columns, changes), Lines(OF_PRECISIONS, QUIET)]
 
 
-def _time_and_error(row: Row) -> tuple[str, str]:
-    return units.seconds(row["latency_s"]), "" if row["error"] is None else f"{row['error']:.1e}"
+def _error(row: Row) -> str:
+    return "" if row["error"] is None else f"{row['error']:.1e}"
 
 
 def references(table: pd.DataFrame, published: Iterable[Published]) -> list[Block]:
@@ -78,40 +81,52 @@ def references(table: pd.DataFrame, published: Iterable[Published]) -> list[Bloc
     Raises WrongRequest if there is none.
     """
     figures = list(published)
-    rows = [
-        [
-            " ".join(parts(point, ("layer", "dtype", *SHAPE))),
-            figure.implementation,
-            *_compared(row, figure, point),
-            *(figure.called, PARTS[figure.part], figure.machine, figure.source),
-        ]
+    found = [
+        (figure, _beside(figure, Case(point, figure.implementation), row))
         for point, of_point in by_point(table).items()
         for figure in figures
         for row in of_point
         if row["implementation"] == figure.implementation and figure.is_for(point)
     ]
-    if not rows:
+    if not found:
         sources = ", ".join(dict.fromkeys(figure.source for figure in figures))
         raise WrongRequest(f"no published figure is for a case of this run; there are figures of {sources}")
-    times = ("published", "measured", "ratio")
-    headings = ("point", "implementation", *times, "verdict", "called", "what", "on", "source")
-    return [of_texts(headings, rows, numbers=times), Lines(OF_REFERENCES, QUIET)]
+    columns = [
+        Column("point", lambda of: " ".join(parts(of[1].point, ("layer", "dtype", *SHAPE))), folds=True),
+        Column("implementation", lambda of: of[0].implementation, folds=True),
+        Column("published", lambda of: _theirs(*of), right),
+        Column("measured", lambda of: _ours(*of), right),
+        Column("ratio", lambda of: units.ratio(of[1].ratio.value), right),
+        Column("verdict", lambda of: of[1].verdict, folds=True, tone=lambda of: TONES.get(of[1].verdict, PLAIN)),
+        Column("called", lambda of: of[0].called, folds=True),
+        Column("what", lambda of: PARTS[of[0].part], folds=True),
+        Column("on", lambda of: of[0].machine, folds=True),
+        Column("source", lambda of: of[0].source, folds=True),
+    ]
+    return [Table(columns, found), Lines(OF_REFERENCES, QUIET)]
 
 
-def _compared(row: Row, figure: Published, point: Point) -> tuple[str, str, str, str]:
-    """Return their time, our time or status, the ratio of both and the verdict; with rates if theirs is one."""
-    theirs_s, ours_s = figure.latency_s(point), row["latency_s"]
-    theirs = units.seconds(theirs_s)
-    if figure.unit == "items_per_s":
-        theirs = f"{figure.value:g} items/s = {theirs}"
-    if figure.unit == "core_flops_per_s":
-        theirs = f"{units.rate(figure.value, 'FLOP/s')} = {theirs}"
+def _beside(figure: Published, case: Case, row: Row) -> Change:
+    """Return the change from a published figure to a row of ours."""
+    theirs = {"status": "ok", "latency_s": figure.latency_s(case.point)}
     if row["status"] != "ok":
-        return theirs, str(row["status"]), "", ""
-    ours = units.seconds(ours_s)
-    if figure.unit == "core_flops_per_s" and point.layer == "core":
-        ours = f"{units.rate(core_flops(point) / ours_s, 'FLOP/s')} = {ours}"
-    return theirs, ours, units.ratio(theirs_s / ours_s), figure.verdict(point, row["device_name"] or "", ours_s)
+        return Change(case, "", theirs, row)
+    verdict = figure.verdict(case.point, row["device_name"] or "", row["latency_s"])
+    return Change(case, verdict, theirs, row, replace(UNKNOWN, value=theirs["latency_s"] / row["latency_s"]))
+
+
+def _theirs(figure: Published, of: Change) -> str:
+    """Return the time of a figure, behind the rate if it is one."""
+    rates = {"items_per_s": f"{figure.value:g} items/s = "}
+    rates |= {"core_flops_per_s": f"{units.rate(figure.value, 'FLOP/s')} = "}
+    return f"{rates.get(figure.unit, '')}{time(of.base)}"
+
+
+def _ours(figure: Published, of: Change) -> str:
+    """Return our time, behind the rate of a core if the figure is one; the status if there is none."""
+    is_rate = figure.unit == "core_flops_per_s" and of.point.layer == "core" and of.new["status"] == "ok"
+    rate = f"{units.rate(core_flops(of.point) / of.new['latency_s'], 'FLOP/s')} = " if is_rate else ""
+    return f"{rate}{time(of.new)}"
 
 
 def machines(tables: Mapping[str, pd.DataFrame]) -> Table:
