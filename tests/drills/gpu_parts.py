@@ -270,12 +270,12 @@ def quick(drill: Drill) -> str:
 def published(drill: Drill) -> str:
     """Measure the settings of publications, those of this card first, and show their figures beside ours."""
     if not drill.is_gpu:
-        names, words = ["hubhop-layer"], ("--impl", "eager", *ONCE)
+        names, words = ["hubhop-layer"], [*ONCE, "--impl", "eager"]
         absent = [f"{', '.join(CARDS)} need a CUDA device"]
     else:
         card = _said(sys.executable, "-c", "import torch; print(torch.cuda.get_device_name())").strip()
         ordered = sorted(CARDS, key=lambda name: CARDS[name] not in card)
-        names, words = [name for name in ordered if name in shipped_names()], ONCE
+        names, words = [name for name in ordered if name in shipped_names()], [*ONCE]
         absent = [f"there is no sweep {name}" for name in CARDS if name not in names]
     said, agrees, measured = [], [], 0
     for place, name in enumerate(names):
