@@ -73,8 +73,8 @@ STILL_VARIABLES = {"GOMP_SPINCOUNT": "20000", "KMP_BLOCKTIME": "1", "OPENBLAS_TH
 NumPy's OpenBLAS: threads that wait actively would slow the process that is asked next. 20,000 turns, or 2 to the power
 of 17 ticks, take less than 0.1 ms, so that they still wait actively within a call. A user's own settings stay."""
 
-THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "NPROC")
-"""The environment variables with the number of threads: for OpenMP, MKL, and XLA, which JAX uses."""
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
+"""The environment variables with the number of threads: for OpenMP and MKL."""
 
 Heard = Callable[[str], None]
 """`heard(stage)` is called for every event from a worker."""

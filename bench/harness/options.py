@@ -11,7 +11,7 @@ from bench.engine import admission
 from bench.harness.progress import waiting
 from bench.machine import facts
 from bench.plan.case import COLUMNS, Point
-from bench.plan.columns import TRUTHS, PointColumn, ValueKind, flag
+from bench.plan.columns import TRUTHS, PointColumn, Role, ValueKind, flag
 from bench.plan.device import CPU, CUDA, default_sweep
 from bench.plan.errors import WrongRequest, all_of, unknown_names
 from bench.plan.grid import is_range, parse_shard
@@ -39,7 +39,7 @@ MODULES = ("package.module:Class[argument=value]", "timm:NAME[at=PATH]")
 """The forms of the names of modules that are no layers of the suite."""
 
 MODEL = PointColumn(
-    name="model", meaning="a model's layer, tokens, channels, heads and QKV bias, as vit_b_16_384", option="shape"
+    name="model", meaning="a model's layer, tokens, channels, heads and QKV bias, as vit_b_16_384", role=Role.LAYER
 )
 """The option that stands for several columns."""
 

@@ -15,8 +15,8 @@ from torch.utils.checkpoint import checkpoint
 
 from bench.sampling.inputs import LONG_SCORES, ROWS
 from impls.attend import eager, hidden, hide
-from impls.contract import Attend, attribute, repeated
-from impls.modules.core import takes_core, with_attend
+from impls.contract import Attend, attribute, repeated, takes_core
+from impls.modules.core import with_attend
 from impls.modules.wrapper import CORE_DIMENSIONS, Wrapper, mask_cast
 
 SAME = 1e-3

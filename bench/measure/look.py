@@ -26,6 +26,7 @@ from bench.plan import layers
 from bench.plan.case import Point
 from bench.plan.device import CPU, HOST
 from impls.catalogue import GRAPH, parse
+from impls.contract import parameters_of
 from impls.graph import cores
 from impls.graph.source import written_lines
 from impls.graph.tracing import Traced, Untraceable, traced
@@ -33,7 +34,6 @@ from impls.lookup import check
 from impls.modules.core import FUSED_ATTN, OF_TRANSFORMERS, is_torchs_own, switch_of
 from impls.modules.counted import WHOLE
 from impls.modules.wrapper import Wrapper, copied, wrapped
-from impls.signatures import parameters_of
 
 CALLS, LEAST_CALLS, BUDGET_S = 7, 3, 4.0
 """The profiled calls of a look, and how many are made after BUDGET_S."""

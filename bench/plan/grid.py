@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
-from bench.plan.case import COLUMNS, POINT_COLUMNS, RETAINED, Point
-from bench.plan.columns import DERIVED, REQUIRED, ValueKind
+from bench.plan.case import COLUMNS, POINT_COLUMNS, RETAINED, Point, of_role
+from bench.plan.columns import DERIVED, REQUIRED, Role, ValueKind
 from bench.plan.device import kind
 from bench.plan.errors import WrongRequest, refuse, suggestion, unknown_names
 from bench.plan.layers import LAYERS, complete, given_by_all, is_layer, shapes_itself
@@ -217,12 +217,12 @@ def expand_models(grid: dict[str, Any]) -> list[dict[str, Any]]:
 
 def model_of(point: Point) -> str:
     """Return the model whose columns a point has and no others of attention, empty if it is none, or several."""
-    parts = ("attn_bias", "window_size", "rope", "num_kv_tokens")
+    parts = of_role(Role.CONTEXT, Role.CORE, Role.QUERIES)
     own = {name for name in parts if getattr(point, name) not in (None, "none")}
     fitting = [
         name
         for name, columns in MODELS.items()
-        if own <= columns.keys() and all(getattr(point, key) == value for key, value in columns.items())
+        if own <= {*columns, "context_dim"} and all(getattr(point, key) == value for key, value in columns.items())
     ]
     return fitting[0] if len(fitting) == 1 else ""
 

@@ -405,7 +405,7 @@ def test_who_is_timed_again_did_not_move_those_that_ended_on_other_cores(
 
 def test_beside_one_that_keeps_its_core_all_stay_on_one(servers: Pool, asked: Asked) -> None:
     """OpenVINO moves its process back to the core on which it was built, which would look like a kernel's hack."""
-    assert statuses(measured(servers, "eager", "openvino[precision=auto]", "b")) == ["ok"] * 3
+    assert statuses(measured(servers, "eager", "openvino", "b")) == ["ok"] * 3
     assert len({core for cores in asked.cores.values() for core in cores}) == 1
 
 

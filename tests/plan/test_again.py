@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from bench.harness import options
 from bench.machine import facts
 from bench.plan.again import Again
-from bench.plan.case import AS_IS, COLUMNS, CONTROL, Case, Point
+from bench.plan.case import AS_IS, COLUMNS, CONTROL, OF_LAYERS, Case, Point
 from bench.plan.columns import ValueKind
 from bench.plan.errors import WrongRequest
 from bench.plan.grid import expand
 from bench.plan.invocation import suite
-from bench.plan.layers import LAYERS, OF_THE_MODULE, is_own, shapes_itself
+from bench.plan.layers import LAYERS, is_own, shapes_itself
 from bench.plan.sweep import Effort, Sweep
 from bench.store import plan
 from tests.make.points import of_layer, point
@@ -86,13 +86,13 @@ def points(draw: st.DrawFn) -> Point:
         assume(False)
         raise
     if is_own(made.layer) and shapes_itself(made.layer):
-        made = dataclasses.replace(made, **{name: draw(values(name)) for name in OF_THE_MODULE})
+        made = dataclasses.replace(made, **{name: draw(values(name)) for name in OF_LAYERS})
     return made
 
 
 def asked(words: list[str], original: Point) -> Sweep:
     """Return the sweep that the words ask for on a machine with a GPU and threads of its own; no worker is started."""
-    seen = {name: getattr(original, name) for name in OF_THE_MODULE}
+    seen = {name: getattr(original, name) for name in OF_LAYERS}
 
     def shaped(points: tuple[Point, ...]) -> tuple[Point, ...]:
         return tuple(
