@@ -129,7 +129,7 @@ class Drill:
         first_s = math.nan
         process = subprocess.Popen([*command, "--device", self.device, *words], stdout=sys.stdout, stderr=sys.stdout)
         while process.poll() is None:
-            if math.isnan(first_s) and _lines(folder / JOURNAL) >= 2:
+            if math.isnan(first_s) and _lines(folder / JOURNAL) > 2:
                 first_s = time.monotonic() - begin_s
             if time.monotonic() > end_s:
                 process.send_signal(signal.SIGINT)
