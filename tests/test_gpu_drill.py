@@ -160,16 +160,19 @@ def test_files_in_out_are_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 def test_rows_that_are_missing_or_bad_fail_a_part() -> None:
     """The text has the reason of each."""
-    rows = [("eager", "ok", None), ("sdpa_cudnn", "unsupported", "no cuDNN"), ("sdpa", "error", "no kernel")]
-    table = pd.DataFrame(rows, columns=["implementation", "status", "detail"])
-    good = table[:2]
-    assert gpu_parts._ends(good, ["eager"], ["unsupported"]) == "eager ok; sdpa_cudnn unsupported: no cuDNN"
-    with pytest.raises(drill.FailedError, match="sdpa_cudnn unsupported: no cuDNN"):
-        gpu_parts._ends(good, ["eager"])
-    with pytest.raises(drill.FailedError, match="sdpa error: no kernel"):
-        gpu_parts._ends(table, ["eager"], ["unsupported"])
-    with pytest.raises(drill.FailedError, match="eager ok; not measured in time: mha"):
-        gpu_parts._ends(table[:1], ["eager", "mha"])
+    rows = [("eager", "ok", ""), ("sdpa_cudnn", "unsupported", "no cuDNN"), ("sdpa", "error", "no kernel")]
+    table = pd.DataFrame(rows, columns=["implementation", "status", "detail"]).assign(latency_s=1e-5, host_s=2e-6)
+    may = {"eager": "ok: ", "sdpa_cudnn": "(ok|unsupported): "}
+    said = "eager ok: 10.0 us, host 2.0 us; sdpa_cudnn unsupported: no cuDNN"
+    assert gpu_parts._ends(table[:2], may) == said
+    for own, expected, why in (
+        (table[:2], may | {"sdpa_cudnn": "ok: "}, "sdpa_cudnn unsupported: no cuDNN; sdpa_cudnn: expected ok: "),
+        (table, may | {"sdpa": "ok: "}, "sdpa error: no kernel"),
+        (table[:1], may, "eager ok: .*; not measured in time: sdpa_cudnn"),
+        (table[1:2], {"sdpa_cudnn": "unsupported: "}, "no cuDNN"),
+    ):
+        with pytest.raises(drill.FailedError, match=why):
+            gpu_parts._ends(own, expected)
 
 
 def test_a_fork_that_dies_says_its_signal() -> None:
@@ -178,9 +181,13 @@ def test_a_fork_that_dies_says_its_signal() -> None:
     def raises() -> str:
         raise RuntimeError("Cannot re-initialize CUDA\nin forked subprocess")
 
+    def dies() -> str:
+        os.kill(os.getpid(), 9)
+        return "alive"
+
     assert in_child(lambda: "ok") == "ok"
     assert in_child(raises) == "RuntimeError: Cannot re-initialize CUDA in forked subprocess"
-    assert in_child(lambda: str(os.kill(os.getpid(), 9))) == "ended by SIGKILL"
+    assert in_child(dies) == "ended by SIGKILL"
 
 
 def test_kernels_of_known_length_read_in_proportion(gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -230,7 +237,7 @@ def seen(part: Callable[[gpu_parts.Drill], str], of: gpu_parts.Drill) -> tuple[b
 
 @pytest.mark.parametrize(
     ("left", "joined", "said"),
-    [("incorrect", "ok", ""), ("ok", "ok", "side_stream ok"), ("incorrect", "incorrect", "joined_stream incorrect")],
+    [("incorrect", "ok", ""), ("ok", "ok", "side_stream: exp"), ("incorrect", "incorrect", "joined_stream: exp")],
 )
 def test_work_on_another_stream_is_blamed_unless_it_is_joined(
     left: str, joined: str, said: str, on_gpu: gpu_parts.Drill, monkeypatch: pytest.MonkeyPatch
@@ -239,7 +246,7 @@ def test_work_on_another_stream_is_blamed_unless_it_is_joined(
     ends = {"eager": "ok", "tests.foreign:joined_stream": joined, "tests.hacks:side_stream": left}
     rows = [(tokens, name, status, 1e-5, "why") for tokens in (16, 1024) for name, status in ends.items()]
     columns = ["num_tokens", "implementation", "status", "latency_s", "detail"]
-    faked(monkeypatch, pd.DataFrame(rows, columns=columns))
+    faked(monkeypatch, pd.DataFrame(rows, columns=columns).assign(host_s=None))
     passes, line = seen(gpu_parts.streams, on_gpu)
     assert (passes, said in line) == (not said, True)
 
@@ -291,7 +298,7 @@ def test_peaks_are_those_of_the_tensors(
     rows = []
     for name, status in (("eager", "ok"), ("sdpa", end)):
         of_cpu = peak_bytes(Case(replace(at, device="cpu", dtype="float32"), name)) or 0
-        row = {"status": status, "detail": "why", "peak_bytes": share * of_cpu / 2}
+        row = {"status": status, "detail": "why", "latency_s": 1e-5, "host_s": None, "peak_bytes": share * of_cpu / 2}
         rows.append({**Case(at, name).columns(), **row})
     faked(monkeypatch, pd.DataFrame(rows))
     has_passed, line = seen(gpu_parts.memory, on_gpu)

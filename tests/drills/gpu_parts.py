@@ -15,7 +15,7 @@ import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
@@ -78,7 +78,9 @@ HARMFUL = {"tests.foreign:hungry": "oom: ", "tests.foreign:exits": "crashed: ", 
 RUINOUS = {"tests.hacks:ruins_the_context": "(error|crashed): "}
 """Implementations that harm their process or the GPU, with patterns for how they end: the others go on."""
 
-STREAMS = {"eager": "ok", "tests.foreign:joined_stream": "ok", "tests.hacks:side_stream": "incorrect"}
+OK = "ok: "
+PLAIN = {"eager": OK, "sdpa": OK}
+STREAMS = {"eager": OK, "tests.foreign:joined_stream": OK, "tests.hacks:side_stream": "incorrect: "}
 """How implementations end of which the last leaves its work on another stream."""
 
 ONCE = ("--no-race", "--no-control", "--processes", "1", "--budget-s", "0.5")
@@ -147,12 +149,10 @@ class Drill:
         table.attrs["first_s"] = first_s
         return table
 
-    def once(
-        self, name: str, implementations: Sequence[str], *words: str, allowed: Collection[str] = ()
-    ) -> tuple[pd.DataFrame, str]:
+    def once(self, name: str, expected: Mapping[str, str], *words: str, points: int = 1) -> tuple[pd.DataFrame, str]:
         """Measure implementations once; return the rows, and how each ended. Raises FailedError as `_ends`."""
-        table = self.bench(name, "--impl", ",".join(implementations), *ONCE, *words)
-        return table, _ends(table, implementations, allowed)
+        table = self.bench(name, "--impl", ",".join(expected), *ONCE, *words)
+        return table, _ends(table, expected, points)
 
 
 def _rows(table: pd.DataFrame) -> list[dict[str, Any]]:
@@ -175,25 +175,31 @@ def _said(*command: str) -> str:
     return done.stdout
 
 
-def _ends(table: pd.DataFrame, names: Collection[str], allowed: Collection[str] = ()) -> str:
+def _end(row: dict[str, Any]) -> str:
+    """Return how a row ended: `ok: 12.3 us, host 4.5 us`, or its status and the reason."""
+    if row["status"] != "ok":
+        return f"{row['status']}: {row['detail']}"
+    said = f"ok: {row['latency_s'] * 1e6:.1f} us"
+    return said if pd.isna(row["host_s"]) else f"{said}, host {row['host_s'] * 1e6:.1f} us"
+
+
+def _ends(table: pd.DataFrame, expected: Mapping[str, str], points: int = 1) -> str:
     """Return how each implementation ended.
 
-    Raises FailedError if one has no row, ended neither `ok` nor as allowed, or if none is `ok`.
+    Raises FailedError if one has fewer rows than points, if one ended otherwise than its pattern says, or if none is
+    `ok`.
     """
-    said = Counter[str]()
-    for row in _rows(table):
-        why = f": {row['detail']}" if row["detail"] and row["status"] != "ok" else ""
-        said[f"{row['implementation']} {row['status']}{why}"] += 1
-    texts = [ending + (f" (at {count} points)" if count > 1 else "") for ending, count in said.items()]
-    if missing := [name for name in names if name not in {*table["implementation"]}]:
-        texts.append(f"not measured in time: {', '.join(missing)}")
-    statuses = {*table["status"]}
-    return judged(texts, missing or "ok" not in statuses or statuses - {"ok", *allowed})
+    ends = [(row["implementation"], _end(row)) for row in _rows(table)]
+    rows = Counter(name for name, _ in ends)
+    wrong = [f"{name}: expected {expected[name]}" for name, end in ends if not re.match(expected[name], end)]
+    if missing := [name for name in expected if rows[name] < points]:
+        wrong.append(f"not measured in time: {', '.join(missing)}")
+    return judged([f"{name} {end}" for name, end in ends] + wrong, wrong or "ok" not in {*table["status"]})
 
 
 def rows(drill: Drill) -> str:
     """Measure one plain, one SDPA and one compiled implementation at a small point."""
-    return drill.once("rows", ("eager", "sdpa", "compiled_sdpa"), *drill.shape())[1]
+    return drill.once("rows", {**PLAIN, "compiled_sdpa": OK}, *drill.shape())[1]
 
 
 def timings(drill: Drill) -> str:
@@ -201,16 +207,9 @@ def timings(drill: Drill) -> str:
     ways = [way for way in (COLD, HOT, GRAPH, HOST) if drill.is_gpu or way == HOST]
     words = ("--impl", "sdpa", "--baseline", "sdpa", "--timing", ",".join(ways), *drill.shape(), *ONCE)
     table = drill.bench("timings", *words)
-    said = [f"{row['timing']} {_time(row)}" for row in _rows(table)]
+    said = [f"{row['timing']} {_end(row)}" for row in _rows(table)]
     is_wrong = len(said) < len(ways) or {*table["status"]} != {"ok"}
     return judged([*said, *([] if drill.is_gpu else ["the others need a CUDA device"])], is_wrong)
-
-
-def _time(row: dict[str, Any]) -> str:
-    if row["status"] != "ok":
-        return f"{row['status']}: {row['detail']}"
-    said = f"{row['latency_s'] * 1e6:.1f} us"
-    return said if pd.isna(row["host_s"]) else f"{said}, host {row['host_s'] * 1e6:.1f} us"
 
 
 def twins(drill: Drill) -> str:
@@ -302,7 +301,7 @@ def published(drill: Drill) -> str:
 
 def profile(drill: Drill) -> str:
     """Profile two cases with their page, and read that the kernels of the device are in it."""
-    drill.once("profile", ("eager", "sdpa"), *drill.shape())
+    drill.once("profile", PLAIN, *drill.shape())
     folder = drill.folder / "profile"
     _said(sys.executable, "-m", "bench", "profile", str(folder), "--report")
     page = folder / "profile.html"
@@ -316,7 +315,7 @@ def profile(drill: Drill) -> str:
 
 def memory(drill: Drill) -> str:
     """Read the peak memory of eager and sdpa, beside the count of their tensors."""
-    table, _ = drill.once("memory", ("eager", "sdpa"), *drill.shape(LARGE))
+    table, _ = drill.once("memory", PLAIN, *drill.shape(LARGE))
     said, wrong = [], False
     for row, case in zip(_rows(table), cases(table), strict=True):
         counted = peak_bytes(Case(replace(case.point, device="cpu", dtype="float32"), case.implementation))
@@ -334,23 +333,14 @@ def hacks(drill: Drill) -> str:
     else:
         planted = import_module("tests.hacks")
         expected = {**{f"{planted.__name__}:{name}": planted.EXPECTED[name] for name in FEW_HACKS}, **HARMFUL}
-    expected = {"eager": "ok: $", "sdpa": "ok: $", **expected}
     shape = (*(LARGE if drill.is_gpu else ON_CPU), "--dtype", "float32")  # some round to another one
-    table = drill.bench("hacks", "--impl", ",".join(expected), *shape, *ONCE)
-    ends = {row["implementation"]: f"{row['status']}: {row['detail']}" for row in _rows(table)}
-    said = [f"{name} {ends[name].partition(':')[0]}" for name in expected if name in ends]
-    if missing := [name for name in expected if name not in ends]:
-        said.append(f"not measured in time: {', '.join(missing)}")
-    wrong = [
-        f"{name} is {end}, expected {expected[name]}" for name, end in ends.items() if not re.match(expected[name], end)
-    ]
-    return judged([*wrong, *said], wrong)
+    return drill.once("hacks", {**PLAIN, **expected}, *shape)[1]
 
 
 def backends(drill: Drill) -> str:
     """Ask for each backend of scaled_dot_product_attention by name, and read which kernel ran."""
     # a row whose process has another order of backends at the end is an error
-    table, said = drill.once("backends", ("eager", "sdpa", *BACKENDS), *drill.shape(), allowed=("unsupported",))
+    table, said = drill.once("backends", {**PLAIN, **dict.fromkeys(BACKENDS, "(ok|unsupported): ")}, *drill.shape())
     ran = dict(zip(table["implementation"], table["kernels"], strict=True))
     done = {*table[table["status"] == "ok"]["implementation"]}
     others = [f"{name} ran {ran[name]}" for name, part in BACKENDS.items()
@@ -362,7 +352,7 @@ def compiled(drill: Drill) -> str:
     """Measure every compiled implementation with a cold cache, and in a second process with a warm one."""
     ours = [name for name, entry in IMPLEMENTATIONS.items() if entry.compiles and not entry.packages]
     names = ["eager", *(ours if drill.is_gpu else ours[:1])]
-    table, said = drill.once("compiled", names, *drill.shape(), "--processes", "2")
+    table, said = drill.once("compiled", dict.fromkeys(names, OK), *drill.shape(), "--processes", "2")
     if left := [each.name() for each in psutil.Process().children(recursive=True)]:
         raise FailedError(f"{said}; processes are left: {', '.join(left)}")
     cold = table[(table["status"] == "ok") & (table["implementation"] != "eager")]
@@ -391,14 +381,7 @@ def streams(drill: Drill) -> str:
     """Leave work of some 20 µs and of a millisecond on another stream, and join it: only the first is blamed."""
     drill.need_gpu("it has streams")
     shape = ("--batch", "32", "--num-tokens", "16,1024", "--channels", "768", "--num-heads", "12")
-    table = drill.bench("streams", "--impl", ",".join(STREAMS), *shape, "--dtype", drill.dtype, *ONCE)
-    ends = _rows(table)
-    time_s = {row["num_tokens"]: row["latency_s"] for row in ends if row["implementation"] == "eager"}
-    said = [
-        f"{row['implementation']} {row['status']} in calls of {time_s[row['num_tokens']] * 1e6:.0f} us" for row in ends
-    ]
-    wrong = [row["detail"] for row in ends if row["status"] != STREAMS[row["implementation"]]]
-    return judged([*said, *wrong], wrong or len(ends) < 2 * len(STREAMS))
+    return drill.once("streams", STREAMS, *shape, "--dtype", drill.dtype, points=2)[1]
 
 
 WITH_EVENTS = ("known", "slowed")
