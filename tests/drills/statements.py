@@ -32,8 +32,8 @@ from impls.catalogue import compiled_from
 WIDE = 400
 NUMBER, NAME = r"([\d.,]+)", r"([\w.:\[\]=,/+-]+)"
 SPEEDUP = re.compile(rf"{NUMBER}x \[{NUMBER}, ({NUMBER}|unbounded)\]")
-SHARE = re.compile(rf"(?:over )?{NUMBER} to {NUMBER}%|{NUMBER}x to {NUMBER}x")
-MEDIAN = re.compile(r"\b([\d.]+) (ns|µs|ms|s) {2,}|\b([\d.]+) (ns|µs|ms|s)  ?±")
+SHARE = re.compile(rf"(over )?{NUMBER}(?: to {NUMBER}%|x to {NUMBER}x)")
+MEDIAN = re.compile(r"\b([\d.]+) (ns|µs|ms|s)(?: {2,}| {1,2}±)")
 SCALE = {"ns": 1e-9, "µs": 1e-6, "ms": 1e-3, "s": 1.0}
 
 
@@ -152,24 +152,24 @@ def _terminal(said: Mapping[Point, Said], rows_at: Mapping[Point, Sequence[Row]]
 def _row(of: Said, name: str, line: str, baseline: str, where: str) -> None:
     """Read what a row of a table says after its name."""
     if median := MEDIAN.search(line):
-        number, unit = median.groups()[:2] if median[1] else median.groups()[2:]
-        of.medians_s[name] = float(number) * SCALE[unit]
+        of.medians_s[name] = float(median[1]) * SCALE[median[2]]
     text = re.sub(" +", " ", line)
     if ratio := SPEEDUP.search(text):
         of.pairs.append(Told(name, baseline, Bound.of(ratio[2]), Bound.of(ratio[3]), where))
         text = text.replace(ratio[0], "")
-    if share := SHARE.search(text):
-        _slower(of, name, share, where)
+    if share := _share(text):
+        of.slower.append((name, *share, where))
     if paid := re.search(r"(never|not shown|[\d,]+ calls)\s*$", text):
         of.pays[name] = paid[1]
 
 
-def _slower(of: Said, name: str, share: "re.Match[str]", where: str) -> None:
-    is_share = share[1] is not None
-    low, high = (Bound.of(text, is_share) for text in (share.groups()[:2] if is_share else share.groups()[2:4]))
-    if share[0].startswith("over"):
-        low = Bound(1.0 + 1e-9, low.step)
-    of.slower.append((name, low, high, where))
+def _share(text: str) -> tuple[Bound, Bound] | None:
+    """Return by how much a text says that a row is slower: `2 to 5%`, `over 0 to 5%` or `1.2x to 1.5x`."""
+    match = SHARE.search(text)
+    if match is None:
+        return None
+    low, high = (Bound.of(end, share=match[3] is not None) for end in (match[2], match[3] or match[4]))
+    return (Bound(1.0 + 1e-9, low.step) if match[1] else low), high
 
 
 def _words(of: Said, text: str, names: Sequence[str], where: str) -> None:
@@ -178,10 +178,9 @@ def _words(of: Said, text: str, names: Sequence[str], where: str) -> None:
         name = match[1].rstrip(",")
         of.may_be_fastest.append((name, where))
         of.fastest.add(name)
-        if lead := SHARE.search(match[2] or ""):
-            low = Bound.of(lead[1], True) if lead[1] else Bound.of(lead[3])
-            of.pairs += [Told(name, other, low, Bound(math.inf, 0), where) for other in names if other != name
-                and other in of.medians_s]  # fmt: skip
+        if lead := _share(match[2] or ""):
+            others = [other for other in names if other != name and other in of.medians_s]
+            of.pairs += [Told(name, other, lead[0], Bound(math.inf, 0), where) for other in others]
     if match := re.search(rf"use {NAME}: (.*)", text):
         name = match[1]
         bound = re.search(rf"(?:more than|up to|within) {NUMBER}(%|x)", match[2])
