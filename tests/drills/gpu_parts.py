@@ -6,6 +6,7 @@ users type; this process imports torch only for the parts that use it themselves
 """
 
 import faulthandler
+import json
 import math
 import os
 import re
@@ -184,17 +185,21 @@ def _end(row: dict[str, Any]) -> str:
 
 
 def _ends(table: pd.DataFrame, expected: Mapping[str, str], points: int = 1) -> str:
-    """Return how each implementation ended.
+    """Return how each implementation ended, what is wrong first; the reasons of errors that were expected are left out.
 
     Raises FailedError if one has fewer rows than points, if one ended otherwise than its pattern says, or if none is
     `ok`.
     """
-    ends = [(row["implementation"], _end(row)) for row in _rows(table)]
-    rows = Counter(name for name, _ in ends)
-    wrong = [f"{name}: expected {expected[name]}" for name, end in ends if not re.match(expected[name], end)]
-    if missing := [name for name in expected if rows[name] < points]:
+    said, wrong = list[str](), list[str]()
+    for row in _rows(table):
+        name, end = row["implementation"], _end(row)
+        if not re.match(expected[name], end):
+            wrong.append(f"{name} {end}, expected {expected[name]}")
+        else:
+            said.append(f"{name} {end if row['status'] in ('ok', 'unsupported') else row['status']}")
+    if missing := [name for name in expected if [*table["implementation"]].count(name) < points]:
         wrong.append(f"not measured in time: {', '.join(missing)}")
-    return judged([f"{name} {end}" for name, end in ends] + wrong, wrong or "ok" not in {*table["status"]})
+    return judged(wrong + said, wrong or "ok" not in {*table["status"]})
 
 
 def rows(drill: Drill) -> str:
@@ -240,8 +245,8 @@ def twins(drill: Drill) -> str:
 
 def _unheld(drill: Drill, points: Sequence[dict[str, int]]) -> Iterator[list[float]]:
     """Yield the ratios at these points in each process."""
-    on = f"device={drill.device},timing={COLD},dtype={drill.dtype}"
-    words = [",".join([on, *(f"{name}={value}" for name, value in columns.items())]) for columns in points]
+    on = {"device": drill.device, "timing": COLD, "dtype": drill.dtype}
+    words = [json.dumps({**on, **columns}) for columns in points]
     for _ in range(PROCESSES):
         said = _said(sys.executable, "-m", "tests.drills.gpu_torch", *words)
         yield [float(line.split()[1]) for line in said.splitlines() if line.startswith("ratio ")]

@@ -4,6 +4,7 @@ As a program it times the same layer under two names without a hold, and prints 
 """
 
 import importlib.metadata
+import json
 import os
 import statistics
 import sys
@@ -180,10 +181,9 @@ def unheld(**columns: Any) -> float:
 
 
 def main(*words: str) -> None:
-    """Print the ratio at each point, whose columns are pairs of a name and a number."""
+    """Print the ratio at each point, whose columns are JSON."""
     for word in words:
-        pairs = (pair.split("=") for pair in word.split(","))
-        print("ratio", unheld(**{name: int(value) if value.isdigit() else value for name, value in pairs}), flush=True)
+        print("ratio", unheld(**json.loads(word)), flush=True)
 
 
 if __name__ == "__main__":
