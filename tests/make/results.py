@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import random
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from bench.analyse.summary import summarise
 from bench.plan.case import Case, Point
 from bench.plan.sweep import load_sweep
 from bench.store.record import Record, Samples
-from tests.make.records import record, samples
+from tests.make.records import measured, record
 
 WIDE = Path(__file__).parent / "wide.toml"
 """The sweep of most example results."""
@@ -91,12 +90,8 @@ def modelled(case: Case, process: int, fate: Fate | None = None, latency_s: floa
     if fate:
         status, detail = fate
         return record(case=case, process=process, status=status, detail=detail, samples=Samples(), metrics={})
-    chance = random.Random(f"{case.name} {process}")
-    middle = (latency_s or model_s(case)) * chance.lognormvariate(0, 0.003)
-    times_s = [middle * chance.lognormvariate(0, 0.004) for _ in range(ROUNDS)]
-    return record(
-        case=case, process=process, samples=samples(*times_s), calls_per_timing=1, peak_bytes=peak_bytes(case)
-    )
+    value_s = latency_s or model_s(case)
+    return measured(case, process, value_s, scatter=0.003, rounds=ROUNDS, noise=0.004, peak_bytes=peak_bytes(case))
 
 
 def model_s(case: Case) -> float:
