@@ -69,7 +69,7 @@ def measured(
 
     It is the same at every call.
     """
-    chance = random.Random(f"{case.name} {process} {seed}")
+    chance = random.Random(f"{case.name} {process} {seed}".strip())
     value_s *= chance.lognormvariate(0, scatter)
     every = samples(*(value_s * chance.lognormvariate(0, noise) for _ in range(rounds)))
     return record(case=case, process=process, origin=origin, samples=every, calls_per_timing=1, peak_bytes=peak_bytes)
