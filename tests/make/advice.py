@@ -98,7 +98,7 @@ def looks(
 def advised(times_s: Mapping[str, float], **seen_too: Any) -> Advice:
     """Return the answer for settings that take these times, at a model of which looks see something besides."""
     asked = dict.fromkeys([*SETTINGS, *(name for name in times_s if name != "as_is")])
-    return compared(timed([POINT], times_s, 8, scatter=0.004), asked, **seen_too)
+    return compared(timed([POINT], times_s, 8, scatter=0.004, seed="1"), asked, **seen_too)
 
 
 def compared(records: Sequence[Record], names: Iterable[str], **seen_too: Any) -> Advice:
