@@ -14,21 +14,21 @@ CLONE, CLONE_PARENT = {"x86_64": 56, "aarch64": 220}.get(platform.machine(), -1)
 
 
 def in_child(function: Callable[[], str]) -> str:
-    """Return the text that a function returns in a forked child, or the exception that it raises there."""
+    """Return the text that a function returns in a forked child, or how it failed there: its exception, or a signal."""
     reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:
         try:
             text = function()
         except BaseException as error:
-            text = f"{type(error).__name__}: {error}"
+            text = f"{type(error).__name__}: {' '.join(str(error).split())}"
         os.write(writer, text.encode())
         os._exit(0)
     os.close(writer)
     with os.fdopen(reader) as file:
         text = file.read()
-    os.waitpid(pid, 0)
-    return text
+    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    return f"ended by {signal.Signals(-status).name}" if status < 0 else text
 
 
 def start_sibling(work: Callable[[], object]) -> int:

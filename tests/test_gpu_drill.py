@@ -3,13 +3,11 @@
 import importlib.metadata
 import os
 import random
-import subprocess
-import sys
 import tarfile
 import time
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +18,7 @@ import torch
 from bench.measure import cuda
 from bench.plan.case import Case
 from bench.plan.layers import peak_bytes
+from tests.children import in_child
 from tests.drills import gpu as drill
 from tests.drills import gpu_parts, gpu_torch
 from tests.make.points import point
@@ -31,34 +30,18 @@ NO_GPU = "needs a CUDA device: it has events"
 
 
 @pytest.mark.slow
-def test_a_part_has_its_line_and_its_output(tmp_path: Path) -> None:
-    """Without a GPU what needs one is skipped with the reason; the exit status is 0, and OUT has lines and log."""
-    command = [sys.executable, "-m", "tests.drills.gpu", str(tmp_path), "--device", "cpu", "--parts", "known,slowed"]
-    done = subprocess.run(command, cwd=drill.ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    lines = (tmp_path / drill.LINES).read_text().splitlines()
-    assert lines == done.stdout.splitlines()
-    assert lines[1].startswith(f"known: skipped: {NO_GPU} (")
-    assert lines[2].startswith(f"slowed: skipped: {NO_GPU} (")
-    assert lines[3].startswith("0 of 2 parts failed; ")
-    assert "===== slowed" in (tmp_path / drill.LOG).read_text()
-
-
-@pytest.mark.slow
-def test_a_rehearsed_run_is_packed_with_all_that_a_run_has(tmp_path: Path) -> None:
-    """Journal, table, page and pictures of a run are in OUT."""
-    assert drill.main([str(tmp_path), "--device", "cpu", "--parts", "memory", "--within-s", "7200"]) == 0
+def test_a_rehearsed_run_is_packed_with_all_that_a_run_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lines and log are in OUT beside journal, table, page and pictures of a run, whose workers make their times up."""
+    monkeypatch.setenv("PYTEST_PLUGINS", "tests.scripted_plugin")
+    assert drill.main([str(tmp_path), "--device", "cpu", "--parts", "timings", "--within-s", "7200"]) == 0
+    _, line, last = (tmp_path / drill.LINES).read_text().splitlines()
+    assert line.startswith("timings: passed: host ")
+    assert last.startswith("0 of 1 parts failed; ")
+    assert "===== timings" in (tmp_path / drill.LOG).read_text()
     with tarfile.open(tmp_path / drill.OTHERS) as packed:
-        names = {Path(name).relative_to("memory/memory").as_posix() for name in packed.getnames()}
+        names = {Path(name).relative_to("timings/timings").as_posix() for name in packed.getnames()}
     assert {"journal.jsonl", "results.csv", "environment.json", "report.html"} <= names
     assert any(name.startswith("plots/") for name in names)
-
-
-@pytest.mark.slow
-def test_a_part_that_takes_too_long_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Such a part has failed; its line says so, and the last of its output is below."""
-    program = "import time\nprint('so far', flush=True)\ntime.sleep(60)"
-    assert ends(tmp_path, monkeypatch, program, most_s=2) == ["rows: failed: took longer than 2 s", "    so far"]
 
 
 def ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, most_s: float = 30) -> list[str]:
@@ -74,16 +57,9 @@ def ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, most_s: 
     return drill.tried("rows", "cpu", tmp_path / "runs", tmp_path / drill.LOG, most_s)
 
 
-def test_the_line_of_a_part_that_crashes_names_the_signal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the last that it said."""
-    program = "import os, signal\nprint('about to', flush=True)\nos.kill(os.getpid(), signal.SIGSEGV)"
-    (line,) = ends(tmp_path, monkeypatch, program)
-    assert line.startswith("rows: failed: ended by SIGSEGV: about to (")
-
-
 @pytest.mark.slow
 def test_a_part_that_crashes_says_where_and_ends_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The innermost calls stand below the line with the signal, however many there are."""
+    """The innermost calls stand below the line with the signal; what needs a GPU is skipped with the reason."""
     deep = "import os\ndef inner(depth):\n    inner(depth - 1) if depth else os.kill(os.getpid(), 11)\ninner(30)"
     (tmp_path / "torch.py").write_text(deep)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
@@ -184,27 +160,34 @@ def test_files_in_out_are_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 def test_rows_that_are_missing_or_bad_fail_a_part() -> None:
     """The text has the reason of each."""
-    rows = [("eager", "ok", None), ("sdpa_cudnn", "unsupported", "no cuDNN"), ("sdpa", "error", "no kernel")]
-    table = pd.DataFrame(rows, columns=["implementation", "status", "detail"])
-    good = table[:2]
-    assert gpu_parts._ends(good, ["eager"], ["unsupported"]) == "eager ok; sdpa_cudnn unsupported: no cuDNN"
-    with pytest.raises(drill.FailedError, match="sdpa_cudnn unsupported: no cuDNN"):
-        gpu_parts._ends(good, ["eager"])
-    with pytest.raises(drill.FailedError, match="sdpa error: no kernel"):
-        gpu_parts._ends(table, ["eager"], ["unsupported"])
-    with pytest.raises(drill.FailedError, match="eager ok; not measured in time: mha"):
-        gpu_parts._ends(table[:1], ["eager", "mha"])
+    rows = [("eager", "ok", ""), ("sdpa_cudnn", "unsupported", "no cuDNN"), ("sdpa", "error", "no kernel")]
+    table = pd.DataFrame(rows, columns=["implementation", "status", "detail"]).assign(latency_s=1e-5, host_s=2e-6)
+    may = {"eager": "ok: ", "sdpa_cudnn": "(ok|unsupported): "}
+    said = "eager ok: 10.0 us, host 2.0 us; sdpa_cudnn unsupported: no cuDNN"
+    assert gpu_parts._ends(table[:2], may) == said
+    for own, expected, why in (
+        (table[:2], may | {"sdpa_cudnn": "ok: "}, "sdpa_cudnn unsupported: no cuDNN, expected ok: ; eager ok: "),
+        (table, may | {"sdpa": "ok: "}, "sdpa error: no kernel, expected"),
+        (table[:1], may, "not measured in time: sdpa_cudnn; eager ok: "),
+        (table[1:2], {"sdpa_cudnn": "unsupported: "}, "no cuDNN"),
+    ):
+        with pytest.raises(drill.FailedError, match=why):
+            gpu_parts._ends(own, expected)
 
 
 def test_a_fork_that_dies_says_its_signal() -> None:
     """A fork that raises says the error."""
 
-    def raises() -> None:
+    def raises() -> str:
         raise RuntimeError("Cannot re-initialize CUDA\nin forked subprocess")
 
-    assert gpu_torch._forked(lambda: None) == "ok"
-    assert gpu_torch._forked(raises) == "RuntimeError: Cannot re-initialize CUDA in forked subprocess"
-    assert gpu_torch._forked(lambda: os.kill(os.getpid(), 9)) == "ended by SIGKILL"
+    def dies() -> str:
+        os.kill(os.getpid(), 9)
+        return "alive"
+
+    assert in_child(lambda: "ok") == "ok"
+    assert in_child(raises) == "RuntimeError: Cannot re-initialize CUDA in forked subprocess"
+    assert in_child(dies) == "ended by SIGKILL"
 
 
 def test_kernels_of_known_length_read_in_proportion(gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -233,112 +216,104 @@ def test_a_slowed_host_keeps_the_device_time(gpu: Gpu, monkeypatch: pytest.Monke
         gpu_torch.slowed("cuda")
 
 
+@pytest.fixture
+def on_gpu(tmp_path: Path) -> gpu_parts.Drill:
+    """Return the drill of a GPU, a minute before its end."""
+    return gpu_parts.Drill("cuda", tmp_path, time.monotonic() + 60)
+
+
 def faked(monkeypatch: pytest.MonkeyPatch, table: pd.DataFrame) -> None:
     """Let every run have these rows."""
-    monkeypatch.setattr(gpu_parts.Drill, "bench", lambda *_words, **_options: (table, 3.0))
+    monkeypatch.setattr(gpu_parts.Drill, "bench", lambda *_words, **_options: table)
+
+
+def seen(part: Callable[[gpu_parts.Drill], str], of: gpu_parts.Drill) -> tuple[bool, str]:
+    """Return whether a part passes, and what it says."""
+    try:
+        return True, part(of)
+    except drill.FailedError as reason:
+        return False, str(reason)
 
 
 @pytest.mark.parametrize(
     ("left", "joined", "said"),
-    [("incorrect", "ok", ""), ("ok", "ok", "side_stream ok"), ("incorrect", "incorrect", "joined_stream incorrect")],
+    [("incorrect", "ok", ""), ("ok", "ok", "side_stream ok: 10"), ("incorrect", "incorrect", "joined_stream inc")],
 )
 def test_work_on_another_stream_is_blamed_unless_it_is_joined(
-    left: str, joined: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    left: str, joined: str, said: str, on_gpu: gpu_parts.Drill, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The part fails if work that was left is `ok`, or if work that was joined is not."""
     ends = {"eager": "ok", "tests.foreign:joined_stream": joined, "tests.hacks:side_stream": left}
     rows = [(tokens, name, status, 1e-5, "why") for tokens in (16, 1024) for name, status in ends.items()]
-    table = pd.DataFrame(rows, columns=["num_tokens", "implementation", "status", "latency_s", "detail"])
-    faked(monkeypatch, table)
-    on_gpu = gpu_parts.Drill("cuda", tmp_path, time.monotonic() + 60)
-    if not said:
-        assert gpu_parts.streams(on_gpu).count("incorrect") == 2
-        return
-    with pytest.raises(drill.FailedError, match=said):
-        gpu_parts.streams(on_gpu)
+    columns = ["num_tokens", "implementation", "status", "latency_s", "detail"]
+    faked(monkeypatch, pd.DataFrame(rows, columns=columns).assign(host_s=None))
+    passes, line = seen(gpu_parts.streams, on_gpu)
+    assert (passes, said in line) == (not said, True)
 
 
 @pytest.mark.parametrize(
-    ("at_30_us", "at_1_ms", "is_fine"), [(1.019, 0.991, True), (0.979, 1.0, False), (1.0, 1.011, False)]
+    ("at_30_us", "at_1_ms", "off"), [(1.019, 0.991, ""), (0.979, 1.0, "1 off"), (1.0, 1.011, "1 off")]
 )
 def test_twins_are_within_one_percent_behind_a_hold(
-    at_30_us: float, at_1_ms: float, is_fine: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    at_30_us: float, at_1_ms: float, off: str, on_gpu: gpu_parts.Drill, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Within 2 % in short calls; the line has the ratios of both ways to time."""
-    rows = [("control", speedup, time_s) for speedup, time_s in ((at_30_us, 3e-5), (at_1_ms, 1e-3))]
-    faked(monkeypatch, pd.DataFrame([*rows, ("sdpa", 1.0, 1e-3)], columns=["implementation", "speedup", "latency_s"]))
+    rows = [("control", at_30_us, 3e-5), ("control", at_1_ms, 1e-3), ("sdpa", 1.0, 1e-3)]
+    faked(monkeypatch, pd.DataFrame(rows, columns=["implementation", "speedup", "latency_s"]))
     monkeypatch.setattr(gpu_parts, "TWINS", gpu_parts.TWINS[:2])
     monkeypatch.setattr(gpu_parts, "_said", lambda *_command: "ratio 0.84\nratio 1.58\n")
-    on_gpu = gpu_parts.Drill("cuda", tmp_path, time.monotonic() + 60)
-    if is_fine:
-        said = gpu_parts.twins(on_gpu)
-        assert "with a hold 1.019 at 30 us, 0.991 at 1000 us; without" in said
-        assert "0.840 to 0.840, 1.580 to 1.580" in said
-        return
-    with pytest.raises(drill.FailedError, match="2 of 2 points, 1 off"):
-        gpu_parts.twins(on_gpu)
+    passes, line = seen(gpu_parts.twins, on_gpu)
+    assert (passes, off in line) == (not off, True)
+    assert f"{at_30_us:.3f} at 30 us, {at_1_ms:.3f} at 1000 us" in line
+    assert "0.840 to 0.840, 1.580 to 1.580" in line
 
 
-@pytest.mark.parametrize(("verdict", "is_fine"), [("0.95x  equivalent", True), ("0.80x  slower", False)])
+@pytest.mark.parametrize(("verdict", "passes"), [("0.95x  equivalent", True), ("0.80x  slower", False)])
 def test_a_published_figure_of_the_card_must_agree(
-    verdict: str, is_fine: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    verdict: str, passes: bool, on_gpu: gpu_parts.Drill, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Those of another card are shown, and decide nothing; a sweep that isn't there is named."""
     faked(monkeypatch, pd.DataFrame({"status": ["ok", "unsupported"]}))
     monkeypatch.setattr(gpu_parts, "shipped_names", lambda: ["cudnn-h200", "fa3-paper"])
     shown = {"cudnn-h200": verdict, "fa3-paper": "0.50x  another card, no comparison: published for H100"}
     monkeypatch.setattr(gpu_parts, "_said", lambda *command: shown.get(Path(command[-1]).name, "NVIDIA H200"))
-    on_gpu = gpu_parts.Drill("cuda", tmp_path, time.monotonic() + 60)
-    if is_fine:
-        said = gpu_parts.published(on_gpu)
-        assert "cudnn-h200: 1 ok, 1 unsupported, 1 equivalent; fa3-paper: 1 ok, 1 unsupported, 1 another card" in said
-        assert said.endswith("there is no sweep sglang-vit")
-        return
-    with pytest.raises(drill.FailedError, match="no figure of this card agrees"):
-        gpu_parts.published(on_gpu)
+    has_passed, line = seen(gpu_parts.published, on_gpu)
+    assert has_passed is passes
+    assert f"cudnn-h200: 1 ok, 1 unsupported, 1 {verdict.split()[-1]}; fa3-paper: 1 ok, 1 unsupported, 1 anoth" in line
+    assert "there is no sweep sglang-vit" in line
 
 
-@pytest.mark.parametrize(("share", "is_fine"), [(1.04, True), (0.97, True), (1.1, False), (float("nan"), False)])
+@pytest.mark.parametrize(
+    ("share", "end", "passes"),
+    [
+        (1.04, "ok", True), (0.97, "ok", True), (1.1, "ok", False), (float("nan"), "ok", False),
+        (float("nan"), "error", False),
+    ],
+)  # fmt: skip
 def test_peaks_are_those_of_the_tensors(
-    share: float, is_fine: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    share: float, end: str, passes: bool, on_gpu: gpu_parts.Drill, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two bytes a number in bfloat16; a peak that is missing fails."""
+    """Two bytes a number in bfloat16; a peak that is missing fails, and of a row that failed the line says how."""
     at = point(device="cuda", dtype="bfloat16", batch=32, num_tokens=1024, channels=768, num_heads=12)
-    own = [Case(at, name) for name in ("eager", "sdpa")]
-    of_cpu = [peak_bytes(Case(replace(at, device="cpu", dtype="float32"), case.implementation)) or 0 for case in own]
-    rows = [
-        {**case.columns(), "status": "ok", "detail": "", "peak_bytes": share * bytes_ / 2}
-        for case, bytes_ in zip(own, of_cpu, strict=True)
-    ]
+    rows = []
+    for name, status in (("eager", "ok"), ("sdpa", end)):
+        of_cpu = peak_bytes(Case(replace(at, device="cpu", dtype="float32"), name)) or 0
+        row = {"status": status, "detail": "why", "latency_s": 1e-5, "host_s": None, "peak_bytes": share * of_cpu / 2}
+        rows.append({**Case(at, name).columns(), **row})
     faked(monkeypatch, pd.DataFrame(rows))
-    on_gpu = gpu_parts.Drill("cuda", tmp_path, time.monotonic() + 60)
-    if is_fine:
-        assert gpu_parts.memory(on_gpu).startswith("eager ")
-        return
-    with pytest.raises(drill.FailedError, match="its tensors"):
-        gpu_parts.memory(on_gpu)
-
-
-def test_a_peak_of_a_row_that_failed_is_missing_for_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The line says how the row ended, not only that there is no number."""
-    at, ends = point(device="cuda"), {"eager": ("ok", ""), "sdpa": ("error", "it changed the order of backends")}
-    rows = [
-        {**Case(at, name).columns(), "status": status, "detail": detail, "peak_bytes": None}
-        for name, (status, detail) in ends.items()
-    ]
-    faked(monkeypatch, pd.DataFrame(rows))
-    with pytest.raises(drill.FailedError, match="sdpa error: it changed the order of backends"):
-        gpu_parts.memory(gpu_parts.Drill("cuda", tmp_path, time.monotonic() + 60))
+    has_passed, line = seen(gpu_parts.memory, on_gpu)
+    assert has_passed is passes
+    assert ("its tensors" if end == "ok" else "sdpa error: why") in line
 
 
 def test_torchs_warnings_are_not_in_the_log_of_checks(monkeypatch: pytest.MonkeyPatch) -> None:
     """They would be the reasons of backends that refuse, again and again; those stand in the counts."""
 
-    def judged(names: Sequence[str], *_at: str) -> dict[str, tuple[Counter[str], float]]:
+    def checked(names: Sequence[str], *_at: str) -> dict[str, tuple[Counter[str], float]]:
         warnings.warn("Flash attention kernel not used because:", stacklevel=1)
         return {name: (Counter(accepted=1), 0.3) for name in names}
 
-    monkeypatch.setattr(gpu_torch, "judged", judged)
+    monkeypatch.setattr(gpu_torch, "checked", checked)
     with warnings.catch_warnings(record=True) as shown:
         warnings.simplefilter("always")
         assert gpu_torch.correct("cuda").endswith("none refused, in float32, bfloat16, float16")

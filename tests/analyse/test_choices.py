@@ -7,20 +7,15 @@ import pytest
 
 from bench.analyse.choices import CoreChoice, choices, gain, is_core
 from bench.analyse.summary import of_records
-from bench.plan.case import Case, Point
+from bench.plan.case import Point
 from bench.stats.estimates import Interval
 from tests.make.points import vit_s
-from tests.make.records import measured
+from tests.make.records import timed
 
 
 def chosen(seconds: Mapping[str, float], processes: int = 5, at: Point | None = None) -> list[CoreChoice]:
     """Return the choices of a run in which implementations take some seconds, give or take 1 in 1,000."""
-    records = [
-        measured(Case(at or vit_s(), name), process, value_s)
-        for process in range(processes)
-        for name, value_s in seconds.items()
-    ]
-    return choices(of_records(records, "eager"))
+    return choices(of_records(timed([at or vit_s()], seconds, processes), "eager"))
 
 
 @pytest.mark.parametrize(
@@ -73,17 +68,8 @@ def test_calls_that_a_table_does_not_know_have_no_choice(columns: dict[str, Any]
 
 def test_a_shape_has_one_core_whatever_timings_a_run_has() -> None:
     """That by the first timing of its device: the others are answers to other questions."""
-    seconds = {
-        ("host", "eager"): 1.0,
-        ("device-cold", "eager"): 3.0,
-        ("host", "sdpa"): 2.0,
-        ("device-cold", "sdpa"): 2.0,
-    }
-    records = [
-        measured(Case(vit_s(device="cuda", timing=timing), name), process, value_s)
-        for process in range(5)
-        for (timing, name), value_s in seconds.items()
-    ]
+    seconds = {"host": {"eager": 1.0, "sdpa": 2.0}, "device-cold": {"eager": 3.0, "sdpa": 2.0}}
+    records = [each for timing, of in seconds.items() for each in timed([vit_s(device="cuda", timing=timing)], of)]
     (choice,) = choices(of_records(records, "eager"))
     assert (choice.point.timing, choice.implementation) == ("device-cold", "sdpa")
     only = [record for record in records if record.case.point.timing == "host"]

@@ -50,7 +50,7 @@ def test_intervals_hold_planted_exponents(axis: Axis, processes: int) -> None:
     """In 90 of 100 draws or more, for each pair of neighbouring places along each axis."""
     held = np.zeros(len(PLACES[axis]) - 1)
     for rng in draws(processes):
-        rows = planted(rng, {"sdpa": lambda n: 1e-4 * n**1.4}, PLACES[axis], processes=processes, column=axis.column)
+        rows = planted(rng, lambda n: 1e-4 * n**1.4, PLACES[axis], processes=processes, column=axis.column)
         slopes = [each.slope for each in exponents(PLACES[axis], log_latencies(rows))]
         held += [slope.low <= 1.4 <= slope.high for slope in slopes]
     assert held.min() >= HELD
@@ -161,8 +161,7 @@ def test_intervals_hold_planted_coefficients(
 
     The last have ten times the noise at one place than at another, and three processes that can't tell.
     """
-    laws = {"sdpa": law(*truth)}
-    fits = [fitted(planted(rng, laws, FIT_PLACES, processes=processes, sd=sd)) for rng in draws(processes)]
+    fits = [fitted(planted(rng, law(*truth), FIT_PLACES, processes=processes, sd=sd)) for rng in draws(processes)]
     held = [[of.low <= true <= of.high for of, true in zip(coefficients(each), truth, strict=True)] for each in fits]
     assert np.sum(held, axis=0).min() >= HELD
 
@@ -171,7 +170,7 @@ def test_intervals_are_no_wider_than_the_noise_asks() -> None:
     """With 3 % noise the quadratic coefficient of three processes is known to a sixth, of ten to a fifteenth."""
     truth = TRUTHS["all"]
     for processes, share in ((3, 6), (10, 15)):
-        rows = [planted(rng, {"sdpa": law(*truth)}, FIT_PLACES, processes=processes) for rng in islice(draws(0), 20)]
+        rows = [planted(rng, law(*truth), FIT_PLACES, processes=processes) for rng in islice(draws(0), 20)]
         assert np.median([*map(width, rows)]) / 2 < truth[2] / share
 
 
@@ -206,7 +205,7 @@ def test_no_coefficient_is_negative() -> None:
     assert min(of.value for of in coefficients(bent)) == coefficients(bent)[-1].value == 0
     assert bent.deviation > 0.05
     for rng in islice(draws(2), 30):
-        noisy = fitted(planted(rng, {"sdpa": law(0.0, 1e-4, 1e-8)}, FIT_PLACES, processes=3, sd=0.2))
+        noisy = fitted(planted(rng, law(0.0, 1e-4, 1e-8), FIT_PLACES, processes=3, sd=0.2))
         assert all(0 <= each.low <= each.value <= each.high for each in coefficients(noisy))
 
 
@@ -220,7 +219,7 @@ def test_the_deviation_is_the_largest_share_by_which_the_curve_passes_a_latency(
 @pytest.mark.parametrize("places", [(), (50,), (50, 197), (50, 197, 577)])
 def test_a_fit_needs_three_places(places: tuple[int, ...]) -> None:
     """A parabola goes through any two points in many ways, and through three in one, with intervals."""
-    result = fit(planted(np.random.default_rng(5), {"sdpa": law(*TRUTHS["all"])}, places, processes=3))
+    result = fit(planted(np.random.default_rng(5), law(*TRUTHS["all"]), places, processes=3))
     assert (result is not None and result.per_token_s.is_known) == (len(places) == 3)
     assert (result is None) == (len(places) < 3)
 
@@ -243,7 +242,7 @@ def test_a_law_of_another_shape_widens_the_intervals() -> None:
     truth = law(*TRUTHS["all"])
     bumps = {place: 1.2 if index % 2 else 1.0 for index, place in enumerate(FIT_PLACES)}
     smooth, bumpy = (
-        width(planted(np.random.default_rng(1), {"sdpa": of}, FIT_PLACES, processes=5, sd=0.005))
+        width(planted(np.random.default_rng(1), of, FIT_PLACES, processes=5, sd=0.005))
         for of in (truth, lambda tokens: truth(tokens) * bumps[tokens])
     )
     assert bumpy > 5 * smooth

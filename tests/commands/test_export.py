@@ -19,7 +19,7 @@ from bench.store.saved_run import SavedRun
 from impls.table import load, nearest
 from tests.clock import Clock
 from tests.make.points import vit_s
-from tests.make.records import ORIGIN, environment, measured
+from tests.make.records import ORIGIN, environment, measured, timed
 from tests.make.runs import saved
 
 Printed = Callable[..., str]
@@ -31,14 +31,8 @@ SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "table.schema.json").r
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a run at which sdpa is the fastest core with few tokens and eager with many; the user stands beside it."""
     monkeypatch.chdir(tmp_path)
-    seconds = {("eager", 64): 2.0, ("sdpa", 64): 1.0, ("eager", 512): 1.0, ("sdpa", 512): 1.5, ("mha", 512): 0.5}
-    records = [
-        measured(Case(vit_s(num_tokens=tokens), name), process, value_s)
-        for tokens in (64, 512)
-        for process in range(5)
-        for (name, of), value_s in seconds.items()
-        if of == tokens
-    ]
+    seconds = {64: {"eager": 2.0, "sdpa": 1.0}, 512: {"eager": 1.0, "sdpa": 1.5, "mha": 0.5}}
+    records = [each for tokens, of in seconds.items() for each in timed([vit_s(num_tokens=tokens)], of)]
     return saved(tmp_path / "run", records, environment())
 
 
@@ -72,8 +66,7 @@ def test_a_function_says_the_same_without_the_suite(run: Path, printed: Printed)
 def test_a_table_of_a_gpu_names_the_gpu_and_no_threads(tmp_path: Path, printed: Printed) -> None:
     """The processor is named only if points ran on it."""
     on_gpu = vit_s(device="cuda", timing="device-cold", threads=15)
-    seconds = {"eager": 1.0, "sdpa": 2.0}
-    records = [measured(Case(on_gpu, name), n, value_s) for n in range(5) for name, value_s in seconds.items()]
+    records = timed([on_gpu], {"eager": 1.0, "sdpa": 2.0})
     run = saved(tmp_path / "run", records, environment(gpus={"cuda:0": "H200 140 GiB"}))
     out = tmp_path / "choose.py"
     text = printed("export", run, out, "--format", "python")

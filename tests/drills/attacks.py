@@ -8,7 +8,7 @@ not have been, or should have been.
 
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from tests import mutants, mutants_of_attention, put_off
 from tests.make.points import of_layer, point
 
 SHIPPED = ("eager", "manual", "online", "sdpa", "sdpa_math")
-EFFORT = Effort(processes=1, timeout_s=60)
+EFFORT = Effort(processes=1, timeout_s=120)
 SHORTEST = Length(0.0)
 """The fewest rounds: so many take their time already."""
 
@@ -31,8 +31,8 @@ WRONG = [f"tests.mutants:{name}" for name in mutants.ALL]
 
 def groups() -> Iterator[tuple[str, Point, list[str]]]:
     """Yield points with what is planted there and the kind of that."""
-    for at, ends in put_off.every_hack().items():
-        yield "dishonest", at, [name for name, end in ends.items() if not end.startswith("ok")]
+    for at, expected in put_off.every_hack().items():
+        yield "dishonest", at, [name for name, end in expected.items() if not end.startswith("ok")]
     for dtype in ("float32", "bfloat16"):
         yield "wrong", point(**put_off.LONG, dtype=dtype), WRONG
         for mode, of in (("inference", mutants_of_attention.WRONG), ("train", mutants_of_attention.WRONG_GRADIENTS)):
@@ -47,45 +47,39 @@ def _at(columns: dict[str, Any], mode: str, dtype: str) -> Point:
     return of_layer("attention", **{**sizes, **context, **columns}, mode=mode, dtype=dtype)
 
 
-def rejected(folder: Path) -> Iterator[tuple[str, Case, bool]]:
-    """Yield each case of a run with its kind, `honest` for what is shipped, and whether it ended without a time."""
-    every = [*groups()]
-    names = dict.fromkeys((*SHIPPED, *(name for *_, planted in every for name in planted)))
-    points = tuple(dict.fromkeys(at for _, at, _ in every))
-    with Run(Sweep("attacks", points, tuple(names), effort=EFFORT), folder) as run:
-        for number, at in enumerate(points):
-            planted = {name: kind for kind, where, own in every if where == at for name in own}
-            wanted = [*SHIPPED, *planted]
-            print(f"\r{number + 1} of {len(points)} points", end="", file=sys.stderr, flush=True)
-            while missing := [name for name in run.missing(at) if name in wanted]:  # a crash is tried again
+def ends(sweep: str, wanted: Mapping[Point, Sequence[str]]) -> Generator[tuple[Case, str, str], None, None]:
+    """Measure implementations at points, each in a process; yield each supported case with its status and detail."""
+    every = tuple(dict.fromkeys(name for names in wanted.values() for name in names))
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Run(Sweep(sweep, tuple(wanted), every, effort=EFFORT), Path(folder)) as run,
+    ):
+        for at, names in wanted.items():
+            while missing := [name for name in run.missing(at) if name in names]:  # a crash is tried again
                 run.replicate({at: missing}, SHORTEST)
             for row in run.summary.rows(at):
-                name = row["implementation"]
                 if row["status"] != "unsupported":
-                    yield planted.get(name, "honest"), Case(at, name), row["status"] != "ok"
-    print(file=sys.stderr)
+                    yield Case(at, row["implementation"]), row["status"], row["detail"]
 
 
 def main(runs: int = RUNS) -> int:
     """Print the rates; 1 if any is not as it should be."""
-    ends: dict[str, list[tuple[Case, bool]]] = {}
-    for _ in range(runs):
-        with tempfile.TemporaryDirectory() as folder:
-            for kind, case, is_rejected in rejected(Path(folder)):
-                ends.setdefault(kind, []).append((case, is_rejected))
+    kinds = {Case(at, name): kind for kind, at, planted in groups() for name in planted}
+    wanted: dict[Point, list[str]] = {}
+    for case in kinds:
+        wanted.setdefault(case.point, [*SHIPPED]).append(case.implementation)
+    rejected: dict[str, list[tuple[Case, bool]]] = {}
+    for number, (case, status, _) in enumerate(each for _ in range(runs) for each in ends("attacks", wanted)):
+        rejected.setdefault(kinds.get(case, "honest"), []).append((case, status != "ok"))
+        print(f"\r{number + 1} cases", end="", file=sys.stderr, flush=True)
     faults = []
-    for kind, own in sorted(ends.items()):
+    for kind, own in sorted(rejected.items()):
         number = sum(is_rejected for _, is_rejected in own)
-        print(
-            f"{kind}: {number} of {len(own)} rejected, {len({case.implementation for case, _ in own})} implementations"
-        )
+        implementations = {case.implementation for case, _ in own}
+        print(f"{kind}: {number} of {len(own)} rejected, {len(implementations)} implementations")
         faults += [f"  {kind}: {case.name}" for case, is_rejected in own if is_rejected == (kind == "honest")]
-    print(*_listed("not as it should be:", faults), sep="\n")
+    print("not as it should be:" if faults else "all as it should be", *faults, sep="\n")
     return 1 if faults else 0
-
-
-def _listed(heading: str, lines: Sequence[str]) -> list[str]:
-    return [heading, *lines] if lines else ["all as it should be"]
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ import tarfile
 import tempfile
 import time
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -74,6 +74,14 @@ class FailedError(Exception):
 
 class SkippedError(Exception):
     """A part that can't be tried on this device; its text says why."""
+
+
+def judged(said: Iterable[str], is_wrong: object) -> str:
+    """Return what a part has seen, in one line; raises FailedError with it if it is wrong."""
+    line = "; ".join(said)
+    if is_wrong:
+        raise FailedError(line)
+    return line
 
 
 def packages() -> list[str]:

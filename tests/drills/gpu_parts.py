@@ -6,6 +6,7 @@ users type; this process imports torch only for the parts that use it themselves
 """
 
 import faulthandler
+import json
 import math
 import os
 import re
@@ -15,7 +16,7 @@ import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
@@ -31,7 +32,7 @@ from bench.plan.sweep import shipped_names
 from bench.store.journal import JOURNAL
 from bench.store.table import RESULTS, cases, load
 from impls.catalogue import IMPLEMENTATIONS
-from tests.drills.gpu import SKIPPED, FailedError, SkippedError
+from tests.drills.gpu import SKIPPED, FailedError, SkippedError, judged
 
 CLOSING, CLOSING_S = 0.2, 10.0
 """The part of its time, and at most so many seconds, that a run has left when it is interrupted: to make its page."""
@@ -54,7 +55,6 @@ PROCESSES = 5
 SHORT_S, NEAR, NEAR_IF_SHORT = 50e-6, 0.01, 0.02
 """Twins differ by less than 1 %, in calls of less than 50 µs by less than 2 %."""
 
-FIGURES = ("cudnn-h200", "fa3-paper", "sglang-vit")
 CARDS = {"cudnn-h200": "H200", "fa3-paper": "H100", "sglang-vit": "H100"}
 """Sweeps with figures that others published, and the card of each."""
 
@@ -79,7 +79,9 @@ HARMFUL = {"tests.foreign:hungry": "oom: ", "tests.foreign:exits": "crashed: ", 
 RUINOUS = {"tests.hacks:ruins_the_context": "(error|crashed): "}
 """Implementations that harm their process or the GPU, with patterns for how they end: the others go on."""
 
-STREAMS = {"eager": "ok", "tests.foreign:joined_stream": "ok", "tests.hacks:side_stream": "incorrect"}
+OK = "ok: "
+PLAIN = {"eager": OK, "sdpa": OK}
+STREAMS = {"eager": OK, "tests.foreign:joined_stream": OK, "tests.hacks:side_stream": "incorrect: "}
 """How implementations end of which the last leaves its work on another stream."""
 
 ONCE = ("--no-race", "--no-control", "--processes", "1", "--budget-s", "0.5")
@@ -119,18 +121,18 @@ class Drill:
         """Return options for a shape and the dtype."""
         return *(of_gpu if self.is_gpu else ON_CPU), "--dtype", self.dtype
 
-    def bench(self, name: str, *words: str, end_s: float | None = None) -> tuple[pd.DataFrame, float]:
-        """Measure by the command that users type; return the rows, and the seconds to the first two of them.
+    def bench(self, name: str, *words: str, end_s: float | None = None) -> pd.DataFrame:
+        """Measure by the command that users type and return the rows; `first_s` of its attrs is when two were there.
 
         The run is interrupted before the part's time is over, so that its page can be made.
         """
         folder, begin_s = self.folder / name, time.monotonic()
         end_s = end_s or begin_s + self.measuring_s
-        command = [sys.executable, "-m", "pytest", "bench", "-p", "no:cacheprovider", "--run", str(folder), *words]
+        command = [sys.executable, "-m", "pytest", "bench", "-p", "no:cacheprovider", "--run", str(folder)]
         first_s = math.nan
-        process = subprocess.Popen(command, stdout=sys.stdout, stderr=sys.stdout)
+        process = subprocess.Popen([*command, "--device", self.device, *words], stdout=sys.stdout, stderr=sys.stdout)
         while process.poll() is None:
-            if math.isnan(first_s) and _lines(folder / JOURNAL) >= 2:
+            if math.isnan(first_s) and _lines(folder / JOURNAL) > 2:
                 first_s = time.monotonic() - begin_s
             if time.monotonic() > end_s:
                 process.send_signal(signal.SIGINT)
@@ -144,15 +146,14 @@ class Drill:
         for verb, made in (("report", "report.html"), ("plot", "plots")):
             if not (folder / made).exists() and self.end_s - time.monotonic() > PAGE_S:  # it was interrupted
                 _said(sys.executable, "-m", "bench", verb, str(folder))
-        return load(folder), first_s
+        table = load(folder)
+        table.attrs["first_s"] = first_s
+        return table
 
-    def once(
-        self, name: str, implementations: Sequence[str], *words: str, allowed: Collection[str] = ()
-    ) -> tuple[pd.DataFrame, str]:
+    def once(self, name: str, expected: Mapping[str, str], *words: str, points: int = 1) -> tuple[pd.DataFrame, str]:
         """Measure implementations once; return the rows, and how each ended. Raises FailedError as `_ends`."""
-        options = ("--device", self.device, "--impl", ",".join(implementations), *ONCE, *words)
-        table, _ = self.bench(name, *options)
-        return table, _ends(table, implementations, allowed)
+        table = self.bench(name, "--impl", ",".join(expected), *ONCE, *words)
+        return table, _ends(table, expected, points)
 
 
 def _rows(table: pd.DataFrame) -> list[dict[str, Any]]:
@@ -175,44 +176,45 @@ def _said(*command: str) -> str:
     return done.stdout
 
 
-def _ends(table: pd.DataFrame, names: Collection[str], allowed: Collection[str] = ()) -> str:
-    """Return how each implementation ended.
+def _end(row: dict[str, Any]) -> str:
+    """Return how a row ended: `ok: 12.3 us, host 4.5 us`, or its status and the reason."""
+    if row["status"] != "ok":
+        return f"{row['status']}: {row['detail']}"
+    said = f"ok: {row['latency_s'] * 1e6:.1f} us"
+    return said if pd.isna(row["host_s"]) else f"{said}, host {row['host_s'] * 1e6:.1f} us"
 
-    Raises FailedError if one has no row, ended neither `ok` nor as allowed, or if none is `ok`.
+
+def _ends(table: pd.DataFrame, expected: Mapping[str, str], points: int = 1) -> str:
+    """Return how each implementation ended, what is wrong first; the reasons of errors that were expected are left out.
+
+    Raises FailedError if one has fewer rows than points, if one ended otherwise than its pattern says, or if none is
+    `ok`.
     """
-    said = Counter[str]()
+    said, wrong = list[str](), list[str]()
     for row in _rows(table):
-        why = f": {row['detail']}" if row["detail"] and row["status"] != "ok" else ""
-        said[f"{row['implementation']} {row['status']}{why}"] += 1
-    texts = [ending + (f" (at {count} points)" if count > 1 else "") for ending, count in said.items()]
-    if missing := [name for name in names if name not in {*table["implementation"]}]:
-        texts.append(f"not measured in time: {', '.join(missing)}")
-    if missing or "ok" not in {*table["status"]} or {*table["status"]} - {"ok", *allowed}:
-        raise FailedError("; ".join(texts))
-    return "; ".join(texts)
+        name, end = row["implementation"], _end(row)
+        if not re.match(expected[name], end):
+            wrong.append(f"{name} {end}, expected {expected[name]}")
+        else:
+            said.append(f"{name} {end if row['status'] in ('ok', 'unsupported') else row['status']}")
+    if missing := [name for name in expected if [*table["implementation"]].count(name) < points]:
+        wrong.append(f"not measured in time: {', '.join(missing)}")
+    return judged(wrong + said, wrong or "ok" not in {*table["status"]})
 
 
 def rows(drill: Drill) -> str:
     """Measure one plain, one SDPA and one compiled implementation at a small point."""
-    return drill.once("rows", ("eager", "sdpa", "compiled_sdpa"), *drill.shape())[1]
+    return drill.once("rows", {**PLAIN, "compiled_sdpa": OK}, *drill.shape())[1]
 
 
 def timings(drill: Drill) -> str:
     """Time sdpa once in each way."""
     ways = [way for way in (COLD, HOT, GRAPH, HOST) if drill.is_gpu or way == HOST]
     words = ("--impl", "sdpa", "--baseline", "sdpa", "--timing", ",".join(ways), *drill.shape(), *ONCE)
-    table, _ = drill.bench("timings", "--device", drill.device, *words)
-    said = [f"{row['timing']} {_time(row)}" for row in _rows(table)]
-    if len(said) < len(ways) or {*table["status"]} != {"ok"}:
-        raise FailedError("; ".join(said))
-    return "; ".join(said) + ("" if drill.is_gpu else "; the others need a CUDA device")
-
-
-def _time(row: dict[str, Any]) -> str:
-    if row["status"] != "ok":
-        return f"{row['status']}: {row['detail']}"
-    said = f"{row['latency_s'] * 1e6:.1f} us"
-    return said if pd.isna(row["host_s"]) else f"{said}, host {row['host_s'] * 1e6:.1f} us"
+    table = drill.bench("timings", *words)
+    said = [f"{row['timing']} {_end(row)}" for row in _rows(table)]
+    is_wrong = len(said) < len(ways) or {*table["status"]} != {"ok"}
+    return judged([*said, *([] if drill.is_gpu else ["the others need a CUDA device"])], is_wrong)
 
 
 def twins(drill: Drill) -> str:
@@ -221,7 +223,7 @@ def twins(drill: Drill) -> str:
     named = [dict(zip(("batch", "num_tokens", "channels", "num_heads"), shape, strict=True)) for shape in shapes]
     file = drill.folder / "twins.toml"
     grids = ["\n".join(f"{name} = {value}" for name, value in columns.items()) for columns in named]
-    defaults = f'[defaults]\nlayer = "vit"\ndevice = "{drill.device}"\ndtype = "{drill.dtype}"\n'
+    defaults = f'[defaults]\nlayer = "vit"\ndtype = "{drill.dtype}"\n'
     effort = f"race = false\nprocesses = {PROCESSES}\nbudget_s = {1 if drill.is_gpu else 0.5}\n"
     head = 'implementations = ["sdpa"]\nbaseline = "sdpa"\n' + effort
     file.write_text(head + defaults + "".join(f"\n[[grid]]\n{grid}\n" for grid in grids), encoding="utf-8")
@@ -229,7 +231,7 @@ def twins(drill: Drill) -> str:
     if drill.is_gpu:
         ratios = [*_unheld(drill, named)]
         without = ", ".join(f"{min(each):.3f} to {max(each):.3f}" for each in zip(*ratios, strict=True))
-    table, _ = drill.bench("twins", "--sweep", str(file))
+    table = drill.bench("twins", "--sweep", str(file))
     own = _rows(table[(table["implementation"] == CONTROL) & table["speedup"].notna()].sort_values("latency_s"))
     said = "with a hold " if drill.is_gpu else "by the host's clock "
     said += ", ".join(f"{row['speedup']:.3f} at {row['latency_s'] * 1e6:.0f} us" for row in own)
@@ -243,8 +245,8 @@ def twins(drill: Drill) -> str:
 
 def _unheld(drill: Drill, points: Sequence[dict[str, int]]) -> Iterator[list[float]]:
     """Yield the ratios at these points in each process."""
-    on = f"device={drill.device},timing={COLD},dtype={drill.dtype}"
-    words = [",".join([on, *(f"{name}={value}" for name, value in columns.items())]) for columns in points]
+    on = {"device": drill.device, "timing": COLD, "dtype": drill.dtype}
+    words = [json.dumps({**on, **columns}) for columns in points]
     for _ in range(PROCESSES):
         said = _said(sys.executable, "-m", "tests.drills.gpu_torch", *words)
         yield [float(line.split()[1]) for line in said.splitlines() if line.startswith("ratio ")]
@@ -255,40 +257,35 @@ def quick(drill: Drill) -> str:
     begin_s = time.monotonic()
     within = f"{drill.measuring_s if drill.is_gpu else ON_CPU_S:.0f}s"
     small = () if drill.is_gpu else ("--num-tokens", "50", "--impl", "eager,sdpa,manual", "--budget-s", "1")
-    table, first_s = drill.bench(
-        "quick", "--device", drill.device, "--within", within, *small, end_s=drill.end_s - PAGE_S
-    )
+    table = drill.bench("quick", "--within", within, *small, end_s=drill.end_s - PAGE_S)
     took_s = time.monotonic() - begin_s
     counts = ", ".join(f"{count} {status}" for status, count in Counter(table["status"]).items())
-    said = [f"first rows after {first_s:.0f} s, end after {took_s:.0f} s (limit {within}); {counts}"]
+    said = [f"first rows after {table.attrs['first_s']:.0f} s, end after {took_s:.0f} s (limit {within}); {counts}"]
     for row in _rows(table[table["rank"] == 1]):
-        bound = (
-            f"can cost {row['slowdown_high'] - 1:.1%}" if row["slowdown_high"] == row["slowdown_high"] else "no bound"
-        )
+        high = row["slowdown_high"]
+        bound = "no bound" if pd.isna(high) else f"can cost {high - 1:.1%}"
         size = f"N={row['num_tokens']} C={row['channels']} H={row['num_heads']} {row['dtype']}"
         said.append(f"{size}: {row['implementation']} {row['latency_s'] * 1e6:.0f} us, {bound}")
     bad = table[~table["status"].isin(["ok", "unsupported", "skipped"])]
-    if len(bad) or len(said) == 1:
-        ends = {f"{row['implementation']} {row['status']}: {row['detail']}" for row in _rows(bad)}
-        raise FailedError("; ".join([*said, *sorted(ends)]))
-    return "; ".join(said)
+    ends = {f"{row['implementation']} {row['status']}: {row['detail']}" for row in _rows(bad)}
+    return judged([*said, *sorted(ends)], len(bad) or len(said) == 1)
 
 
 def published(drill: Drill) -> str:
     """Measure the settings of publications, those of this card first, and show their figures beside ours."""
     if not drill.is_gpu:
-        names, words = ["hubhop-layer"], ["--device", "cpu", "--impl", "eager", *ONCE]
-        absent = [f"{', '.join(FIGURES)} need a CUDA device"]
+        names, words = ["hubhop-layer"], [*ONCE, "--impl", "eager"]
+        absent = [f"{', '.join(CARDS)} need a CUDA device"]
     else:
         card = _said(sys.executable, "-c", "import torch; print(torch.cuda.get_device_name())").strip()
-        ordered = sorted(FIGURES, key=lambda name: CARDS[name] not in card)
-        names, words = [name for name in ordered if name in shipped_names()], ["--device", drill.device, *ONCE]
-        absent = [f"there is no sweep {name}" for name in FIGURES if name not in names]
+        ordered = sorted(CARDS, key=lambda name: CARDS[name] not in card)
+        names, words = [name for name in ordered if name in shipped_names()], [*ONCE]
+        absent = [f"there is no sweep {name}" for name in CARDS if name not in names]
     said, agrees, measured = [], [], 0
     for place, name in enumerate(names):
         end_s = time.monotonic() + drill.measuring_s / (len(names) - place)
         try:
-            table, _ = drill.bench(name, "--sweep", name, *words, end_s=end_s)
+            table = drill.bench(name, "--sweep", name, *words, end_s=end_s)
         except FailedError as error:  # the others go on
             said.append(f"{name}: {error}")
             agrees += [False] if drill.is_gpu and CARDS[name] in card else []
@@ -299,19 +296,17 @@ def published(drill: Drill) -> str:
         agrees += ["equivalent" in verdicts] if drill.is_gpu and CARDS[name] in card else []
         counts = Counter(table["status"]) + Counter(verdicts)
         said.append(f"{name}: {', '.join(f'{count} {verdict}' for verdict, count in counts.items())}")
-    text = "; ".join([*said, *absent])
     if not names:
-        raise SkippedError(text)
-    if not measured:
-        raise FailedError(text)
+        raise SkippedError("; ".join(absent))
+    said += absent
     if agrees and not any(agrees):
-        raise FailedError(f"{text}; no figure of this card agrees: the log has each with its ratio")
-    return text
+        raise FailedError("; ".join([*said, "no figure of this card agrees: the log has each with its ratio"]))
+    return judged(said, not measured)
 
 
 def profile(drill: Drill) -> str:
     """Profile two cases with their page, and read that the kernels of the device are in it."""
-    drill.once("profile", ("eager", "sdpa"), *drill.shape())
+    drill.once("profile", PLAIN, *drill.shape())
     folder = drill.folder / "profile"
     _said(sys.executable, "-m", "bench", "profile", str(folder), "--report")
     page = folder / "profile.html"
@@ -325,7 +320,7 @@ def profile(drill: Drill) -> str:
 
 def memory(drill: Drill) -> str:
     """Read the peak memory of eager and sdpa, beside the count of their tensors."""
-    table, _ = drill.once("memory", ("eager", "sdpa"), *drill.shape(LARGE))
+    table, _ = drill.once("memory", PLAIN, *drill.shape(LARGE))
     said, wrong = [], False
     for row, case in zip(_rows(table), cases(table), strict=True):
         counted = peak_bytes(Case(replace(case.point, device="cpu", dtype="float32"), case.implementation))
@@ -333,9 +328,7 @@ def memory(drill: Drill) -> str:
         tensors = counted * ITEM_BYTES[case.point.dtype] // ITEM_BYTES["float32"]
         said.append(f"{case.implementation} {row['peak_bytes']} bytes, its tensors {tensors}")
         wrong |= pd.isna(row["peak_bytes"]) or abs(row["peak_bytes"] / tensors - 1) > NEAR_TENSORS
-    if wrong:
-        raise FailedError("; ".join(said))
-    return "; ".join(said)
+    return judged(said, wrong)
 
 
 def hacks(drill: Drill) -> str:
@@ -345,39 +338,26 @@ def hacks(drill: Drill) -> str:
     else:
         planted = import_module("tests.hacks")
         expected = {**{f"{planted.__name__}:{name}": planted.EXPECTED[name] for name in FEW_HACKS}, **HARMFUL}
-    expected = {"eager": "ok: $", "sdpa": "ok: $", **expected}
     shape = (*(LARGE if drill.is_gpu else ON_CPU), "--dtype", "float32")  # some round to another one
-    table, _ = drill.bench("hacks", "--device", drill.device, "--impl", ",".join(expected), *shape, *ONCE)
-    ends = {row["implementation"]: f"{row['status']}: {row['detail']}" for row in _rows(table)}
-    said = [f"{name} {ends[name].partition(':')[0]}" for name in expected if name in ends]
-    if missing := [name for name in expected if name not in ends]:
-        said.append(f"not measured in time: {', '.join(missing)}")
-    wrong = [
-        f"{name} is {end}, expected {expected[name]}" for name, end in ends.items() if not re.match(expected[name], end)
-    ]
-    if wrong:
-        raise FailedError("; ".join([*wrong, *said]))
-    return "; ".join(said)
+    return drill.once("hacks", {**PLAIN, **expected}, *shape)[1]
 
 
 def backends(drill: Drill) -> str:
     """Ask for each backend of scaled_dot_product_attention by name, and read which kernel ran."""
     # a row whose process has another order of backends at the end is an error
-    table, said = drill.once("backends", ("eager", "sdpa", *BACKENDS), *drill.shape(), allowed=("unsupported",))
+    table, said = drill.once("backends", {**PLAIN, **dict.fromkeys(BACKENDS, "(ok|unsupported): ")}, *drill.shape())
     ran = dict(zip(table["implementation"], table["kernels"], strict=True))
     done = {*table[table["status"] == "ok"]["implementation"]}
     others = [f"{name} ran {ran[name]}" for name, part in BACKENDS.items()
               if name in done and part not in str(ran[name]).lower()]  # fmt: skip
-    if others:
-        raise FailedError("; ".join([*others, said]))
-    return f"{said}; sdpa ran {ran['sdpa']}"
+    return judged([*others, said, f"sdpa ran {ran['sdpa']}"], others)
 
 
 def compiled(drill: Drill) -> str:
     """Measure every compiled implementation with a cold cache, and in a second process with a warm one."""
     ours = [name for name, entry in IMPLEMENTATIONS.items() if entry.compiles and not entry.packages]
     names = ["eager", *(ours if drill.is_gpu else ours[:1])]
-    table, said = drill.once("compiled", names, *drill.shape(), "--processes", "2")
+    table, said = drill.once("compiled", dict.fromkeys(names, OK), *drill.shape(), "--processes", "2")
     if left := [each.name() for each in psutil.Process().children(recursive=True)]:
         raise FailedError(f"{said}; processes are left: {', '.join(left)}")
     cold = table[(table["status"] == "ok") & (table["implementation"] != "eager")]
@@ -406,17 +386,7 @@ def streams(drill: Drill) -> str:
     """Leave work of some 20 µs and of a millisecond on another stream, and join it: only the first is blamed."""
     drill.need_gpu("it has streams")
     shape = ("--batch", "32", "--num-tokens", "16,1024", "--channels", "768", "--num-heads", "12")
-    words = ("--impl", ",".join(STREAMS), *shape, "--dtype", drill.dtype, *ONCE)
-    table, _ = drill.bench("streams", "--device", drill.device, *words)
-    ends = _rows(table)
-    time_s = {row["num_tokens"]: row["latency_s"] for row in ends if row["implementation"] == "eager"}
-    said = [
-        f"{row['implementation']} {row['status']} in calls of {time_s[row['num_tokens']] * 1e6:.0f} us" for row in ends
-    ]
-    wrong = [row["detail"] for row in ends if row["status"] != STREAMS[row["implementation"]]]
-    if wrong or len(ends) < 2 * len(STREAMS):
-        raise FailedError("; ".join([*said, *wrong]))
-    return "; ".join(said)
+    return drill.once("streams", STREAMS, *shape, "--dtype", drill.dtype, points=2)[1]
 
 
 WITH_EVENTS = ("known", "slowed")

@@ -4,8 +4,8 @@ As a program it times the same layer under two names without a hold, and prints 
 """
 
 import importlib.metadata
+import json
 import os
-import signal
 import statistics
 import sys
 import time
@@ -24,7 +24,8 @@ from bench.measure.devices import device
 from bench.plan.device import COLD, CPU, HOT, kind
 from impls.catalogue import IMPLEMENTATIONS
 from impls.contract import Unsupported
-from tests.drills.gpu import FailedError
+from tests.children import in_child
+from tests.drills.gpu import FailedError, judged
 from tests.make.checks import SHAPES, compared, expected
 from tests.make.points import point
 
@@ -66,29 +67,12 @@ def imports(name: str) -> str:
     return ", ".join(said)
 
 
-def _forked(work: Callable[[], object]) -> str:
-    """Return how a work ends in a forked process: `ok`, its error, or its signal."""
-    reading, writing = os.pipe()
-    pid = os.fork()
-    if not pid:
-        try:
-            said = str(work() or "ok")
-        except BaseException as error:
-            said = f"{type(error).__name__}: {' '.join(str(error).split())}"
-        os.write(writing, said.encode())
-        os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading, "rb") as file:
-        said = file.read().decode()
-    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    return said or (f"ended by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}")
-
-
 def forks(name: str) -> str:
     """Use the device in a process forked from one that has imported the suite, and from one that has also compiled."""
 
-    def use() -> None:
+    def use() -> str:
         torch.ones(8, device=name).sum().item()
+        return "ok"
 
     def after_compiling() -> str:
         os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")  # else its processes stay
@@ -96,13 +80,11 @@ def forks(name: str) -> str:
             compilation.warm_toolchain("cpu")
         except Exception as error:  # there may be no C++ compiler
             return f"not tried: {type(error).__name__}"
-        return _forked(use)
+        return in_child(use)
 
-    plain = _forked(use)
-    said = f"{name} in a process forked after imports: {plain}; after torch.compile: {_forked(after_compiling)}"
-    if plain != "ok":
-        raise FailedError(said)
-    return said
+    plain = in_child(use)
+    said = f"{name} in a process forked after imports: {plain}", f"after torch.compile: {in_child(after_compiling)}"
+    return judged(said, plain != "ok")
 
 
 def _device_s(call: Call, timing: str = HOT) -> float:
@@ -115,11 +97,10 @@ def known(_name: str) -> str:
     times_s = [_device_s(partial(cuda._sleep, CYCLES * factor)) for factor in (1, 2, 4)]
     off = max((time_s / times_s[0] / factor - 1 for factor, time_s in zip((1, 2, 4), times_s, strict=True)), key=abs)
     event_s = cuda.event_s()
-    said = f"{', '.join(f'{time_s * 1e3:.3f} ms' for time_s in times_s)} for 1, 2 and 4 times the cycles, "
-    said += f"off by {off:+.1%} at most; an empty pair of events {event_s * 1e6:.2f} us"
-    if abs(off) > NEAR or event_s > LEAST_EVENT_S:
-        raise FailedError(said)
-    return said
+    times = ", ".join(f"{time_s * 1e3:.3f} ms" for time_s in times_s)
+    said = [f"{times} for 1, 2 and 4 times the cycles, off by {off:+.1%} at most"]
+    said += [f"an empty pair of events {event_s * 1e6:.2f} us"]
+    return judged(said, abs(off) > NEAR or event_s > LEAST_EVENT_S)
 
 
 def slowed(_name: str) -> str:
@@ -141,12 +122,10 @@ def slowed(_name: str) -> str:
             continue
         said.append(f"{timing}: {plain_s * 1e6:.1f} us, with {PAUSE_S * 1e3:g} ms of the host {slow_s * 1e6:.1f} us")
         wrong |= abs(slow_s / plain_s - 1) > NEAR
-    if wrong:
-        raise FailedError("; ".join(said))
-    return "; ".join(said)
+    return judged(said, wrong)
 
 
-def judged(names: Sequence[str], mode: str, dtype: str, device: str) -> dict[str, tuple[Counter[str], float]]:
+def checked(names: Sequence[str], mode: str, dtype: str, device: str) -> dict[str, tuple[Counter[str], float]]:
     """Return of each implementation how often the check accepted it, its other results, and its error in tolerances."""
     of = {name: (Counter[str](), 0.0) for name in names}
     for shape in SHAPES:
@@ -172,14 +151,13 @@ def correct(name: str) -> str:
     ours = [each for each, entry in IMPLEMENTATIONS.items() if not (entry.packages or entry.compiles)]
     names = CHECKED_ON_CPU if is_cpu else ours
     for dtype, mode in product(dtypes, ("inference", "train")):
-        for each, (said, severity) in judged(names, mode, dtype, name).items():
+        for each, (said, severity) in checked(names, mode, dtype, name).items():
             accepted += said["accepted"]
             wrong = {text: count for text, count in said.items() if not text.startswith(("accepted", "unsupp"))}
             refused += [f"{each} {dtype} {mode}: {text} ({count})" for text, count in wrong.items()]
             print(f"{dtype} {mode} {each}: {dict(said)}, at most {severity:.0%} of the tolerance", flush=True)
-    if refused:
-        raise FailedError("; ".join(refused))
-    return f"{accepted} checks of {len(names)} implementations accepted, none refused, in {', '.join(dtypes)}"
+    accepts = f"{accepted} checks of {len(names)} implementations accepted, none refused, in {', '.join(dtypes)}"
+    return judged(refused or [accepts], refused)
 
 
 def _by_events_alone(call: Call) -> float:
@@ -203,10 +181,9 @@ def unheld(**columns: Any) -> float:
 
 
 def main(*words: str) -> None:
-    """Print the ratio at each point, whose columns are pairs of a name and a number."""
+    """Print the ratio at each point, whose columns are JSON."""
     for word in words:
-        pairs = (pair.split("=") for pair in word.split(","))
-        print("ratio", unheld(**{name: int(value) if value.isdigit() else value for name, value in pairs}), flush=True)
+        print("ratio", unheld(**json.loads(word)), flush=True)
 
 
 if __name__ == "__main__":

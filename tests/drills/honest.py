@@ -7,25 +7,17 @@ that is how many ended as an error or as incorrect, and each of them with its re
 
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from itertools import cycle, islice
-from pathlib import Path
 
-from bench.engine.run import Run
-from bench.plan.case import Case, Point
-from bench.plan.sweep import Effort, Sweep
-from bench.sampling.rounds import Length
+from bench.plan.case import Point
 from tests import honest
+from tests.drills.attacks import SHIPPED, ends
 from tests.make.points import of_layer
 
 ROWS, BUSY = 300, 2
-EFFORT = Effort(processes=1, timeout_s=120)
-SHORTEST = Length(0.0)
-"""The fewest rounds: so many take their time already."""
 
-SHIPPED = ("eager", "sdpa", "sdpa_math", "online", "manual")
 COMPILED = "compiled_eager"
 """It is measured at the first points alone: it takes long to compile."""
 
@@ -58,23 +50,6 @@ def names(at: Point, *, compiled: bool) -> list[str]:
     return [*SHIPPED, *([COMPILED] if compiled else []), *(f"tests.honest:{name}" for name in own)]
 
 
-def measured(folder: Path, rows: int) -> Iterator[tuple[Case, str, str]]:
-    """Yield at least so many cases that are supported, with status and detail; a crash is tried again."""
-    number = 0
-    wanted = {at: names(at, compiled=place < len(KINDS)) for place, at in enumerate(islice(points(), rows))}
-    every = tuple(dict.fromkeys(name for own in wanted.values() for name in own))
-    with Run(Sweep("honest", tuple(wanted), every, effort=EFFORT), folder) as run:
-        for at, own in wanted.items():
-            while missing := [name for name in run.missing(at) if name in own]:
-                run.replicate({at: missing}, SHORTEST)
-            for row in run.summary.rows(at):
-                if row["status"] != "unsupported":
-                    number += 1
-                    yield Case(at, row["implementation"]), row["status"], row["detail"]
-            if number >= rows:
-                return
-
-
 @contextmanager
 def busy(number: int) -> Iterator[None]:
     """Keep so many processes at work."""
@@ -88,8 +63,9 @@ def busy(number: int) -> Iterator[None]:
 def main(rows: int = ROWS, others: int = BUSY) -> int:
     """Print the rows, and those that were blamed; 1 if any was."""
     number, blamed = 0, list[str]()
-    with busy(others), tempfile.TemporaryDirectory() as folder:
-        for number, (case, status, detail) in enumerate(measured(Path(folder), rows), start=1):
+    wanted = {at: names(at, compiled=place < len(KINDS)) for place, at in enumerate(islice(points(), rows))}
+    with busy(others), closing(ends("honest", wanted)) as cases:
+        for number, (case, status, detail) in enumerate(islice(cases, rows), start=1):
             if status != "ok":
                 blamed.append(f"  {case.name}: {status}: {detail}")
             print(f"\r{number} rows, {len(blamed)} blamed", end="", file=sys.stderr, flush=True)

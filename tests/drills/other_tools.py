@@ -28,9 +28,10 @@ import pandas as pd
 import bench
 from bench.engine.run import run
 from bench.plan.sweep import Effort, Sweep
-from tests.make.points import vit
+from tests.make.points import point
 
 SHAPES = ((13, 100, 64, 4), (8, 50, 384, 6), (8, 197, 384, 6))
+COLUMNS = ("batch", "num_tokens", "channels", "num_heads")
 NAMES = ("eager", "sdpa", "compiled_sdpa", "mha")
 
 SECONDS = 3.0
@@ -44,10 +45,10 @@ Result = tuple[str, dict[str, float]]
 SETUP = """
 import torch
 from bench.measure import workload
-from tests.make.points import vit
+from tests.make.points import point
 
 torch.set_num_threads(1)
-work = workload.make(vit{shape})
+work = workload.make(point(**{columns}))
 calls = {{name: workload.step(workload.subject(work, name), work) for name in {names}}}
 """
 
@@ -83,7 +84,8 @@ with work.gradient_mode():
 def suite(shape_of: tuple[int, ...], folder: Path) -> Result:
     """Return what this suite's race names."""
     effort = Effort(processes=2, budget_s=4.0, race=True)
-    list(run(Sweep("tools", (vit(*shape_of),), NAMES, NAMES[0], effort, control=True), folder / "run"))
+    at = point(**_columns(shape_of))
+    list(run(Sweep("tools", (at,), NAMES, NAMES[0], effort, control=True), folder / "run"))
     table = bench.load(folder / "run").set_index("implementation")
     return str(table["rank"].idxmin()), dict(zip(table.index, -np.log(table["speedup"].astype(float)), strict=True))
 
@@ -121,8 +123,13 @@ TOOLS: dict[str, Callable[[tuple[int, ...], Path], Result]] = {
 }
 
 
+def _columns(shape_of: tuple[int, ...]) -> dict[str, int]:
+    return dict(zip(COLUMNS, shape_of, strict=True))
+
+
 def _script(path: Path, shape_of: tuple[int, ...], text: str) -> Path:
-    path.write_text((SETUP + text).format(shape=shape_of, names=NAMES, seconds=SECONDS), encoding="utf-8")
+    script = (SETUP + text).format(columns=_columns(shape_of), names=NAMES, seconds=SECONDS)
+    path.write_text(script, encoding="utf-8")
     return path
 
 

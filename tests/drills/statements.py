@@ -12,31 +12,28 @@ import math
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-
-import pandas as pd
 
 from bench.analyse.analysed_run import AnalysedRun
 from bench.analyse.verdict import change
 from bench.commands.export import content_of
-from bench.plan.case import CONTROL, Point
+from bench.plan.case import Point
 from bench.plan.sweep import Sweep
 from bench.show import failures, summary
 from bench.show.comparison import duel
 from bench.show.markdown import markdown
 from bench.show.pages.run import page
-from bench.show.rows import by_point, plain
+from bench.show.rows import Row, by_point
 from bench.show.terminal.console import rendered
 from bench.show.terminal.results import results
-from bench.store.table import cases
 from impls.catalogue import compiled_from
 
 WIDE = 400
 NUMBER, NAME = r"([\d.,]+)", r"([\w.:\[\]=,/+-]+)"
 SPEEDUP = re.compile(rf"{NUMBER}x \[{NUMBER}, ({NUMBER}|unbounded)\]")
-SHARE = re.compile(rf"(?:over )?{NUMBER} to {NUMBER}%|{NUMBER}x to {NUMBER}x")
-MEDIAN = re.compile(r"\b([\d.]+) (ns|µs|ms|s) {2,}|\b([\d.]+) (ns|µs|ms|s)  ?±")
+SHARE = re.compile(rf"(over )?{NUMBER}(?: to {NUMBER}%|x to {NUMBER}x)")
+MEDIAN = re.compile(r"\b([\d.]+) (ns|µs|ms|s)(?: {2,}| {1,2}±)")
 SCALE = {"ns": 1e-9, "µs": 1e-6, "ms": 1e-3, "s": 1.0}
 
 
@@ -117,63 +114,62 @@ def contradictions(run: Path) -> Iterator[str]:
     whole = page(saved)
     texts["page"] = "\n".join(_sentences_of(whole))
     said = {point: Said() for point in rows_at}
-    points = [case.point for case in cases(saved.whole)]
-    for point, of in said.items():
-        _terminal(of, saved.whole[[each == point for each in points]], saved.baseline)
+    _terminal(said, rows_at, saved)
     _page(whole, [*said.values()], saved.baseline or "")
     _export(said, saved)
     if len(said) == 1 and (run / "advice.md").exists():
         _advice((run / "advice.md").read_text(encoding="utf-8"), *said.values())
-    _duel(said, saved, texts)
+    _duel(said, rows_at, saved, texts)
     for point, of in said.items():
         yield from (f"{point.name}: {line}" for line in _disagree(of))
     for where, text in texts.items():
-        yield from (f"{where}: {line}" for line in _miscounted(text, saved.table, sweep))
-    yield from _named(texts["end"].split("\n\n")[0], saved.table, sweep)
+        yield from (f"{where}: {line}" for line in _miscounted(text, rows_at, sweep))
+    yield from _named(texts["end"].split("\n\n")[0], rows_at, sweep)
 
 
 # what is read
 
 
-def _terminal(of: Said, table: pd.DataFrame, baseline: str | None) -> None:
-    """Read the table of a point as `show` prints it."""
-    lines = rendered(results(table, baseline), width=WIDE).splitlines()
-    names = sorted((str(name) for name in table["implementation"] if name != CONTROL), key=len, reverse=True)
-    head = next((number for number, line in enumerate(lines) if " latency " in line), None)
-    if head is None:  # nothing was measured
-        return
-    _words(of, lines[head - 1], names, "terminal")
-    letters: dict[str, str] = {}
-    for line in lines[head + 1 :]:
-        name = next((name for name in names if line.startswith(f"  {name} ")), None)
-        if name is None:
-            break
-        letters[name] = (re.match(r" +([A-Z1]*) ", line[2 + len(name) :]) or [" ", ""])[1]
-        _row(of, name, line[2 + len(name) :], baseline or "", "terminal")
-    of.explained |= {name for name, of_row in letters.items() if "R" in of_row}
+def _terminal(said: Mapping[Point, Said], rows_at: Mapping[Point, Sequence[Row]], saved: AnalysedRun) -> None:
+    """Read the table as `show` prints it: a part for each point, between its head and what the columns mean."""
+    shown = rendered(results(saved.whole, saved.baseline), width=WIDE)
+    for (point, of), part in zip(said.items(), shown.split("\n\n")[1:], strict=False):
+        lines = part.splitlines()
+        head = next((number for number, line in enumerate(lines) if " latency " in line), None)
+        if head is None:  # nothing was measured
+            continue
+        names = [row["implementation"] for row in rows_at[point]]
+        _words(of, lines[head - 1], names, "terminal")
+        for line in lines[head + 1 :]:
+            if (name := line.split()[0]) not in names or not line.startswith(f"  {name} "):
+                break
+            row = line[2 + len(name) :]
+            _row(of, name, row, saved.baseline or "", "terminal")
+            if (letters := re.match(r" +([A-Z1]*) ", row)) and "R" in letters[1]:
+                of.explained.add(name)
 
 
 def _row(of: Said, name: str, line: str, baseline: str, where: str) -> None:
     """Read what a row of a table says after its name."""
     if median := MEDIAN.search(line):
-        number, unit = median.groups()[:2] if median[1] else median.groups()[2:]
-        of.medians_s[name] = float(number) * SCALE[unit]
+        of.medians_s[name] = float(median[1]) * SCALE[median[2]]
     text = re.sub(" +", " ", line)
     if ratio := SPEEDUP.search(text):
         of.pairs.append(Told(name, baseline, Bound.of(ratio[2]), Bound.of(ratio[3]), where))
         text = text.replace(ratio[0], "")
-    if share := SHARE.search(text):
-        _slower(of, name, share, where)
+    if share := _share(text):
+        of.slower.append((name, *share, where))
     if paid := re.search(r"(never|not shown|[\d,]+ calls)\s*$", text):
         of.pays[name] = paid[1]
 
 
-def _slower(of: Said, name: str, share: "re.Match[str]", where: str) -> None:
-    is_share = share[1] is not None
-    low, high = (Bound.of(text, is_share) for text in (share.groups()[:2] if is_share else share.groups()[2:4]))
-    if share[0].startswith("over"):
-        low = Bound(1.0 + 1e-9, low.step)
-    of.slower.append((name, low, high, where))
+def _share(text: str) -> tuple[Bound, Bound] | None:
+    """Return by how much a text says that a row is slower: `2 to 5%`, `over 0 to 5%` or `1.2x to 1.5x`."""
+    match = SHARE.search(text)
+    if match is None:
+        return None
+    low, high = (Bound.of(end, share=match[3] is not None) for end in (match[2], match[3] or match[4]))
+    return (Bound(1.0 + 1e-9, low.step) if match[1] else low), high
 
 
 def _words(of: Said, text: str, names: Sequence[str], where: str) -> None:
@@ -182,10 +178,9 @@ def _words(of: Said, text: str, names: Sequence[str], where: str) -> None:
         name = match[1].rstrip(",")
         of.may_be_fastest.append((name, where))
         of.fastest.add(name)
-        if lead := SHARE.search(match[2] or ""):
-            low = Bound.of(lead[1], True) if lead[1] else Bound.of(lead[3])
-            of.pairs += [Told(name, other, low, Bound(math.inf, 0), where) for other in names if other != name
-                and other in of.medians_s]  # fmt: skip
+        if lead := _share(match[2] or ""):
+            others = [other for other in names if other != name and other in of.medians_s]
+            of.pairs += [Told(name, other, lead[0], Bound(math.inf, 0), where) for other in others]
     if match := re.search(rf"use {NAME}: (.*)", text):
         name = match[1]
         bound = re.search(rf"(?:more than|up to|within) {NUMBER}(%|x)", match[2])
@@ -250,19 +245,19 @@ def _advice(text: str, of: Said) -> None:
             of.slower.append((name, Bound(1.0, 0.0), Bound.of(bound[1], True), "advice.md, bound"))
 
 
-def _duel(said: Mapping[Point, Said], saved: AnalysedRun, texts: dict[str, str]) -> None:
+def _duel(
+    said: Mapping[Point, Said], rows_at: Mapping[Point, Sequence[Row]], saved: AnalysedRun, texts: dict[str, str]
+) -> None:
     """Read the comment on a pull request that a run of two implementations would have."""
     if not (saved.planned and saved.environment and len(saved.planned.implementations) == 2):
         return
     before, after = sorted(saved.planned.implementations, key=lambda name: name != saved.baseline)
-    rows = by_point(saved.whole)
-    changes = [change(point, rows.get(point, ()), before, after, 0.01) for point in saved.planned.points]
+    changes = [change(point, rows_at.get(point, ()), before, after, 0.01) for point in saved.planned.points]
     told = duel.Told(changes, before, after, saved.environment, "", saved.again, 0.01, 60.0)
     texts["duel"] = markdown(duel.blocks(told)).replace("\\[", "[")
     for each in changes:
         if each.ratio.is_known:
-            (ratio,) = SPEEDUP.findall(duel.headline(duel.Told(
-                [each], before, after, saved.environment, "", saved.again, 0.01, 60.0)))  # fmt: skip
+            (ratio,) = SPEEDUP.findall(duel.headline(replace(told, changes=[each])))
             said[each.point].pairs.append(Told(after, before, Bound.of(ratio[1]), Bound.of(ratio[2]), "duel"))
 
 
@@ -322,12 +317,11 @@ def _opposed(of: Said) -> Iterator[str]:
             yield f"{pair}, but its median is {one:.3g} s, the other's {other:.3g} s"
 
 
-def _miscounted(text: str, table: pd.DataFrame, sweep: Sweep | None) -> Iterator[str]:
+def _miscounted(text: str, rows_at: Mapping[Point, Sequence[Row]], sweep: Sweep | None) -> Iterator[str]:
     """Yield each number of cases or points that isn't that of the plan, or of the cases that have a time."""
-    tried = len(by_point(table))
-    points = len(sweep.points) if sweep else tried
-    planned = points * len(sweep.implementations) if sweep else len(table)
-    measured = sum(row["status"] == "ok" for row in plain(table))
+    points = len(sweep.points if sweep else rows_at)
+    planned = points * len(sweep.implementations) if sweep else sum(map(len, rows_at.values()))
+    measured = sum(row["status"] == "ok" for rows in rows_at.values() for row in rows)
     text = text.replace(",", "") if re.search(r"\d,\d{3}\b", text) else text
     for number in re.findall(r"(?:[Aa]ll|none of|\d+ of) (\d+) cases", text):
         if int(number) != planned:
@@ -342,19 +336,19 @@ def _miscounted(text: str, table: pd.DataFrame, sweep: Sweep | None) -> Iterator
         yield f"all were measured, but {planned - measured} of {planned} have no time"
 
 
-def _named(answer: str, table: pd.DataFrame, sweep: Sweep | None) -> Iterator[str]:
+def _named(answer: str, rows_at: Mapping[Point, Sequence[Row]], sweep: Sweep | None) -> Iterator[str]:
     """Yield where the first sentences name one for points that weren't measured, or that hardly any point compares."""
-    by = by_point(table)
-    points = len(sweep.points) if sweep else len(by)
+    points = len(sweep.points if sweep else rows_at)
     match = re.search(rf"\b[Uu]se {NAME}:", answer)
     if match is None:
         return
-    ok = {point: [row["implementation"] for row in rows if row["status"] == "ok"] for point, rows in by.items()}
-    compared = sum(match[1] in names and len(names) > 1 for names in ok.values())
-    if len(by) < points and f"of {points:,} points that" not in answer:
-        yield f"{match[1]} is named without a word on {points - len(by)} points that wait"
-    if 2 * compared <= len(by) and len(by) > 1:
-        yield f"{match[1]} is named, and compared at {compared} of {len(by)} points"
+    tried = len(rows_at)
+    ok = [[row["implementation"] for row in rows if row["status"] == "ok"] for rows in rows_at.values()]
+    compared = sum(match[1] in names and len(names) > 1 for names in ok)
+    if tried < points and f"of {points:,} points that" not in answer:
+        yield f"{match[1]} is named without a word on {points - tried} points that wait"
+    if 2 * compared <= tried and tried > 1:
+        yield f"{match[1]} is named, and compared at {compared} of {tried} points"
 
 
 if __name__ == "__main__":

@@ -7,11 +7,10 @@ from typing import Any
 from bench.analyse import advice as analyse
 from bench.analyse.advice import Advice
 from bench.analyse.summary import of_records, summarise
-from bench.plan.case import Case
 from bench.show.rows import plain
 from bench.store.record import Record
 from tests.make.points import point
-from tests.make.records import measured
+from tests.make.records import timed
 
 POINT = point(layer="timm:vit_tiny_patch16_224", batch=2)
 
@@ -96,19 +95,10 @@ def looks(
     return [seen(cores, core_share, layer_share, number=number, **changes) for number in range(3)]
 
 
-def run_of(times_s: Mapping[str, float], processes: int = 8, scatter: float = 0.004) -> list[Record]:
-    """Return records of settings that take these times."""
-    return [
-        measured(Case(POINT, name), process, time_s, scatter=scatter)
-        for process in range(processes)
-        for name, time_s in times_s.items()
-    ]
-
-
 def advised(times_s: Mapping[str, float], **seen_too: Any) -> Advice:
     """Return the answer for settings that take these times, at a model of which looks see something besides."""
     asked = dict.fromkeys([*SETTINGS, *(name for name in times_s if name != "as_is")])
-    return compared(run_of(times_s), asked, **seen_too)
+    return compared(timed([POINT], times_s, 8, scatter=0.004, seed="1"), asked, **seen_too)
 
 
 def compared(records: Sequence[Record], names: Iterable[str], **seen_too: Any) -> Advice:

@@ -119,11 +119,6 @@ def vit_s(**changes: Any) -> Point:
     return Point(**{**VIT_S, **changes})
 
 
-def vit(batch: int, tokens: int, channels: int, heads: int) -> Point:
-    """Return a point of the ViT layer."""
-    return point(batch=batch, num_tokens=tokens, channels=channels, num_heads=heads)
-
-
 def made(name: str, **columns: Any) -> Wrapper:
     """Return a module by its name in a wrapper, in eval mode; the columns are those of TINY but for some."""
     module, shapes = make(name, {**vars(point()), **columns})

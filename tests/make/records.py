@@ -1,9 +1,10 @@
 """Cases, records of them and environments, for tests that care about one of their values at a time."""
 
 import random
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from bench.plan.case import Case
+from bench.plan.case import Case, Point
 from bench.store.environment import Environment
 from bench.store.metrics import REPORTED
 from bench.store.record import Origin, Record, Samples
@@ -53,12 +54,35 @@ def environment(**identity: Any) -> Environment:
 
 
 def measured(
-    case: Case, process: int, value_s: float, *, scatter: float = 1e-3, seed: str = "", origin: Origin = ORIGIN
+    case: Case,
+    process: int,
+    value_s: float,
+    *,
+    scatter: float = 1e-3,
+    rounds: int = 2,
+    noise: float = 0.0,
+    seed: str = "",
+    origin: Origin = ORIGIN,
+    peak_bytes: int = 1024,
 ) -> Record:
-    """Return a record of two rounds that took this time, give or take a scatter, and the same at every call."""
-    value_s *= random.Random(f"{case.name} {process} {seed}").lognormvariate(0, scatter)
-    both = samples(value_s, value_s)
-    return record(case=case, process=process, origin=origin, samples=both, calls_per_timing=1, peak_bytes=1024)
+    """Return a record of rounds that took this time, give or take a scatter of processes and the noise of rounds.
+
+    It is the same at every call.
+    """
+    chance = random.Random(f"{case.name} {process} {seed}".strip())
+    value_s *= chance.lognormvariate(0, scatter)
+    every = samples(*(value_s * chance.lognormvariate(0, noise) for _ in range(rounds)))
+    return record(case=case, process=process, origin=origin, samples=every, calls_per_timing=1, peak_bytes=peak_bytes)
+
+
+def timed(points: Iterable[Point], seconds: Mapping[str, float], processes: int = 5, **options: Any) -> list[Record]:
+    """Return the records of points at which each implementation takes its time, made by `measured`."""
+    return [
+        measured(Case(at, name), process, value_s, **options)
+        for at in points
+        for process in range(processes)
+        for name, value_s in seconds.items()
+    ]
 
 
 def in_precision(name: str, dtype: str, process: int, seed: int | None = 7, slowness: float = 1.0) -> Record:

@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import random
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
@@ -11,13 +10,12 @@ import pandas as pd
 from bench.analyse.summary import summarise
 from bench.plan.case import Case, Point
 from bench.plan.sweep import load_sweep
-from bench.store.record import Origin, Record
-from tests.make.records import samples
+from bench.store.record import Record, Samples
+from tests.make.records import measured, record
 
 WIDE = Path(__file__).parent / "wide.toml"
 """The sweep of most example results."""
 
-ORIGIN = Origin("0123456789ab", "AMD EPYC 7B13 64-Core Processor", "2.13.0+cpu", "99dd20f", "2026-01-01T00:00:00Z")
 ROUNDS = 12
 
 CORE_COST = {
@@ -71,8 +69,7 @@ def _compiled(record: Record) -> Record:
 
 def results(cases: Iterable[Case], fates: Mapping[Case, Fate] | None = None, processes: int = 3) -> pd.DataFrame:
     """Return the table of results of these cases, measured but for those that met another fate."""
-    records = [modelled(case, process, (fates or {}).get(case)) for case in cases for process in range(processes)]
-    return summarise(records, "eager")
+    return summarise([modelled(case, n, (fates or {}).get(case)) for case in cases for n in range(processes)], "eager")
 
 
 def timed(
@@ -91,18 +88,10 @@ def timed(
 def modelled(case: Case, process: int, fate: Fate | None = None, latency_s: float | None = None) -> Record:
     """Return the record of a case in one process, the same at every call."""
     if fate:
-        return Record(case, process, fate[0], ORIGIN, detail=fate[1])
-    chance = random.Random(f"{case.name} {process}")
-    middle = (latency_s or model_s(case)) * chance.lognormvariate(0, 0.003)
-    times_s = [middle * chance.lognormvariate(0, 0.004) for _ in range(ROUNDS)]
-    return Record(
-        case,
-        process,
-        "ok",
-        ORIGIN,
-        samples=samples(*times_s),
-        metrics={"calls_per_timing": 1, "settled": True, "peak_bytes": peak_bytes(case)},
-    )
+        status, detail = fate
+        return record(case=case, process=process, status=status, detail=detail, samples=Samples(), metrics={})
+    value_s = latency_s or model_s(case)
+    return measured(case, process, value_s, scatter=0.003, rounds=ROUNDS, noise=0.004, peak_bytes=peak_bytes(case))
 
 
 def model_s(case: Case) -> float:

@@ -1,7 +1,7 @@
 """Tables of results whose ratios are drawn or chosen, and rows whose latencies follow a law, as the store has them."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any
 
@@ -10,7 +10,7 @@ import pandas as pd
 
 from bench.plan.case import Case
 from bench.stats.contrasts import Common, common
-from bench.stats.estimates import MEDIAN_EFFICIENCY, PAIR, Array, Estimates, half_widths, mean, ratios
+from bench.stats.estimates import MEDIAN_EFFICIENCY, PAIR, Estimates, half_widths, mean, ratios
 from bench.store.table import COLUMNS, SCHEMA_VERSION, typed
 from tests.make.records import case
 
@@ -19,7 +19,7 @@ Row = dict[str, Any]
 DRAWS, HELD = 100, 90
 """Intervals of 95 % are drawn so often, and must hold the truth so often."""
 
-ALONE = (Common(1.0, 0.0, math.inf),) * 2
+ALONE = Common(1.0, 0.0, math.inf)
 """Nothing is pooled: the processes of a row tell its scatter."""
 
 Law = Callable[[int], float]
@@ -113,37 +113,17 @@ def _unmeasured(of: tuple[Case, ...]) -> pd.DataFrame:
 
 
 def timed_row(
-    name: str,
-    latencies_s: Sequence[float],
-    baseline_s: Sequence[float] = (),
-    *,
-    pooled: tuple[Common, Common] = ALONE,
-    peak_bytes: float | None = None,
-    **columns: Any,
+    name: str, latencies_s: Sequence[float], *, pooled: Common = ALONE, peak_bytes: float | None = None, **columns: Any
 ) -> Row:
-    """Return the row of an implementation from a latency for each process, and those of the baseline beside them.
-
-    `pooled` are the variances that a run has in common, of latencies and of ratios.
-    """
-    logs, base = np.log(latencies_s), np.log(baseline_s)
-    level, of = _mean(logs, pooled[0]), _mean(base - logs if base.size else logs * math.nan, pooled[1])
-    half = half_widths(level) * (MEDIAN_EFFICIENCY if len(logs) > 2 else 1.0)
-    latency_s = np.median(latencies_s)
-    ends = dict(zip(("latency_low_s", "latency_high_s"), latency_s * np.exp([-half, half]), strict=True))
-    numbers = {"latency_s": latency_s, **ends, **_speedup(of)}
-    known = {name: None if math.isnan(value) else float(value) for name, value in numbers.items()}
-    others = {"status": "ok", "processes": len(latencies_s), "memory_bytes": peak_bytes}
-    return {**case(name, **columns).columns(), **others, **known}
-
-
-def _mean(logs: Array, pooled: Common) -> Estimates:
-    """Return the mean over processes; what doesn't scatter at all is the baseline over itself."""
-    scatters = len(logs) > 1 and np.ptp(logs) > 0
-    variance, freedom = (pooled if scatters else ALONE[0]).moderate(
-        np.asarray(np.var(logs, ddof=1) if len(logs) > 1 else math.nan), np.asarray(len(logs) - 1.0)
-    )
-    error = np.sqrt(variance / len(logs))
-    return Estimates(np.asarray(np.mean(logs)), error, np.where(freedom > 0, freedom, math.nan))
+    """Return the row of an implementation from a latency for each process, whose variance is `pooled` with a run's."""
+    logs, freedom = np.log(latencies_s), np.asarray(len(latencies_s) - 1.0)
+    variance, of = pooled.moderate(np.asarray(np.var(logs, ddof=1) if freedom else math.nan), freedom)
+    half = half_widths(Estimates(np.asarray(np.mean(logs)), np.sqrt(variance / len(logs)), of))
+    half = half * (MEDIAN_EFFICIENCY if freedom > 1 else 1.0)
+    latency_s = float(np.median(latencies_s))
+    ends = [None, None] if math.isnan(half) else (latency_s * np.exp([-half, half])).tolist()
+    times_s = dict(zip(("latency_s", "latency_low_s", "latency_high_s"), (latency_s, *ends), strict=True))
+    return {**case(name, **columns).columns(), **times_s, "processes": len(logs), "memory_bytes": peak_bytes}
 
 
 def exact(name: str, law: Law, places: Sequence[int], column: str = "num_tokens", **columns: Any) -> list[Row]:
@@ -153,35 +133,21 @@ def exact(name: str, law: Law, places: Sequence[int], column: str = "num_tokens"
 
 def planted(
     rng: np.random.Generator,
-    laws: Mapping[str, Law],
+    law: Law,
     places: Sequence[int],
     *,
     processes: int,
     sd: float | Sequence[float] = 0.03,
     column: str = "num_tokens",
 ) -> list[Row]:
-    """Return rows whose processes scatter about their laws by `sd`; the first implementation is the baseline.
-
-    `sd` is that of all places or one for each.
-    """
-    times_of: list[tuple[str, int, Array, Array]] = []
-    for place, scatter in zip(places, np.broadcast_to(sd, len(places)), strict=True):
-        times = {name: law(place) * np.exp(rng.normal(0, scatter, processes)) for name, law in laws.items()}
-        base = next(iter(times.values()))
-        times_of += [(name, place, values, base) for name, values in times.items()]
-    pooled = (
-        _common([np.log(own) for *_, own, _ in times_of]),
-        _common([np.log(base / own) for *_, own, base in times_of]),
-    )
+    """Return the rows of sdpa, whose processes scatter about a law by `sd`: that of all places, or one for each."""
+    scatters = np.broadcast_to(sd, len(places))
+    times_s = [law(place) * np.exp(rng.normal(0, of, processes)) for place, of in zip(places, scatters, strict=True)]
+    pooled = common(np.array([np.var(np.log(own), ddof=1) for own in times_s]), np.full(len(times_s), processes - 1.0))
     return [
-        timed_row(name, own.tolist(), base.tolist(), pooled=pooled, **{column: place})
-        for name, place, own, base in times_of
+        timed_row("sdpa", own.tolist(), pooled=pooled, **{column: place})
+        for place, own in zip(places, times_s, strict=True)
     ]
-
-
-def _common(logs: Sequence[Array]) -> Common:
-    variances = np.array([np.var(own, ddof=1) for own in logs])
-    return common(variances, (variances > 0) * np.array([len(own) - 1.0 for own in logs]))
 
 
 def draws(seed: int) -> Iterator[np.random.Generator]:

@@ -16,7 +16,7 @@ from bench.store import journal, table
 from bench.store.environment import Environment
 from bench.store.record import Record
 from tests.make.points import vit_s
-from tests.make.records import ORIGIN, environment, measured
+from tests.make.records import ORIGIN, environment, timed
 from tests.make.results import modelled, of_wide
 
 
@@ -48,12 +48,8 @@ def weekly(folder: Path, sdpa_s: Sequence[float], processes: int = 6) -> list[Pa
         origin = dataclasses.replace(
             ORIGIN, started_at=f"2026-01-{1 + 7 * number:02d}T12:00:00Z", torch_version=f"2.{10 + number}.0"
         )
-        records = [
-            measured(Case(vit_s(num_tokens=tokens), name), process, value, origin=origin, seed=str(number))
-            for tokens in (50, 197)
-            for name, value in (("eager", 1.0), ("sdpa", latency_s))
-            for process in range(processes)
-        ]
+        points = [vit_s(num_tokens=tokens) for tokens in (50, 197)]
+        records = timed(points, {"eager": 1.0, "sdpa": latency_s}, processes, origin=origin, seed=str(number))
         folders.append(saved(folder / f"week-{number + 1}", records, environment()))
     return folders
 

@@ -11,7 +11,8 @@ from bench.show.rows import Row
 from bench.show.terminal.console import rendered
 from bench.store.profile import Profile, ProfiledOperator
 from tests.make.profiles import STEPS, by_graph, profile, stepwise
-from tests.make.results import ORIGIN, results
+from tests.make.records import ORIGIN
+from tests.make.results import results
 from tests.profiling.gpu_trace import eager_profile
 
 
@@ -98,7 +99,7 @@ def test_a_heavy_difference_comes_with_advice(share: float, noted: str) -> None:
 
 def test_the_runs_own_latency_stands_beside_it() -> None:
     """The terminal says if the profile was taken elsewhere, or if the run lacks the case."""
-    here = replace(profile(), origin=ORIGIN)
+    here = profile()
     table = results([here.case])
     row = row_of(table, here.case)
     assert row is not None
@@ -112,7 +113,7 @@ def test_the_runs_own_latency_stands_beside_it() -> None:
 @pytest.mark.parametrize(("factor", "words"), [(3.02, "3 times"), (0.5, "0.5 times"), (1.1, ""), (0.9, "")])
 def test_a_latency_unlike_that_of_the_run_is_said_with_a_reason(factor: float, words: str) -> None:
     """Calls without the profiler that take three times as long as in the run, or half as long: a warning says so."""
-    of = replace(profile(), origin=ORIGIN)
+    of = profile()
     row = row_of(results([of.case]), of.case)
     assert row is not None
     other = replace(of, timed_s=factor * row["latency_s"], profiled_s=factor * row["latency_s"])

@@ -8,6 +8,8 @@ import pytest
 from bench.analyse.analysed_run import AnalysedRun
 from bench.plan.case import CONTROL, Case
 from bench.plan.sweep import Effort, Sweep
+from bench.show.pages import run_data
+from bench.show.rows import by_point
 from bench.store import plan
 from bench.store.record import Record
 from tests.drills import statements
@@ -22,6 +24,12 @@ EVERY = sorted(path.parent for path in PUBLISHED.rglob("plan.json"))
 FEW = [PUBLISHED / "advise-swin-xeon-2core"]
 NAMES = ("eager", "sdpa", "manual")
 AT = [vit_s(num_tokens=tokens) for tokens in (50, 197, 577)]
+
+
+@pytest.fixture(autouse=True)
+def _no_charts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave the charts of pages out, which say nothing that the drill reads."""
+    monkeypatch.setattr(run_data, "figures", lambda _view: [])
 
 
 def run(folder: Path, records: Sequence[Record], waiting: int = 0, names: Sequence[str] = NAMES) -> Path:
@@ -119,14 +127,14 @@ def test_each_other_contradiction_is_found(parts: dict[str, object], words: str)
 def test_a_count_that_is_not_that_of_the_plan_is_found(tmp_path: Path, text: str) -> None:
     """With three of six planned cases measured; what is counted rightly is not."""
     saved = AnalysedRun(run(tmp_path / "run", of()[:9], 1, NAMES))
-    assert len([*statements._miscounted(text, saved.table, saved.planned)]) >= 1
+    assert len([*statements._miscounted(text, by_point(saved.table), saved.planned)]) >= 1
     right = "3 of 6 cases have no time; at the 1 of 2 points that was measured; in 3 of 3 measured cases"
-    assert [*statements._miscounted(right, saved.table, saved.planned)] == []
+    assert [*statements._miscounted(right, by_point(saved.table), saved.planned)] == []
 
 
 def test_a_name_for_points_that_wait_is_found(tmp_path: Path) -> None:
     """And one that hardly any point compares."""
     saved = AnalysedRun(run(tmp_path / "run", of((1, "sdpa"), (2, "sdpa")), 1))
-    (waits, few) = statements._named("Use sdpa: at all 3 points", saved.table, saved.planned)
+    (waits, few) = statements._named("Use sdpa: at all 3 points", by_point(saved.table), saved.planned)
     assert "wait" in waits
     assert "compared at 1 of 3" in few
