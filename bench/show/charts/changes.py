@@ -61,7 +61,6 @@ def drawn_row(report: Report, row: Row) -> dict[str, Any]:
         "label": f"{row['implementation']} {report.point(row)}".strip(),
         "implementation": str(row["implementation"]),
         "verdict": str(row["verdict"]),
-        "text": change(row),
         "words": f"{row['verdict']} {change(row)}",
         **{name: None if value is None else float(value) for name, value in ends.items()},
     }

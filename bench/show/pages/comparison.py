@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.plan.case import Case
-from bench.show.blocks import Lines, Table
+from bench.show.blocks import WARNING, Lines, Table
 from bench.show.charts.changes import changes, drawn_row, is_drawn
 from bench.show.columns import latency_text
 from bench.show.comparison import blocks
@@ -25,22 +25,26 @@ def write(path: Path, report: Report, base: SavedRun, new: SavedRun) -> Path:
     """Write the page of a comparison, and return its file; raises WrongRequest if it can't be written."""
     rows = report.rows[:MOST_ROWS]
     left = len(report.rows) - len(rows)
+    left_out = f"This page has the first {len(rows)} rows; --format csv has the other {left} too." if left else ""
     page = shell.render(
-        "comparison.html",
+        "results.html",
         f"Comparison of {' and '.join(_names(base, new))}",
         list(dict.fromkeys(str(row["implementation"]) for row in rows)),
         _data(report, rows, base, new),
-        figures=[_changes(report, rows)] if any(map(is_drawn, rows)) else [],
+        head=[*blocks.head(report), Lines([left_out], WARNING)],
         stamp=report.mark,
-        head=blocks.head(report),
-        left_out=f"This page has the first {len(rows)} rows; --format csv has the other {left} too." if left else "",
-        summary=[Table(blocks.SUMMARY, implementations(report))],
+        figures=[_changes(report, rows)] if any(map(is_drawn, rows)) else [],
+        before={"By implementation": [Table(blocks.SUMMARY, implementations(report))]},
+        has_views=False,
+        table_title="All rows",
         table=Table(blocks.columns(report), rows),
-        notes=[
-            Lines([counts(report.rows)]),
-            blocks.failures(report, rows),
-            Lines([*explanations(report), *report.notes], is_list=True),
-        ],
+        after={
+            "What to know": [
+                Lines([counts(report.rows)]),
+                blocks.failures(report, rows),
+                Lines([*explanations(report), *report.notes], is_list=True),
+            ]
+        },
     )
     return shell.write(path, page)
 
@@ -65,16 +69,17 @@ def _data(report: Report, rows: Sequence[Row], base: SavedRun, new: SavedRun) ->
     ]
     records = [shell.by_case(run.records) for run in (base, new)]
     return {
-        "kind": "comparison",
         "points": points,
         "rows": shell.columns(drawn_rows),
         "sides": ["BASE", "NEW"],
-        "commands": shell.packed(shell.as_data([report.again.command(case) for case in cases])),
-        **shell.samples([
-            {number: (side[case], of.get(case, [])) for number, case in enumerate(cases) if case in side}
-            for side, of in zip(sides, records, strict=True)
-        ]),
-    }  # fmt: skip
+        **shell.cases(
+            [
+                {number: (side[case], of.get(case, [])) for number, case in enumerate(cases) if case in side}
+                for side, of in zip(sides, records, strict=True)
+            ],
+            [report.again.command(case) for case in cases],
+        ),
+    }
 
 
 def _changes(report: Report, rows: Sequence[Row]) -> Figure:
@@ -89,10 +94,10 @@ def _changes(report: Report, rows: Sequence[Row]) -> Figure:
                 changes([drawn_row(report, row) for row in rows if is_drawn(row)], report.limits, on_page=True),
                 "The change of each row with its interval",
                 list(dict.fromkeys(str(row["implementation"]) for row in rows)),
-                {"label": "row", "verdict": "verdict", "text": "change"},
+                {"label": "row", "verdict": "verdict", "change_text": "change"},
             )
         },
-        needs="change",
+        column="change",
     )
 
 

@@ -13,7 +13,7 @@ from altair.utils import schemapi
 
 from bench.show.figures.marks import style_of
 from bench.show.figures.page import text_width
-from bench.show.palette import PAGE_COLOURS, in_the_dark, style
+from bench.show.palette import PAGE_COLOURS, of_page, style
 from bench.show.picture import Kind, Marks, Panel, Place, Scale, Shape
 from bench.store.units import TIME_UNITS
 from impls.catalogue import Style
@@ -79,10 +79,10 @@ def variable(number: int) -> str:
     return f"var(--i{number})"
 
 
-def variables(names: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """Return the CSS variables of a page with these implementations: their colours in the light and in the dark."""
-    colours = [style(name).colour for name in names]
-    return {**PAGE_COLOURS, **{f"i{number}": (each, in_the_dark(each)) for number, each in enumerate(colours)}}
+def variables(names: Sequence[str]) -> dict[str, str]:
+    """Return the CSS variables of a page with these implementations, with their colours."""
+    colours = {f"i{number}": style(name).colour for number, name in enumerate(names)}
+    return {name: of_page(colour) for name, colour in ({name: name for name in PAGE_COLOURS} | colours).items()}
 
 
 def swatch(name: str) -> tuple[str, str, str]:
@@ -110,6 +110,14 @@ def spec(
     whole["params"] = [*whole.get("params", []), *({"name": name, "value": []} for name in PARAMETERS)]
     whole |= {"width": "container", "autosize": {"type": "fit-x", "contains": "padding"}, "description": description}
     return {key: value for key, value in whole.items() if key not in ("$schema", "config", "usermeta")}
+
+
+def of_one(chart: Spec, field: str, labels: Mapping[int, str]) -> Spec:
+    """Return a chart of the rows with one value of a field, which the reader chooses by its label."""
+    values = [*labels]
+    select = {"input": "select", "options": values, "labels": [*labels.values()], "name": f"{field} "}
+    param = {"name": field, "value": values[len(values) // 2], "bind": select}
+    return {**chart, "params": [*chart["params"], param], "transform": [{"filter": f"datum.{field} == {field}"}]}
 
 
 def seconds(value: str = "datum.value") -> str:
@@ -278,7 +286,7 @@ def _of_axis(scale: Scale) -> alt.Scale:
     return alt.Scale(zero=scale.given != "seconds", nice=False, padding=8 if scale.given == "seconds" else 0)
 
 
-def _axis(name: str, scale: Scale) -> alt.Axis | None:
+def _axis(name: str, scale: Scale) -> alt.Axis:
     side: Any = {"orient": "top"} if name == "x" and scale.given == "values" else {}
     if scale.given == "places":
         return alt.Axis(values=alt.ExprRef("places"), labelOverlap="greedy", format=",d")
@@ -288,8 +296,6 @@ def _axis(name: str, scale: Scale) -> alt.Axis | None:
         return alt.Axis(grid=True, **_in_lines())
     if scale.given == "seconds":
         return alt.Axis(labelExpr=seconds(), tickCount=6)
-    if scale.given == "none":
-        return None
     if scale.kind is Kind.PLACES:
         return alt.Axis(labelAngle=0, grid=False)
     if scale.ticks:

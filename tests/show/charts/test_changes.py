@@ -67,7 +67,7 @@ def test_verdicts_are_told_by_colour_and_by_marker_and_in_words() -> None:
     base, new = (table(*(at(case("sdpa", num_tokens=n), level) for n in (50, 197))) for level in (1.0, 0.9))
     rows = panel(picture(Report(compare(base, new)))).rows
     assert {each["label"] for each in rows} == {"sdpa N=50", "sdpa N=197"}
-    assert all(each["text"].startswith("-10.0% ±") for each in rows)
+    assert all(each["words"].removeprefix(f"{each['verdict']} ").startswith("-10.0% ±") for each in rows)
 
 
 def test_the_margin_is_shaded_and_the_bounds_are_dashed() -> None:
