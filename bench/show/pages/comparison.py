@@ -38,6 +38,7 @@ def write(path: Path, report: Report, base: SavedRun, new: SavedRun) -> Path:
         has_views=False,
         table_title="All rows",
         table=Table(blocks.columns(report), rows),
+        letters=[],
         after={
             "What to know": [
                 Lines([counts(report.rows)]),

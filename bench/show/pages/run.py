@@ -36,6 +36,20 @@ WHAT_A_POINT_SAYS = (
 )
 """What the columns of the table of points say."""
 
+METHOD = (
+    "Every implementation computes the whole layer in a process of its own, and its output is compared with a float64 "
+    "reference before it is timed (docs/method.md).",
+    "In a round each implementation takes one sample, in random order, so a disturbance meets all of them alike.",
+    "A speed-up is paired within rounds, in several processes, because two processes of the same program differ "
+    "(docs/terms.md).",
+    "The errors of all rows come from one model of the run: rounds and processes both count, and each point lends from "
+    "the others. A second copy of the baseline checks them.",
+    "What a choice can cost at most is its slowdown's upper bound against the fastest of the point.",
+    "Peak memory is counted by torch's allocator during one call; it is exact and needs no interval "
+    "(docs/comparing.md).",
+)
+"""How a run is measured."""
+
 
 def write(saved: AnalysedRun) -> Path:
     """Write the page of a run into its folder, and return its file.
@@ -53,11 +67,12 @@ def page(saved: AnalysedRun, head: Sequence[Block] = ()) -> str:
     view = view_of(saved)
     columns = of_page(view.rows, view.baseline)
     cells = [
-        [Cell(view.shown[row["number"]].label), *(of_any(column, row) for column in columns[1:])] for row in view.rows
+        [Cell(view.shown[row["number"]].at.label), *(of_any(column, row) for column in columns[1:])]
+        for row in view.rows
     ]
-    flags = legend([flag for row in measured(view.rows) for flag in flags_of(row)])
+    flags = [flag for row in measured(view.rows) for flag in flags_of(row)]
     return shell.render(
-        "run.html",
+        "results.html",
         _title(saved.folder, view),
         view.names,
         run_data.data(view),
@@ -67,11 +82,12 @@ def page(saved: AnalysedRun, head: Sequence[Block] = ()) -> str:
         has_views=True,
         table_title="All cases",
         table={"columns": columns, "cells": cells},
-        letters=definitions({flag.letter: "; ".join(filter(None, (flag.meaning, flag.advice))) for flag in flags}),
+        letters=[
+            definitions({flag.letter: "; ".join(filter(None, (flag.meaning, flag.advice))) for flag in legend(flags)})
+        ],
         csv=_csv(view),
-        after={"Where it was measured": [*_places(view)]},
+        after={"Where it was measured": [*_places(view)], "How it was measured": [Lines(METHOD, is_list=True)]},
         profiles=PROFILES if (saved.folder / PROFILES).exists() else "",
-        documents={name: shell.document(f"{name}.md", saved.folder) for name in ("method", "terms", "comparing")},
     )
 
 
@@ -139,7 +155,7 @@ def _points(view: View) -> Table:
         return lambda shown: text(shown.at.first) if shown.at.first else ""
 
     columns = [
-        Column("point", lambda shown: shown.label),
+        Column("point", lambda shown: shown.at.label),
         Column("what to use, and what it can cost", lambda shown: answer.words(shown.at.choice)),
         Column(f"its speed-up over {view.baseline or 'the baseline'}",
             lambda shown: answer.speedup_cell(shown.at.first, view.baseline)),

@@ -46,14 +46,13 @@ MOST_CASES = 1_500
 
 @dataclass(frozen=True)
 class Shown:
-    """A point of the page: the number of its machine, what the run says of it, and its name with that of the machine.
+    """A point of the page: the number of its machine, and what the run says of it.
 
-    A run of one machine names none.
+    Of several machines the name of a point ends with that of its machine.
     """
 
     machine: int
     at: At
-    label: str
 
 
 @dataclass(frozen=True)
@@ -165,7 +164,7 @@ def _that_fit(by_machine: Mapping[str, Sequence[At]], ignored: frozenset[str]) -
     """Return the first points whose cases fit into a page, one at least; of several machines, point by point."""
     several = len(by_machine) > 1
     every = [
-        Shown(number, at, f"{at.label} ({name})" if several else at.label)
+        Shown(number, replace(at, label=f"{at.label} ({name})") if several else at)
         for number, (name, points) in enumerate(by_machine.items())
         for at in points
         if at.rows
@@ -194,7 +193,6 @@ def data(view: View) -> dict[str, Any]:
     rows = [
         {
             "point": row["number"],
-            "label": view.shown[row["number"]].at.label,
             "implementation": str(row["implementation"]),
             "machine": row["machine"],
             **{axis.column: row[axis.column] for axis in view.axes},
@@ -203,7 +201,7 @@ def data(view: View) -> dict[str, Any]:
         for row in view.rows
     ]
     return {
-        "points": [each.label for each in view.shown],
+        "points": [each.at.label for each in view.shown],
         "machines": list(view.machines),
         "rows": shell.columns(rows),
         "series": series,
@@ -353,7 +351,7 @@ def _exponents(view: View) -> Iterator[dict[str, Any]]:
 
 
 def _compilation(view: View) -> Iterator[Figure]:
-    at = {row["number"]: view.shown[row["number"]].label for row in view.rows if row["compile_cold_s"]}
+    at = {row["number"]: view.shown[row["number"]].at.label for row in view.rows if row["compile_cold_s"]}
     if at:
         chart = vega.spec(interactive.compilation(), "Time per call against calls", view.names)
         yield Figure(

@@ -3,7 +3,6 @@
 import base64
 import hashlib
 import json
-import os
 import statistics
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,7 +25,6 @@ from bench.store import files, units
 from bench.store.record import Record
 
 PARTS = Path(__file__).parent / "parts"
-CHECKOUT = Path(__file__).parents[3]
 
 SAMPLE = {"process": "process", "round": "round", "time": "time", "remark": "sample"}
 """What is shown of a sample on pointing at it."""
@@ -135,12 +133,6 @@ def columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
 def packed(text: str) -> str:
     """Return a text compressed, in letters that can stand in a page."""
     return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
-
-
-def document(name: str, folder: Path) -> str:
-    """Return the link from a page in a folder to a document of the checkout; empty if the folder lies elsewhere."""
-    inside = folder.resolve().is_relative_to(CHECKOUT)
-    return os.path.relpath(CHECKOUT / "docs" / name, folder.resolve()) if inside else ""
 
 
 def by_case(records: Iterable[Record]) -> dict[Case, list[Record]]:

@@ -30,7 +30,7 @@ function rowsOf(columns = {}) {
 const lines = every("#table tbody tr");
 const headings = every("#table thead th");
 const texts = lines.map((line) => line.textContent.toLowerCase());
-const rows = rowsOf(data.rows).map((row, id) => ({ ...Object.fromEntries(headings.map(({ dataset }, n) => [`${dataset.key}_text`, lines[id].children[n].textContent])), ...row, id }));
+const rows = rowsOf(data.rows).map((row, id) => ({ ...Object.fromEntries(headings.map(({ dataset }, n) => [`${dataset.key}_text`, lines[id].children[n].textContent])), label: data.points[row.point], ...row, id }));
 const figures = Object.entries(data.figures).map(([kind, figure]) => [kind, { ...figure, own: figure.rows && rowsOf(figure.rows) }]);
 
 // What the reader chose: a series or every point (-1), marked points, implementations of the legend, and words. Rows
