@@ -38,7 +38,7 @@ def write(path: Path, report: Report, base: SavedRun, new: SavedRun) -> Path:
         has_views=False,
         table_title="All rows",
         table=Table(blocks.columns(report), rows),
-        letters=[],
+        below_table=[],
         after={
             "What to know": [
                 Lines([counts(report.rows)]),

@@ -5,8 +5,6 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from bench.analyse.analysed_run import AnalysedRun
 from bench.analyse.flags import flags as flags_of
 from bench.analyse.flags import legend
@@ -23,10 +21,7 @@ from bench.show.summary import WHAT_BOUNDS_SAY, for_programs
 from bench.show.text import counted, shared, symbols
 from bench.store import units
 from bench.store.environment import VARIABLES, Environment
-from bench.store.table import RESULTS, as_csv
-
-MOST_CSV_BYTES = 1_000_000
-"""The largest packed results.csv that a page carries."""
+from bench.store.table import RESULTS
 
 WHAT_A_POINT_SAYS = (
     WHAT_BOUNDS_SAY,
@@ -82,10 +77,10 @@ def page(saved: AnalysedRun, head: Sequence[Block] = ()) -> str:
         has_views=True,
         table_title="All cases",
         table={"columns": columns, "cells": cells},
-        letters=[
-            definitions({flag.letter: "; ".join(filter(None, (flag.meaning, flag.advice))) for flag in legend(flags)})
+        below_table=[
+            definitions({flag.letter: "; ".join(filter(None, (flag.meaning, flag.advice))) for flag in legend(flags)}),
+            Lines([f"All numbers are in {RESULTS}, in the run's folder."]),
         ],
-        csv=_csv(view),
         after={"Where it was measured": [*_places(view)], "How it was measured": [Lines(METHOD, is_list=True)]},
         profiles=PROFILES if (saved.folder / PROFILES).exists() else "",
     )
@@ -217,10 +212,3 @@ def _command(environment: Environment | None) -> str:
     kept = without_options([*map(str, words[1:])], "--run")
     module = short() if words[1:2] in (["run"], ["duel"]) else "python -m pytest"
     return f"{COMMAND if Path(words[0]).name == COMMAND else module} {shlex.join(kept)}"
-
-
-def _csv(view: View) -> str:
-    """Return the packed results of all machines; empty if they are too large for a page."""
-    whole = pd.concat([run.whole for run in view.machines.values()])
-    packed = shell.packed(as_csv(whole).decode())
-    return packed if len(packed) <= MOST_CSV_BYTES else ""

@@ -320,6 +320,8 @@ def _maps(view: View) -> Iterator[dict[str, Any]]:
 
 def _growth(view: View) -> Iterator[Figure]:
     rows = list(_exponents(view))
+    labels = [_label(view, *each) for each in view.series]
+    along = Column("along", lambda row: labels[row["series"]])
     shown = {"machine_name": "machine"} if view.several else {}
     shown |= {"implementation": "implementation", "from_to": "between", "text": "exponent"}
     note = "The exponent between two adjacent values: 1 is linear, 2 is quadratic."
@@ -331,19 +333,18 @@ def _growth(view: View) -> Iterator[Figure]:
                     f"Local exponents of {what} against {axis.name}", view.names, shown)
                 for axis in view.axes
             }  # fmt: skip
-            table = Table(
-                [Column(heading, itemgetter(name)) for name, heading in {"along": "along", **shown}.items()], own
-            )
+            columns = [along, *(Column(heading, itemgetter(name)) for name, heading in shown.items())]
             kind = f"growth-{what}"
-            yield Figure(kind=kind, title=title, note=f"{note}{more}", charts=charts, rows=own, table=table)
+            yield Figure(
+                kind=kind, title=title, note=f"{note}{more}", charts=charts, rows=own, table=Table(columns, own)
+            )
 
 
 def _exponents(view: View) -> Iterator[dict[str, Any]]:
     """Yield the local exponents of latency and memory along each series on each machine."""
-    labels = [_label(view, axis, rows) for axis, rows in view.series]
     for number, (axis, rows) in enumerate(view.series):
         for machine, name in enumerate(view.machines):
-            place = {"series": number, "along": labels[number], "machine": machine, "machine_name": name}
+            place = {"series": number, "machine": machine, "machine_name": name}
             for each in scalings(row for row in measured(rows) if row["machine"] == machine):
                 if each.axis == axis:
                     for row in growth.exponent_rows(each):

@@ -7,7 +7,7 @@ from itertools import groupby
 import pandas as pd
 
 from bench.analyse.axes import KEYS, TOKENS, moving, places
-from bench.analyse.growth import COEFFICIENTS, PLACES, Exponent, Growth, Scaling, has_series, scalings
+from bench.analyse.growth import COEFFICIENTS, PLACES, Exponent, Growth, Scaling, scalings
 from bench.analyse.rows import point_of
 from bench.analyse.standing import FASTEST, Choice
 from bench.plan.errors import WrongRequest
@@ -42,9 +42,9 @@ LEGEND = {
 def series(table: pd.DataFrame) -> list[Scaling]:
     """Return every series of a table of results; raises WrongRequest if there is none."""
     rows = [row for row in plain(table) if is_measured(row)]
-    if not has_series(rows):
-        raise WrongRequest(f"nothing can be fitted: {_lack(rows)}; {NEEDED}")
-    return scalings(rows)
+    if found := scalings(rows):
+        return found
+    raise WrongRequest(f"nothing can be fitted: {_lack(rows)}; {NEEDED}")
 
 
 def _lack(rows: Sequence[Row]) -> str:
@@ -103,8 +103,7 @@ def _coefficient(growth: Growth, place: int) -> str:
     """Return a coefficient of the fit, with its interval below it."""
     if growth.fit is None:
         return f"{PLACES} places needed" if place == 0 else ""
-    of = (growth.fit.fixed_s, growth.fit.per_token_s, growth.fit.per_pair_s)[place]
-    return "" if of is None else intervals.seconds(of).replace(" [", "\n[")
+    return intervals.seconds(growth.fit.coefficients_s[place]).replace(" [", "\n[")
 
 
 def _deviation(growth: Growth) -> str:

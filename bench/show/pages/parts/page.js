@@ -253,15 +253,6 @@ lines.forEach((line, id) => {
   cell.replaceChildren(button);
 });
 
-// results.csv is in the page.
-
-byId("download")?.addEventListener("click", async (event) => {
-  const text = await unpack(event.target.dataset.packed);
-  const link = make("a", "", { href: URL.createObjectURL(new Blob([text], { type: "text/csv" })), download: "results.csv" });
-  link.click();
-  URL.revokeObjectURL(link.href);
-});
-
 // A page says when it is drawn, so that a test can wait.
 
 (async () => {
