@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import altair
 import pytest
 
-from bench.analyse.axes import AXES, TOKENS
+from bench.analyse.axes import TOKENS
 from bench.show.charts import changes, growth, interactive, winners
 from bench.show.charts.quantity import on_page, quantities
 from bench.show.comparison.report import Report
@@ -25,7 +25,7 @@ NAMES = ["eager", "sdpa"]
 def panels() -> Iterator[Panel]:
     """Yield every panel that a page or a file draws."""
     for quantity in quantities("eager"):
-        yield from on_page(quantity, AXES, 12, 2).values()
+        yield from on_page(quantity, [TOKENS], 12, 2).values()
     yield from (growth.exponents_on_page(what, TOKENS) for what in growth.GROWTHS)
     yield from (interactive.compilation(), interactive.samples(), winners.panel(next(winners.maps(quick()))))
     report = Report(every_verdict())
