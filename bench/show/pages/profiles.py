@@ -1,9 +1,11 @@
 """The page of a run's profiles: where the time of a call goes, as a bar and as tables of each case."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+import pandas as pd
 
 from bench.analyse import profile as analyse
 from bench.plan.errors import WrongRequest
@@ -20,22 +22,27 @@ from bench.store.profile import Profile
 PAGE = "profile.html"
 """The name of the page in a run's folder."""
 
-MOST_OPERATORS, MOST_KERNELS = 30, 60
-"""The largest numbers of rows in tables."""
+MOST_ROWS = 60
+"""The largest number of rows in a table."""
 
 
 @dataclass(frozen=True)
 class CaseView:
-    """What the page shows of a case: a bar of its time, and sections by their headings."""
+    """What the page shows of a case: a bar of its time, and what a terminal shows of it."""
 
     profile: Profile
     bar: Bar
-    sections: Mapping[str, Sequence[Block]]
+    blocks: Sequence[Block]
 
     @property
     def colour(self) -> str:
         """The colour of the implementation."""
         return palette.style(self.profile.case.implementation).colour
+
+    @property
+    def is_distorted(self) -> bool:
+        """Whether times of the profile can't be trusted."""
+        return bool(analyse.distortion(self.profile))
 
     @property
     def core_words(self) -> str:
@@ -47,18 +54,18 @@ class CaseView:
         return f"attention cores {units.percent(cores)}" if self.profile.stages else ""
 
 
-def write(profiles: Sequence[Profile], run: Path, warning: str = "") -> Path:
+def write(profiles: Sequence[Profile], run: Path, table: pd.DataFrame, warning: str = "") -> Path:
     """Write the page of a run's profiles into its folder, and return its file.
 
-    `warning` says that identical code differs too much in the run; empty if it doesn't.
+    `table` has the results of the run; `warning` says that identical code differs too much in it, empty if it doesn't.
     Raises WrongRequest if there are no profiles, or if the file can't be written.
     """
     if not profiles:
         raise WrongRequest(f"{run} has no profiles; {suite()} profile {run} makes them")
-    return shell.write(run / PAGE, page(profiles, run.resolve().name, warning))
+    return shell.write(run / PAGE, page(profiles, run.resolve().name, table, warning))
 
 
-def page(profiles: Sequence[Profile], title: str, warning: str = "") -> str:
+def page(profiles: Sequence[Profile], title: str, table: pd.DataFrame, warning: str = "") -> str:
     """Return the page of some profiles, under a title; it begins with `warning`, if that isn't empty."""
     return shell.render(
         "profiles.html",
@@ -68,28 +75,24 @@ def page(profiles: Sequence[Profile], title: str, warning: str = "") -> str:
         head=[Lines([f"In this run {warning}."] if warning else [], WARNING), _facts(profiles)],
         has_charts=False,
         filters={"time": units.seconds, "short": palette.short_name, "of_page": palette.of_page},
-        points=_points(profiles),
-        analyse=analyse,
+        points=_points(profiles, table),
         residual_colour=palette.RESIDUAL_COLOUR,
     )
 
 
-def _points(profiles: Sequence[Profile]) -> dict[str, list[CaseView]]:
+def _points(profiles: Sequence[Profile], table: pd.DataFrame) -> dict[str, list[CaseView]]:
     """Return the cases of each point, the fastest first."""
     return {
-        " · ".join(parts(point)): [*map(_case_view, sorted(members, key=lambda profile: profile.timed_s))]
+        " · ".join(parts(point)): [
+            _case_view(profile, table) for profile in sorted(members, key=lambda profile: profile.timed_s)
+        ]
         for point, members in by_point(profiles).items()
     }
 
 
-def _case_view(profile: Profile) -> CaseView:
-    sections: dict[str, list[Block]] = {
-        "Stages": show.stages(profile),
-        "Operators": [show.operators(profile, MOST_OPERATORS)],
-        "Kernels in their order": show.kernels(profile, MOST_KERNELS),
-    }
-    shown = {heading: [*map(_of_page, blocks)] for heading, blocks in sections.items() if blocks}
-    return CaseView(profile, bars([profile])[0], shown)
+def _case_view(profile: Profile, table: pd.DataFrame) -> CaseView:
+    _, *blocks = show.blocks(profile, show.row_of(table, profile.case), MOST_ROWS)  # the first names the case
+    return CaseView(profile, bars([profile])[0], [*map(_of_page, blocks)])
 
 
 def _of_page(block: Block) -> Block:

@@ -18,6 +18,7 @@ from bench.store import saved_run
 from tests.make import runs
 from tests.make.points import vit_s
 from tests.make.profiles import profile, stepwise
+from tests.make.results import results
 from tests.show.pages.browser import Browser, missing
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(missing()), reason=missing())]
@@ -237,7 +238,7 @@ def profiles(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the page of the profiles of a few cases of two points, one of them in stages and training."""
     kernel = "void kernel<" + "float, " * 99 + ">"
     cases = [stepwise(mode="train"), profile("eager"), profile(num_tokens=577), profile(kernel, num_tokens=577)]
-    return profiles_page.write(cases, tmp_path_factory.mktemp("run"))
+    return profiles_page.write(cases, tmp_path_factory.mktemp("run"), results([Case(vit_s(), "sdpa")]))
 
 
 @pytest.mark.parametrize(("dark", "width"), [(False, 400), (True, 1040)], ids=["light phone", "dark"])
