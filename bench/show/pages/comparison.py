@@ -7,7 +7,6 @@ from typing import Any
 from bench.plan.case import Case
 from bench.show.blocks import WARNING, Lines, Table
 from bench.show.charts.changes import changes, drawn_row, is_drawn
-from bench.show.columns import latency_text
 from bench.show.comparison import blocks
 from bench.show.comparison.report import Report, counts, explanations, implementations
 from bench.show.pages import shell, vega
@@ -102,9 +101,6 @@ def _changes(report: Report, rows: Sequence[Row]) -> Figure:
     )
 
 
-def _side(row: Row | None) -> dict[str, Any]:
-    """Return the latency of a row on one side of a comparison, with its interval and in words."""
-    if row is None:
-        return {"latency_s": None}
-    numbers = {name: None if row[name] is None else float(row[name]) for name in TIMES}
-    return {**numbers, "latency_text": latency_text(row)}
+def _side(row: Row | None) -> dict[str, float | None]:
+    """Return the latency of a row on one side of a comparison, with its interval."""
+    return {name: None if row is None or row[name] is None else float(row[name]) for name in TIMES}

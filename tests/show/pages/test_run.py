@@ -222,12 +222,10 @@ def test_a_merged_run_has_a_chart_for_each_machine(tmp_path: Path) -> None:
     assert series["at"] == {"0": 50, "1": 50, "2": 197, "3": 197, "4": 577}
     assert {*data["figures"]["growth-latency"]["rows"]["machine"]} == {0, 1}
     for words in (
-        *(
-            "<h1>Sweep mine on here and there</h1>",
-            "here: Use sdpa",
-            "there: Use sdpa",
-            "<h2>Where it was measured</h2>",
-        ),
+        "<h1>Sweep mine on here and there</h1>",
+        "here: Use sdpa",
+        "there: Use sdpa",
+        '<p class="note">there</p>',
         '<ul class="good">\n<li>here: All 4 cases were measured.</li>',
     ):
         assert words in text
