@@ -34,7 +34,6 @@ def write(path: Path, report: Report, base: SavedRun, new: SavedRun) -> Path:
         stamp=report.mark,
         figures=[_changes(report, rows)] if any(map(is_drawn, rows)) else [],
         before={"By implementation": [Table(blocks.SUMMARY, implementations(report))]},
-        has_views=False,
         table_title="All rows",
         table=Table(blocks.columns(report), rows),
         below_table=[],

@@ -74,7 +74,6 @@ def page(saved: AnalysedRun, head: Sequence[Block] = ()) -> str:
         head=[*(head or _answers(view)), *_verdicts(view), Lines(_left_out(view, saved), WARNING), _note(view)],
         figures=run_data.figures(view),
         before={"Point by point": [_points(view), Lines(WHAT_A_POINT_SAYS, QUIET)]},
-        has_views=True,
         table_title="All cases",
         table={"columns": columns, "cells": cells},
         below_table=[

@@ -118,7 +118,7 @@ class View:
         """The quantities that some row has: ratios to the baseline first, then in the order of the table."""
         rows = measured(self.rows)
         drawn = [each for each in quantities(self.baseline) if any(row[each.column] for row in rows)]
-        return sorted(drawn, key=lambda each: (not each.axis.relative, each.place))
+        return sorted(drawn, key=lambda each: (not each.axis.relative, each.heading.place))
 
 
 def view_of(saved: AnalysedRun) -> View:
@@ -254,7 +254,7 @@ def _shown(view: View) -> dict[str, str]:
     return {
         "implementation": "implementation",
         "label": "point",
-        **{f"{each.column}_text": each.heading for each in view.quantities},
+        **{f"{each.column}_text": each.heading.text for each in view.quantities},
     }
 
 

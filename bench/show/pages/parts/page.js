@@ -142,8 +142,9 @@ byId("reset")?.addEventListener("click", () => {
   showAll();
 });
 
-const viewChoice = byId("view");
-if (viewChoice) {
+if (data.series) {
+  const viewChoice = byId("view");
+  viewChoice.parentNode.hidden = false;
   viewChoice.append(...data.series.map((each, number) => make("option", each.label, { value: number })), make("option", "every point", { value: -1 }));
   viewChoice.value = state.view;
   viewChoice.addEventListener("change", () => {
