@@ -1,14 +1,16 @@
 """The contract between a layer and its implementations."""
 
 import importlib
+import inspect
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial, reduce, wraps
+from inspect import Parameter
 from typing import Any
 
 from torch import Tensor, nn
 
 from impls.catalogue import CAUSAL, CORE_KEYWORDS, NO_MASK, PADDING
-from impls.signatures import parameters_of
 
 MASKS = (NO_MASK, CAUSAL, PADDING)
 """The masks that a layer's attribute may name; other texts are no concern of the suite."""
@@ -140,6 +142,47 @@ def mask_of(layer: nn.Module) -> str:
     """Return the name of a layer's mask: its attribute `mask` if that is one of MASKS, otherwise "none"."""
     mask = attribute(layer, "mask")
     return mask if isinstance(mask, str) and mask in MASKS else NO_MASK
+
+
+POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+
+VARIABLE = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
+
+ATTEND_PARAMETERS = 3
+"""A function with at least this many required parameters is no adapter, which takes only the layer."""
+
+NO_SCALE = ("mask", "bias", "drop", "pos", "causal")
+"""Parts of the names of a fourth parameter that is no scale."""
+
+
+def parameters_of(function: Callable[..., Any]) -> list[Parameter]:
+    """Return the parameters of a function, an instance, a module's forward, or a class; none if nothing states them."""
+    with suppress(TypeError, ValueError):
+        return [
+            *inspect.signature(function.forward if isinstance(function, nn.Module) else function).parameters.values()
+        ]
+    return []
+
+
+def is_required(parameter: Parameter) -> bool:
+    """Return whether a call must give a parameter."""
+    return parameter.default is parameter.empty and parameter.kind not in VARIABLE
+
+
+def takes_core(attend: Any) -> bool:
+    """Return whether what may be an attend takes queries, keys, values and a scale, as far as its parameters say it."""
+    if not callable(attend):
+        return False
+    parameters = parameters_of(attend)
+    if not parameters or any(each.kind is each.VAR_POSITIONAL for each in parameters):
+        return True  # a call will say it
+    positional = [each for each in parameters if each.kind in POSITIONAL]
+    required = sum(map(is_required, positional))
+    if len(positional) <= ATTEND_PARAMETERS or required > ATTEND_PARAMETERS + 1:
+        return False
+    scale = positional[ATTEND_PARAMETERS].name
+    is_scale = not any(part in scale for part in NO_SCALE)
+    return is_scale and (required == ATTEND_PARAMETERS + 1 or "scal" in scale)
 
 
 def declared_options(function: Callable[..., object]) -> frozenset[str]:

@@ -7,9 +7,9 @@ import torch
 from torch import nn
 from torch.nn import attention
 
+from impls.attend.foreign import attend_of
 from impls.catalogue import ENTRY_POINT_GROUP, IMPLEMENTATIONS, Entry, Name, parse
 from impls.contract import Adapt, Implementation, Unresolved, Unsupported, declared_options, imported
-from impls.foreign import attend_of
 from impls.graph.running import InGraph
 from impls.modules.core import has_idle_attend, with_attend
 from impls.modules.wrapper import Wrapper

@@ -15,10 +15,7 @@ from bench.measure.workload import Tensors, Workload
 from bench.sampling.inputs import NORMAL
 from impls.contract import Unsupported
 from impls.modules.wrapper import copied
-
-SAME = 1e-4
-"""The largest deviation between two outputs that are the same, relative to the largest value. They are computed in
-float32, and another number of items is rounded in another order."""
+from impls.sameness import are_same
 
 OTHER = -2.0
 """What another item is multiplied by, so that sums over both items have another sign than those over the first one."""
@@ -111,7 +108,4 @@ def _random_state() -> tuple[Any, ...]:
 def _are_same(one: Tensor | Exception, other: Tensor | Exception) -> bool:
     if isinstance(one, Exception) or isinstance(other, Exception):
         return type(one) is type(other)
-    if one.shape != other.shape:
-        return False
-    largest = float(other.nan_to_num(0.0).abs().max()) if other.numel() else 0.0
-    return torch.allclose(one, other, rtol=0.0, atol=SAME * largest, equal_nan=True)
+    return are_same(one, other)

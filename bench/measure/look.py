@@ -26,15 +26,15 @@ from bench.plan import layers
 from bench.plan.case import Point
 from bench.plan.device import CPU, HOST
 from impls.catalogue import GRAPH, parse
+from impls.contract import parameters_of
 from impls.graph import cores
-from impls.graph.hints import hinted
-from impls.graph.lines import written_lines
+from impls.graph.source import written_lines
 from impls.graph.tracing import Traced, Untraceable, traced
 from impls.lookup import check
 from impls.modules.core import FUSED_ATTN, OF_TRANSFORMERS, is_torchs_own, switch_of
 from impls.modules.counted import WHOLE
 from impls.modules.wrapper import Wrapper, copied, wrapped
-from impls.signatures import parameters_of
+from impls.sameness import SAME
 
 CALLS, LEAST_CALLS, BUDGET_S = 7, 3, 4.0
 """The profiled calls of a look, and how many are made after BUDGET_S."""
@@ -92,9 +92,7 @@ def look(request: Mapping[str, Any], channel: Channel) -> dict[str, Any]:
         tried = _settings(model, work, request["settings"], channel)
     return {
         "cores": _facts(of, graph, tried, work),
-        "others": [
-            {"layer": _in_model(each.layer), "lines": each.lines, "reason": hinted(each)} for each in of.unknown
-        ],
+        "others": [{"layer": _in_model(each.layer), "lines": each.lines, "reason": each.hinted} for each in of.unknown],
         "untraced": untraced,
         "calls": timed,
         "kernels": plain,
@@ -222,9 +220,9 @@ def matched(request: Mapping[str, Any], channel: Channel) -> dict[str, Any]:
     with path.open("rb") as file:
         for number, sources in enumerate(request["ways"]):
             channel.announce("weights")
-            error = _error(work, workload.Given(file.fileno(), sources), expected)
+            error = _error(work, workload.GivenWeights(file.fileno(), sources), expected)
             best = min(best, error)
-            if error <= function.SAME:
+            if error <= SAME:
                 return {"number": number, "error": error, "tried": number + 1}
     return {"number": None, "error": best if math.isfinite(best) else None, "tried": len(request["ways"])}
 
@@ -237,7 +235,7 @@ def _on_cpu(request: Mapping[str, Any], channel: Channel) -> workload.Workload:
     return workload.make(point)
 
 
-def _error(work: workload.Workload, given: workload.Given, expected: torch.Tensor) -> float:
+def _error(work: workload.Workload, given: workload.GivenWeights, expected: torch.Tensor) -> float:
     """Return how far a layer with these weights is off, relative to the largest value; infinity for another shape."""
     layer = copied(work.layer)
     values = workload.load(layer, given)["values"]

@@ -66,11 +66,8 @@ FUNCTIONS: tuple[tuple[Any, str], ...] = (
 )
 """Clocks, and functions of torch that the measurement uses: a patch of one would change what it says."""
 
-OF_LIBRARIES = (
-    *(b"TORCHINDUCTOR_", b"_TORCHINDUCTOR_", b"TORCH_", b"TRITON_", b"KINETO_", b"CUDA_MODULE_LOADING"),
-    *(b"TF_CPP_MIN_LOG_LEVEL", b"TPU_SKIP_MDS_QUERY"),
-)
-"""The prefixes of environment variables that torch sets when it compiles or profiles, and JAX when it is imported."""
+OF_LIBRARIES = (b"TORCHINDUCTOR_", b"_TORCHINDUCTOR_", b"TORCH_", b"TRITON_", b"KINETO_", b"CUDA_MODULE_LOADING")
+"""The prefixes of environment variables that torch sets when it compiles or profiles."""
 
 ANY = (b"",)
 """The prefix of all variables."""
@@ -91,7 +88,7 @@ class ProcessState:
     """The state of the process when this object was made, or some parts of it."""
 
     def __init__(self, parts: Parts | None = None) -> None:
-        self._parts = PARTS if parts is None else parts
+        self._parts = STATE_PARTS if parts is None else parts
         self._before = [read() for _, read in self._parts]
 
     def changes(self, free: tuple[bytes, ...] = OF_LIBRARIES) -> str:
@@ -236,7 +233,7 @@ HOOKS: Parts = (
 )
 """What is compared after each timing too, before anything touches a result: it may do work that was put off."""
 
-PARTS: Parts = (
+STATE_PARTS: Parts = (
     ("", _settings),
     *HOOKS,
     ("", lambda: _functions(FUNCTIONS)),

@@ -33,21 +33,18 @@ from bench.plan.weights import Sources
 from bench.plan.work import Work
 from bench.sampling.inputs import SHIFTS, InputValues, TimedCall, sets, windows
 from impls.catalogue import NO_MASK, PADDING, parse
+from impls.contract import parameters_of
 from impls.modules.core import with_attend
 from impls.modules.making import OBJECTS, hide, maker_of, without_brackets
 from impls.modules.making import make as make_module
 from impls.modules.stated import failure, flops
 from impls.modules.wrapper import Wrapper, check_plain, copied, wrapped
-from impls.signatures import parameters_of
 
 SEED = 20_200_914
 """The default seed of weights and inputs: profiles and memory measurements use the same values."""
 
 TRAINED = ("train", "backward")
 """The modes in which a call returns gradients."""
-
-GAMMA = 0.5
-"""The weight of the residual of `conv`: at its initial 0 the layer returns its input, and any kernel would pass."""
 
 SPREAD = 2.5
 """The standard deviation of inputs. The logits of a layer with torch's usual weights then have one of 2.
@@ -64,10 +61,6 @@ VALUES_SEED = 1
 DIRECTION_SEED = 2
 """What is added to the seed for the gradient of the output, where it doesn't follow the values in one generator."""
 
-NORM_WEIGHTS, TABLE_SD = (1.0, 2.0), 1.0
-"""The least and the largest weight of norms of queries and keys, and the standard deviation of a table of biases. At
-their initial values, all the same or nearly zero, a kernel that leaves them out would hardly be off."""
-
 Tensors = tuple[Tensor, ...]
 """The inputs of a call."""
 
@@ -77,7 +70,7 @@ Parts = Sequence[tuple[int, int, int, int]]
 """Rows of a weight that was given: its first row and the end, the number of the own weight, and the first row there."""
 
 
-class Given(NamedTuple):
+class GivenWeights(NamedTuple):
     """Weights and values that another process has saved in a file with this descriptor.
 
     `sources` has the rows there that own weights are made of.
@@ -111,7 +104,8 @@ class Workload:
     @property
     def least_work(self) -> Work:
         """The least work of a call: its operations, and inputs, weights and output moved once, and a bias of `core`."""
-        held = self.layer.state_dict().values() if isinstance(self.layer, impls.Core) else self.layer.parameters()
+        is_own = layers.is_own(self.point.layer)
+        held = self.layer.parameters() if is_own else self.layer.state_dict().values()
         tensors = [*self.inputs(), self.direction, *held]
         return Work(self.flops, sum(tensor.nbytes for tensor in tensors))
 
@@ -378,7 +372,7 @@ def set_up(point: Point) -> None:
     device(point.device).choose()
 
 
-def make(point: Point, seed: int = SEED, given: Given | None = None) -> Workload:
+def make(point: Point, seed: int = SEED, given: GivenWeights | None = None) -> Workload:
     """Return the workload of a point; its values depend only on the seed and the shape, or are those that are given.
 
     Raises `impls.Unresolved` if a user's own layer can't be imported or breaks the contract, `impls.Unsupported` if it
@@ -457,7 +451,7 @@ def saved(work: Workload) -> memoryview:
     return content.getbuffer()
 
 
-def load(layer: nn.Module, given: Given) -> dict[str, Any]:
+def load(layer: nn.Module, given: GivenWeights) -> dict[str, Any]:
     """Give a layer the weights in a file, its initial ones where that has none; return the file's content."""
     with mmap.mmap(given.descriptor, 0, access=mmap.ACCESS_READ) as content:  # a position is shared with others
         saved: dict[str, Any] = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
@@ -476,7 +470,7 @@ def _rows(weight: Tensor) -> Tensor:
     return squeezed if squeezed.dim() else squeezed.reshape(1)
 
 
-def _of_given(layer: nn.Module, given: Given, saved: Mapping[str, Any]) -> Sequence[tuple[Sequence[int], Parts]]:
+def _of_given(layer: nn.Module, given: GivenWeights, saved: Mapping[str, Any]) -> Sequence[tuple[Sequence[int], Parts]]:
     """Return the shape of each weight that was given, and where its rows are in those of the layer."""
     parts: dict[str, list[tuple[int, int, int, int]]] = {name: [] for name in saved["parameters"]}
     for place, (name, _) in enumerate(layer.named_parameters()):
@@ -548,14 +542,9 @@ def _made(point: Point) -> tuple[nn.Module, Shapes]:
     columns = (column for column in COLUMNS.values() if column.name not in layers.fixed(point.layer))
     required = [each.name for each in columns if each.changes_function and not each.is_usual(point)]
     layer, shapes = make_module(layers.module_of(point.layer), dataclasses.asdict(point), required)
-    if isinstance(layer, impls.ConvSelfAttention):
-        nn.init.constant_(layer.gamma, GAMMA)
-    if isinstance(layer, impls.Attention):
-        for name, weight in layer.named_parameters():
-            if name == "relative_position_bias_table":
-                nn.init.normal_(weight, std=TABLE_SD)
-            elif "_norm." in name:
-                nn.init.uniform_(weight, *NORM_WEIGHTS)
+    draw_weights: Callable[[], None] | None = getattr(layer, "draw_weights", None)
+    if draw_weights and not layers.is_own(point.layer):  # a stranger's may mean something else
+        draw_weights()
     return layer, shapes
 
 

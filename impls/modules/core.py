@@ -8,7 +8,6 @@ of it: if no core was replaced, it raises `Unsupported` with the reason.
 
 import contextlib
 import copy
-import inspect
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -31,13 +30,13 @@ from impls.contract import (
     compiling,
     declared_options,
     fitted,
+    takes_core,
 )
 from impls.graph.cores import found
 from impls.graph.running import InGraph, staying
 from impls.graph.tracing import Untraceable, no_fast_path, traced
 from impls.modules.counted import Counts, counted
 from impls.modules.wrapper import Wrapper, copied
-from impls.signatures import POSITIONAL, parameters_of
 
 MISSING_KERNEL = ("No available kernel", "No viable backend")
 """What torch says if no backend that is allowed can compute a core."""
@@ -50,9 +49,6 @@ FUSED_ATTN, OF_TRANSFORMERS = "fused_attn", "attn_implementation"
 
 OF_TORCH = (nn.MultiheadAttention, nn.TransformerEncoderLayer, nn.TransformerEncoder)
 """torch's own modules, which compute a layer in one operator if they can."""
-
-NO_SCALE = ("mask", "bias", "drop", "pos")
-"""Parts of the names of a fourth parameter that is no scale."""
 
 
 def with_attend(attend: Attend, switch: str = "") -> Adapt:
@@ -81,21 +77,6 @@ def with_attend(attend: Attend, switch: str = "") -> Adapt:
 
     adapt.options = declared_options(attend).difference(CORE_KEYWORDS)  # type: ignore[attr-defined]  # functions take attributes
     return compiling(adapt) if getattr(attend, "compiles", False) else adapt
-
-
-def takes_core(attend: Any) -> bool:
-    """Return whether an attribute `attend` of a layer is a core: it takes queries, keys, values and a scale."""
-    if not callable(attend):
-        return False
-    parameters = parameters_of(attend)
-    if not parameters or any(each.kind is inspect.Parameter.VAR_POSITIONAL for each in parameters):
-        return True  # a call will say it
-    positional = [each for each in parameters if each.kind in POSITIONAL]
-    required = [each for each in positional if each.default is each.empty]
-    if len(positional) < 4 or len(required) > 4:
-        return False
-    is_scale = not any(part in positional[3].name for part in NO_SCALE)
-    return is_scale and (len(required) == 4 or "scal" in positional[3].name)
 
 
 def calls_core(layer: nn.Module, *xs: Tensor) -> bool:

@@ -9,8 +9,8 @@ from typing import Any
 
 from torch import nn
 
+from impls.contract import POSITIONAL, is_required, parameters_of
 from impls.modules.wrapper import Wrapper
-from impls.signatures import POSITIONAL, parameters_of
 
 POINT = "point"
 """The parameter of a method that states something, perhaps with an underscore before it."""
@@ -79,5 +79,5 @@ def _asked(owner: Any, what: str) -> list[str]:
         parameters = parameters_of(function) if callable(function) else []
     except Exception:  # a property of anybody may raise anything
         return []
-    required = (each for each in parameters if each.default is each.empty and each.kind in POSITIONAL)
+    required = (each for each in parameters if is_required(each) and each.kind in POSITIONAL)
     return [each.name.strip("_") for each in required if each.name != "self"]

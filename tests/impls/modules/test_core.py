@@ -7,8 +7,9 @@ import torch
 from torch import Tensor, nn
 
 import impls
+from impls.contract import takes_core
 from impls.graph.running import InGraph
-from impls.modules.core import BY_ATTEND, BY_FUNCTION, takes_core
+from impls.modules.core import BY_ATTEND, BY_FUNCTION
 from impls.modules.counted import counted
 from impls.modules.wrapper import Wrapper
 from tests.make.points import made

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from bench.analyse.analysed_run import load
 from bench.analyse.growth import Exponent, Growth, Scaling
 from bench.plan.case import Case, Point
 from bench.show.charts.growth import MARKER_SIZE, picture, pictures
@@ -19,7 +20,6 @@ from bench.show.figures.page import figure
 from bench.show.picture import Picture, Shape
 from bench.show.terminal import scaling
 from bench.stats.estimates import Interval
-from bench.store.saved_run import load
 from tests.make.points import vit_s
 from tests.make.results import quick, results, timed
 from tests.show.figures.legible import assert_legible

@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
 import bench.show
-from bench.plan.case import COLUMNS, Case
+from bench.plan.case import COLUMNS, HUGE, Case
 from bench.show.charts.lines import pictures
 from bench.show.figures.marks import LABEL_GAP
 from bench.show.figures.page import figure
@@ -85,7 +85,7 @@ def test_colours_are_the_same_in_all_pictures() -> None:
 
 def test_each_allocator_has_its_own_dash() -> None:
     """An implementation keeps its colour under all of them, and its usual line under the usual one."""
-    allocators = list(COLUMNS["allocator"].choices)
+    allocators = [*COLUMNS["allocator"].choices, HUGE]
     points = [dataclasses.replace(at, allocator=name) for name in allocators for at in TOKENS]
     rows = timed(points, {"eager": lambda at: 0.01 * (1 + allocators.index(at.allocator))})
     (picture,) = (each for each in pictures(rows) if "-allocator-" in each.name)

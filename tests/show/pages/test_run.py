@@ -18,7 +18,6 @@ from bench.plan.case import Case
 from bench.show.pages import run_data, shell
 from bench.show.pages.run import page, write
 from bench.store import environment, journal, saved_run, table, units
-from bench.store.table import RESULTS
 from tests.make import runs
 from tests.make.points import of_layer
 from tests.make.records import ORIGIN, case, record
@@ -242,12 +241,11 @@ def test_threads_that_a_sweep_varies_are_not_taken_for_the_machines(tmp_path: Pa
 def test_a_machine_without_rows_is_left_out_in_words(tmp_path: Path) -> None:
     """The other machines have their page; a merged run without any rows is refused."""
     run = merged(tmp_path, here=PAIR, there=PAIR)
-    empty = tmp_path / "there" / RESULTS
-    empty.write_bytes(empty.read_bytes().splitlines(keepends=True)[0])
+    (tmp_path / "there" / journal.JOURNAL).write_bytes(b"")
     text = page(run)
     assert data_of(text)["machines"] == ["here"]
     assert "holds no rows" in text
-    (tmp_path / "here" / RESULTS).write_bytes(empty.read_bytes())
+    (tmp_path / "here" / journal.JOURNAL).write_bytes(b"")
     assert "holds no rows" in refusal(page, run)
 
 
