@@ -44,20 +44,17 @@ class Exponent:
 
 @dataclass(frozen=True)
 class Fit:
-    """The coefficients of a + b·N + c·N², and the largest deviation of a latency from the curve, as a share.
+    """The coefficients a, b and c of a + b·N + c·N², and the largest deviation of a latency from the curve, as a share.
 
-    Over keys there is no c: `per_pair_s` is None.
+    Over keys there is no c.
     """
 
-    fixed_s: Interval
-    per_token_s: Interval
-    per_pair_s: Interval | None
+    coefficients_s: tuple[Interval, ...]
     deviation: float
 
     def seconds(self, tokens: Array) -> Array:
         """Return the curve's latency at these numbers of tokens, or of keys."""
-        straight = self.fixed_s.value + self.per_token_s.value * tokens
-        return straight if self.per_pair_s is None else straight + self.per_pair_s.value * tokens**2
+        return np.asarray(np.polynomial.Polynomial([each.value for each in self.coefficients_s])(tokens))
 
 
 @dataclass(frozen=True)
@@ -82,12 +79,9 @@ class Scaling:
 
 def scalings(rows: Iterable[Row]) -> list[Scaling]:
     """Return every series among measured rows, by axis; in each, some implementation has at least two places."""
-    return [_scaling(group, axis) for axis, group in _series([*rows])]
-
-
-def has_series(rows: Sequence[Row]) -> bool:
-    """Return whether measured rows have a series, so that there is something to fit."""
-    return bool(_series(rows))
+    measured = [*rows]
+    series = [(axis, group) for axis in AXES for group in groups(measured, axis)]
+    return [_scaling(group, axis) for axis, group in series if max(map(len, by(group, "implementation").values())) > 1]
 
 
 def exponents(places: Sequence[int], logs: Estimates) -> tuple[Exponent, ...]:
@@ -98,12 +92,6 @@ def exponents(places: Sequence[int], logs: Estimates) -> tuple[Exponent, ...]:
     weights = np.diff(np.eye(len(places)), axis=0) / gaps[:, None]  # [gaps, places]
     slopes = intervals(combined(weights, logs))
     return tuple(Exponent(*gap) for gap in zip(places[:-1], places[1:], slopes, strict=True))
-
-
-def _series(rows: Sequence[Row]) -> list[tuple[Axis, list[Row]]]:
-    """Return the groups of rows along each axis in which one implementation at least has two places."""
-    series = [(axis, group) for axis in AXES for group in groups(rows, axis)]
-    return [(axis, group) for axis, group in series if max(map(len, by(group, "implementation").values())) > 1]
 
 
 def _scaling(group: Sequence[Row], axis: Axis) -> Scaling:
@@ -146,13 +134,12 @@ def fit(rows: Sequence[Row], axis: Axis = TOKENS) -> Fit | None:
     inverse = np.asarray(np.linalg.pinv(unit), dtype=np.float64)
     errors = combined(inverse, Estimates(values, values * logs.error, logs.freedom))
     intervals = [_coefficient(unit, values, errors, index) for index in range(count)]
-    scaled = [
+    scaled = tuple(
         Interval(of.value / length, of.low / length, of.high / length)
         for of, length in zip(intervals, lengths.tolist(), strict=True)
-    ]
+    )
     curve = powers @ np.array([each.value for each in scaled])
-    fixed, per_token, *per_pair = scaled
-    return Fit(fixed, per_token, per_pair[0] if per_pair else None, float(np.max(np.abs(latencies / curve - 1))))
+    return Fit(scaled, float(np.max(np.abs(latencies / curve - 1))))
 
 
 def _coefficient(powers: Array, latencies: Array, errors: Estimates, index: int) -> Interval:

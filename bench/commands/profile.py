@@ -42,6 +42,6 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.report and saved.profiles:
         from bench.show.pages import profiles as page  # slow to import
 
-        files.append(page.write(saved.profiles, saved.folder, control_warning(saved.whole)))
+        files.append(page.write(saved.profiles, saved.folder, table, control_warning(saved.whole)))
     say(*map(str, files))
     return status

@@ -13,8 +13,7 @@ def run(arguments: argparse.Namespace) -> int:
     from bench.show.charts import catalogue  # slow to import
 
     saved: SavedRun = arguments.run
-    out = console()
-    out.print(render(scaling.blocks(scaling.series(saved.table), out.width)))
+    console().print(render(scaling.blocks(scaling.series(saved.table))))
     folder, kinds = arguments.to or saved.plots, ("scaling", "winners")
     say(*map(str, catalogue.draw(folder, kinds, results=saved.table, svg=arguments.svg)))
     return FINE

@@ -11,7 +11,6 @@ A category of operators has the colour of the stage that does the same work.
 
 import hashlib
 import math
-from collections.abc import Iterable
 from dataclasses import replace
 
 from bench.show.text import cut
@@ -162,14 +161,9 @@ def in_the_dark(colour: str) -> str:
     return mix(colour, "#ffffff", LIGHTENED if almost_black else LIGHTER_IN_THE_DARK)
 
 
-def page_variable(colour: str) -> str:
-    """Return the CSS variable of a colour on a page that declares it."""
-    return f"var(--c{colour.removeprefix('#')})"
-
-
-def page_variables(colours: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """Return the CSS variables of colours, with their values in the light and in the dark."""
-    return {page_variable(each)[6:-1]: (each, in_the_dark(each)) for each in colours}
+def of_page(colour: str) -> str:
+    """Return the colour, of a name of PAGE_COLOURS or of its own, in CSS: what it is in the light and in the dark."""
+    return f"light-dark({', '.join(PAGE_COLOURS.get(colour) or (colour, in_the_dark(colour)))})"
 
 
 def mix(colour: str, other: str, share: float) -> str:

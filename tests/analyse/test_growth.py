@@ -11,7 +11,6 @@ from bench.analyse.growth import Fit, Scaling, exponents, fit, scalings
 from bench.analyse.rows import Row, by, log_latencies
 from bench.analyse.standing import NAMED
 from bench.plan.verdicts import SLOWER
-from bench.stats.estimates import Interval
 from tests.make.rows import HELD, Law, draws, exact, planted, timed_row
 
 PLACES = {TOKENS: (50, 197, 577, 1024), HEADS: (1, 3, 6, 12), CHANNELS: (96, 192, 384, 768), KEYS: (49, 77, 256, 850)}
@@ -134,15 +133,9 @@ def fitted(rows: list[Row]) -> Fit:
     return result
 
 
-def coefficients(of: Fit) -> tuple[Interval, ...]:
-    """Return the coefficients of a fit along tokens."""
-    assert of.per_pair_s is not None
-    return of.fixed_s, of.per_token_s, of.per_pair_s
-
-
 def width(rows: list[Row]) -> float:
     """Return the width of the interval of the quadratic coefficient."""
-    of = coefficients(fitted(rows))[-1]
+    of = fitted(rows).coefficients_s[-1]
     return of.high - of.low
 
 
@@ -162,7 +155,7 @@ def test_intervals_hold_planted_coefficients(
     The last have ten times the noise at one place than at another, and three processes that can't tell.
     """
     fits = [fitted(planted(rng, law(*truth), FIT_PLACES, processes=processes, sd=sd)) for rng in draws(processes)]
-    held = [[of.low <= true <= of.high for of, true in zip(coefficients(each), truth, strict=True)] for each in fits]
+    held = [[of.low <= true <= of.high for of, true in zip(each.coefficients_s, truth, strict=True)] for each in fits]
     assert np.sum(held, axis=0).min() >= HELD
 
 
@@ -178,7 +171,7 @@ def test_intervals_are_no_wider_than_the_noise_asks() -> None:
 def test_latencies_without_noise_give_the_coefficients_back(truth: tuple[float, float, float]) -> None:
     """What was planted comes back to seven digits of the whole, and the curve passes no latency."""
     result = fitted(exact("sdpa", law(*truth), FIT_PLACES))
-    assert [of.value for of in coefficients(result)] == pytest.approx(truth, rel=1e-6, abs=1e-12)
+    assert [of.value for of in result.coefficients_s] == pytest.approx(truth, rel=1e-6, abs=1e-12)
     assert result.deviation < 1e-9
     assert result.seconds(np.array([784.0]))[0] == pytest.approx(law(*truth)(784))
 
@@ -191,8 +184,7 @@ def test_over_keys_the_fit_is_a_line() -> None:
     assert (scaling.axis, growth.fit is not None) == (KEYS, True)
     result = fit(rows, KEYS)
     assert result is not None
-    assert (result.fixed_s.value, result.per_token_s.value) == pytest.approx((2e-5, 3e-8))
-    assert result.per_pair_s is None
+    assert [of.value for of in result.coefficients_s] == pytest.approx((2e-5, 3e-8))
     assert result.seconds(np.array([4096.0]))[0] == pytest.approx(2e-5 + 3e-8 * 4096)
 
 
@@ -202,11 +194,11 @@ def test_no_coefficient_is_negative() -> None:
     However noisy the rows, low ≤ value ≤ high, and low is never negative.
     """
     bent = fitted(exact("sdpa", lambda tokens: tokens**0.5, FIT_PLACES))
-    assert min(of.value for of in coefficients(bent)) == coefficients(bent)[-1].value == 0
+    assert min(of.value for of in bent.coefficients_s) == bent.coefficients_s[-1].value == 0
     assert bent.deviation > 0.05
     for rng in islice(draws(2), 30):
         noisy = fitted(planted(rng, law(0.0, 1e-4, 1e-8), FIT_PLACES, processes=3, sd=0.2))
-        assert all(0 <= each.low <= each.value <= each.high for each in coefficients(noisy))
+        assert all(0 <= each.low <= each.value <= each.high for each in noisy.coefficients_s)
 
 
 def test_the_deviation_is_the_largest_share_by_which_the_curve_passes_a_latency() -> None:
@@ -220,7 +212,7 @@ def test_the_deviation_is_the_largest_share_by_which_the_curve_passes_a_latency(
 def test_a_fit_needs_three_places(places: tuple[int, ...]) -> None:
     """A parabola goes through any two points in many ways, and through three in one, with intervals."""
     result = fit(planted(np.random.default_rng(5), law(*TRUTHS["all"]), places, processes=3))
-    assert (result is not None and result.per_token_s.is_known) == (len(places) == 3)
+    assert (result is not None and result.coefficients_s[1].is_known) == (len(places) == 3)
     assert (result is None) == (len(places) < 3)
 
 
@@ -233,8 +225,8 @@ def test_without_a_scatter_at_every_place_there_are_values_alone(scatter: float)
         for place in FIT_PLACES[:-1]
     ]
     result = fitted([*rows, timed_row("sdpa", [truth(1024)] * (1 if scatter else 3), num_tokens=1024)])
-    assert not any(each.is_known for each in coefficients(result))
-    assert coefficients(result)[-1].value > 0
+    assert not any(each.is_known for each in result.coefficients_s)
+    assert result.coefficients_s[-1].value > 0
 
 
 def test_a_law_of_another_shape_widens_the_intervals() -> None:

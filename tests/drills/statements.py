@@ -201,9 +201,10 @@ def _page(whole: str, said: Sequence[Said], baseline: str) -> None:
     """Read a page: the points in a line each, the table of all cases, and the data of its script."""
     data = json.loads(re.findall(r'<script type="application/json" id="data">(.*?)</script>', whole, re.DOTALL)[0])
     rows = [dict(zip(data["rows"], values, strict=True)) for values in zip(*data["rows"].values(), strict=True)]
-    for number, words in re.findall(r'<tr data-point="(\d+)"><th[^>]*>.*?</th><td>(.*?)</td>', whole):
-        names = [row["implementation"] for row in rows if row["point"] == int(number)]
-        _words(said[int(number)], html.unescape(words), names, "page")
+    points = whole.partition('id="point-by-point"')[2].partition("</table>")[0]
+    for number, words in enumerate(re.findall(r"<tr><th[^>]*>.*?</th><td[^>]*>(.*?)</td>", points)):
+        names = [row["implementation"] for row in rows if row["point"] == number]
+        _words(said[number], html.unescape(words), names, "page")
     table = whole.partition('<table id="table"')[2].partition("</table>")[0]
     keys = re.findall(r'data-key="(\w+)"', table)
     lines = re.findall(r"<tr>(.*?)</tr>", table.partition("<tbody>")[2], re.DOTALL)

@@ -1,14 +1,12 @@
-"""The kinds of pictures, each with what it is drawn from.
+"""The kinds of pictures of results, and the files that are drawn of them, of profiles and of comparisons.
 
-A kind is a function of its material that yields each picture that the material has enough values for. An entry in KINDS
-makes every command draw it that has the material.
+A kind is a function of a table of results that yields each picture that the table has enough values for. An entry in
+KINDS makes every command draw it.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
-from enum import Enum
+from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -21,35 +19,15 @@ from bench.store.profile import Profile
 
 PNG, SVG = ".png", ".svg"
 
-
-class Needs(Enum):
-    """What a picture is drawn from."""
-
-    RESULTS = "the table of results"
-    PROFILES = "profiles of cases"
-    COMPARISON = "a comparison of two runs"
-
-
-@dataclass(frozen=True)
-class Kind:
-    """A kind of picture; `pictures` takes what the kind needs."""
-
-    name: str
-    needs: Needs
-    pictures: Callable[[Any], Iterator[Picture]]
-
-
-KINDS = (
-    Kind("lines", Needs.RESULTS, lines.pictures),
-    Kind("rows", Needs.RESULTS, points.pictures),
-    Kind("scaling", Needs.RESULTS, growth.pictures),
-    Kind("winners", Needs.RESULTS, winners.pictures),
-    Kind("overview", Needs.RESULTS, overview.pictures),
-    Kind("roofline", Needs.RESULTS, scatter.rooflines),
-    Kind("frontier", Needs.RESULTS, scatter.frontiers),
-    Kind("stages", Needs.PROFILES, stages.pictures),
-    Kind("changes", Needs.COMPARISON, changes.pictures),
-)
+KINDS: dict[str, Callable[[pd.DataFrame], Iterator[Picture]]] = {
+    "lines": lines.pictures,
+    "rows": points.pictures,
+    "scaling": growth.pictures,
+    "winners": winners.pictures,
+    "overview": overview.pictures,
+    "roofline": scatter.rooflines,
+    "frontier": scatter.frontiers,
+}
 
 
 def draw(
@@ -60,14 +38,17 @@ def draw(
     profiles: Sequence[Profile] = (),
     svg: bool = False,
 ) -> list[Path]:
-    """Write every picture of these kinds, of all by default, that the material has values for, and return the files.
+    """Write every picture of profiles and of these kinds, of all by default, and return the files.
 
     A picture is a PNG, with `svg` an SVG too. The folder is made if there is something to write.
     The same material gives the same SVG, byte for byte.
     Raises OSError if a file can't be written.
     """
     paths = []
-    for picture in _pictures(kinds, {Needs.RESULTS: results, Needs.PROFILES: profiles or None}):
+    of_results = (
+        [] if results is None else [of(results) for name, of in KINDS.items() if kinds is None or name in kinds]
+    )
+    for picture in chain(*of_results, stages.pictures(profiles)):
         folder.mkdir(parents=True, exist_ok=True)
         for suffix in (PNG, SVG) if svg else (PNG,):
             paths.append(folder / f"{picture.name}{suffix}")
@@ -81,7 +62,7 @@ def draw_comparison(report: Report, file: Path) -> bool:
     Raises WrongRequest if the file can't be written, or if its name isn't that of a picture.
     """
     check_name(file)
-    drawn = list(_pictures(None, {Needs.COMPARISON: report}))
+    drawn = list(changes.pictures(report))
     for number, picture in enumerate(drawn):
         path = file.with_stem(f"{file.stem}-{picture.name}") if number else file
         with refusing(f"{path} can't be written"):
@@ -93,9 +74,3 @@ def check_name(file: Path) -> None:
     """Raise WrongRequest for a file name that is not that of a picture."""
     if file.suffix not in (PNG, SVG):
         raise WrongRequest(f"the picture {file} must end in {PNG} or {SVG}")
-
-
-def _pictures(kinds: Collection[str] | None, material: dict[Needs, Any]) -> Iterator[Picture]:
-    for kind in KINDS:
-        if (kinds is None or kind.name in kinds) and material.get(kind.needs) is not None:
-            yield from kind.pictures(material[kind.needs])

@@ -62,7 +62,6 @@ def drawn_row(report: Report, row: Change) -> dict[str, Any]:
         "label": report.named(row),
         "implementation": row.case.implementation,
         "verdict": row.verdict,
-        "text": percent(row),
         "words": f"{row.verdict} {percent(row)}",
         **(row.numbers() if is_drawn(row) else dict.fromkeys(row.numbers())),
     }

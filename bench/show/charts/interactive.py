@@ -62,5 +62,5 @@ def compilation_rows(rows: Iterable[Row]) -> Iterator[dict[str, Any]]:
         once_s = row["compile_cold_s"] or 0.0
         for calls in CALLS if once_s else (CALLS[0], CALLS[-1]):
             per_call_s = float(f"{row['latency_s'] + once_s / calls:.4g}")
-            place = {"point": row["number"], "implementation": row["implementation"], "machine": row["machine"]}
-            yield {**place, "calls": calls, "per_call_s": per_call_s, "text": units.seconds(per_call_s)}
+            place = {"at": row["number"], "implementation": row["implementation"]}
+            yield {**place, "calls": calls, "per_call_s": per_call_s}

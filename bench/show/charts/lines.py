@@ -43,29 +43,27 @@ def pictures(table: pd.DataFrame) -> Iterator[Picture]:
 
 def picture(group: Sequence[Row], quantity: Quantity, axis: Axis, *, by_allocator: bool = False) -> Picture | None:
     """Return the picture of a series, None if nothing of this quantity was measured."""
-    rows = [
-        {**row, "series": _series(row, by_allocator=by_allocator), **quantity.drawn(row)}
-        for row in sorted(group, key=itemgetter(axis.column))
-        if is_measured(row)
-    ]
+    together = {ALLOCATOR} if by_allocator else set()
+    group = [{**row, "series": ", ".join([row["implementation"], *(row[name] for name in together)])} for row in group]
+    ordered = sorted(filter(is_measured, group), key=itemgetter(axis.column))
+    rows = [{**row, **quantity.drawn(row)} for row in ordered]
     point, of = point_of(group[0]), ", by allocator" if by_allocator else ""
     names = [name for name, own in by(rows, "series").items() if any(row[quantity.column] is not None for row in own)]
     if not names:
         return None
-    varying = moving(axis, point) | ({ALLOCATOR} if by_allocator else set())
+    varying = moving(axis, point) | together
     styles = {row["series"]: _style(row) for row in rows} if by_allocator else {}
     x = along(axis, group, varying)
     height = max(HEIGHT, LABEL_GAP * (len(names) + quantity.axis.relative + 1))
     main = Panel(x=x, y=quantity.scale(rows), marks=quantity.along(axis.column, "series", styles), height=height,
         rows=[row for row in rows if row["series"] in names])  # fmt: skip
-    strip = _strip([row for row in group if row["status"] != "ok"], axis, x, by_allocator=by_allocator)
     short = f"{'-allocator' if by_allocator else ''}-{point.short_name(varying)}"
     return Picture(
         name=f"{quantity.name}-{axis.name}{short}",
         heading=f"{quantity.filled(quantity.axis.title)} against {axis.name}{of}",
         facts=facts(point, group, varying),
         notes=[*interval(quantity, rows), *origins(group)],
-        stacks=[[main, *strip]],
+        stacks=[[main, *_strip([row for row in group if row["status"] != "ok"], axis, x)]],
     )
 
 
@@ -79,37 +77,27 @@ def interval(quantity: Quantity, rows: Sequence[Row], what: str = "band") -> Ite
         yield "short stroke: the peak that follows from the shapes"
 
 
-def _series(row: Row, *, by_allocator: bool) -> str:
-    return f"{row['implementation']}, {row[ALLOCATOR]}" if by_allocator else str(row["implementation"])
-
-
 def _style(row: Row) -> Style:
     """Return the implementation's style; another allocator than the usual one has its own dash, and hollow markers."""
     own, dash = style(row["implementation"]), ALLOCATOR_DASHES.get(row[ALLOCATOR])
     return Style(own.colour, dash, own.marker, hollow=True) if dash else own
 
 
-def _strip(failed: Sequence[Row], axis: Axis, x: Scale, *, by_allocator: bool) -> Iterator[Panel]:
+def _strip(failed: Sequence[Row], axis: Axis, x: Scale) -> Iterator[Panel]:
     """Yield the panel of what has no time, if there is any: a row for each implementation and status."""
     rows = [
-        {
-            axis.column: row[axis.column],
-            "implementation": row["implementation"],
-            "series": _series(row, by_allocator=by_allocator),
-            "row": (_series(row, by_allocator=by_allocator), row["status"]),
-            "kind": "untried" if row["status"] in UNTRIED else "failed",
-        }
+        {**row, "row": (row["series"], row["status"]), "kind": "untried" if row["status"] in UNTRIED else "failed"}
         for row in failed
     ]
     if not rows:
         return
+    first = {row["row"]: row for row in reversed(rows)}
     at = [*dict.fromkeys(row["row"] for own in by(rows, "series").values() for row in own)]
     own: dict[str, Any] = {"y": "row", "by": "implementation"}
-    first = [next(row for row in rows if row["row"] == key) for key in at]
     marks = [
         Marks(shape=Shape.POINT, x=axis.column, kind="failed", marker="X", size=7.5, **own),
         Marks(shape=Shape.POINT, x=axis.column, kind="untried", marker="o", size=5, is_hollow=True, **own),
-        Marks(shape=Shape.TEXT, rows=first, text="series", beside=True, **own),
+        Marks(shape=Shape.TEXT, rows=[*first.values()], text="series", beside=True, **own),
     ]
     y = Scale.places("", at, [status for _, status in at])
     yield Panel(x=x, y=y, marks=marks, height=ROW_HEIGHT * len(at), rows=rows)

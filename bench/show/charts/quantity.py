@@ -1,6 +1,5 @@
 """Quantities: metrics that have an axis in pictures, with their marks along it, in files and on pages."""
 
-import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,7 +11,7 @@ from bench.show.picture import Kind, Marks, Panel, Scale, Shape
 from bench.show.rows import Row
 from bench.store import units
 from bench.store.metrics import COLUMNS as METRICS
-from bench.store.metrics import Metric, Unit, VerticalAxis
+from bench.store.metrics import Heading, Metric, Unit, VerticalAxis
 from impls.catalogue import DASHED, Style
 
 SECOND = {"memory_bytes": "predicted_bytes"}
@@ -31,10 +30,11 @@ labels have lines."""
 
 @dataclass(frozen=True)
 class Quantity:
-    """A metric that has an axis in pictures, with the baseline that it may refer to."""
+    """A metric that has an axis in pictures, with its heading in tables, and the baseline that it may refer to."""
 
     metric: Metric
     axis: VerticalAxis
+    heading: Heading
     baseline: str | None
 
     @property
@@ -46,16 +46,6 @@ class Quantity:
     def column(self) -> str:
         """The column of its values."""
         return self.metric.name
-
-    @property
-    def heading(self) -> str:
-        """The heading of its column in tables."""
-        return self.metric.heading.text if self.metric.heading else self.axis.title.lower()
-
-    @property
-    def place(self) -> float:
-        """The place of its column in tables; that of a metric without a column is behind all others."""
-        return self.metric.heading.place if self.metric.heading else math.inf
 
     @property
     def is_share(self) -> bool:
@@ -139,8 +129,12 @@ class Quantity:
 
 
 def quantities(baseline: str | None) -> list[Quantity]:
-    """Return every metric that has an axis."""
-    return [Quantity(metric, metric.axis, baseline) for metric in METRICS.values() if metric.axis]
+    """Return every metric that has an axis; it has a column in tables too."""
+    return [
+        Quantity(metric, metric.axis, metric.heading, baseline)
+        for metric in METRICS.values()
+        if metric.axis and metric.heading
+    ]
 
 
 def quantity(column: str, baseline: str | None = None) -> Quantity:

@@ -12,7 +12,7 @@ from bench.show.figures.page import text_width
 from bench.show.palette import CATEGORY_COLOURS, OTHER, RESIDUAL_COLOUR, category, on, stage_colour
 from bench.show.picture import Kind, Marks, Panel, Picture, Scale, Shape
 from bench.show.rows import facts, origins
-from bench.show.text import counted
+from bench.show.text import counted, cut
 from bench.store import units
 from bench.store.profile import BACKWARD, Profile, ProfiledOperator
 
@@ -107,7 +107,7 @@ def short(name: str) -> str:
     """Return an operator's name, short enough for a picture."""
     for beginning in UNSAID:
         name = name.removeprefix(beginning)
-    return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"
+    return cut(name, LONGEST)
 
 
 def pictures(profiles: Iterable[Profile]) -> Iterator[Picture]:

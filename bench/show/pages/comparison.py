@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from bench.analyse.change import Change
-from bench.show.blocks import Lines, Table
+from bench.show.blocks import WARNING, Lines, Table
 from bench.show.charts.changes import changes, drawn_row, is_drawn
-from bench.show.columns import latency_text
 from bench.show.comparison.changes import counts
 from bench.show.comparison.report import SUMMARY, Report, columns, explanations, failures, head, implementations
 from bench.show.pages import shell, vega
@@ -25,22 +24,26 @@ def write(path: Path, report: Report, base: SavedRun, new: SavedRun) -> Path:
     """Write the page of a comparison, and return its file; raises WrongRequest if it can't be written."""
     rows = report.rows[:MOST_ROWS]
     left = len(report.rows) - len(rows)
+    left_out = f"This page has the first {len(rows)} rows; --format csv has the other {left} too." if left else ""
     page = shell.render(
-        "comparison.html",
+        "results.html",
         f"Comparison of {' and '.join(_names(base, new))}",
         list(dict.fromkeys(row.case.implementation for row in rows)),
         _data(report, rows, base, new),
-        figures=[_changes(report, rows)] if any(map(is_drawn, rows)) else [],
+        head=[*head(report), Lines([left_out], WARNING)],
         stamp=report.mark,
-        head=head(report),
-        left_out=f"This page has the first {len(rows)} rows; --format csv has the other {left} too." if left else "",
-        summary=[Table(SUMMARY, implementations(report))],
+        figures=[_changes(report, rows)] if any(map(is_drawn, rows)) else [],
+        before={"By implementation": [Table(SUMMARY, implementations(report))]},
+        table_title="All rows",
         table=Table(columns(report), rows),
-        notes=[
-            Lines([counts(report.rows)]),
-            failures(report, rows),
-            Lines([*explanations(report), *report.notes], is_list=True),
-        ],
+        below_table=[],
+        after={
+            "What to know": [
+                Lines([counts(report.rows)]),
+                failures(report, rows),
+                Lines([*explanations(report), *report.notes], is_list=True),
+            ]
+        },
     )
     return shell.write(path, page)
 
@@ -66,16 +69,17 @@ def _data(report: Report, rows: Sequence[Change], base: SavedRun, new: SavedRun)
     ]
     in_base, in_new = (shell.by_case(run.records) for run in (base, new))
     return {
-        "kind": "comparison",
         "points": [report.labels[point] for point in points],
         "rows": shell.columns(drawn_rows),
         "sides": ["BASE", "NEW"],
-        "commands": shell.packed(shell.as_data([report.again.command(row.case) for row in rows])),
-        **shell.samples([
-            {number: (row.base, in_base.get(row.case, [])) for number, row in enumerate(rows) if is_measured(row.base)},
-            {number: (row.new, in_new.get(row.case, [])) for number, row in enumerate(rows) if is_measured(row.new)},
-        ]),
-    }  # fmt: skip
+        **shell.cases(
+            [
+                {n: (row.base, in_base.get(row.case, [])) for n, row in enumerate(rows) if is_measured(row.base)},
+                {n: (row.new, in_new.get(row.case, [])) for n, row in enumerate(rows) if is_measured(row.new)},
+            ],
+            [report.again.command(row.case) for row in rows],
+        ),
+    }
 
 
 def _changes(report: Report, rows: Sequence[Change]) -> Figure:
@@ -90,16 +94,13 @@ def _changes(report: Report, rows: Sequence[Change]) -> Figure:
                 changes([drawn_row(report, row) for row in rows if is_drawn(row)], report.limits, on_page=True),
                 "The change of each row with its interval",
                 list(dict.fromkeys(row.case.implementation for row in rows)),
-                {"label": "row", "verdict": "verdict", "text": "change"},
+                {"label": "row", "verdict": "verdict", "change_text": "change"},
             )
         },
-        needs="change",
+        column="change",
     )
 
 
 def _side(row: Row) -> dict[str, Any]:
-    """Return the latency of a row on one side of a comparison, with its interval and in words."""
-    if not is_measured(row):
-        return {"latency_s": None}
-    numbers = {name: None if row[name] is None else float(row[name]) for name in TIMES}
-    return {**numbers, "latency_text": latency_text(row)}
+    """Return the latency of a row on one side of a comparison, with its interval."""
+    return {name: float(row[name]) if is_measured(row) and row[name] is not None else None for name in TIMES}

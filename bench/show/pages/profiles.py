@@ -1,42 +1,48 @@
 """The page of a run's profiles: where the time of a call goes, as a bar and as tables of each case."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+import pandas as pd
 
 from bench.analyse import profile as analyse
 from bench.plan.errors import WrongRequest
 from bench.plan.invocation import suite
 from bench.show import palette
 from bench.show import profile as show
-from bench.show.blocks import Block, Column, Table
+from bench.show.blocks import WARNING, Block, Column, Lines, Table, definitions
 from bench.show.charts.stages import Bar, bars, by_point
 from bench.show.pages import shell
-from bench.show.text import differences, parts, varying
+from bench.show.text import parts
 from bench.store import units
 from bench.store.profile import Profile
 
 PAGE = "profile.html"
 """The name of the page in a run's folder."""
 
-MOST_OPERATORS, MOST_KERNELS = 30, 60
-"""The largest numbers of rows in tables."""
+MOST_ROWS = 60
+"""The largest number of rows in a table."""
 
 
 @dataclass(frozen=True)
 class CaseView:
-    """What the page shows of a case: a bar of its time, and sections by their headings; `anchor` is its HTML id."""
+    """What the page shows of a case: a bar of its time, and what a terminal shows of it."""
 
-    anchor: str
     profile: Profile
     bar: Bar
-    sections: Mapping[str, Sequence[Block]]
+    blocks: Sequence[Block]
 
     @property
-    def implementation(self) -> str:
-        """The name of the implementation."""
-        return self.profile.case.implementation
+    def colour(self) -> str:
+        """The colour of the implementation."""
+        return palette.style(self.profile.case.implementation).colour
+
+    @property
+    def is_distorted(self) -> bool:
+        """Whether times of the profile can't be trusted."""
+        return bool(analyse.distortion(self.profile))
 
     @property
     def core_words(self) -> str:
@@ -48,63 +54,45 @@ class CaseView:
         return f"attention cores {units.percent(cores)}" if self.profile.stages else ""
 
 
-def write(profiles: Sequence[Profile], run: Path, warning: str = "") -> Path:
+def write(profiles: Sequence[Profile], run: Path, table: pd.DataFrame, warning: str = "") -> Path:
     """Write the page of a run's profiles into its folder, and return its file.
 
-    `warning` says that identical code differs too much in the run; empty if it doesn't.
+    `table` has the results of the run; `warning` says that identical code differs too much in it, empty if it doesn't.
     Raises WrongRequest if there are no profiles, or if the file can't be written.
     """
     if not profiles:
         raise WrongRequest(f"{run} has no profiles; {suite()} profile {run} makes them")
-    return shell.write(run / PAGE, page(profiles, run.resolve().name, warning))
+    return shell.write(run / PAGE, page(profiles, run.resolve().name, table, warning))
 
 
-def page(profiles: Sequence[Profile], title: str, warning: str = "") -> str:
+def page(profiles: Sequence[Profile], title: str, table: pd.DataFrame, warning: str = "") -> str:
     """Return the page of some profiles, under a title; it begins with `warning`, if that isn't empty."""
-    groups = [*_groups(profiles)]
-    cases: list[CaseView] = [case for group in groups for case in group["cases"]]
-    colours = [segment.colour for case in cases for segment in case.bar.segments]
-    colours += [palette.RESIDUAL_COLOUR, *(palette.style(case.implementation).colour for case in cases)]
     return shell.render(
         "profiles.html",
         f"Profiles of {title}",
         [],
-        {"kind": "profiles"},
+        {},
+        head=[Lines([f"In this run {warning}."] if warning else [], WARNING), _facts(profiles)],
         has_charts=False,
-        colours=palette.page_variables(colours),
-        filters={
-            "time": units.seconds,
-            "short": palette.short_name,
-            "colour": palette.page_variable,
-            "implementation_colour": lambda name: palette.page_variable(palette.style(name).colour),
-        },
-        warning=warning,
-        facts=_facts(profiles),
-        groups=groups,
-        analyse=analyse,
+        filters={"time": units.seconds, "short": palette.short_name, "of_page": palette.of_page},
+        points=_points(profiles, table),
         residual_colour=palette.RESIDUAL_COLOUR,
     )
 
 
-def _groups(profiles: Sequence[Profile]) -> Iterator[dict[str, Any]]:
-    """Yield the points with their cases; `label` names the values that differ from other points of the page."""
-    points = by_point(profiles)
-    columns = varying(points)
-    for number, (point, members) in enumerate(points.items()):
-        members.sort(key=lambda profile: profile.timed_s)
-        cases = [_case_view(f"case-{number}-{place}", profile) for place, profile in enumerate(members)]
-        words = parts(point)
-        yield {"words": words, "label": differences(point, columns) or " · ".join(words), "cases": cases}
-
-
-def _case_view(anchor: str, profile: Profile) -> CaseView:
-    sections: dict[str, list[Block]] = {
-        "Stages": show.stages(profile),
-        "Operators": [show.operators(profile, MOST_OPERATORS)],
-        "Kernels in their order": show.kernels(profile, MOST_KERNELS),
+def _points(profiles: Sequence[Profile], table: pd.DataFrame) -> dict[str, list[CaseView]]:
+    """Return the cases of each point, the fastest first."""
+    return {
+        " · ".join(parts(point)): [
+            _case_view(profile, table) for profile in sorted(members, key=lambda profile: profile.timed_s)
+        ]
+        for point, members in by_point(profiles).items()
     }
-    shown = {heading: [*map(_of_page, blocks)] for heading, blocks in sections.items() if blocks}
-    return CaseView(anchor, profile, bars([profile])[0], shown)
+
+
+def _case_view(profile: Profile, table: pd.DataFrame) -> CaseView:
+    _, *blocks = show.blocks(profile, show.row_of(table, profile.case), MOST_ROWS)  # the first names the case
+    return CaseView(profile, bars([profile])[0], [*map(_of_page, blocks)])
 
 
 def _of_page(block: Block) -> Block:
@@ -124,7 +112,7 @@ def _folding(column: Column) -> Column:
     return replace(column, text=lambda row: palette.short_name(whole(row)), more=rest)
 
 
-def _facts(profiles: Sequence[Profile]) -> dict[str, list[str]]:
+def _facts(profiles: Sequence[Profile]) -> Table:
     """Return the origins of the profiles, each value once."""
     origins = [profile.origin for profile in profiles]
     facts = {
@@ -134,4 +122,4 @@ def _facts(profiles: Sequence[Profile]) -> dict[str, list[str]]:
         "environment": [origin.env_id for origin in origins],
         "profiled": [origin.started_at.partition("T")[0] for origin in origins],
     }
-    return {name: [value for value in dict.fromkeys(values) if value] for name, values in facts.items()}
+    return definitions({name: ", ".join(filter(None, dict.fromkeys(of))) for name, of in facts.items() if any(of)})

@@ -1,11 +1,9 @@
 """The page of a run: it answers first, and can be asked further."""
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
-
-import pandas as pd
 
 from bench.analyse.analysed_run import AnalysedRun
 from bench.analyse.flags import flags as flags_of
@@ -13,21 +11,39 @@ from bench.analyse.flags import legend
 from bench.analyse.rows import by
 from bench.plan.invocation import COMMAND, short, without_options
 from bench.show import answer, doubts, failures
-from bench.show.answer import At
-from bench.show.blocks import Block, Cell
+from bench.show.blocks import BAD, GOOD, HEAD, QUIET, WARNING, Block, Cell, Code, Column, Lines, Table, definitions
 from bench.show.columns import latency_text, memory_text, of_any, of_page
 from bench.show.pages import run_data, shell
 from bench.show.pages.profiles import PAGE as PROFILES
 from bench.show.pages.run_data import Shown, View, view_of
-from bench.show.rows import against_data_sheets, gpu_state, measured, plain
-from bench.show.summary import for_programs
+from bench.show.rows import Row, against_data_sheets, gpu_state, measured, plain
+from bench.show.summary import WHAT_BOUNDS_SAY, for_programs
 from bench.show.text import counted, shared, symbols
 from bench.store import units
 from bench.store.environment import VARIABLES, Environment
-from bench.store.table import RESULTS, as_csv
+from bench.store.table import RESULTS
 
-MOST_CSV_BYTES = 1_000_000
-"""The largest packed results.csv that a page carries."""
+WHAT_A_POINT_SAYS = (
+    WHAT_BOUNDS_SAY,
+    "Of several that are shown to be within 2 % of the fastest, the simplest is named: one that is not compiled, then "
+    "the one with less memory. Brackets are intervals of 99 % too. ± is the 95 % interval of a latency; it is wide "
+    "because the machine's speed changes all times of a point alike, which cancels in ratios.",
+)
+"""What the columns of the table of points say."""
+
+METHOD = (
+    "Every implementation computes the whole layer in a process of its own, and its output is compared with a float64 "
+    "reference before it is timed (docs/method.md).",
+    "In a round each implementation takes one sample, in random order, so a disturbance meets all of them alike.",
+    "A speed-up is paired within rounds, in several processes, because two processes of the same program differ "
+    "(docs/terms.md).",
+    "The errors of all rows come from one model of the run: rounds and processes both count, and each point lends from "
+    "the others. A second copy of the baseline checks them.",
+    "What a choice can cost at most is its slowdown's upper bound against the fastest of the point.",
+    "Peak memory is counted by torch's allocator during one call; it is exact and needs no interval "
+    "(docs/comparing.md).",
+)
+"""How a run is measured."""
 
 
 def write(saved: AnalysedRun) -> Path:
@@ -44,41 +60,45 @@ def page(saved: AnalysedRun, head: Sequence[Block] = ()) -> str:
     What it says first is `head`, if that is given, else what to use.
     """
     view = view_of(saved)
-    answers = {name: _answers(points, view.baseline) for name, points in view.points.items()}
     columns = of_page(view.rows, view.baseline)
     cells = [
-        [Cell(view.shown[row["number"]].label), *(of_any(column, row) for column in columns[1:])] for row in view.rows
+        [Cell(view.shown[row["number"]].at.label), *(of_any(column, row) for column in columns[1:])]
+        for row in view.rows
     ]
+    flags = [flag for row in measured(view.rows) for flag in flags_of(row)]
     return shell.render(
-        "run.html",
+        "results.html",
         _title(saved.folder, view),
         view.names,
         run_data.data(view),
+        head=[*(head or _answers(view)), *_verdicts(view), Lines(_left_out(view, saved), WARNING), _note(view)],
         figures=run_data.figures(view),
-        baseline=view.baseline,
-        head=head,
-        answers=[] if head else [view.of(name, of[0]) for name, every in answers.items() for of in every],
-        verdicts=[*(("", view.of(name, sentence)) for name, every in answers.items() for of in every
-            for sentence in of[1:] if not head),
-            *_verdicts(view)],
-        left_out=" ".join([*view.refused, *_left_out(view, saved)]),
-        note=_note(view),
-        points=[_line(each, view.baseline) for each in view.shown],
+        before={"Point by point": [_points(view), Lines(WHAT_A_POINT_SAYS, QUIET)]},
+        table_title="All cases",
         table={"columns": columns, "cells": cells},
-        letters=legend([flag for row in measured(view.rows) for flag in flags_of(row)]),
-        csv=_csv(view),
+        below_table=[
+            definitions({flag.letter: "; ".join(filter(None, (flag.meaning, flag.advice))) for flag in legend(flags)}),
+            Lines([f"All numbers are in {RESULTS}, in the run's folder."]),
+        ],
+        after={"Where it was measured": [*_places(view)], "How it was measured": [Lines(METHOD, is_list=True)]},
         profiles=PROFILES if (saved.folder / PROFILES).exists() else "",
-        places=[(name if view.several else "", list(_facts(run))) for name, run in view.machines.items()],
-        command="" if view.several else _command(view.first.environment),
-        documents={name: shell.document(f"{name}.md", saved.folder) for name in ("method", "terms", "comparing")},
-    )  # fmt: skip
+    )
 
 
-def _answers(points: Sequence[At], baseline: str | None) -> list[list[str]]:
-    """Return the sentences of the answer, of several kinds of devices those of each; a lost baseline is said first."""
-    first, *others = answer.answers(points, baseline)
-    first = [*failures.of_baseline([at.rows for at in points], baseline), *first]
-    return [[" ".join(of)] for of in (first, *others)] if others else [first]
+def _answers(view: View) -> Iterator[Lines]:
+    """Yield the sentences of the answer on each machine, first those that name what to use, also of a lost baseline.
+
+    Of several kinds of devices, each has one answer.
+    """
+    first, further = [], []
+    for name, points in view.points.items():
+        told = answer.answers(points, view.baseline)
+        told[0] = [*failures.of_baseline([at.rows for at in points], view.baseline), *told[0]]
+        said = told if len(told) == 1 else [[" ".join(of)] for of in told]
+        first += [view.of(name, of[0]) for of in said]
+        further += [view.of(name, sentence) for of in said for sentence in of[1:]]
+    yield from (Lines([sentence], HEAD) for sentence in first)
+    yield Lines(further, is_list=True)
 
 
 def _title(folder: Path, view: View) -> str:
@@ -88,51 +108,71 @@ def _title(folder: Path, view: View) -> str:
     return f"Sweep {name} on {' and '.join(view.machines)}" if name else folder.resolve().name
 
 
-def _verdicts(view: View) -> Iterator[tuple[str, str]]:
-    """Yield what else is said of each machine before the charts; sentences that judge are `good` or `bad`."""
+def _verdicts(view: View) -> Iterator[Lines]:
+    """Yield what else is said of each machine before the charts; sentences that judge are good or bad."""
     for name, run in view.machines.items():
-        yield from (("", view.of(name, sentence)) for sentence in for_programs(run.choices, run.folder))
+        commands = [view.of(name, sentence) for sentence in for_programs(run.choices, run.folder)]
+        yield Lines(commands, is_list=True)
     for name, points in view.points.items():
-        yield (
-            "bad" if any(at.failed or at.waits for at in points) else "good",
-            view.of(name, failures.sentence(points)),
-        )
+        tone = BAD if any(at.failed or at.waits for at in points) else GOOD
+        yield Lines([view.of(name, failures.sentence(points))], tone, is_list=True)
     for name, run in view.machines.items():
         is_quiet, sentence = doubts.machine(run.whole)
-        yield "good" if is_quiet else "bad", view.of(name, sentence)
+        yield Lines([view.of(name, sentence)], GOOD if is_quiet else BAD, is_list=True)
 
 
 def _left_out(view: View, saved: AnalysedRun) -> list[str]:
+    """Return which machines and points the page leaves out."""
     shown, points = len(view.shown), sum(bool(at.rows) for of in view.points.values() for at in of)
     if shown == points:
-        return []
+        return [*view.refused]
     where = f"the {RESULTS} of each machine's folder" if view.several else RESULTS
     return [
+        *view.refused,
         f"This page shows the first {shown:,} of {points:,} points. The sentences above count all of them. "
-        f"All rows are in {where}; {short()} show {shlex.quote(saved.folder.name)} prints them."
+        f"All rows are in {where}; {short()} show {shlex.quote(saved.folder.name)} prints them.",
     ]
 
 
-def _note(view: View) -> tuple[str, str]:
+def _note(view: View) -> Lines:
     """Return what all points share, with the number of processes of each measured case, and what symbols mean."""
     points = [each.at.point for each in view.shown]
     numbers = [row["processes"] for run in view.machines.values() for row in plain(run.table) if row["status"] == "ok"]
     processes = counted([int(number) for number in numbers if number is not None], "process", "processes")
-    return shared(points) + (f" · {processes} for each case" if processes else ""), symbols(points)
+    return Lines([shared(points) + (f" · {processes} for each case" if processes else ""), symbols(points)], QUIET)
 
 
-def _line(shown: Shown, baseline: str | None) -> dict[str, str]:
-    """Return a point in one line: what to use in words, then its speed-up, latency and memory."""
-    first = shown.at.first
+def _points(view: View) -> Table:
+    """Return a line for each point: what to use in words, then its speed-up, latency and memory."""
+
+    def of_first(text: Callable[[Row], str]) -> Callable[[Shown], str]:
+        return lambda shown: text(shown.at.first) if shown.at.first else ""
+
+    columns = [
+        Column("point", lambda shown: shown.at.label),
+        Column("what to use, and what it can cost", lambda shown: answer.words(shown.at.choice)),
+        Column(f"its speed-up over {view.baseline or 'the baseline'}",
+            lambda shown: answer.speedup_cell(shown.at.first, view.baseline)),
+        Column("its latency", of_first(latency_text)),
+        Column("its peak memory", of_first(memory_text)),
+        Column("cases without a time", _without_time),
+    ]  # fmt: skip
+    return Table(columns, view.shown)
+
+
+def _without_time(shown: Shown) -> str:
     failed = by([row for row in shown.at.rows if row["status"] != "ok"], "status").items()
-    return {
-        "label": shown.label,
-        "words": answer.words(shown.at.choice),
-        "speedup": answer.speedup_cell(first, baseline),
-        "latency": latency_text(first) if first else "",
-        "memory": memory_text(first) if first else "",
-        "failed": "; ".join(f"{status}: {', '.join(row['implementation'] for row in of)}" for status, of in failed),
-    }
+    return "; ".join(f"{status}: {', '.join(row['implementation'] for row in of)}" for status, of in failed)
+
+
+def _places(view: View) -> Iterator[Block]:
+    """Yield what is known of each machine, and the command that measures the run again."""
+    for name, run in view.machines.items():
+        yield Lines([name] if view.several else [])
+        yield definitions({fact: str(value) for fact, value in _facts(run) if value})
+    if not view.several and (command := _command(view.first.environment)):
+        yield Lines(["To measure this again:"])
+        yield Code([command], "sh")
 
 
 def _facts(saved: AnalysedRun) -> Iterator[tuple[str, Any]]:
@@ -171,10 +211,3 @@ def _command(environment: Environment | None) -> str:
     kept = without_options([*map(str, words[1:])], "--run")
     module = short() if words[1:2] in (["run"], ["duel"]) else "python -m pytest"
     return f"{COMMAND if Path(words[0]).name == COMMAND else module} {shlex.join(kept)}"
-
-
-def _csv(view: View) -> str:
-    """Return the packed results of all machines; empty if they are too large for a page."""
-    whole = pd.concat([run.whole for run in view.machines.values()])
-    packed = shell.packed(as_csv(whole).decode())
-    return packed if len(packed) <= MOST_CSV_BYTES else ""

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import itemgetter
 from typing import Any
 
 from bench.analyse.analysed_run import AnalysedRun
@@ -16,10 +17,11 @@ from bench.plan.errors import WrongRequest
 from bench.plan.grid import machine_columns, without_columns
 from bench.show import answer
 from bench.show.answer import At
+from bench.show.blocks import Column, Table
 from bench.show.charts import growth, interactive
 from bench.show.charts.quantity import POINTS, Quantity, on_page, quantities
 from bench.show.charts.winners import SURENESS, maps, panel
-from bench.show.columns import complete, latency_text, of_metric
+from bench.show.columns import complete
 from bench.show.pages import shell, vega
 from bench.show.pages.shell import ANY, Figure
 from bench.show.rows import Row, is_measured, measured, unmeasured
@@ -44,14 +46,13 @@ MOST_CASES = 1_500
 
 @dataclass(frozen=True)
 class Shown:
-    """A point of the page: the number of its machine, what the run says of it, and its name with that of the machine.
+    """A point of the page: the number of its machine, and what the run says of it.
 
-    A run of one machine names none.
+    Of several machines the name of a point ends with that of its machine.
     """
 
     machine: int
     at: At
-    label: str
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,7 @@ class View:
         """The quantities that some row has: ratios to the baseline first, then in the order of the table."""
         rows = measured(self.rows)
         drawn = [each for each in quantities(self.baseline) if any(row[each.column] for row in rows)]
-        return sorted(drawn, key=lambda each: (not each.axis.relative, each.place))
+        return sorted(drawn, key=lambda each: (not each.axis.relative, each.heading.place))
 
 
 def view_of(saved: AnalysedRun) -> View:
@@ -163,7 +164,7 @@ def _that_fit(by_machine: Mapping[str, Sequence[At]], ignored: frozenset[str]) -
     """Return the first points whose cases fit into a page, one at least; of several machines, point by point."""
     several = len(by_machine) > 1
     every = [
-        Shown(number, at, f"{at.label} ({name})" if several else at.label)
+        Shown(number, replace(at, label=f"{at.label} ({name})") if several else at)
         for number, (name, points) in enumerate(by_machine.items())
         for at in points
         if at.rows
@@ -189,29 +190,22 @@ def figures(view: View) -> list[Figure]:
 def data(view: View) -> dict[str, Any]:
     """Return what the page's script reads; rows of the table are in the same order as here."""
     series = [_series(view, axis, rows) for axis, rows in view.series]
-    texts = {each.column: of_metric(each.metric, view.baseline) for each in view.quantities}
     rows = [
         {
             "point": row["number"],
-            "label": view.shown[row["number"]].at.label,
             "implementation": str(row["implementation"]),
             "machine": row["machine"],
-            "status": row["status"],
             **{axis.column: row[axis.column] for axis in view.axes},
             **{name: _short(value) if is_measured(row) else None for name, value in _numbers(view, row).items()},
-            **{f"{column}_text": text.cell(row).text if is_measured(row) else "" for column, text in texts.items()},
-            "latency_text": latency_text(row) if is_measured(row) else "",
         }
         for row in view.rows
     ]
     return {
-        "kind": "run",
-        "points": [each.label for each in view.shown],
+        "points": [each.at.label for each in view.shown],
         "machines": list(view.machines),
         "rows": shell.columns(rows),
         "series": series,
         "first": _first_view(series),
-        "commands": shell.packed(shell.as_data(_commands(view))),
         **_samples(view),
     }
 
@@ -220,13 +214,7 @@ def _numbers(view: View, row: Row) -> dict[str, float | None]:
     """Return the numbers of a row that charts draw or the script reads."""
     drawn = [each.drawn(row) for each in view.quantities]
     numbers = {name: value for of in drawn for name, value in of.items()}
-    return numbers | {name: row[name] for name in ("latency_s", "latency_low_s", "latency_high_s", "compile_cold_s")}
-
-
-def _commands(view: View) -> list[str]:
-    """Return the command that measures each row again."""
-    runs = [run.again for run in view.machines.values()]
-    return [runs[row["machine"]].command(Case.from_columns(row)) for row in view.rows]
+    return numbers | {name: row[name] for name in ("latency_s", "latency_low_s", "latency_high_s")}
 
 
 def _short(value: float | None) -> float | None:
@@ -236,18 +224,20 @@ def _short(value: float | None) -> float | None:
 
 def _series(view: View, axis: Axis, group: Sequence[Row]) -> dict[str, Any]:
     """Return the words of a series, its places, and the place of each of its points."""
-    # what is constant in this series, but varies in the run
+    return {
+        "axis": axis.name,
+        "label": _label(view, axis, group),
+        "at": {row["number"]: row[axis.column] for row in group},
+        "xs": places(group, axis),
+    }
+
+
+def _label(view: View, axis: Axis, group: Sequence[Row]) -> str:
+    """Return the places of a series, and what is constant in it but varies in the run."""
     different = varying(dict.fromkeys(map(point_of, view.rows))) - view.ignored
     fixed = different - varying(dict.fromkeys(map(point_of, group))) - {axis.column}
     at = " ".join(parts(point_of(group[0]), fixed))
-    xs = list(places(group, axis))
-    return {
-        "axis": axis.name,
-        "symbol": axis.symbol,
-        "label": f"{axis.name} {', '.join(map(str, xs))}{f' at {at}' if at else ''}",
-        "at": {row["number"]: row[axis.column] for row in group},
-        "xs": xs,
-    }
+    return f"{axis.name} {', '.join(map(str, places(group, axis)))}{f' at {at}' if at else ''}"
 
 
 def _first_view(series: Sequence[Mapping[str, Any]]) -> int:
@@ -264,7 +254,7 @@ def _shown(view: View) -> dict[str, str]:
     return {
         "implementation": "implementation",
         "label": "point",
-        **{f"{each.column}_text": each.heading for each in view.quantities},
+        **{f"{each.column}_text": each.heading.text for each in view.quantities},
     }
 
 
@@ -282,7 +272,7 @@ def _quantities(view: View) -> Iterator[Figure]:
                 name: vega.spec(of, f"{label} {_against(name)}", view.names, _shown(view), brush=is_relative)
                 for name, of in on_page(each, view.axes, most, len(view.names)).items()
             },
-            columns=each.columns,
+            column=each.column,
             ticks=[_ticks(each, rows) for rows in [*(own for _, own in view.series), view.rows]],
         )
 
@@ -304,9 +294,7 @@ def _winners(view: View) -> Iterator[Figure]:
             kind="winners",
             title="What to use where",
             note=f"A cell names what to use and what that can cost at most. {capital(SURENESS)}.",
-            charts={},
             parts=drawn,
-            headings={"label": "point", "words": "what to use"},
         )
 
 
@@ -332,19 +320,24 @@ def _maps(view: View) -> Iterator[dict[str, Any]]:
 
 def _growth(view: View) -> Iterator[Figure]:
     rows = list(_exponents(view))
-    headings = {"machine_name": "machine"} if view.several else {}
-    headings |= {"implementation": "implementation", "from_to": "between", "text": "exponent"}
+    labels = [_label(view, *each) for each in view.series]
+    along = Column("along", lambda row: labels[row["series"]])
+    shown = {"machine_name": "machine"} if view.several else {}
+    shown |= {"implementation": "implementation", "from_to": "between", "text": "exponent"}
     note = "The exponent between two adjacent values: 1 is linear, 2 is quadratic."
     slow = " If the machine was slow for a while, it shows here too."
     for what, title, more in (("latency", "Growth of latency", slow), ("memory", "Growth of peak memory", "")):
         if own := [row for row in rows if row["kind"] == what]:
             charts = {
                 axis.name: vega.spec(growth.exponents_on_page(what, axis),
-                    f"Local exponents of {what} against {axis.name}", view.names, headings)
+                    f"Local exponents of {what} against {axis.name}", view.names, shown)
                 for axis in view.axes
             }  # fmt: skip
+            columns = [along, *(Column(heading, itemgetter(name)) for name, heading in shown.items())]
             kind = f"growth-{what}"
-            yield Figure(kind=kind, title=title, note=f"{note}{more}", charts=charts, rows=own, headings=headings)
+            yield Figure(
+                kind=kind, title=title, note=f"{note}{more}", charts=charts, rows=own, table=Table(columns, own)
+            )
 
 
 def _exponents(view: View) -> Iterator[dict[str, Any]]:
@@ -359,27 +352,33 @@ def _exponents(view: View) -> Iterator[dict[str, Any]]:
 
 
 def _compilation(view: View) -> Iterator[Figure]:
-    if any(row["compile_cold_s"] for row in view.rows):
+    at = {row["number"]: view.shown[row["number"]].at.label for row in view.rows if row["compile_cold_s"]}
+    if at:
+        chart = vega.spec(interactive.compilation(), "Time per call against calls", view.names)
         yield Figure(
             kind="compile",
             title="What compilation costs",
             note="Time per call if the first compilation is shared by all calls. Right of a crossing the compiled "
             "implementation costs less in all. It uses measured means, whether or not the difference is shown.",
-            at="compile_cold_s",
-            charts={ANY: vega.spec(interactive.compilation(), "Time per call against calls", view.names)},
-            rows=[*interactive.compilation_rows(view.rows)],
-            columns=("compile_cold_s", "latency_s", "paid"),
+            charts={ANY: vega.of_one(chart, "at", at)},
+            rows=[row for row in interactive.compilation_rows(view.rows) if row["at"] in at],
         )
 
 
 def _samples(view: View) -> dict[str, Any]:
-    """Return the samples of the cases of the page; those of points that it leaves out are not read."""
+    """Return the samples of the cases of the page, and the command that measures each row again.
+
+    Those of points that it leaves out are not read.
+    """
     shown = {(each.machine, each.at.point) for each in view.shown}
+    runs = [*view.machines.values()]
     records = [
         shell.by_case(run.contents.load(entry) for entry in run.contents.entries if (number, entry.case.point) in shown)
-        for number, run in enumerate(view.machines.values())
+        for number, run in enumerate(runs)
     ]
+    cases = [Case.from_columns(row) for row in view.rows]
     rows = {number: row for number, row in enumerate(view.rows) if is_measured(row)}
-    return shell.samples([
-        {number: (row, records[row["machine"]].get(Case.from_columns(row), [])) for number, row in rows.items()}
-    ])  # fmt: skip
+    return shell.cases(
+        [{number: (row, records[row["machine"]].get(cases[number], [])) for number, row in rows.items()}],
+        [runs[row["machine"]].again.command(case) for case, row in zip(cases, view.rows, strict=True)],
+    )

@@ -3,11 +3,10 @@
 import base64
 import hashlib
 import json
-import os
 import statistics
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from bench.analyse.rows import grouped
 from bench.analyse.summary import flagged
 from bench.plan.case import Case
 from bench.plan.errors import WrongRequest
+from bench.show.blocks import Block, Table
 from bench.show.charts import interactive
 from bench.show.pages import vega
 from bench.show.rows import Row
@@ -25,7 +25,6 @@ from bench.store import files, units
 from bench.store.record import Record
 
 PAGE_PARTS = Path(__file__).parent / "parts"
-CHECKOUT = Path(__file__).parents[3]
 
 SAMPLE = {"process": "process", "round": "round", "time": "time", "remark": "sample"}
 """What is shown of a sample on pointing at it."""
@@ -44,32 +43,27 @@ MOST_SAMPLES = 250_000
 class Figure:
     """A section with charts: its kind, its title, what it shows in words, and its charts by axis, by POINTS or by ANY.
 
-    The rows are those of the table, unless it has `rows` of its own, or `parts`: charts with a title and rows each.
-    Beside it stands a table: `columns` of the large one, or fields of its own rows with their `headings`.
-    `ticks` are those of each series and of all points. A chart shows rows with a value in the column `needs`. The
-    charts of one point let the reader choose a point that has a value in the column `at`.
+    Its rows are those of the large table that have a value in `column`, unless it has `rows` of its own, with a `table`
+    beside it, or `parts`: charts with a title and rows each. `ticks` are those of each series and of all points.
     """
 
     kind: str
     title: str
     note: str
     is_wide: bool = False
-    at: str = ""
-    needs: str = ""
-    charts: Mapping[str, vega.Spec]
+    charts: Mapping[str, vega.Spec] = field(default_factory=dict)
+    column: str = ""
     rows: Sequence[Mapping[str, Any]] | None = None
+    table: Table | None = None
     parts: Sequence[Mapping[str, Any]] = ()
-    columns: Sequence[str] = ()
-    headings: Mapping[str, str] | None = None
     ticks: Sequence[Mapping[str, Any]] = ()
 
     @property
     def data(self) -> dict[str, Any]:
         """What the page's script reads of it."""
         rows = None if self.rows is None else columns(self.rows)
-        own = {"rows": rows, "parts": self.parts, "headings": self.headings, "ticks": self.ticks, "at": self.at,
-            "needs": self.needs}  # fmt: skip
-        return {"charts": self.charts, "columns": self.columns, **{name: each for name, each in own.items() if each}}
+        own = {"charts": self.charts, "column": self.column, "rows": rows, "parts": self.parts, "ticks": self.ticks}
+        return {name: each for name, each in own.items() if each}
 
 
 def render(
@@ -78,16 +72,17 @@ def render(
     names: Sequence[str],
     data: Mapping[str, Any],
     *,
+    head: Iterable[Block],
+    stamp: str = "",
     figures: Sequence[Figure] = (),
     has_charts: bool = True,
-    colours: Mapping[str, tuple[str, str]] | None = None,
     filters: Mapping[str, Callable[..., Any]] | None = None,
     **values: Any,
 ) -> str:
     """Return a page of a template; `names` are the implementations, whose colours are CSS variables by their number.
 
-    `data` is what the page's script reads, `figures` are the sections with charts, `colours` more CSS variables, in the
-    light and in the dark, and `filters` and `values` what the template uses. A page that has no charts needs no Vega.
+    `head` comes first, each line of it behind the `stamp`. `data` is what the page's script reads, `figures` are the
+    sections with charts, and `filters` and `values` what the template uses. A page that has no charts needs no Vega.
     """
     loader = FileSystemLoader(PAGE_PARTS)
     shared = {"names": [*names], "figures": {each.kind: each.data for each in figures}, "config": vega.CONFIG}
@@ -98,7 +93,9 @@ def render(
     texts = scripts() if has_charts else scripts()[1:]
     return environment.get_template(template).render(
         title=title,
-        variables={**vega.variables(names), **(colours or {})},
+        head=head,
+        stamp=stamp,
+        variables=vega.variables(names),
         swatches=[*map(vega.swatch, names)],
         figures=figures,
         data=as_data({**shared, **data}),
@@ -138,23 +135,17 @@ def packed(text: str) -> str:
     return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
 
 
-def document(name: str, folder: Path) -> str:
-    """Return the link from a page in a folder to a document of the checkout; empty if the folder lies elsewhere."""
-    inside = folder.resolve().is_relative_to(CHECKOUT)
-    return os.path.relpath(CHECKOUT / "docs" / name, folder.resolve()) if inside else ""
-
-
 def by_case(records: Iterable[Record]) -> dict[Case, list[Record]]:
     """Return the records that are ok, by their case."""
     return grouped((record for record in records if record.status == "ok"), lambda record: record.case)
 
 
-def samples(runs: Sequence[Mapping[int, tuple[Row, Sequence[Record]]]]) -> dict[str, Any]:
-    """Return what the script reads of the samples: of each run the cases by number, and the chart of one case.
+def cases(runs: Sequence[Mapping[int, tuple[Row, Sequence[Record]]]], commands: Sequence[str]) -> dict[str, Any]:
+    """Return what the script reads of cases: the samples in each of some runs, by number, and the chart of one case.
 
     A case comes as its row, which has a time, and its records. In the page it is a list of processes. A process is its
-    number, its first round, its samples, the places of those that were disturbed, and the median as a ratio and in
-    words. A list of rounds replaces the first if rounds are missing. Only one of `every` samples is in the page.
+    number, its rounds, its samples, the places of those that were disturbed, and the median as a ratio and in words.
+    Only one of `every` samples is in the page. Beside them stands the command that measures each case again.
     """
     totals = [sum(len(record.samples.rounds) for _, own in run.values() for record in own) for run in runs]
     steps = [-(-total // MOST_SAMPLES) or 1 for total in totals]
@@ -163,14 +154,13 @@ def samples(runs: Sequence[Mapping[int, tuple[Row, Sequence[Record]]]]) -> dict[
         for run, every in zip(runs, steps, strict=True)
     ]
     strip = vega.spec(interactive.samples(), "Every sample of the case, process by process", [], SAMPLE)
-    return {"samples": packed(as_data(packs)), "every": max(steps), "steps": STEPS, "strip": strip}
+    whole = packed(as_data({"samples": packs, "commands": commands}))
+    return {"packed": whole, "every": max(steps), "steps": STEPS, "strip": strip}
 
 
 def _process(record: Record, latency_s: float, every: int) -> list[Any]:
-    rounds = record.samples.rounds[::every]
     values = [round(STEPS * value / latency_s) for value in record.samples.values_s[::every]]
     disturbed = [place for place, is_flagged in enumerate([*flagged(record)][::every]) if is_flagged]
     median = statistics.median(values) if values else 0
     text = units.seconds(median / STEPS * latency_s)
-    follow = rounds == tuple(range(rounds[0], rounds[0] + len(rounds))) if rounds else True
-    return [record.process, (rounds[0] if rounds else 0) if follow else list(rounds), values, disturbed, median, text]
+    return [record.process, record.samples.rounds[::every], values, disturbed, median, text]

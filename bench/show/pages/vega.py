@@ -4,16 +4,20 @@ The page's script gives a chart its rows, by the name of its data, and its ticks
 variables, so that a chart follows the page into the dark and onto paper.
 """
 
+import functools
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import altair as alt
 from altair.utils import schemapi
+from matplotlib.markers import MarkerStyle
+from matplotlib.path import Path
+from matplotlib.transforms import Affine2D
 
 from bench.show.figures.marks import style_of
 from bench.show.figures.page import text_width
-from bench.show.palette import PAGE_COLOURS, in_the_dark, style
+from bench.show.palette import PAGE_COLOURS, of_page, style
 from bench.show.picture import Kind, Marks, Panel, Place, Scale, Shape
 from bench.store.units import TIME_UNITS
 from impls.catalogue import Style
@@ -30,26 +34,8 @@ ROWS = alt.NamedData(name="rows")
 PARAMETERS = ("places", "values", "labels")
 """What a page's script gives a chart: the ticks at its places and of its values, and the labels of these."""
 
-SHAPES = {
-    "o": "M-1.1,0A1.1,1.1 0 1,1 1.1,0A1.1,1.1 0 1,1 -1.1,0Z",
-    "s": "M-1,-1H1V1H-1Z",
-    "^": "M0,-1L1.1,0.9H-1.1Z",
-    "v": "M0,1L1.1,-0.9H-1.1Z",
-    "<": "M-1,0L0.9,-1.1V1.1Z",
-    ">": "M1,0L-0.9,-1.1V1.1Z",
-    "D": "M0,-1.2L1.2,0L0,1.2L-1.2,0Z",
-    "d": "M0,-1.2L0.7,0L0,1.2L-0.7,0Z",
-    "P": "M-0.4,-1.1H0.4V-0.4H1.1V0.4H0.4V1.1H-0.4V0.4H-1.1V-0.4H-0.4Z",
-    "X": "M-1,-0.6L-0.6,-1L0,-0.4L0.6,-1L1,-0.6L0.4,0L1,0.6L0.6,1L0,0.4L-0.6,1L-1,0.6L-0.4,0Z",
-    "*": "M0,-1.2L0.28,-0.38L1.14,-0.38L0.44,0.14L0.7,0.98L0,0.46L-0.7,0.98L-0.44,0.14L-1.14,-0.38L-0.28,-0.38Z",
-    "h": "M0,-1.1L0.96,-0.56L0.96,0.56L0,1.1L-0.96,0.56L-0.96,-0.56Z",
-    "H": "M-1.1,0L-0.56,-0.96L0.56,-0.96L1.1,0L0.56,0.96L-0.56,0.96Z",
-    "8": "M-0.44,-1.04L0.44,-1.04L1.04,-0.44L1.04,0.44L0.44,1.04L-0.44,1.04L-1.04,0.44L-1.04,-0.44Z",
-    "p": "M0,-1.1L1.04,-0.34L0.64,0.9L-0.64,0.9L-1.04,-0.34Z",
-    "_": "M-1.2,0H1.2",
-    "|": "M0,-1.2V1.2",
-}
-"""The path of each marker of Matplotlib that pictures use; from -1 to 1 it is a square of its size."""
+SEGMENTS = {Path.MOVETO: "M", Path.LINETO: "L", Path.CURVE3: "Q", Path.CURVE4: "C", Path.CLOSEPOLY: "Z"}
+"""The letters of Matplotlib's segments of a path in SVG."""
 
 INCH_PX, POINT_PX = 86, 4 / 3
 """The pixels of an inch of a panel's height, and of a point."""
@@ -79,16 +65,28 @@ def variable(number: int) -> str:
     return f"var(--i{number})"
 
 
-def variables(names: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """Return the CSS variables of a page with these implementations: their colours in the light and in the dark."""
-    colours = [style(name).colour for name in names]
-    return {**PAGE_COLOURS, **{f"i{number}": (each, in_the_dark(each)) for number, each in enumerate(colours)}}
+def variables(names: Sequence[str]) -> dict[str, str]:
+    """Return the CSS variables of a page with these implementations, with their colours."""
+    colours = {f"i{number}": style(name).colour for number, name in enumerate(names)}
+    return {name: of_page(colour) for name, colour in ({name: name for name in PAGE_COLOURS} | colours).items()}
+
+
+@functools.cache
+def outline(marker: str) -> str:
+    """Return the path in SVG of a marker of Matplotlib; from -1.1 to 1.1 it is a square of its size."""
+    drawn = MarkerStyle(marker)
+    path = drawn.get_path().transformed(drawn.get_transform() + Affine2D().scale(2.2, -2.2))
+    segments = path.iter_segments(simplify=False)
+    return "".join(
+        SEGMENTS[code] + ("" if code == Path.CLOSEPOLY else ",".join(f"{round(each, 2) + 0:g}" for each in ends))
+        for ends, code in segments
+    )
 
 
 def swatch(name: str) -> tuple[str, str, str]:
     """Return an implementation with how it is drawn in SVG: the path of its mark, and its dashes."""
     own = style(name)
-    return name, SHAPES.get(own.marker, SHAPES["o"]), " ".join(f"{1.6 * each:g}" for each in own.dash)
+    return name, outline(own.marker), " ".join(f"{1.6 * each:g}" for each in own.dash)
 
 
 def spec(
@@ -110,6 +108,14 @@ def spec(
     whole["params"] = [*whole.get("params", []), *({"name": name, "value": []} for name in PARAMETERS)]
     whole |= {"width": "container", "autosize": {"type": "fit-x", "contains": "padding"}, "description": description}
     return {key: value for key, value in whole.items() if key not in ("$schema", "config", "usermeta")}
+
+
+def of_one(chart: Spec, field: str, labels: Mapping[int, str]) -> Spec:
+    """Return a chart of the rows with one value of a field, which the reader chooses by its label."""
+    values = [*labels]
+    select = {"input": "select", "options": values, "labels": [*labels.values()], "name": f"{field} "}
+    param = {"name": field, "value": values[len(values) // 2], "bind": select}
+    return {**chart, "params": [*chart["params"], param], "transform": [{"filter": f"datum.{field} == {field}"}]}
 
 
 def seconds(value: str = "datum.value") -> str:
@@ -185,7 +191,7 @@ class _Chart:
         drawn = data.mark_point(cursor="pointer", **size)
         if not of.by:
             colour = self._colour(of)
-            looks: dict[str, Any] = {"stroke": colour, "shape": alt.value(SHAPES[of.marker or "o"])}
+            looks: dict[str, Any] = {"stroke": colour, "shape": alt.value(outline(of.marker or "o"))}
             looks |= {"fill": alt.value("transparent") if of.is_hollow else self._colour(of, alt.Fill)}
         else:
             looks = self._looks(of)
@@ -238,12 +244,12 @@ class _Chart:
         legend = alt.Legend(title=None, orient="bottom", symbolOpacity=1, labelLimit=400) if of.styles else None
         styles, colours = self._styles(of), self._colours(of)
         fills = {name: "var(--surface)" if styles[name].hollow else colour for name, colour in colours.items()}
-        shapes = {name: SHAPES.get(own.marker, SHAPES["o"]) for name, own in styles.items()}
+        shapes = {name: outline(own.marker) for name, own in styles.items()}
         looks = {"stroke": (alt.Stroke, colours), "fill": (alt.Fill, fills), "shape": (alt.Shape, shapes)}
         scaled: dict[str, Any] = {
             name: on(f"{of.by}:N", scale=_scale(each), legend=legend) for name, (on, each) in looks.items()
         }
-        scaled |= {"shape": alt.value(SHAPES[of.marker])} if of.marker else {}
+        scaled |= {"shape": alt.value(outline(of.marker))} if of.marker else {}
         return scaled | ({"fill": alt.value("var(--surface)")} if of.is_hollow else {})
 
 
@@ -278,7 +284,7 @@ def _of_axis(scale: Scale) -> alt.Scale:
     return alt.Scale(zero=scale.given != "seconds", nice=False, padding=8 if scale.given == "seconds" else 0)
 
 
-def _axis(name: str, scale: Scale) -> alt.Axis | None:
+def _axis(name: str, scale: Scale) -> alt.Axis:
     side: Any = {"orient": "top"} if name == "x" and scale.given == "values" else {}
     if scale.given == "places":
         return alt.Axis(values=alt.ExprRef("places"), labelOverlap="greedy", format=",d")
@@ -288,8 +294,6 @@ def _axis(name: str, scale: Scale) -> alt.Axis | None:
         return alt.Axis(grid=True, **_in_lines())
     if scale.given == "seconds":
         return alt.Axis(labelExpr=seconds(), tickCount=6)
-    if scale.given == "none":
-        return None
     if scale.kind is Kind.PLACES:
         return alt.Axis(labelAngle=0, grid=False)
     if scale.ticks:

@@ -7,7 +7,7 @@ from itertools import groupby
 import pandas as pd
 
 from bench.analyse.axes import KEYS, TOKENS, moving, places
-from bench.analyse.growth import COEFFICIENTS, PLACES, Exponent, Growth, Scaling, has_series, scalings
+from bench.analyse.growth import COEFFICIENTS, PLACES, Exponent, Growth, Scaling, scalings
 from bench.analyse.rows import point_of
 from bench.analyse.standing import FASTEST, Choice
 from bench.plan.errors import WrongRequest
@@ -19,9 +19,6 @@ from bench.store import units
 
 ROUNDING = 1e-9
 """The deviation that rounding leaves of a curve through as many places as it has coefficients."""
-
-WIDE = 130
-"""Exponents stand beside the fits if the console has this number of columns or more, else below them."""
 
 NEEDED = (
     "a fit takes times of one implementation at two values or more of num_tokens, num_heads, channels or "
@@ -45,9 +42,9 @@ LEGEND = {
 def series(table: pd.DataFrame) -> list[Scaling]:
     """Return every series of a table of results; raises WrongRequest if there is none."""
     rows = [row for row in plain(table) if is_measured(row)]
-    if not has_series(rows):
-        raise WrongRequest(f"nothing can be fitted: {_lack(rows)}; {NEEDED}")
-    return scalings(rows)
+    if found := scalings(rows):
+        return found
+    raise WrongRequest(f"nothing can be fitted: {_lack(rows)}; {NEEDED}")
 
 
 def _lack(rows: Sequence[Row]) -> str:
@@ -59,57 +56,54 @@ def _lack(rows: Sequence[Row]) -> str:
     return "no implementation has times at two points that differ in one of these columns alone"
 
 
-def blocks(scalings: Sequence[Scaling], width: int) -> Iterator[Block]:
-    """Yield the series for a console of this width: fits and exponents of each, what to use, and a legend."""
+def blocks(scalings: Sequence[Scaling]) -> Iterator[Block]:
+    """Yield the series: fits and exponents of each, what to use, and a legend."""
     rows = [row for scaling in scalings for row in scaling.rows]
     yield Lines([" · ".join([*devices(rows), *versions(rows)])])
     for scaling in scalings:
         yield GAP
-        yield from _series(scaling, narrow=width < WIDE)
+        yield from _series(scaling)
     yield GAP
     line = LINE if any(scaling.axis is KEYS for scaling in scalings) else {}
     yield definitions({**LEGEND, **line, "[low, high]": _processes(rows)}, tone=QUIET)
 
 
-def _series(of: Scaling, *, narrow: bool) -> Iterator[Block]:
+def _series(of: Scaling) -> Iterator[Block]:
     point, at = point_of(of.rows[0]), places(of.rows, of.axis)
     yield Lines([f"{of.axis.name} {of.axis.symbol} = {', '.join(map(str, at))}"], HEAD)
     yield Lines([" · ".join(parts(point, without=moving(of.axis, point)))])
-    yield from _tables(of, narrow=narrow)
+    yield from _tables(of)
     if of.axis in COEFFICIENTS:
         yield Lines([*_winners(of)])
 
 
-def _tables(of: Scaling, *, narrow: bool) -> Iterator[Table]:
-    """Yield fits and exponents side by side, or one below the other if there is little room."""
+def _tables(of: Scaling) -> Iterator[Table]:
+    """Yield the fits, if there is one, and below them the exponents."""
     exponents = [growth.latency[-1] for growth in of.growths if growth.latency]
     last = _gap(max(exponents, key=lambda each: (each.end, each.start)))
-    names = [Column("", lambda growth: growth.implementation)]
+    name = Column("", lambda growth: growth.implementation)
     fits = [
-        Column(heading, partial(_coefficient, place=place, narrow=narrow), folds=True)
+        Column(heading, partial(_coefficient, place=place), folds=True)
         for place, heading in enumerate(PER.get(of.axis, ()))
     ]
-    fits.append(Column("off by", _deviation, folds=True))
+    if any(growth.fit for growth in of.growths):
+        yield Table([name, *fits, Column("off by", _deviation, folds=True)], of.growths)
     slopes = [
         Column(f"latency exponent {last}", lambda growth: _exponent(growth.latency, last), folds=True),
         Column(f"memory exponent {last}", lambda growth: _exponent(growth.memory, last), folds=True),
     ]
-    if not any(growth.fit for growth in of.growths):
-        fits = []
-    for columns in [fits, slopes] if narrow and fits else [[*fits, *slopes]]:
-        yield Table([*names, *columns], of.growths)
+    yield Table([name, *slopes], of.growths)
 
 
 def _gap(of: Exponent) -> str:
     return f"{of.start} to {of.end}"
 
 
-def _coefficient(growth: Growth, place: int, *, narrow: bool) -> str:
-    """Return a coefficient of the fit, in a narrow terminal with its interval below it."""
+def _coefficient(growth: Growth, place: int) -> str:
+    """Return a coefficient of the fit, with its interval below it."""
     if growth.fit is None:
         return f"{PLACES} places needed" if place == 0 else ""
-    of = (growth.fit.fixed_s, growth.fit.per_token_s, growth.fit.per_pair_s)[place]
-    return "" if of is None else intervals.seconds(of).replace(" [", "\n[" if narrow else " [")
+    return intervals.seconds(growth.fit.coefficients_s[place]).replace(" [", "\n[")
 
 
 def _deviation(growth: Growth) -> str:

@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,8 @@ from bench.analyse.rows import grouped, point_of
 from bench.analyse.summary import summarise
 from bench.plan.case import Case
 from bench.show.answer import choice_of, short
-from bench.show.charts import catalogue
-from bench.show.charts.catalogue import KINDS, PNG, SVG, Kind, Needs
+from bench.show.charts import catalogue, changes, stages
+from bench.show.charts.catalogue import KINDS, PNG, SVG
 from bench.show.charts.changes import is_drawn
 from bench.show.comparison.report import Report
 from bench.show.figures.page import figure, save_as
@@ -89,12 +89,24 @@ EXPECTED: dict[str, tuple[set[str], Callable[[], Any], Callable[[Any], list[str]
 """Of each kind: how its names begin, what it is drawn from, and the texts that all its pictures have at least."""
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
-def test_a_kind_is_drawn_with_all_its_words_and_the_same_again(kind: Kind, tmp_path: Path) -> None:
+def of_kind(name: str) -> tuple[Any, list[Picture]]:
+    """Return the material of a kind, and its pictures."""
+    of: dict[str, Callable[[Any], Iterator[Picture]]]
+    of = {**KINDS, "stages": stages.pictures, "changes": changes.pictures}
+    material = EXPECTED[name][1]()
+    return material, [*of[name](material)]
+
+
+def test_every_kind_is_expected() -> None:
+    """A kind that is added is tested."""
+    assert {*EXPECTED} == {*KINDS, "stages", "changes"}
+
+
+@pytest.mark.parametrize("kind", EXPECTED)
+def test_a_kind_is_drawn_with_all_its_words_and_the_same_again(kind: str, tmp_path: Path) -> None:
     """Each text as often as it is to stand there, and large enough; byte for byte, whatever the user's own style is."""
-    begin, make, expected = EXPECTED[kind.name]
-    material = make()
-    pictures = [*kind.pictures(material)]
+    begin, _, expected = EXPECTED[kind]
+    material, pictures = of_kind(kind)
     assert {each.name.partition("-")[0] for each in pictures} == begin
     assert len({each.name for each in pictures}) == len(pictures)
     written = [text for each in pictures for text in texts(figure(each))]
@@ -123,22 +135,18 @@ def test_what_lacks_values_writes_nothing(results: pd.DataFrame | None, tmp_path
     assert not (tmp_path / "plots").exists()
 
 
-def test_a_kind_that_is_added_is_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A function that yields pictures and an entry are all that a kind takes, whatever it is drawn from.
+def test_pictures_are_files_with_their_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder is made. Of a comparison a single file is asked for: other pictures begin with its name."""
+    _, (picture, *_) = of_kind("frontier")
 
-    The folder is made. Of a comparison a single file is asked for: the first picture has its name, the others begin
-    with it.
-    """
-    (mine,) = EXPECTED["frontier"][1:2]
-    (picture,) = next(kind for kind in KINDS if kind.name == "frontier").pictures(mine())
+    def two(_material: object) -> Iterator[Picture]:
+        return (dataclasses.replace(picture, name=name) for name in ("mine", "second"))
 
-    def two(_material: object) -> list[Picture]:
-        return [dataclasses.replace(picture, name=name) for name in ("mine", "second")]
-
-    monkeypatch.setattr(catalogue, "KINDS", [Kind(needs.name, needs, lambda of: iter(two(of))) for needs in Needs])
-    for folder, material in (("results", {"results": points_apart()}), ("profiles", {"profiles": [profile()]})):
-        drawn = catalogue.draw(tmp_path / folder, svg=True, **material)
-        assert drawn == [tmp_path / folder / f"{name}{end}" for name in ("mine", "second") for end in (PNG, SVG)]
-        assert sorted(drawn) == sorted((tmp_path / folder).iterdir())
+    monkeypatch.setattr(catalogue, "KINDS", {"two": two})
+    monkeypatch.setattr(changes, "pictures", two)
+    drawn = catalogue.draw(tmp_path / "plots", results=points_apart(), svg=True)
+    assert drawn == [tmp_path / "plots" / f"{name}{end}" for name in ("mine", "second") for end in (PNG, SVG)]
+    assert sorted(drawn) == sorted((tmp_path / "plots").iterdir())
+    assert [path.suffix for path in catalogue.draw(tmp_path, profiles=[profile()])] == [PNG]
     assert catalogue.draw_comparison(Report(every_verdict()), tmp_path / "of.svg")
     assert {path.name for path in tmp_path.glob("*.svg")} == {"of.svg", "of-second.svg"}

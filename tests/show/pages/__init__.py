@@ -1,1 +1,1 @@
-"""Tests of the pages of runs, comparisons and histories."""
+"""Tests of the pages of runs, comparisons and profiles."""

@@ -41,6 +41,6 @@ def test_rows_have_their_change_and_both_runs_samples(text: str) -> None:
     assert data["rows"]["verdict"] == ["slower", "slower", "baseline", "baseline"]
     assert data["rows"]["change"][:2] == pytest.approx([0.8, 0.8], rel=0.01)
     assert data["rows"]["change"][2:] == [None, None]
-    packs = json.loads(unpacked(data["samples"]))
+    packs = json.loads(unpacked(data["packed"]))["samples"]
     assert [len(pack["0"]) for pack in packs] == [6, 6]
     assert [side["latency_s"] for side in data["rows"]["sides"][0]] == pytest.approx([0.4, 0.5], rel=0.01)

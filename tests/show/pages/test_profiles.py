@@ -8,13 +8,19 @@ from pathlib import Path
 import pytest
 
 from bench.analyse.profile import distortion
-from bench.show.pages.profiles import MOST_KERNELS, page, write
+from bench.plan.case import Case
+from bench.show.pages.profiles import MOST_ROWS, page, write
 from bench.store.profile import Kernel, Profile, ProfiledOperator
+from tests.make.points import vit_s
 from tests.make.profiles import MIB, by_graph, profile, stepwise
+from tests.make.results import results
 from tests.profiling.gpu_trace import eager_profile
 from tests.refusals import refusal
 
 TEMPLATED = "void at::native::elementwise_kernel<4, " + "at::native::Functor<float, " * 30 + ">>>(int, char*)"
+
+RESULTS = results([Case(vit_s(), "sdpa")])
+"""The results of the run."""
 
 HOSTILE = "<script>alert('x')</script>\" onload=\"alert(1)"
 
@@ -61,7 +67,7 @@ class Page(HTMLParser):
 
 def drawn(*profiles: Profile) -> Page:
     """Return the page of these profiles."""
-    return Page(page(profiles, "a run"))
+    return Page(page(profiles, "a run", RESULTS))
 
 
 def on_gpu(*, name: str = "aten::mul", kernel: str = "gemm", kernels: int = 0) -> Profile:
@@ -75,11 +81,11 @@ def test_a_case_is_told_in_full() -> None:
     """Point, latency, overhead, a bar of the stages, their table and that of operators are all there."""
     shown = drawn(stepwise())
     facts = ("vit · float32 · inference · B=8 · N=197 · C=384 · H=6 · 1 thread", "10.5 ms", "11.0 ms (+5.0%)")
-    told = (*facts, "N² stages 53%", "stages 10.3 ms of 10.5 ms; residual 200 µs (+1.9%)", "Stages", "Operators")
+    told = (*facts, "N² stages 53%", "stages 10.3 ms of 10.5 ms; residual 200 µs (+1.9%)", "operator")
     assert [words for words in told if words not in shown.text] == []
     titles = [each["title"] for each in shown.every("i") if "title" in each]
     assert (len(titles), titles[0], titles[-1]) == (10, "qkv projection 3.00 ms", "residual 200 µs")
-    assert "Kernels" not in shown.text
+    assert "gap before" not in shown.text
 
 
 def test_a_graph_is_told_by_its_lines_and_its_cores() -> None:
@@ -87,16 +93,16 @@ def test_a_graph_is_told_by_its_lines_and_its_cores() -> None:
     text = drawn(by_graph()).text
     assert "aten::bmm layer.py:11" in text
     assert "attention cores 75%" in text
-    assert " line " not in drawn(stepwise()).text.partition("Operators")[2]
+    assert " line " not in drawn(stepwise()).text.partition("operator")[2]
 
 
 def test_a_call_on_a_gpu_is_told_by_its_kernels() -> None:
     """The device's time leads, and kernels stand in their order; those that have no room are one row."""
     text = drawn(eager_profile()).text
-    headings = ("GPU time", "host time", "Kernels in their order")
+    headings = ("GPU time", "host time", "gap before")
     assert [words for words in headings if words not in text] == []
-    assert text.index("Kernels in their order") < text.index("gemm_proj 76.0 µs 8.00 µs 1.00 µs")
-    assert "5 later kernels" in drawn(on_gpu(kernels=MOST_KERNELS + 5)).text
+    assert text.index("gap before") < text.index("gemm_proj 76.0 µs 8.00 µs 1.00 µs")
+    assert "5 later kernels" in drawn(on_gpu(kernels=MOST_ROWS + 5)).text
     assert "GPU time" not in drawn(profile()).text
 
 
@@ -106,17 +112,16 @@ def test_warnings_come_before_what_they_warn_of() -> None:
         other = dataclasses.replace(profile(), timed_s=1.0, profiled_s=profiled_s)
         assert distortion(other) in drawn(other).text
         assert bool(distortion(other)) == is_warned
-    text = Page(page([profile()], "a run", "identical code differs")).text
+    text = Page(page([profile()], "a run", RESULTS, "identical code differs")).text
     assert text.index("In this run identical code differs.") < text.index("How to read this page")
     assert "In this run" not in drawn(profile()).text
 
 
-def test_cases_are_listed_by_point_and_long_names_are_folded() -> None:
-    """The list has a heading for each point; a long name stands behind a short one."""
+def test_cases_stand_below_their_point_and_long_names_are_folded() -> None:
+    """A point has its heading, the fastest case comes first, and a long name stands behind a short one."""
     slow, quick = stepwise(num_tokens=577), profile(num_tokens=577)
     text = drawn(slow, profile("eager", num_tokens=50), quick).text
-    listed = text[: text.index("vit ·")]
-    places = [listed.index(word) for word in ("N=577", "sdpa", "stepwise", "N=50", "eager")]
+    places = [text.index(word) for word in ("N=577", " sdpa ", " stepwise ", "N=50", " eager ")]
     assert places == sorted(places)
     shown = drawn(on_gpu(kernel=TEMPLATED, kernels=3))
     assert shown.text.count(TEMPLATED) == shown.text.count(f"elementwise_kernel<…> {TEMPLATED}") == 4
@@ -130,7 +135,7 @@ def test_a_hostile_name_is_only_text(where: str) -> None:
         "kernel": on_gpu(kernel=HOSTILE, kernels=1),
         "implementation": profile(HOSTILE),
     }.get(where, profile())
-    shown = Page(page([hostile], HOSTILE if where == "title" else "a run"))
+    shown = Page(page([hostile], HOSTILE if where == "title" else "a run", RESULTS))
     assert "<script>alert('x')</script>" in shown.text
     assert len(shown.every("script")) == 2
     assert not any("onload" in attributes for _, attributes in shown.elements)
@@ -148,7 +153,7 @@ def test_nothing_is_loaded_from_elsewhere() -> None:
 
 def test_the_page_lies_in_its_run(tmp_path: Path) -> None:
     """The page is a file of the run, called by its name; without profiles the refusal says what to do."""
-    path = write([profile()], tmp_path)
+    path = write([profile()], tmp_path, RESULTS)
     assert path.parent == tmp_path
     assert f"Profiles of {tmp_path.name}" in path.read_text(encoding="utf-8")
-    assert "-m bench profile" in refusal(write, [], tmp_path)
+    assert "-m bench profile" in refusal(write, [], tmp_path, RESULTS)

@@ -27,7 +27,7 @@ def test_a_metric_is_a_column_and_a_chart_without_other_edits(monkeypatch: pytes
         monkeypatch.setattr(module, "METRICS", {**METRICS, HEAT.name: HEAT})
     run = AnalysedRun(runs.quick(tmp_path / "run"))
     points = points_of(run.whole.assign(heat_j=0.012))
-    view = View({"here": run}, {"here": points}, [Shown(0, at, at.label) for at in points], frozenset(), ())
+    view = View({"here": run}, {"here": points}, [Shown(0, at) for at in points], frozenset(), ())
     shown = columns.of_page(view.rows, "eager")
     headings = [column.heading or column.key for column in shown]
     assert headings[:4] == ["point", "implementation", "status", "latency"]

@@ -20,31 +20,51 @@ async function unpack(text) {
 }
 
 // The rows come as columns.
-function numbered(values) {
-  const columns = Object.entries(values ?? {});
-  return (columns[0]?.[1] ?? []).map((_, id) => ({ id, ...Object.fromEntries(columns.map(([name, column]) => [name, column[id]])) }));
+function rowsOf(columns = {}) {
+  const names = Object.keys(columns);
+  return (columns[names[0]] ?? []).map((_, n) => Object.fromEntries(names.map((name) => [name, columns[name][n]])));
 }
 
-const rows = numbered(data.rows);
-const figures = new Map(Object.entries(data.figures ?? {}).map(([kind, figure]) => [kind, { ...figure, own: figure.rows && numbered(figure.rows).map(({ id, ...row }) => row) }]));
+// The table of all cases has a line for each row; what stands in a line is shown on pointing at its mark.
 
-// What is shown: the implementations of the legend, a series or every point (-1), some of its points, one point for the
-// charts that have one, and the rows of the table.
+const lines = every("#table tbody tr");
+const headings = every("#table thead th");
+const texts = lines.map((line) => line.textContent.toLowerCase());
+const rows = rowsOf(data.rows).map((row, id) => ({ ...Object.fromEntries(headings.map(({ dataset }, n) => [`${dataset.key}_text`, lines[id].children[n].textContent])), label: data.points[row.point], ...row, id }));
+const figures = Object.entries(data.figures).map(([kind, figure]) => [kind, { ...figure, own: figure.rows && rowsOf(figure.rows) }]);
 
-const state = { shown: [...data.names], view: data.first ?? -1, chosen: [], at: 0, kept: new Set(rows.map((row) => row.id)) };
+// What the reader chose: a series or every point (-1), marked points, implementations of the legend, and words. Rows
+// that have the words are found; they are kept if their point is marked too, or if none is.
+
+const state = { view: data.first ?? -1, marked: [], shown: [], found: new Set(), kept: new Set(), points: new Set() };
 const charts = new Map();
 
 const series = () => data.series?.[state.view];
 const inView = (row) => !series() || row.point in series().at;
-const pointsInView = () => [...new Set(rows.filter(inView).map((row) => row.point))];
 
-// Whether the reader wants to see a row in a chart; where points are marked, all of them are.
-function isWanted(row, { at, isMarked }) {
-  const names = row.names ?? [row.implementation].filter(Boolean);
-  return (!names.length || names.some((name) => state.shown.includes(name)))
-    && (isMarked || !state.chosen.length || row.point === undefined || state.chosen.includes(row.point))
-    && (!at || row.point === state.at)
-    && (data.kind !== "comparison" || state.kept.has(row.id));
+function choose() {
+  const words = byId("words").value.toLowerCase().split(/\s+/).filter(Boolean);
+  state.shown = every(".legend input:checked").map((box) => box.dataset.name);
+  const found = rows.filter(({ id, implementation }) => state.shown.includes(implementation) && words.every((word) => texts[id].includes(word)));
+  const kept = found.filter(({ point }) => !state.marked.length || state.marked.includes(point));
+  [state.found, state.kept] = [found, kept].map((some) => new Set(some.map(({ id }) => id)));
+  state.points = new Set(kept.map(({ point }) => point));
+}
+
+// Whether a chart has a row; where points are marked, all of them stay.
+function isWanted(row, isMarked) {
+  if (row.id !== undefined) return (isMarked ? state.found : state.kept).has(row.id);
+  const names = row.names ?? [row.implementation];
+  return (!names.length || names.some((name) => state.shown.includes(name))) && (row.point === undefined || state.points.has(row.point));
+}
+
+function update() {
+  choose();
+  for (const { view, values, isMarked } of [...charts.values()].flat()) view.data("rows", values.filter((row) => isWanted(row, isMarked))).runAsync();
+  lines.forEach((line, id) => (line.hidden = !state.kept.has(id)));
+  every("#point-by-point tbody tr").forEach((line, point) => (line.hidden = !state.points.has(point)));
+  const points = state.marked.length ? `; ${state.marked.length} of ${data.points.length} points: ${state.marked.map((point) => data.points[point]).join(", ")}` : "";
+  byId("shown").textContent = state.kept.size < rows.length ? `Shown: ${state.kept.size} of ${rows.length} rows${points}` : "";
 }
 
 // A chart with a row for each point is as high as it has rows.
@@ -66,19 +86,18 @@ async function draw(place, spec, values, { signals = {}, onClick = null } = {}) 
 }
 
 // The charts of a section: its parts, or one for each machine, with the rows that they may draw; none without rows.
-function partsOf({ parts, charts: specs, own, needs, at }) {
+function partsOf({ parts, charts: specs, own, column }) {
   if (parts) return parts.map((part) => ({ ...part, title: parts.length > 1 && part.title }));
   const chart = specs.any ?? specs[series()?.axis ?? "points"];
-  const values = (own?.filter((row) => (row.series ?? state.view) === state.view) ?? rows.filter(inView)).filter((row) => !needs || row[needs] !== null);
+  const values = own?.filter((row) => (row.series ?? state.view) === state.view) ?? rows.filter((row) => inView(row) && row[column] !== null);
   if (!chart || !values.length) return [];
-  // a chart of one point is of one machine
-  const machines = at ? [] : [...new Set(values.map((row) => row.machine))];
+  const machines = [...new Set(values.map((row) => row.machine))];
   if (machines.length < 2) return [{ chart, machine: machines[0], rows: values }];
   return machines.map((machine) => ({ chart, machine, title: data.machines[machine], rows: values.filter((row) => row.machine === machine) }));
 }
 
 async function show(kind, figure) {
-  const place = one(`.charts[data-kind="${kind}"]`);
+  const place = one(`#figure-${kind} .charts`);
   (charts.get(kind) ?? []).forEach(({ view }) => view.finalize());
   place.replaceChildren();
   const parts = partsOf(figure);
@@ -86,47 +105,55 @@ async function show(kind, figure) {
   const drawn = [];
   const boxes = parts.map(({ title }) => place.appendChild(make("div", title ? make("h3", title) : "")));
   for (const [n, { chart, machine, rows: values }] of parts.entries()) {
-    const wanted = { ...figure, isMarked: chart.params.some((each) => each.select) };
+    const isMarked = chart.params.some((each) => each.select);
     const signals = { places: series()?.xs ?? [], ...figure.ticks?.at(state.view) };
-    const view = await draw(boxes[n], chart, values.filter((row) => isWanted(row, wanted)), { signals, onClick: openSamples });
-    if (wanted.isMarked) view.addSignalListener("brush", (_, range) => mark(range, machine));
-    drawn.push({ view, values, wanted });
+    const view = await draw(boxes[n], chart, values.filter((row) => isWanted(row, isMarked)), { signals, onClick: openSamples });
+    if (isMarked) view.addSignalListener("brush", (_, range) => mark(range, machine));
+    drawn.push({ view, values, isMarked });
   }
   charts.set(kind, drawn);
-  fillTable(kind, figure, parts.flatMap((part) => part.rows));
+}
+
+async function showAll() {
+  state.marked = [];
+  choose();
+  // first who is there, because a chart takes the width that its neighbours leave
+  for (const [kind, figure] of figures) byId(`figure-${kind}`).hidden = !partsOf(figure).length;
+  for (const [kind, figure] of figures) await show(kind, figure);
+  update();
 }
 
 // Marking points of a machine: Vega's own selection says where.
+let waiting;
 function mark(range, machine) {
   const own = rows.filter((row) => inView(row) && row.machine === machine);
   const [[field, ends] = []] = Object.entries(range ?? {});
   const isInside = (value) => (field === "label" ? ends.includes(value) : value >= ends[0] && value <= ends[1]);
-  choose(field ? [...new Set(own.filter((row) => isInside(row[field])).map((row) => row.point))] : []);
-}
-
-let waiting;
-function choose(points) {
-  state.chosen = points;
+  state.marked = field ? [...new Set(own.filter((row) => isInside(row[field])).map((row) => row.point))] : [];
   clearTimeout(waiting);
   waiting = setTimeout(update, 30);
 }
 
-function update() {
-  filterTable();
-  for (const { view, values, wanted } of [...charts.values()].flat()) view.data("rows", values.filter((row) => isWanted(row, wanted))).runAsync();
-  every("tr[data-point]").forEach((line) => (line.hidden = state.chosen.length > 0 && !state.chosen.includes(Number(line.dataset.point))));
-  const words = [
-    state.shown.length < data.names.length ? `${state.shown.length} of ${data.names.length} implementations` : "",
-    state.chosen.length ? `${state.chosen.length} of ${data.points.length} points: ${state.chosen.map((point) => data.points[point]).join(", ")}` : "",
-  ].filter(Boolean);
-  if (byId("shown")) byId("shown").textContent = words.length ? `Shown: ${words.join("; ")}` : "";
+every(".legend input").forEach((box) => box.addEventListener("change", update));
+byId("words")?.addEventListener("input", update);
+byId("reset")?.addEventListener("click", () => {
+  every(".legend input").forEach((box) => (box.checked = true));
+  byId("words").value = "";
+  showAll();
+});
+
+if (data.series) {
+  const viewChoice = byId("view");
+  viewChoice.parentNode.hidden = false;
+  viewChoice.append(...data.series.map((each, number) => make("option", each.label, { value: number })), make("option", "every point", { value: -1 }));
+  viewChoice.value = state.view;
+  viewChoice.addEventListener("change", () => {
+    state.view = Number(viewChoice.value);
+    showAll();
+  });
 }
 
-// Tables: of the cases, and beside each chart the same cells.
-
-const lines = every("#table tbody tr");
-const headings = every("#table thead th");
-const placeOf = (name) => headings.findIndex((heading) => heading.dataset.key === name);
+// Tables are sorted by a column.
 
 function sort(heading) {
   const column = heading.cellIndex;
@@ -145,46 +172,15 @@ function sort(heading) {
   body.append(...[...body.rows].sort(isNumber ? byNumber : byText));
 }
 
-// the first two columns of the table of all cases stay when it is scrolled: the second one right of the first
-const corner = one("#table th");
-if (corner) new ResizeObserver(() => byId("table").style.setProperty("--first", `${corner.getBoundingClientRect().width}px`)).observe(corner);
 every(".sortable th[aria-sort]").forEach((heading) => one("button", heading).addEventListener("click", () => sort(heading)));
 
-function filterTable() {
-  const words = (byId("words")?.value ?? "").toLowerCase().split(/\s+/).filter(Boolean);
-  state.kept.clear();
-  lines.forEach((line, id) => {
-    const { implementation, point } = rows[id];
-    const text = line.textContent.toLowerCase();
-    line.hidden = !state.shown.includes(implementation) || (state.chosen.length > 0 && !state.chosen.includes(point)) || !words.every((word) => text.includes(word));
-    if (!line.hidden) state.kept.add(id);
-  });
-  if (byId("found")) byId("found").textContent = state.kept.size < lines.length ? `${state.kept.size} of ${lines.length} rows` : "";
-}
-
-byId("words")?.addEventListener("input", update);
-
-function table(names, values) {
-  const head = make("tr", names.map((name) => make("th", name, { scope: "col" })));
-  const body = values.map((row) => make("tr", row.map((text) => make("td", String(text)))));
-  return make("table", [make("thead", head), make("tbody", body)]);
-}
-
-function fillTable(kind, { headings: own, columns }, values) {
-  const place = one(`[data-table="${kind}"]`);
-  if (!place) return;
-  if (own) return place.replaceChildren(table(Object.values(own), values.map((row) => Object.keys(own).map((field) => row[field]))));
-  const numbers = ["point", "implementation", ...columns].map(placeOf).filter((number) => number >= 0);
-  const shown = lines.filter((_, id) => inView(rows[id]) && rows[id].status === "ok");
-  place.replaceChildren(table(numbers.map((n) => headings[n].textContent.trim()), shown.map((line) => numbers.map((n) => line.children[n].textContent))));
-}
+// the first two columns of the table of all cases stay when it is scrolled: the second one right of the first
+if (headings.length) new ResizeObserver(() => byId("table").style.setProperty("--first", `${headings[0].getBoundingClientRect().width}px`)).observe(headings[0]);
 
 // A case: its samples, process by process, and the command that measures it again.
 
-let samples;
-let commands;
+let packed;
 const dialog = byId("case");
-const again = byId("case-command");
 
 function strip(row, processes) {
   const seconds = (ratio) => (ratio / data.steps) * row.latency_s;
@@ -195,8 +191,7 @@ function strip(row, processes) {
     const first = x;
     ratios.forEach((ratio, place) => {
       const remark = disturbed.includes(place) ? "disturbed by other processes" : "undisturbed";
-      const round = 1 + (Array.isArray(rounds) ? rounds[place] : rounds + place);
-      values.push({ kind: "sample", remark, x: x++, value_s: seconds(ratio), process: process + 1, round });
+      values.push({ kind: "sample", remark, x: x++, value_s: seconds(ratio), process: process + 1, round: rounds[place] + 1 });
     });
     values.push({ kind: "process", first: first - 0.4, last: x - 0.6, value_s: seconds(median) });
     middles.push((first + x - 1) / 2);
@@ -206,37 +201,39 @@ function strip(row, processes) {
   return [values, { values: middles, labels: processes.map(([process]) => `process ${process + 1}`) }];
 }
 
+function table(names, values) {
+  const head = make("tr", names.map((name) => make("th", name, { scope: "col" })));
+  const body = values.map((row) => make("tr", row.map((text) => make("td", String(text)))));
+  return make("table", [make("thead", head), make("tbody", body)]);
+}
+
 function inFull(cell) {
   const short = one("summary", cell)?.textContent;
   return short ? `${short}: ${cell.textContent.slice(short.length)}` : cell.textContent;
 }
 
-again?.querySelector("button").addEventListener("click", (event) => {
-  const words = one("code", again);
+one("#case-command button")?.addEventListener("click", (event) => {
+  const words = one("#case-command code");
   getSelection().selectAllChildren(words);
   navigator.clipboard?.writeText(words.textContent).then(() => (event.target.textContent = "Copied"), () => {});
 });
 
 async function openSamples({ id }) {
   const row = rows[id];
-  if (!row || !data.samples) return;
-  samples ??= JSON.parse(await unpack(data.samples));
-  byId("case-title").textContent = data.sides ? row.label : `${row.implementation} · ${data.points?.[row.point] ?? row.label}`;
+  if (!row) return;
+  packed ??= JSON.parse(await unpack(data.packed));
+  byId("case-title").textContent = data.sides ? row.label : `${row.implementation} · ${data.points[row.point]}`;
   const facts = headings.map((heading, n) => [heading.textContent.trim(), inFull(lines[id].children[n])]).slice(2).filter(([, text]) => text);
   byId("case-facts").replaceChildren(...facts.map(([name, text]) => make("div", [make("dt", name), make("dd", text)])));
-  again.hidden = !data.commands;
-  if (data.commands) {
-    commands ??= JSON.parse(await unpack(data.commands));
-    one("code", again).textContent = commands[id];
-    one("button", again).textContent = "Copy";
-  }
+  one("#case-command code").textContent = packed.commands[id];
+  one("#case-command button").textContent = "Copy";
   const place = byId("case-charts");
   place.replaceChildren();
   dialog.showModal();
   dialog.style.setProperty("--series", `var(--i${data.names.indexOf(row.implementation)})`);
   const all = [];
   for (const [n, side] of (data.sides ?? [""]).entries()) {
-    const [processes, own] = [samples[n][id], { ...row, ...row.sides?.[n] }];
+    const [processes, own] = [packed.samples[n][id], { ...row, ...row.sides?.[n] }];
     const box = place.appendChild(make("div", side ? make("h3", side) : ""));
     if (!processes || !own.latency_s) {
       box.appendChild(make("p", "No samples: the case has no time, or the journal isn't there.", { class: "none" }));
@@ -250,123 +247,16 @@ async function openSamples({ id }) {
   byId("case-table").replaceChildren(all.length ? table(names, all) : "");
 }
 
-if (data.samples) lines.forEach((line, id) => {
-  const cell = line.children[placeOf("implementation")];
+lines.forEach((line, id) => {
+  const cell = line.children[headings.findIndex((heading) => heading.dataset.key === "implementation")];
   const button = make("button", cell.textContent, { type: "button", title: "the samples of this case, and the command that measures it again" });
   button.addEventListener("click", () => openSamples({ id }));
   cell.replaceChildren(button);
 });
 
-// The legend, the view, the range, and the point of charts that have one.
-
-every(".legend input").forEach((box) => box.addEventListener("change", () => {
-  state.shown = every(".legend input:checked").map((each) => each.dataset.name);
-  update();
-}));
-
-const [viewChoice, pointChoice, from, to] = ["view", "at", "from", "to"].map(byId);
-
-function fillChoices() {
-  const xs = series()?.xs ?? [];
-  if (from) {
-    byId("range").hidden = xs.length < 2;
-    [from, to].forEach((list) => list.replaceChildren(...xs.map((x) => make("option", `${series().symbol}=${x}`, { value: x }))));
-    to.value = xs.at(-1) ?? "";
-  }
-  // the points with a value in a column
-  const points = pointChoice ? pointsInView().filter((point) => rows.some((row) => row.point === point && row[pointChoice.dataset.column])) : [];
-  if (!points.length) return;
-  state.at = points[points.length >> 1];
-  pointChoice.replaceChildren(...points.map((point) => make("option", data.points[point], { value: point })));
-  pointChoice.value = state.at;
-}
-
-async function showAll() {
-  state.chosen = [];
-  fillChoices();
-  filterTable();
-  // first who is there, because a chart takes the width that its neighbours leave
-  for (const [kind, figure] of figures) byId(`figure-${kind}`).hidden = !partsOf(figure).length;
-  for (const [kind, figure] of figures) await show(kind, figure);
-  update();
-}
-
-pointChoice?.addEventListener("change", () => {
-  state.at = Number(pointChoice.value);
-  update();
-});
-
-if (viewChoice) {
-  viewChoice.append(...data.series.map((each, number) => make("option", each.label, { value: number })), make("option", "every point", { value: -1 }));
-  viewChoice.value = state.view;
-  viewChoice.addEventListener("change", () => {
-    state.view = Number(viewChoice.value);
-    showAll();
-  });
-  for (const end of [from, to]) end.addEventListener("change", () => {
-    const isInside = (point) => series().at[point] >= Number(from.value) && series().at[point] <= Number(to.value);
-    const chosen = pointsInView().filter(isInside);
-    choose(chosen.length === pointsInView().length ? [] : chosen);
-  });
-  byId("reset").addEventListener("click", () => {
-    every(".legend input").forEach((box) => (box.checked = true));
-    state.shown = [...data.names];
-    byId("words").value = "";
-    showAll();
-  });
-}
-
-// results.csv is in the page.
-
-byId("download")?.addEventListener("click", async (event) => {
-  const text = await unpack(event.target.dataset.packed);
-  const link = make("a", "", { href: URL.createObjectURL(new Blob([text], { type: "text/csv" })), download: "results.csv" });
-  link.click();
-  URL.revokeObjectURL(link.href);
-});
-
-// Profiles: the list of cases. A link opens its case, and the field leaves only cases that have all its words.
-
-const cases = every("details.case");
-
-function openTarget() {
-  const target = document.getElementById(location.hash.slice(1));
-  if (target?.matches("details.case")) target.open = true;
-}
-
-addEventListener("hashchange", openTarget);
-openTarget();
-every("nav a").forEach((link) => link.addEventListener("click", () => (document.getElementById(link.hash.slice(1)).open = true)));
-
-document.getElementById("filter")?.addEventListener("input", (event) => {
-  const words = event.target.value.toLowerCase().split(/\s+/).filter(Boolean);
-  const items = every("nav li");
-  items.forEach((item) => {
-    item.hidden = !words.every((word) => item.dataset.words.toLowerCase().includes(word));
-    document.getElementById(item.firstElementChild.hash.slice(1)).hidden = item.hidden;
-  });
-  every("nav section").forEach((section) => (section.hidden = !one("li:not([hidden])", section)));
-  every(".point").forEach((point) => (point.hidden = !one("details.case:not([hidden])", point)));
-  const left = items.filter((item) => !item.hidden).length;
-  document.getElementById("found").textContent = words.length ? `${left} of ${items.length} cases` : "";
-});
-
-for (const [id, open] of [["open-all", true], ["close-all", false]]) {
-  document.getElementById(id)?.addEventListener("click", () => cases.forEach((details) => (details.open = open)));
-}
-
-// On paper everything is open; charts take the width of the paper.
-
-let closed = [];
-addEventListener("beforeprint", () => {
-  closed = every("section > details:not([open]):not(.numbers), details.case:not([open])");
-  closed.forEach((details) => (details.open = true));
-});
-addEventListener("afterprint", () => closed.forEach((details) => (details.open = false)));
-
 // A page says when it is drawn, so that a test can wait.
 
 (async () => {
-  await showAll();
+  if (rows.length) await showAll();
   document.documentElement.dataset.drawn = "yes";
 })();
