@@ -15,9 +15,9 @@ from torch.utils.checkpoint import checkpoint
 
 from bench.sampling.inputs import LONG_SCORES, ROWS
 from impls.attend import eager, hidden, hide
-from impls.contract import Attend, attribute, repeated
-from impls.modules.core import takes_core, with_attend
-from impls.modules.wrapper import CORE_DIMENSIONS, Wrapper, mask_cast
+from impls.contract import Attend, attribute, repeated, takes_core, with_attend
+from impls.modules.wrapper import Wrapper
+from impls.sdpa_calls import CORE_DIMENSIONS, mask_cast
 
 SAME = 1e-3
 """The largest deviation of a core that is the plain formula, relative to the largest value, in float32."""
@@ -113,9 +113,10 @@ def equal_weights(
 
 def is_plain(layer: nn.Module, xs: tuple[Tensor, ...]) -> bool:
     """Return whether a layer's core is an attend of its own that is the plain formula on these inputs."""
-    if isinstance(layer, Wrapper) or not takes_core(attribute(layer, "attend")):
+    inner = layer.inner if isinstance(layer, Wrapper) else layer
+    if not takes_core(attribute(inner, "attend")):
         return False
-    own = layer.attend
+    own: Any = inner.attend
     if getattr(own, "func", own) is eager.attend and {*getattr(own, "keywords", ())} <= {"mask"}:
         return True
     seen: list[bool] = []
@@ -133,7 +134,7 @@ def is_plain(layer: nn.Module, xs: tuple[Tensor, ...]) -> bool:
     ) -> Tensor:
         asked: dict[str, Any] = {} if attn_mask is None else {"attn_mask": attn_mask}
         asked |= {"enable_gqa": True} if enable_gqa else {}
-        o: Tensor = own(q, k, v, scale, *others, **asked, **options)  # type: ignore[operator]
+        o: Tensor = own(q, k, v, scale, *others, **asked, **options)
         heads = q.shape[:2], k.shape[:2], v.shape[:2]
         is_usual = not others and not options and q.dim() == CORE_DIMENSIONS and (enable_gqa or len({*heads}) == 1)
         expected = eager.attend(q, k, v, scale, mask=mask, **asked) if is_usual else None

@@ -19,7 +19,7 @@ from bench.measure import user_code
 from bench.measure.place import place
 from bench.measure.workload import Tensors, Workload
 from impls.contract import Unsupported
-from impls.modules.core import OF_TORCH
+from impls.modules.switches import OF_TORCH
 
 NAN, INFINITY = "NaN", "infinity"
 

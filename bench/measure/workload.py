@@ -33,11 +33,12 @@ from bench.plan.weights import Sources
 from bench.plan.work import Work
 from bench.sampling.inputs import SHIFTS, InputValues, TimedCall, sets, windows
 from impls.catalogue import NO_MASK, PADDING, parse
-from impls.modules.core import with_attend
+from impls.contract import with_attend
+from impls.modules.core import wrapped
 from impls.modules.making import OBJECTS, hide, maker_of, without_brackets
 from impls.modules.making import make as make_module
 from impls.modules.stated import failure, flops
-from impls.modules.wrapper import Wrapper, check_plain, copied, wrapped
+from impls.modules.wrapper import Wrapper, check_plain, copied
 from impls.signatures import parameters_of
 
 SEED = 20_200_914

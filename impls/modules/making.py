@@ -16,14 +16,14 @@ import torch
 from torch import nn
 
 from impls.catalogue import ALIASES, NO_MASK, parse, with_option
-from impls.contract import Unresolved, Unsupported, attribute, imported, mask_of
-from impls.modules.core import calls_core, takes_core
+from impls.contract import Unresolved, Unsupported, attribute, imported, mask_of, takes_core
+from impls.modules.core import Adaptable, wrapped
 from impls.modules.inputs import is_function, tried, with_input
 from impls.modules.inside import inside
 from impls.modules.sources import SOURCES, constructed, mended
 from impls.modules.stated import SHAPES as STATED_SHAPES
 from impls.modules.stated import takes_point, value
-from impls.modules.wrapper import Given, Wrapper, X, wrapped
+from impls.modules.wrapper import Given, Wrapper, X
 from impls.signatures import POSITIONAL, VARIABLE, parameters_of
 
 Columns = Mapping[str, Any]
@@ -87,7 +87,7 @@ def make(name: str, columns: Columns, required: Collection[str] = ()) -> tuple[n
 
     `name` is `module:attribute`, or a library's; `required` are columns that the module must take. A batch of 0 is that
     of the function of inputs in the name.
-    A module that is no function of its inputs alone with one core is in a Wrapper.
+    A module that is no layer of the suite is in a wrapper.
     Raises Unresolved if the module can't be made or breaks the contract, `Unsupported` if it doesn't take a required
     column or can't be called alone.
     """
@@ -211,7 +211,7 @@ def _value(name: str, columns: Columns, *, is_open: bool) -> Any:
 
 
 def _with_input(module: nn.Module, given: Any, name: str, columns: Columns, *, is_outer: bool) -> nn.Module:
-    """Return a module ready to be called with its inputs: itself if it takes them and has a core of its own.
+    """Return a module of anybody as one of its inputs, and a layer of the suite itself.
 
     Of one that `is_outer`, of which a part is measured, the batch is of no account.
     """
@@ -220,14 +220,11 @@ def _with_input(module: nn.Module, given: Any, name: str, columns: Columns, *, i
     if given is not None:
         alone = with_input(module, given, arguments=(several, {}), is_outer=is_outer)
         return alone if is_function(given) else tried(alone)
+    if type(module).__module__.startswith(OURS):
+        return module
     shapes, is_stated = _stated_shapes(name, module, columns)
     items = tuple(shape[1:] for shape in shapes)
-    args = several if len(items) == 1 else tuple(map(Given, range(len(items))))
-    is_ours = type(module).__module__.startswith(OURS)
-    alone = Wrapper(module, items, args)
-    own = takes_core(attribute(module, "attend"))
-    if len(args) <= len(items) and (is_ours or (own and calls_core(module.eval(), *alone.zeros()))):
-        return module
+    alone = Adaptable(module, items, several if len(items) == 1 else tuple(map(Given, range(len(items)))))
     return alone if is_stated else _of_columns(tried(alone), name, columns)
 
 

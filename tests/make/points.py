@@ -7,8 +7,9 @@ from bench.machine import facts
 from bench.plan.case import COLUMNS, Point
 from bench.plan.layers import LAYERS
 from impls.catalogue import IMPLEMENTATIONS
+from impls.modules.core import wrapped
 from impls.modules.making import make
-from impls.modules.wrapper import Wrapper, wrapped
+from impls.modules.wrapper import Wrapper
 
 TINY: dict[str, Any] = {
     "layer": "vit",

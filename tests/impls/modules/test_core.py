@@ -7,8 +7,9 @@ import torch
 from torch import Tensor, nn
 
 import impls
+from impls.contract import BY_ATTEND
 from impls.graph.running import InGraph
-from impls.modules.core import BY_ATTEND, BY_FUNCTION, takes_core
+from impls.modules.core import BY_FUNCTION, Adaptable
 from impls.modules.counted import counted
 from impls.modules.wrapper import Wrapper
 from tests.make.points import made
@@ -86,29 +87,6 @@ def test_another_core_is_what_counts(model: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("parameters", "takes"),
-    [
-        ("q, k, v, scale", True),
-        ("a, b, c, d", True),
-        ("q, k, v, scale=1.0", True),
-        ("q, k, v, softmax_scale=None, causal=False", True),
-        ("*args", True),
-        ("q, k, v", False),
-        ("q, k, v, mask", False),
-        ("q, k, v, attn_bias=None", False),
-        ("q, k, v, dropout_p=0.0, softmax_scale=None", False),
-        ("q, k, v, temperature=1.0", False),
-        ("q, k, v, scale, mask", False),
-        ("x", False),
-    ],
-)
-def test_a_core_takes_queries_keys_values_and_a_scale(parameters: str, *, takes: bool) -> None:
-    """A fourth parameter that may be left out must have the name of a scale, and none is a mask."""
-    assert takes_core(eval(f"lambda {parameters}: None")) is takes  # noqa: S307 - the texts above
-    assert not any(map(takes_core, (nn.Softmax(-1), True, None)))
-
-
-@pytest.mark.parametrize(
     ("model", "setting", "reason"),
     [
         ("Net[kind=capped]", "sdpa", "tanh at "),
@@ -167,7 +145,7 @@ class Routed(Net):
 @pytest.mark.parametrize("capped", [True, False])
 def test_a_softmax_beside_torchs_function_is_named(*, capped: bool) -> None:
     """The function is the way; what stays is said, be it no attention, or attention that can't be expressed."""
-    layer, x = Wrapper(Routed(capped=capped).eval(), ((5, 16),)), torch.randn(2, 5, 16)
+    layer, x = Adaptable(Routed(capped=capped).eval(), ((5, 16),)), torch.randn(2, 5, 16)
     built = impls.build(layer, "eager")
     assert isinstance(built, Wrapper)
     assert built.adapted_by.startswith(f"F.scaled_dot_product_attention, {1 + capped} of {3 + capped} softmaxes stay")
@@ -187,7 +165,7 @@ def test_a_core_beside_torchs_function_is_for_the_graph() -> None:
             y: Tensor = torch.cat([self.one(x), self.other(x)], -1)
             return y
 
-    layer, x = Wrapper(Mixed().eval(), ((5, 16),)), torch.randn(2, 5, 16)
+    layer, x = Adaptable(Mixed().eval(), ((5, 16),)), torch.randn(2, 5, 16)
     right, wrong = (impls.build(layer, f"{TINY}:{name}") for name in ("right", "wrong"))
     assert (right.adapted_by, type(right)) == ("graph", InGraph)  # type: ignore[attr-defined]  # a module in a graph
     with torch.inference_mode():
