@@ -14,7 +14,7 @@ from bench.measure import failure, finite, in_place, user_code
 from bench.measure.workload import Tensors, Workload
 from bench.sampling.inputs import NORMAL
 from impls.contract import Unsupported
-from impls.modules.wrapper import copied
+from impls.modules.wrapper import are_near, copied
 
 SAME = 1e-4
 """The largest deviation between two outputs that are the same, relative to the largest value. They are computed in
@@ -111,7 +111,4 @@ def _random_state() -> tuple[Any, ...]:
 def _are_same(one: Tensor | Exception, other: Tensor | Exception) -> bool:
     if isinstance(one, Exception) or isinstance(other, Exception):
         return type(one) is type(other)
-    if one.shape != other.shape:
-        return False
-    largest = float(other.nan_to_num(0.0).abs().max()) if other.numel() else 0.0
-    return torch.allclose(one, other, rtol=0.0, atol=SAME * largest, equal_nan=True)
+    return are_near(one, other, SAME)

@@ -579,7 +579,7 @@ def _traced(point: Point, layer: nn.Module, xs: Tensors) -> tuple[torch.Size, in
         raise impls.Unresolved(
             f"layer {point.layer!r} must return a tensor whose first dimension is the batch {point.batch}, got {got}"
         )
-    stated = flops(layer, maker_of(point.layer), point)
+    stated = flops(layer.inner if isinstance(layer, Wrapper) else layer, maker_of(point.layer), point)
     return result.shape, counted if stated is None else stated
 
 

@@ -9,7 +9,6 @@ import inspect
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from inspect import Parameter
-from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -21,8 +20,7 @@ from impls.modules.core import Adaptable, wrapped
 from impls.modules.inputs import is_function, tried, with_input
 from impls.modules.inside import inside
 from impls.modules.sources import SOURCES, constructed, mended
-from impls.modules.stated import SHAPES as STATED_SHAPES
-from impls.modules.stated import takes_point, value
+from impls.modules.stated import SEVERAL, Shapes, shapes, takes_point
 from impls.modules.wrapper import Given, Wrapper, X
 from impls.signatures import POSITIONAL, VARIABLE, parameters_of
 
@@ -79,8 +77,6 @@ HIDDEN = "_hidden_by"
 WEIGHT_SD, GAMMA = 0.02, 0.5
 """The standard deviation of weights in place of zeros, and the number in place of a small one."""
 
-Shapes = tuple[tuple[int, ...], ...]
-
 
 def make(name: str, columns: Columns, required: Collection[str] = ()) -> tuple[nn.Module, Shapes]:
     """Return a module with random weights, and the shapes of its inputs at a point with these columns.
@@ -122,7 +118,7 @@ def _constructed(name: str, options: dict[str, Any], columns: Columns, required:
     base = parse(name).base
     make_it = maker(base)
     arguments = _arguments(name, make_it, columns, options)
-    _check_taken(base, columns, required, (*arguments, *(INPUTS if takes_point(make_it, "input_shapes") else ())))
+    _check_taken(base, columns, required, (*arguments, *(INPUTS if takes_point(make_it, SEVERAL) else ())))
     every = {**arguments, **options}
     call = f"{base}({', '.join(f'{key}={value!r}' for key, value in every.items())})"
     module = constructed(call, lambda: make_it(**every))
@@ -222,10 +218,10 @@ def _with_input(module: nn.Module, given: Any, name: str, columns: Columns, *, i
         return alone if is_function(given) else tried(alone)
     if type(module).__module__.startswith(OURS):
         return module
-    shapes, is_stated = _stated_shapes(name, module, columns)
-    items = tuple(shape[1:] for shape in shapes)
+    stated = _stated(name, module, columns)
+    items = tuple(shape[1:] for shape in stated or _tokens(columns))
     alone = Adaptable(module, items, several if len(items) == 1 else tuple(map(Given, range(len(items)))))
-    return alone if is_stated else _of_columns(tried(alone), name, columns)
+    return alone if stated else _of_columns(tried(alone), name, columns)
 
 
 def _of_columns(module: Wrapper, name: str, columns: Columns) -> Wrapper:
@@ -243,31 +239,18 @@ def _shapes(name: str, module: nn.Module, columns: Columns) -> Shapes:
     """Return the shapes of a module's inputs: those of its wrapper, those that it states, or that of tokens."""
     if isinstance(module, Wrapper):
         return tuple((columns["batch"] or module.batch, *item) for item in module.items)
-    return _stated_shapes(name, module, columns)[0]
+    return _stated(name, module, columns) or _tokens(columns)
 
 
-def _stated_shapes(name: str, module: nn.Module, columns: Columns) -> tuple[Shapes, bool]:
-    """Return the shapes that a module states for its inputs, or that of tokens; and whether it states any."""
-    batch, point = columns["batch"], SimpleNamespace(**columns)
-    for what in STATED_SHAPES:
-        shapes = value(module, maker_of(name), what, point)
-        if shapes is None:
-            continue
-        if what == "input_shape":
-            return (_checked(name, batch, shapes, what),), True
-        if not isinstance(shapes, tuple | list) or not shapes:
-            raise Unresolved(f"layer {name!r}: input_shapes(point) must return a shape for each input, got {shapes!r}")
-        return tuple(_checked(name, batch, shape, what) for shape in shapes), True
-    return ((batch, columns["num_tokens"], columns["token_len"]),), False
+def _tokens(columns: Columns) -> Shapes:
+    return ((columns["batch"], columns["num_tokens"], columns["token_len"]),)
 
 
-def _checked(name: str, batch: int, shape: Any, what: str) -> tuple[int, ...]:
-    sizes = tuple(shape) if isinstance(shape, tuple | list) else ()
-    if not all(isinstance(size, int) and size > 0 for size in sizes) or sizes[:1] != (batch,):
-        raise Unresolved(
-            f"layer {name!r}: {what}(point) must return whole numbers that begin with the batch {batch}, got {shape!r}"
-        )
-    return sizes
+def _stated(name: str, module: nn.Module, columns: Columns) -> Shapes | None:
+    try:
+        return shapes(module, maker_of(name), columns)
+    except Unresolved as error:
+        raise Unresolved(f"layer {name!r}: {error}") from None
 
 
 def show_all(module: nn.Module) -> None:
