@@ -24,7 +24,6 @@ from bench.machine import sealed
 from bench.measure import in_place, user_code
 from bench.measure.cores import equal_weights, is_plain
 from bench.measure.devices import device
-from bench.measure.dimensions import asked_dimensions, is_of_shapes
 from bench.plan import layers
 from bench.plan.case import COLUMNS, Point
 from bench.plan.device import CPU
@@ -68,6 +67,13 @@ DIRECTION_SEED = 2
 NORM_WEIGHTS, TABLE_SD = (1.0, 2.0), 1.0
 """The least and the largest weight of norms of queries and keys, and the standard deviation of a table of biases. At
 their initial values, all the same or nearly zero, a kernel that leaves them out would hardly be off."""
+
+OF_SHAPES = re.compile(
+    r"\b(sizes?|shapes?|dims?|dim(ension)?s?|\w*dimensional|\dD|channels|features|elements|(num_)?tokens|divisible|"
+    r"values to unpack|out of range|in range)\b",
+    re.IGNORECASE,
+)
+"""Words by which errors of torch, Python and models speak of the shapes of inputs."""
 
 Tensors = tuple[Tensor, ...]
 """The inputs of a call."""
@@ -616,13 +622,11 @@ def _remedy(point: Point, x: Tensor, error: Exception) -> str:
         return f"write {of_all}"
     if "'NoneType'" in str(error) and (configs := _open_configs(point)):
         return without_brackets(configs)
-    if not is_of_shapes(error):
+    if not OF_SHAPES.search(str(error)):
         return ""
-    asked, given = asked_dimensions(error), parse(point.layer).options.get("input", "")
-    new = "x".join([f"input={x.shape[0]}", *"…" * ((asked or 2) - 1)])
-    says = "" if asked in (None, x.dim()) else f"x has {x.dim()} dimensions, and the error asks for {asked}: "
+    given = parse(point.layer).options.get("input", "")
     place = f" in place of [input={given}]" if given else ""
-    return f"{says}write another shape as [{new}]{place}, or {of_all}"
+    return f"write another shape as [input={x.shape[0]}x…]{place}, or {of_all}"
 
 
 def _open_configs(point: Point) -> list[str]:
