@@ -110,8 +110,6 @@ def _asked(arguments: argparse.Namespace, extra: Sequence[str]) -> Sweep:
     Its implementations are the model as it is, and what was asked for besides. Raises WrongRequest.
     """
     columns = {**options.overrides(arguments), "layer": [_model(arguments)]}
-    if arguments.batch:
-        columns["batch"] = _numbers("--batch", arguments.batch)
     given = options.effort(arguments)
     usual = {"processes": PROCESSES, "budget_s": BUDGET_S, "bound": Effort.bound, "race": True}
     asked = options.product([AS_IS, *extra], columns, {**usual, **given}, shaped=tuple)
@@ -128,13 +126,6 @@ def _model(arguments: argparse.Namespace) -> str:
         near = "" if name.rstrip(":") in SOURCES else suggestion(name, SOURCES) or f"; did you mean timm:{name}?"
         raise WrongRequest(names.misspelled(name, "model") or f"MODEL {name!r} must be {MODEL}{near}")
     return with_option(name, "input", arguments.input) if arguments.input else name
-
-
-def _numbers(flag: str, text: str) -> list[int]:
-    words = text.split(",")
-    if not all(word.isdecimal() and int(word) > 0 for word in words):
-        raise WrongRequest(f"{flag} {text} must be whole numbers of at least 1, separated by commas")
-    return [int(word) for word in words]
 
 
 def _seen(asked: Sweep, most_s: float, is_quiet: bool) -> list[Advice]:
