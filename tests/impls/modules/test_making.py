@@ -1,6 +1,5 @@
 """How a module is made from its name and the columns of a point, and what its input is."""
 
-import operator
 from typing import Any
 
 import pytest
@@ -11,7 +10,6 @@ import impls
 from impls import Unresolved, Unsupported
 from impls.catalogue import GRAPH
 from impls.contract import BY_ATTEND
-from impls.layers.vit import ViTAttention
 from impls.modules.core import BY_FUNCTION
 from impls.modules.making import hide, make, show_all
 from impls.modules.wrapper import Wrapper
@@ -95,39 +93,6 @@ def refused(name: str, **columns: Any) -> str:
         make(name, {**COLUMNS, **columns})
     assert "\n" not in str(refusal.value)
     return str(refusal.value)
-
-
-@pytest.mark.parametrize(
-    ("layer", "facts", "shape"),
-    [
-        (
-            "vit:ViTAttention",
-            {"qkv.in_features": 48, "proj.in_features": 64, "num_heads": 4, "mask": "causal"},
-            (2, 7, 48),
-        ),
-        (
-            "self_attention:SelfAttention",
-            {"query.in_features": 48, "query.out_features": 24, "value.out_features": 64},
-            (2, 7, 48),
-        ),
-        # the channels of the image are what a token's width leaves for each pixel of a patch
-        (
-            "patch:PatchAttention",
-            {"proj.in_channels": 3, "patch_size": 4, "to_q.in_features": 64, "heads": 4},
-            (2, 3, 32, 32),
-        ),
-        # each pixel is a token, so the channels of the map are the token's width
-        ("conv:ConvSelfAttention", {"v.in_channels": 64}, (2, 64, 32, 32)),
-    ],
-)
-def test_a_layer_takes_its_columns(layer: str, facts: dict[str, object], shape: tuple[int, ...]) -> None:
-    """Widths, heads, bias and mask are those of the columns, as far as the layer has them; it is in no wrapper."""
-    conv = {"token_len": 64, "patch_size": None} if layer.startswith("conv") else {}
-    built, of_x = make(f"impls.layers.{layer}", {**COLUMNS, **conv})
-
-    assert {name: operator.attrgetter(name)(built) for name in facts} == facts
-    assert of_x == (shape,)
-    assert not isinstance(built, ViTAttention) or built.qkv.bias is not None
 
 
 @pytest.mark.parametrize(
