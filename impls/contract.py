@@ -122,6 +122,11 @@ def takes_core(attend: Any) -> bool:
     return is_scale and (len(required) == 4 or "scal" in positional[3].name)
 
 
+def is_ours(layer: object) -> bool:
+    """Return whether a layer is one of the suite."""
+    return type(layer).__module__.startswith(f"{__package__}.layers.")
+
+
 def as_is(layer: nn.Module) -> Implementation:
     """Return the layer as it is."""
     return layer

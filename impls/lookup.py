@@ -18,6 +18,7 @@ from impls.contract import (
     attribute,
     declared_options,
     imported,
+    is_ours,
     with_attend,
 )
 from impls.foreign import attend_of
@@ -68,9 +69,7 @@ def versions(names: Iterable[str]) -> dict[str, str]:
 
 def _refusal(entry: Entry, layer: nn.Module) -> str:
     """Return why an implementation can't compute a layer here: the layer, no GPU, no package; empty if it may."""
-    kind = type(layer)
-    name = kind.__name__ if kind.__module__.startswith(f"{__package__}.layers.") else ""
-    if reason := entry.refusal(name):
+    if reason := entry.refusal(type(layer).__name__ if is_ours(layer) else ""):
         return reason
     places = {each.device.type for each in (*layer.parameters(), *layer.buffers())}
     if entry.on_gpu and "cuda" not in places and (places or not torch.cuda.is_initialized()):

@@ -40,7 +40,7 @@ CALLS, LEAST_CALLS, BUDGET_S = 7, 3, 4.0
 WARM_CALLS = 2
 """Calls before all others: the first one is slower."""
 
-ATTENTION = re.compile(r"\w*attention\w*|_transformer_encoder_layer_fwd|_?softmax|\w*flex_attention\w*")
+ATTENTION = re.compile(r"\w*attention\w*|_transformer_encoder_layer_fwd|_?softmax")
 """The operators that tell how attention is computed."""
 
 PRODUCTS = re.compile(r"bmm|baddbmm|addmm|mm|linear")
@@ -224,10 +224,7 @@ def _flags(layers: Iterable[nn.Module]) -> list[str]:
         f"{type(each).__name__}.{name} = {value}"
         for each in layers
         for name, value in vars(each).items()
-        if type(value) is bool and FLAG.match(name) and name != FUSED_ATTN and name in _parameters(each)
+        if type(value) is bool and FLAG.match(name) and name != FUSED_ATTN
+        if name in {parameter.name for parameter in parameters_of(type(each))}
     ]
     return list(dict.fromkeys(flags))
-
-
-def _parameters(module: nn.Module) -> set[str]:
-    return {parameter.name for parameter in parameters_of(type(module))}

@@ -36,7 +36,7 @@ class Adaptable(Wrapper):
 
     @property
     def bare(self) -> nn.Module | None:
-        """The module that a user's own adapter may take: None if it takes more than x, or has an attend that is idle.
+        """The module that a user's own adapter may take: None if it takes more than the inputs, or an attend is idle.
 
         An attend is idle if it takes a core, and the module doesn't call it as one.
         """

@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from impls.catalogue import ALIASES, NO_MASK, parse, with_option
-from impls.contract import Unresolved, Unsupported, attribute, imported, mask_of, takes_core
+from impls.contract import Unresolved, Unsupported, attribute, imported, is_ours, mask_of, takes_core
 from impls.modules.core import Adaptable, wrapped
 from impls.modules.inputs import is_function, tried, with_input
 from impls.modules.inside import inside
@@ -59,9 +59,6 @@ DERIVED: Mapping[str, Callable[[Columns], Any]] = {
 OF_ATTENTION = ("q", "k", "v", "query", "key", "value", "queries", "keys", "values")
 """The names of parameters of a forward that all get x: queries, keys and values of self-attention."""
 
-OURS = __name__.replace("modules.making", "layers.")
-"""The modules of the suite's own layers."""
-
 SMALL = 0.1
 """A parameter whose numbers are all the same and smaller than this hides the layers before it."""
 
@@ -97,7 +94,7 @@ def make(name: str, columns: Columns, required: Collection[str] = ()) -> tuple[n
     else:
         module = _constructed(name, options, {"mask": NO_MASK} if given else columns, required)
         module = _with_input(module, given, name, columns, is_outer=bool(path))
-    if not type(module).__module__.startswith(OURS):
+    if not is_ours(module):
         show_all(module)
     if path:
         items = tuple(shape[1:] for shape in _shapes(name, module, columns))
@@ -216,7 +213,7 @@ def _with_input(module: nn.Module, given: Any, name: str, columns: Columns, *, i
     if given is not None:
         alone = with_input(module, given, arguments=(several, {}), is_outer=is_outer)
         return alone if is_function(given) else tried(alone)
-    if type(module).__module__.startswith(OURS):
+    if is_ours(module):
         return module
     stated = _stated(name, module, columns)
     items = tuple(shape[1:] for shape in stated or _tokens(columns))

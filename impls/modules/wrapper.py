@@ -90,8 +90,9 @@ class Wrapper(nn.Module):
         hold = functools.partial(self._hold, batch, by_head)
         self.args, self.kwargs = changed((args, dict(kwargs or {})), hold)
         self.forms: dict[str, Any] = changed(dict(forms or {}), hold)
-        self.is_plain = self.args == (X,) and not self.kwargs and group == 1 and not batch_dim and not embedding
-        """Whether the module takes x alone."""
+        is_as_inputs = self.args == tuple(map(Given, range(len(items)))) and not self.kwargs
+        self.is_plain = is_as_inputs and group == 1 and not batch_dim and not embedding
+        """Whether the module takes the inputs as they are, and nothing else."""
 
     @property
     def said(self) -> tuple[str, ...]:

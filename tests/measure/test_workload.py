@@ -360,6 +360,8 @@ def test_a_users_layer_may_take_several_inputs(name: str, way: str) -> None:
         torch.testing.assert_close(replaced(x, context), work.layer(x, context))
         assert not torch.allclose(replaced(x, -context), work.layer(x, context))
     assert replaced.adapted_by == way
+    whole: Any = workload.subject(work, "tests.own_layers:named").function
+    assert whole.kind is type(getattr(work.layer, "inner", None))
 
 
 def test_a_padding_mask_belongs_to_its_items_and_hides_a_quarter() -> None:
