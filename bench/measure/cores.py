@@ -16,7 +16,7 @@ from torch.utils.checkpoint import checkpoint
 from bench.sampling.inputs import LONG_SCORES, ROWS
 from impls.attend import eager, hidden, hide
 from impls.contract import Attend, attribute, repeated, takes_core, with_attend
-from impls.modules.wrapper import Wrapper
+from impls.modules.wrapper import inner_of
 from impls.sdpa_calls import CORE_DIMENSIONS, mask_cast
 
 SAME = 1e-3
@@ -113,10 +113,9 @@ def equal_weights(
 
 def is_plain(layer: nn.Module, xs: tuple[Tensor, ...]) -> bool:
     """Return whether a layer's core is an attend of its own that is the plain formula on these inputs."""
-    inner = layer.inner if isinstance(layer, Wrapper) else layer
-    if not takes_core(attribute(inner, "attend")):
+    own: Any = attribute(inner_of(layer), "attend")
+    if not takes_core(own):
         return False
-    own: Any = inner.attend
     if getattr(own, "func", own) is eager.attend and {*getattr(own, "keywords", ())} <= {"mask"}:
         return True
     seen: list[bool] = []

@@ -34,10 +34,10 @@ from bench.sampling.inputs import SHIFTS, InputValues, TimedCall, sets, windows
 from impls.catalogue import NO_MASK, PADDING, parse
 from impls.contract import with_attend
 from impls.modules.core import wrapped
-from impls.modules.making import OBJECTS, hide, maker_of, without_brackets
+from impls.modules.making import OBJECTS, hide, maker_of
 from impls.modules.making import make as make_module
 from impls.modules.stated import failure, flops
-from impls.modules.wrapper import Wrapper, check_plain, copied
+from impls.modules.wrapper import Wrapper, check_plain, copied, inner_of
 from impls.signatures import parameters_of
 
 SEED = 20_200_914
@@ -472,8 +472,7 @@ def load(layer: nn.Module, given: Given) -> dict[str, Any]:
         for name, tensor in weights(layer).items():
             if rows := [_rows(saved["weights"][of])[begin:end] for of, begin, end in given.sources[name]]:
                 tensor.copy_(torch.cat(rows).reshape(tensor.shape))
-    inner = layer.inner if isinstance(layer, Wrapper) else layer
-    hide(inner, [name for name, rows in given.sources.items() if not rows])
+    hide(inner_of(layer), [name for name, rows in given.sources.items() if not rows])
     return saved
 
 
@@ -585,7 +584,7 @@ def _traced(point: Point, layer: nn.Module, xs: Tensors) -> tuple[torch.Size, in
         raise impls.Unresolved(
             f"layer {point.layer!r} must return a tensor whose first dimension is the batch {point.batch}, got {got}"
         )
-    stated = flops(layer.inner if isinstance(layer, Wrapper) else layer, maker_of(point.layer), point)
+    stated = flops(inner_of(layer), maker_of(point.layer), point)
     return result.shape, counted if stated is None else stated
 
 
@@ -604,7 +603,7 @@ def _counted_with_values(point: Point, layer: nn.Module, xs: Tensors) -> tuple[A
 
 def _uncalled(point: Point, layer: nn.Module, xs: Tensors, error: Exception) -> str:
     """Return why a layer can't be called with inputs, and what to write: the shape that was given stays there."""
-    inner = layer.inner if isinstance(layer, Wrapper) else layer
+    inner = inner_of(layer)
     names = ", ".join(each.name for each in parameters_of(inner))
     called = f"layer {point.layer!r}: {type(inner).__name__}({names}) was called with "
     stated = failure(inner, maker_of(point.layer), point)
@@ -620,20 +619,13 @@ def _remedy(point: Point, x: Tensor, error: Exception) -> str:
     of_all = "all arguments as [input=mymodule:function]"
     if re.search(r"required (positional|keyword-only) argument", str(error)):
         return f"write {of_all}"
-    if "'NoneType'" in str(error) and (configs := _open_configs(point)):
-        return without_brackets(configs)
+    if "'NoneType'" in str(error):  # a configuration that is left out
+        return OBJECTS
     if not OF_SHAPES.search(str(error)):
         return ""
     given = parse(point.layer).options.get("input", "")
     place = f" in place of [input={given}]" if given else ""
     return f"write another shape as [input={x.shape[0]}x…]{place}, or {of_all}"
-
-
-def _open_configs(point: Point) -> list[str]:
-    """Return the names of objects with settings that a layer is made without."""
-    make_it = maker_of(point.layer)
-    parameters = parameters_of(make_it) if make_it else []
-    return [each.name for each in parameters if each.default is None and each.name.endswith(OBJECTS)]
 
 
 def _counted(point: Point, layer: nn.Module, xs: Tensors, *, with_graph: bool = True) -> tuple[Any, int | None]:

@@ -5,10 +5,7 @@ This is the one road for a layer of the suite, a class or function of anybody, a
 
 import difflib
 import functools
-import inspect
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from inspect import Parameter
 from typing import Any
 
 import torch
@@ -62,11 +59,11 @@ OF_ATTENTION = ("q", "k", "v", "query", "key", "value", "queries", "keys", "valu
 SMALL = 0.1
 """A parameter whose numbers are all the same and smaller than this hides the layers before it."""
 
-OBJECTS = ("config", "cfg", "args")
-"""How the names of objects with settings end, and those of their types."""
-
-LITERAL = re.compile(r"\b(int|float|bool|str|tuple|list|sequence|iterable|literal|any)\b", re.IGNORECASE)
-"""The types in annotations whose values brackets can hold."""
+OBJECTS = (
+    "an object, such as a configuration, can't be written in brackets: name a function of yours that returns the "
+    "module, as mymodule:make"
+)
+"""What to do for a module that needs what no option can hold."""
 
 HIDDEN = "_hidden_by"
 """The attribute in which a module keeps the numbers that its parameters had before."""
@@ -170,26 +167,8 @@ def _arguments(name: str, make_it: Callable[..., Any], columns: Columns, options
     if missing:
         whole = functools.reduce(lambda of, each: with_option(of, each, "…"), missing, name)
         given = "no column gives" if "num_tokens" in columns else "no column gives beside an input"
-        objects = [each for each in missing if _is_object(parameters[each])]
-        remedy = without_brackets(objects) if objects else f"write {whole}"
-        raise Unresolved(f"layer {base!r} asks for {', '.join(missing)}, which {given}; {remedy}")
+        raise Unresolved(f"layer {base!r} asks for {', '.join(missing)}, which {given}; write {whole}; {OBJECTS}")
     return arguments
-
-
-def _is_object(parameter: Parameter) -> bool:
-    """Return whether a parameter is for an object that brackets can't hold, by its type, or else by its names."""
-    annotation = parameter.annotation
-    if annotation in (parameter.empty, Any) or isinstance(annotation, str):
-        return any(str(each).lower().endswith(OBJECTS) for each in (parameter.name, annotation))
-    return not LITERAL.search(inspect.formatannotation(annotation))
-
-
-def without_brackets(names: Collection[str]) -> str:
-    """Return what to write for a module that needs objects under these names."""
-    return (
-        f"{' and '.join(names)} can't be written in brackets: name a function of yours that returns the module, as "
-        "mymodule:make"
-    )
 
 
 def _value(name: str, columns: Columns, *, is_open: bool) -> Any:

@@ -197,6 +197,11 @@ def _in_place(embedding: Any, x: Tensor) -> Iterator[None]:
         embedding.x_in_place = None
 
 
+def inner_of(layer: nn.Module) -> nn.Module:
+    """Return the module in a wrapper; a layer that is in none itself."""
+    return layer.inner if isinstance(layer, Wrapper) else layer
+
+
 def copied(module: nn.Module, shared: Mapping[int, Tensor] | None = None) -> Any:
     """Return a copy of a module, with the `shared` tensors by their ids.
 

@@ -406,7 +406,7 @@ def test_a_statement_that_fails_is_said_where_the_layer_can_not_be_called() -> N
         ("OfMaps", "write another shape as [input=2x…], or all"),
         ("OfTwenty", "write another shape as [input=2x…], or all arguments as [input=mymodule:function]"),
         ("OfTwenty[heads=1,chan=12,dim=12,input=2x7x12]", "as [input=2x…] in place of [input=2x7x12], or all"),
-        ("Configured", "; config can't be written in brackets: name a function of yours that returns the module"),
+        ("Configured", "; an object, such as a configuration, can't be written in brackets: name a function of yours"),
         ("Crossed[heads=1,chan=12,dim=12,context_dim=3,input=2x7x12]", "; write all arguments as [input=mymodule:fun"),
     ],
 )
