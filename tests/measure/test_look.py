@@ -14,6 +14,12 @@ from tests.make.points import point
 from tests.measure.stub import Announcements
 
 
+@pytest.fixture(autouse=True)
+def _few_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Profile as few calls as there can be."""
+    monkeypatch.setattr(look, "CALLS", 1)
+
+
 def looked(name: str, settings: tuple[str, ...] = (), mode: str = "inference") -> dict[str, Any]:
     """Return what is seen at a tiny model."""
     at = point(layer=f"tests.tiny_models:{name}", mode=mode)
